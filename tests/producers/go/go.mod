@@ -1,0 +1,5 @@
+// The Go programs whose heap, locks, goroutines and labels are profiled; no
+// dependencies.
+module producers
+
+go 1.25
