@@ -1,0 +1,236 @@
+//! The command line: verbs, options, help and examples.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pprofdiff::{Filters, Granularity, LoadOptions, Normalize, Query};
+
+const EXAMPLES: &str = "\
+Examples:
+  pprofdiff main.pb.gz branch.pb.gz                    what changed, by each function's own cost
+  pprofdiff main.pb.gz branch.pb.gz --sort cum         with what it calls
+  pprofdiff peek tableInsensitive main.pb.gz branch.pb.gz   its callers and callees, both sides
+  pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 0.5
+  pprofdiff --base a1.pb.gz --base a2.pb.gz --new b1.pb.gz  several files on a side add up
+  pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
+  pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz
+  pprofdiff top heap.pb.gz                             one profile
+  curl -s localhost:6060/debug/pprof/heap | pprofdiff top -
+
+A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error.";
+
+/// Compares pprof profiles: what changed, with both sides of every number.
+#[derive(Parser)]
+#[command(name = "pprofdiff", version, about, after_help = EXAMPLES, max_term_width = 110)]
+#[command(args_conflicts_with_subcommands = true, subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]
+#[command(override_usage = "pprofdiff BASE NEW [OPTIONS]\n       pprofdiff VERB ... [OPTIONS]")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+    #[command(flatten)]
+    pub diff: ViewArgs,
+}
+
+#[derive(Subcommand)]
+pub enum Verb {
+    /// What changed, frame by frame (the default verb)
+    Diff(ViewArgs),
+    /// The frames of one profile, or of two
+    Top(ViewArgs),
+    /// The callers and callees of all frames
+    Tree(ViewArgs),
+    /// The callers and callees of frames that match
+    Peek {
+        /// Matched against each frame's name, with its file and line at such granularities
+        regex: String,
+        #[command(flatten)]
+        view: ViewArgs,
+    },
+    /// Whole stacks
+    Stacks {
+        /// Also tell apart stacks whose samples have different labels, and show those
+        #[arg(long)]
+        labels: bool,
+        #[command(flatten)]
+        view: ViewArgs,
+    },
+    /// What each label's values cost
+    Labels(ViewArgs),
+    /// What is in the files: sample types, totals, times, mappings
+    Info(InfoArgs),
+    /// Add profiles up to one
+    Merge(MergeArgs),
+    /// Print a script that completes pprofdiff's words in a shell
+    Completions {
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Args)]
+pub struct InputArgs {
+    /// BASE and NEW; verbs other than diff also take one FILE. `-` is standard input
+    #[arg(value_name = "FILE", num_args = 0..=2)]
+    pub files: Vec<PathBuf>,
+    /// A file of the base; several add up
+    #[arg(long, value_name = "FILE", conflicts_with = "files", requires = "new")]
+    pub base: Vec<PathBuf>,
+    /// A file of the new side; several add up
+    #[arg(long, value_name = "FILE", conflicts_with = "files", requires = "base")]
+    pub new: Vec<PathBuf>,
+    /// Most bytes that a profile may inflate to
+    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
+    pub inflated_limit: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SortBy {
+    Flat,
+    Cum,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// One object, schema pprofdiff/1
+    Json,
+    Csv,
+    /// A table for pull requests
+    Markdown,
+    /// A profile that `go tool pprof` opens as a diff
+    Pprof,
+    /// Stacks for flame graph tools, with a column a side
+    Folded,
+}
+
+#[derive(Args)]
+pub struct ViewArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Rows to show, 0 for all [default: 20 in text and Markdown, all elsewhere]
+    #[arg(short = 'n', value_name = "N")]
+    pub n: Option<usize>,
+    /// Order by the change of flat (own cost) or of cum (with what it calls)
+    #[arg(long, value_enum, default_value = "flat")]
+    pub sort: SortBy,
+    /// Sample type, such as cpu or alloc_space [default: the profile's]
+    #[arg(long, value_name = "TYPE")]
+    pub sample_type: Option<String>,
+    /// What a row stands for
+    #[arg(long, default_value = "functions",
+          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
+    pub granularity: String,
+    /// Count inlined functions as part of the one they were inlined into
+    #[arg(long)]
+    pub noinlines: bool,
+    /// Scale the new side: to the base's `total`, by `duration`, or by a factor
+    #[arg(long, value_name = "total|duration|FACTOR")]
+    pub normalize: Option<Normalize>,
+    #[command(flatten)]
+    pub filters: FilterArgs,
+    /// What to write
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Filters (regular expressions on function, file and binary; as in pprof)")]
+pub struct FilterArgs {
+    /// Keep only samples with a matching frame
+    #[arg(long, value_name = "RE")]
+    focus: Option<String>,
+    /// Drop samples with a matching frame
+    #[arg(long, value_name = "RE")]
+    ignore: Option<String>,
+    /// Remove matching frames; their cost moves to the caller
+    #[arg(long, value_name = "RE")]
+    hide: Option<String>,
+    /// Remove the frames that do not match
+    #[arg(long, value_name = "RE")]
+    show: Option<String>,
+    /// Drop what is above the root-most match, and samples without one
+    #[arg(long, value_name = "RE")]
+    show_from: Option<String>,
+    /// Drop what is below the leaf-most match
+    #[arg(long, value_name = "RE")]
+    prune_from: Option<String>,
+    /// Keep only samples with this label: key=RE, RE, or a range such as bytes=32kb:1mb
+    #[arg(long, value_name = "[KEY=]RE|RANGE")]
+    tagfocus: Option<String>,
+    /// Drop samples with this label
+    #[arg(long, value_name = "[KEY=]RE|RANGE")]
+    tagignore: Option<String>,
+    /// Make the values of these labels frames at the root
+    #[arg(long, value_name = "KEY,...")]
+    tagroot: Option<String>,
+    /// Make the values of these labels frames at the leaf
+    #[arg(long, value_name = "KEY,...")]
+    tagleaf: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum InfoFormat {
+    Text,
+    Json,
+}
+
+#[derive(Args)]
+pub struct InfoArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// What to write
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct MergeArgs {
+    /// The profiles. `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Where to write the sum; .zst is packed with zstd, .pb not at all, anything else with gzip
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Most bytes that a profile may inflate to
+    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
+    pub inflated_limit: u64,
+}
+
+impl ViewArgs {
+    pub fn query(&self) -> pprofdiff::Result<Query> {
+        let f = &self.filters;
+        Ok(Query {
+            sample_type: self.sample_type.clone(),
+            granularity: self.granularity.parse()?,
+            no_inlines: self.noinlines,
+            normalize: self.normalize.unwrap_or_default(),
+            filters: Filters {
+                focus: f.focus.clone(),
+                ignore: f.ignore.clone(),
+                hide: f.hide.clone(),
+                show: f.show.clone(),
+                show_from: f.show_from.clone(),
+                prune_from: f.prune_from.clone(),
+                tagfocus: f.tagfocus.clone(),
+                tagignore: f.tagignore.clone(),
+                tagroot: f.tagroot.clone(),
+                tagleaf: f.tagleaf.clone(),
+            },
+        })
+    }
+
+    pub fn sort(&self) -> pprofdiff::Sort {
+        match self.sort {
+            SortBy::Flat => pprofdiff::Sort::Flat,
+            SortBy::Cum => pprofdiff::Sort::Cum,
+        }
+    }
+}

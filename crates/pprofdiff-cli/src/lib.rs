@@ -1,0 +1,219 @@
+//! The `pprofdiff` command, as a function: arguments in, exit code out.
+//!
+//! The binary that cargo installs and the console script of the Python package are the same code. A
+//! face holds no algorithm: this one parses arguments, calls the engine, writes the table.
+
+mod args;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, Verb, ViewArgs};
+use clap::{CommandFactory, Parser};
+use pprofdiff::report::{self, Kind, Table, TextOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Profile, View, WriteOptions};
+
+/// What went wrong; printed as one line.
+enum Failure {
+    Message(String),
+    /// The reader of our output has gone (`| head`), which is no error.
+    ClosedPipe,
+}
+
+impl From<pprofdiff::Error> for Failure {
+    fn from(e: pprofdiff::Error) -> Failure {
+        Failure::Message(e.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Failure {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::Message(e.to_string()),
+        }
+    }
+}
+
+type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
+/// input error (one line on standard error).
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version go to standard output and are no error.
+            let _ = e.print();
+            return if e.use_stderr() { 2 } else { 0 };
+        }
+    };
+    let pool = rayon::ThreadPoolBuilder::new().build();
+    let result = match pool {
+        Ok(pool) => pool.install(|| execute(cli)),
+        // Without threads (a limit of the system) one thread does it all.
+        Err(_) => execute(cli),
+    };
+    match result {
+        Ok(()) | Err(Failure::ClosedPipe) => 0,
+        Err(Failure::Message(message)) => {
+            let _ = writeln!(io::stderr(), "pprofdiff: {}", message.replace('\n', " "));
+            2
+        }
+    }
+}
+
+fn execute(cli: Cli) -> Result<()> {
+    match cli.verb {
+        None => diff(&cli.diff),
+        Some(Verb::Diff(args)) => diff(&args),
+        Some(Verb::Top(args)) => show(&args, &open(&args.input)?, |view| Ok(view.top(args.sort()).table())),
+        Some(Verb::Tree(args)) => {
+            show(&args, &open(&args.input)?, |view| Ok(view.edges(None, args.sort())?.table(Kind::Tree)))
+        }
+        Some(Verb::Peek { regex, view: args }) => show(&args, &open(&args.input)?, |view| {
+            let edges = view.edges(Some(&regex), args.sort())?;
+            if edges.nodes.is_empty() {
+                return Err(Failure::Message(format!("no frame matches {regex:?}")));
+            }
+            Ok(edges.table(Kind::Peek))
+        }),
+        Some(Verb::Stacks { labels, view: args }) => {
+            show(&args, &open(&args.input)?, |view| Ok(view.stacks(labels).table()))
+        }
+        Some(Verb::Labels(args)) => show(&args, &open(&args.input)?, |view| Ok(view.labels().table())),
+        Some(Verb::Info(args)) => info(&args),
+        Some(Verb::Merge(args)) => merge(&args),
+        Some(Verb::Completions { shell }) => {
+            // Into memory first: clap_complete panics on a closed pipe.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "pprofdiff", &mut script);
+            Ok(io::stdout().write_all(&script)?)
+        }
+    }
+}
+
+fn diff(args: &ViewArgs) -> Result<()> {
+    let diff = open(&args.input)?;
+    if !diff.is_two_sided() {
+        let file = args.input.files.first().map_or_else(String::new, |f| f.display().to_string());
+        let message = format!("a diff needs BASE and NEW, or a written diff; for one profile: pprofdiff top {file}");
+        return Err(Failure::Message(message));
+    }
+    show(args, &diff, |view| Ok(view.top(args.sort()).table()))
+}
+
+/// Loads what the arguments name: two sides, or one profile (which may be a written diff).
+fn open(input: &InputArgs) -> Result<Diff> {
+    let options = LoadOptions { inflated_limit: input.inflated_limit };
+    let (base, new): (&[PathBuf], &[PathBuf]) = match input.files.as_slice() {
+        [one] => return Ok(Diff::of_profile(&Arc::new(load(one, &options)?))?),
+        [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
+        _ => (&input.base, &input.new),
+    };
+    if base.is_empty() || new.is_empty() {
+        return Err(Failure::Message("no profile is given; see pprofdiff --help".to_owned()));
+    }
+    if base.iter().chain(new).filter(|p| is_stdin(p)).count() > 1 {
+        return Err(Failure::Message("standard input can be read only once, so only one file can be -".to_owned()));
+    }
+    let load_side = |side: &[PathBuf]| -> pprofdiff::Result<Vec<Arc<Profile>>> {
+        side.iter().map(|p| load(p, &options).map(Arc::new)).collect()
+    };
+    let (base, new) = rayon::join(|| load_side(base), || load_side(new));
+    Ok(Diff::new(&base?, &new?)?)
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn load(path: &Path, options: &LoadOptions) -> pprofdiff::Result<Profile> {
+    if is_stdin(path) { Profile::from_reader("-", io::stdin().lock(), options) } else { Profile::open(path, options) }
+}
+
+/// Writes one view of a diff in the format that was asked for.
+fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View) -> Result<Table>) -> Result<()> {
+    let query = args.query()?;
+    if args.format == Format::Pprof {
+        let bytes = diff.to_profile(&query)?.to_bytes(&packing(args.output.as_deref()))?;
+        if args.output.is_none() && io::stdout().is_terminal() {
+            return Err(Failure::Message("a profile is binary; name a file for it with -o".to_owned()));
+        }
+        return write_to(args.output.as_deref(), |out| out.write_all(&bytes));
+    }
+    let view = diff.view(&query)?;
+    if args.format == Format::Folded {
+        let stacks = view.stacks(false);
+        return write_to(args.output.as_deref(), |out| report::folded(&stacks, out));
+    }
+    let most = match (args.n, args.format) {
+        (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
+        (Some(n), _) => n,
+        (None, _) => 20,
+    };
+    let table = table(&view)?.head(most);
+    write_to(args.output.as_deref(), |out| match args.format {
+        Format::Json => table.write_json(out),
+        Format::Csv => table.write_csv(out),
+        Format::Markdown => table.write_markdown(out),
+        _ => table.write_text(out, TextOptions { color: args.output.is_none() && color_wanted() }),
+    })
+}
+
+/// Colour for people only: on a terminal, and not where they said no (no-color.org).
+fn color_wanted() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    io::stdout().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+}
+
+fn info(args: &InfoArgs) -> Result<()> {
+    let diff = open(&args.input)?;
+    write_to(args.output.as_deref(), |out| match args.format {
+        InfoFormat::Json => out.write_all(report::info_json(&diff).as_bytes()),
+        InfoFormat::Text => report::info(&diff, out),
+    })
+}
+
+fn merge(args: &MergeArgs) -> Result<()> {
+    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    if args.files.iter().filter(|p| is_stdin(p)).count() > 1 {
+        return Err(Failure::Message("standard input can be read only once, so only one file can be -".to_owned()));
+    }
+    let profiles = args.files.iter().map(|p| load(p, &options)).collect::<pprofdiff::Result<Vec<_>>>()?;
+    let merged = pprofdiff::merge(&profiles.iter().collect::<Vec<_>>())?;
+    let bytes = merged.to_bytes(&packing(Some(&args.output)))?;
+    write_to(Some(&args.output), |out| out.write_all(&bytes))
+}
+
+/// How a profile is packed, by the name of the file it goes to.
+fn packing(output: Option<&Path>) -> WriteOptions {
+    let compression = match output.and_then(Path::extension).and_then(|e| e.to_str()) {
+        Some("zst") => Compression::Zstd,
+        Some("pb") => Compression::None,
+        _ => Compression::Gzip,
+    };
+    WriteOptions { compression, level: None }
+}
+
+/// Writes to a file, or to standard output.
+fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    match output.filter(|path| !is_stdin(path)) {
+        Some(path) => {
+            let written = File::create(path).and_then(|file| {
+                let mut out = BufWriter::new(file);
+                write(&mut out)?;
+                out.flush()
+            });
+            written.map_err(|e| Failure::Message(format!("{}: {e}", path.display())))
+        }
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            write(&mut out)?;
+            Ok(out.flush()?)
+        }
+    }
+}

@@ -1,0 +1,669 @@
+//! Filters, with pprof's semantics: which samples stay, and which lines of each location.
+//!
+//! pprof edits the profile step by step: drop_frames, tagroot and tagleaf, focus / ignore / hide /
+//! show, show_from, tagfocus / tagignore, prune_from, noinlines. All but the tag filters decide by
+//! location, whatever sample it occurs in, so a [`Plan`] does them once per location: which of its
+//! lines are left, and a set of flags. A sample is then a walk over flags ([`Plan::apply`]).
+//!
+//! Deciding by location has an effect that is kept because pprof's numbers have it: where show_from or
+//! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
+//! that are cut elsewhere as well.
+
+use std::collections::HashMap;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::error::{Error, Result};
+use crate::profile::{LabelValue, NONE, Profile, Sample, Selection, StringId};
+use crate::units;
+
+/// Filters as a user gives them: regular expressions on function names, file names and the mapped
+/// binary's file name, unanchored. The names and the meaning are pprof's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// Keep only samples with at least one matching frame.
+    pub focus: Option<String>,
+    /// Drop samples with a matching frame; wins over `focus`.
+    pub ignore: Option<String>,
+    /// Remove matching frames. What they cost moves to the frame that called them.
+    pub hide: Option<String>,
+    /// Remove the frames that do not match.
+    pub show: Option<String>,
+    /// Drop what is above the root-most matching frame, and samples without one.
+    pub show_from: Option<String>,
+    /// Drop what is below the leaf-most matching frame.
+    pub prune_from: Option<String>,
+    /// Keep only samples with this label: `key=regex`, `regex` on `key:value`, or a range of a numeric
+    /// label, as in `bytes=32kb:1mb`, `:64kb`, `4mb:`.
+    pub tagfocus: Option<String>,
+    /// Drop samples with this label.
+    pub tagignore: Option<String>,
+    /// Label keys (commas between them) whose values become frames at the root.
+    pub tagroot: Option<String>,
+    /// Label keys whose values become frames at the leaf.
+    pub tagleaf: Option<String>,
+}
+
+impl Filters {
+    /// The filters that are set, by name, in the order in which they apply.
+    pub fn set(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("tagroot", &self.tagroot),
+            ("tagleaf", &self.tagleaf),
+            ("focus", &self.focus),
+            ("ignore", &self.ignore),
+            ("hide", &self.hide),
+            ("show", &self.show),
+            ("show_from", &self.show_from),
+            ("tagfocus", &self.tagfocus),
+            ("tagignore", &self.tagignore),
+            ("prune_from", &self.prune_from),
+        ];
+        all.into_iter().filter_map(|(name, value)| value.as_deref().map(|v| (name, v))).collect()
+    }
+}
+
+/// Compiles one regular expression; its automaton is bounded, so a hostile one is an error.
+pub(crate) fn compile_regex(name: &str, pattern: &str) -> Result<Regex> {
+    RegexBuilder::new(pattern)
+        .size_limit(16 << 20)
+        .dfa_size_limit(16 << 20)
+        .build()
+        .map_err(|e| Error::query(format!("the regular expression of {name} is no good: {}", one_line(&e.to_string()))))
+}
+
+/// regex explains syntax errors over several lines, with a caret; the last line is the reason.
+fn one_line(message: &str) -> String {
+    message.lines().last().unwrap_or(message).trim().trim_start_matches("error: ").to_owned()
+}
+
+/// Filters, compiled.
+pub(crate) struct Compiled {
+    focus: Option<Regex>,
+    ignore: Option<Regex>,
+    hide: Option<Regex>,
+    show: Option<Regex>,
+    show_from: Option<Regex>,
+    prune_from: Option<Regex>,
+    tagfocus: Option<TagFilter>,
+    tagignore: Option<TagFilter>,
+    tagroot: Vec<String>,
+    tagleaf: Vec<String>,
+    no_inlines: bool,
+}
+
+impl Compiled {
+    pub(crate) fn new(filters: &Filters, no_inlines: bool) -> Result<Compiled> {
+        let regex = |name, value: &Option<String>| value.as_deref().map(|v| compile_regex(name, v)).transpose();
+        let tag = |name, value: &Option<String>| value.as_deref().map(|v| TagFilter::new(name, v)).transpose();
+        let keys = |value: &Option<String>| -> Vec<String> {
+            value.iter().flat_map(|v| v.split(',')).filter(|k| !k.is_empty()).map(str::to_owned).collect()
+        };
+        Ok(Compiled {
+            focus: regex("focus", &filters.focus)?,
+            ignore: regex("ignore", &filters.ignore)?,
+            hide: regex("hide", &filters.hide)?,
+            show: regex("show", &filters.show)?,
+            show_from: regex("show_from", &filters.show_from)?,
+            prune_from: regex("prune_from", &filters.prune_from)?,
+            tagfocus: tag("tagfocus", &filters.tagfocus)?,
+            tagignore: tag("tagignore", &filters.tagignore)?,
+            tagroot: keys(&filters.tagroot),
+            tagleaf: keys(&filters.tagleaf),
+            no_inlines,
+        })
+    }
+
+    fn by_name(&self) -> bool {
+        self.focus.is_some() || self.ignore.is_some() || self.hide.is_some() || self.show.is_some()
+    }
+}
+
+/// What a filter that was given has matched, by its name; so that one that matched nothing can be said.
+pub(crate) type Matched = Vec<(&'static str, bool)>;
+
+// Flags of a location.
+const DROP: u8 = 1;
+const DROP_BENEATH: u8 = 2;
+const FOCUS: u8 = 4;
+const IGNORE: u8 = 8;
+const HIDDEN: u8 = 16;
+const SHOW_FROM: u8 = 32;
+const PRUNE_FROM: u8 = 64;
+
+/// The filters, worked out for one profile.
+pub(crate) struct Plan {
+    /// Nothing at all is filtered, and lines stay as they are.
+    trivial: bool,
+    flags: Vec<u8>,
+    /// The lines left of location `l` are `lines[first[l]..first[l + 1]]`; empty if none changed.
+    first: Vec<u32>,
+    lines: Vec<u32>,
+    /// Frames made of label values: (values, key). They are locations after the profile's own.
+    pseudo: Vec<(Vec<u8>, Vec<u8>)>,
+    /// For each sample, in order: its pseudo-locations at the leaf and at the root.
+    added: Vec<(Vec<u32>, Vec<u32>)>,
+    drops: bool,
+    by_name: bool,
+    show_from: bool,
+    prune_from: bool,
+    /// For each sample, in order: whether the tag filters keep it. Empty without such filters.
+    tagged: Vec<bool>,
+}
+
+impl Plan {
+    /// Works the filters out for one profile. `units` are those of the numeric labels.
+    pub(crate) fn new(
+        profile: &Profile,
+        filters: &Compiled,
+        units: &HashMap<Vec<u8>, String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Plan, Matched)> {
+        let mut matched = Matched::new();
+        let drop = drop_regexes(profile, warnings);
+        let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
+        let pseudo = !filters.tagroot.is_empty() || !filters.tagleaf.is_empty();
+        let mut plan = Plan {
+            trivial: false,
+            flags: Vec::new(),
+            first: Vec::new(),
+            lines: Vec::new(),
+            pseudo: Vec::new(),
+            added: Vec::new(),
+            drops: drop.is_some(),
+            by_name: filters.by_name(),
+            show_from: filters.show_from.is_some(),
+            prune_from: filters.prune_from.is_some(),
+            tagged: Vec::new(),
+        };
+        let edits = plan.drops || plan.by_name || plan.show_from || plan.prune_from || filters.no_inlines;
+        if !edits && !tagged && !pseudo {
+            plan.trivial = true;
+            return Ok((plan, matched));
+        }
+        if pseudo {
+            let (root, leaf) = plan.add_pseudo(profile, filters)?;
+            if !filters.tagroot.is_empty() {
+                matched.push(("tagroot", root));
+            }
+            if !filters.tagleaf.is_empty() {
+                matched.push(("tagleaf", leaf));
+            }
+        }
+        if tagged {
+            plan.filter_tags(profile, filters, units, &mut matched);
+        }
+        plan.edit_locations(profile, filters, drop, &mut matched);
+        Ok((plan, matched))
+    }
+
+    pub(crate) fn pseudo(&self) -> &[(Vec<u8>, Vec<u8>)] {
+        &self.pseudo
+    }
+
+    /// Calls `f` with each line that is left of a location, innermost first.
+    pub(crate) fn each_line(&self, profile: &Profile, location: u32, mut f: impl FnMut(u32)) {
+        let l = location as usize;
+        match self.first.get(l + 1) {
+            Some(&end) => self.lines[self.first[l] as usize..end as usize].iter().for_each(|&line| f(line)),
+            None => profile.locations().lines(location).for_each(f),
+        }
+    }
+
+    /// The locations of a sample that stay, leaf first; false if the sample goes. `index` is the
+    /// sample's place in the profile.
+    pub(crate) fn apply(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
+        locations.clear();
+        if self.trivial {
+            locations.extend(sample.locations());
+            return true;
+        }
+        let added = self.added.get(index);
+        if let Some((leaf, _)) = added {
+            locations.extend(leaf);
+        }
+        let own = locations.len();
+        locations.extend(sample.locations());
+        let flag = |l: u32| self.flags[l as usize];
+        if self.drops {
+            let cut = cut_of_drops(&locations[own..], flag);
+            locations.drain(own..own + cut);
+        }
+        if let Some((_, root)) = added {
+            locations.extend(root);
+        }
+        if self.by_name {
+            let mut focused = false;
+            for &l in locations.iter() {
+                if flag(l) & IGNORE != 0 {
+                    return false;
+                }
+                focused |= flag(l) & FOCUS != 0;
+            }
+            if !focused {
+                return false;
+            }
+            locations.retain(|&l| flag(l) & HIDDEN == 0);
+            if locations.is_empty() {
+                return false;
+            }
+        }
+        if self.show_from {
+            match locations.iter().rposition(|&l| flag(l) & SHOW_FROM != 0) {
+                Some(i) => locations.truncate(i + 1),
+                None => return false,
+            }
+        }
+        if self.tagged.get(index) == Some(&false) {
+            return false;
+        }
+        if self.prune_from
+            && let Some(i) = locations.iter().position(|&l| flag(l) & PRUNE_FROM != 0)
+        {
+            locations.drain(..i);
+        }
+        true
+    }
+
+    fn filter_tags(&mut self, p: &Profile, filters: &Compiled, units: &HashMap<Vec<u8>, String>, matched: &mut Matched) {
+        let (mut focus_hit, mut ignore_hit) = (false, false);
+        let keeps = |sample: Sample<'_>| {
+            let focused = filters.tagfocus.as_ref().is_none_or(|f| f.matches(p, &sample, units));
+            let ignored = filters.tagignore.as_ref().is_some_and(|f| f.matches(p, &sample, units));
+            focus_hit |= focused;
+            ignore_hit |= ignored;
+            focused && !ignored
+        };
+        self.tagged = p.samples().map(keeps).collect();
+        matched.extend(filters.tagfocus.is_some().then_some(("tagfocus", focus_hit)));
+        matched.extend(filters.tagignore.is_some().then_some(("tagignore", ignore_hit)));
+    }
+
+    /// Makes frames of label values.
+    fn add_pseudo(&mut self, profile: &Profile, filters: &Compiled) -> Result<(bool, bool)> {
+        let mut ids: HashMap<(Vec<u8>, Vec<u8>), u32> = HashMap::new();
+        let (mut root_matched, mut leaf_matched) = (false, false);
+        let most = profile.inflated_size() * 4 + (64 << 20);
+        let mut bytes = 0;
+        for sample in profile.samples() {
+            let mut make = |keys: &[String], matched: &mut bool| -> Result<Vec<u32>> {
+                // The first key is the closest to the root, so it comes last.
+                keys.iter()
+                    .rev()
+                    .map(|key| {
+                        let values = label_values(profile, &sample, key.as_bytes());
+                        *matched |= !values.is_empty();
+                        let pseudo = (values.join(&b','), key.as_bytes().to_vec());
+                        if let Some(&id) = ids.get(&pseudo) {
+                            return Ok(id);
+                        }
+                        bytes += pseudo.0.len();
+                        if bytes > most {
+                            return Err(Error::query(format!("the values of label {key} are too long to make frames of")));
+                        }
+                        let id = (profile.n_locations() + self.pseudo.len()) as u32;
+                        self.pseudo.push(pseudo.clone());
+                        ids.insert(pseudo, id);
+                        Ok(id)
+                    })
+                    .collect()
+            };
+            let root = make(&filters.tagroot, &mut root_matched)?;
+            let leaf = make(&filters.tagleaf, &mut leaf_matched)?;
+            self.added.push((leaf, root));
+        }
+        Ok((root_matched, leaf_matched))
+    }
+
+    fn edit_locations(
+        &mut self,
+        p: &Profile,
+        filters: &Compiled,
+        drop: Option<(Regex, Option<Regex>)>,
+        matched: &mut Matched,
+    ) {
+        let locations = p.locations();
+        let dropped = drop.map(|(drop, keep)| {
+            let uninteresting = |name: &[u8]| drop.is_match(name) && !keep.as_ref().is_some_and(|k| k.is_match(name));
+            by_simple_name(p, uninteresting)
+        });
+        let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, &self.pseudo, r));
+        let (focus, ignore, hide, show) = (on(&filters.focus), on(&filters.ignore), on(&filters.hide), on(&filters.show));
+        let show_from = on(&filters.show_from);
+        let prune_from = filters.prune_from.as_ref().map(|r| by_simple_name(p, |name| r.is_match(name)));
+        let prune_pseudo = |index: usize| {
+            let name = &self.pseudo[index].0;
+            filters.prune_from.as_ref().is_some_and(|r| !name.is_empty() && r.is_match(simple_name(name)))
+        };
+
+        let n = locations.len() + self.pseudo.len();
+        let mut flags = Vec::with_capacity(n);
+        let mut lines: Vec<u32> = Vec::with_capacity(locations.line_function.len());
+        let mut first: Vec<u32> = Vec::with_capacity(n + 1);
+        first.push(0);
+        let (mut focus_hit, mut ignore_hit, mut hide_hit, mut show_hit, mut show_from_hit) = (false, false, false, false, false);
+        for location in 0..n as u32 {
+            let l = location as usize;
+            // A location made of labels is one line, whose index stands for its pseudo function.
+            let is_pseudo = l >= locations.len();
+            let mut own: std::ops::Range<u32> = if is_pseudo { location..location + 1 } else { locations.lines(location) };
+            let function = |line: u32| if is_pseudo { p.n_functions() + l - locations.len() } else { locations.line_function[line as usize] as usize };
+            let mapping = if is_pseudo { NONE } else { locations.mapping[l] };
+            let mut flag = 0;
+            if let Some(dropped) = dropped.as_ref().filter(|_| !is_pseudo)
+                && let Some(i) = own.clone().rev().find(|&line| dropped[function(line)])
+            {
+                flag |= DROP_BENEATH;
+                if i + 1 == own.end {
+                    flag |= DROP;
+                } else {
+                    own.start = i + 1;
+                }
+            }
+            let start = lines.len();
+            lines.extend(own);
+            if filters.by_name() {
+                let any = |m: &NameMatches, lines: &[u32]| m.mapping(mapping) || lines.iter().any(|&line| m.functions[function(line)]);
+                if ignore.as_ref().is_some_and(|m| any(m, &lines[start..])) {
+                    flag |= IGNORE;
+                    ignore_hit = true;
+                } else if focus.as_ref().is_none_or(|m| any(m, &lines[start..])) {
+                    flag |= FOCUS;
+                    focus_hit = true;
+                }
+                if let Some(m) = hide.as_ref().filter(|m| any(m, &lines[start..])) {
+                    hide_hit = true;
+                    retain_from(&mut lines, start, |line| !m.mapping(mapping) && !m.functions[function(line)]);
+                    if lines.len() == start {
+                        flag |= HIDDEN;
+                    }
+                }
+                if let Some(m) = &show {
+                    retain_from(&mut lines, start, |line| m.mapping(mapping) || m.functions[function(line)]);
+                    if lines.len() == start {
+                        flag |= HIDDEN;
+                    } else {
+                        show_hit = true;
+                    }
+                }
+            }
+            if let Some(m) = &show_from {
+                if m.mapping(mapping) {
+                    flag |= SHOW_FROM;
+                } else if let Some(i) = lines[start..].iter().rposition(|&line| m.functions[function(line)]) {
+                    flag |= SHOW_FROM;
+                    lines.truncate(start + i + 1);
+                }
+                show_from_hit |= flag & SHOW_FROM != 0;
+            }
+            if let Some(pruned) = &prune_from {
+                let matches = |&line: &u32| if is_pseudo { prune_pseudo(l - locations.len()) } else { pruned[function(line)] };
+                if let Some(i) = lines[start..].iter().position(matches) {
+                    flag |= PRUNE_FROM;
+                    lines.drain(start..start + i);
+                }
+            }
+            if filters.no_inlines && lines.len() > start + 1 {
+                lines.drain(start..lines.len() - 1);
+            }
+            flags.push(flag);
+            first.push(lines.len() as u32);
+        }
+        (self.flags, self.lines, self.first) = (flags, lines, first);
+        let hits = [
+            ("focus", filters.focus.is_some(), focus_hit),
+            ("ignore", filters.ignore.is_some(), ignore_hit),
+            ("hide", filters.hide.is_some(), hide_hit),
+            ("show", filters.show.is_some(), show_hit),
+            ("show_from", filters.show_from.is_some(), show_from_hit),
+            ("prune_from", filters.prune_from.is_some(), self.flags.iter().any(|f| f & PRUNE_FROM != 0)),
+        ];
+        matched.extend(hits.into_iter().filter(|(_, given, _)| *given).map(|(name, _, hit)| (name, hit)));
+    }
+}
+
+/// How many locations drop_frames cuts off at the leaf. From the root, the first location that
+/// matches after one that does not is cut with all below it; so a stack is never cut to nothing.
+fn cut_of_drops(locations: &[u32], flag: impl Fn(u32) -> u8) -> usize {
+    let mut interesting = false;
+    for (i, &l) in locations.iter().enumerate().rev() {
+        match flag(l) & (DROP | DROP_BENEATH) {
+            0 => interesting = true,
+            _ if !interesting => {}
+            f if f & DROP != 0 => return i + 1,
+            // Matched inside an inlined group: what is left of the group stays.
+            _ => return i,
+        }
+    }
+    0
+}
+
+fn retain_from(lines: &mut Vec<u32>, start: usize, keep: impl Fn(u32) -> bool) {
+    let mut end = start;
+    for i in start..lines.len() {
+        if keep(lines[i]) {
+            lines[end] = lines[i];
+            end += 1;
+        }
+    }
+    lines.truncate(end);
+}
+
+/// The profile's own drop_frames and keep_frames, anchored at both ends. pprof passes over ones that
+/// are no regular expressions; so do we, and say it.
+fn drop_regexes(p: &Profile, warnings: &mut Vec<String>) -> Option<(Regex, Option<Regex>)> {
+    let mut compile = |name: &str, id: u32| {
+        let pattern = p.text(StringId(id));
+        if pattern.is_empty() {
+            return Ok(None);
+        }
+        compile_regex(name, &format!("^(?:{pattern})$"))
+            .map(Some)
+            .map_err(|e| warnings.push(format!("{}: {name} of the profile is not applied: {}", p.name(), e.detail())))
+    };
+    let drop = compile("drop_frames", p.header().drop_frames).ok()??;
+    let keep = compile("keep_frames", p.header().keep_frames).ok()?;
+    Some((drop, keep))
+}
+
+/// For each function: whether its simplified name matches. Functions without a name never do.
+fn by_simple_name(p: &Profile, matches: impl Fn(&[u8]) -> bool) -> Vec<bool> {
+    by_string(p, &p.functions().name, |name| !name.is_empty() && matches(simple_name(name)))
+}
+
+/// Matches a column of strings, each distinct string once.
+fn by_string(p: &Profile, column: &[StringId], matches: impl Fn(&[u8]) -> bool) -> Vec<bool> {
+    let mut memo: Vec<u8> = vec![2; p.n_strings()];
+    let matched = |&id: &StringId| {
+        let slot = &mut memo[id.index()];
+        if *slot == 2 {
+            *slot = u8::from(matches(p.string(id)));
+        }
+        *slot == 1
+    };
+    column.iter().map(matched).collect()
+}
+
+/// A function's name without a leading dot (PowerPC) and without its argument list.
+fn simple_name(name: &[u8]) -> &[u8] {
+    const RESERVED: [&[u8]; 2] = [b"(anonymous namespace)", b"operator()"];
+    let name = name.strip_prefix(b".").unwrap_or(name);
+    let mut i = 0;
+    while i < name.len() {
+        if let Some(reserved) = RESERVED.iter().find(|r| name[i..].starts_with(r)) {
+            i += reserved.len();
+        } else if name[i] == b'(' {
+            return &name[..i];
+        } else {
+            i += 1;
+        }
+    }
+    name
+}
+
+/// Which functions and mappings of a profile a regular expression matches.
+struct NameMatches {
+    /// The profile's functions, then the pseudo ones.
+    functions: Vec<bool>,
+    mappings: Vec<bool>,
+}
+
+impl NameMatches {
+    fn new(p: &Profile, pseudo: &[(Vec<u8>, Vec<u8>)], regex: &Regex) -> NameMatches {
+        let names = by_string(p, &p.functions().name, |s| regex.is_match(s));
+        let files = by_string(p, &p.functions().file, |s| regex.is_match(s));
+        let mut functions: Vec<bool> = names.iter().zip(files).map(|(&name, file)| name || file).collect();
+        functions.extend(pseudo.iter().map(|(name, file)| regex.is_match(name) || regex.is_match(file)));
+        let mappings = p.mappings().iter().map(|m| regex.is_match(p.string(m.file))).collect();
+        NameMatches { functions, mappings }
+    }
+
+    fn mapping(&self, index: u32) -> bool {
+        index != NONE && self.mappings[index as usize]
+    }
+}
+
+/// The values of one label key, as pprof prints them: strings first, then numbers in a suitable unit.
+fn label_values(p: &Profile, sample: &Sample<'_>, key: &[u8]) -> Vec<Vec<u8>> {
+    let mut texts = Vec::new();
+    let mut numbers = Vec::new();
+    for label in sample.labels().filter(|l| p.string(l.key) == key) {
+        match label.value {
+            LabelValue::Text(t) => texts.push(p.string(t).to_vec()),
+            LabelValue::Number(v, unit) => numbers.push(units::format(units::scale_auto(v, &p.text(unit))).into_bytes()),
+        }
+    }
+    texts.append(&mut numbers);
+    texts
+}
+
+/// The unit of each numeric label key, as pprof guesses it: the first that any sample gives, else
+/// bytes for `alignment` and `request`, else the key itself.
+pub(crate) fn number_units<'p>(profiles: impl Iterator<Item = &'p Profile>) -> HashMap<Vec<u8>, String> {
+    let mut units: HashMap<Vec<u8>, String> = HashMap::new();
+    for p in profiles.filter(|p| p.has_labels()) {
+        let mut last = None;
+        for label in p.samples().flat_map(|s| s.labels()) {
+            let LabelValue::Number(_, unit) = label.value else { continue };
+            // Most samples repeat one key and unit.
+            if last.replace((label.key, unit)) == Some((label.key, unit)) {
+                continue;
+            }
+            let known = units.entry(p.string(label.key).to_vec()).or_default();
+            if known.is_empty() {
+                *known = p.text(unit);
+            }
+        }
+    }
+    for (key, unit) in &mut units {
+        if unit.is_empty() {
+            *unit = match key.as_slice() {
+                b"alignment" | b"request" => "bytes".to_owned(),
+                key => String::from_utf8_lossy(key).into_owned(),
+            };
+        }
+    }
+    units
+}
+
+/// `tagfocus` or `tagignore`.
+pub(crate) struct TagFilter {
+    key: Option<String>,
+    test: TagTest,
+}
+
+enum TagTest {
+    /// With a key, any of these on any value; without, all of these, each on some `key:value`.
+    Regexes(Vec<Regex>),
+    /// Numeric labels from `low` to `high` inclusive, in `unit`.
+    Range { low: f64, high: f64, unit: String },
+}
+
+impl TagFilter {
+    fn new(name: &str, value: &str) -> Result<TagFilter> {
+        let (key, value) = match value.split_once('=') {
+            Some((key, value)) => (Some(key).filter(|k| !k.is_empty()).map(str::to_owned), value),
+            None => (None, value),
+        };
+        let test = match parse_range(value) {
+            Some(range) => range,
+            None => TagTest::Regexes(value.split(',').map(|r| compile_regex(name, r)).collect::<Result<_>>()?),
+        };
+        Ok(TagFilter { key, test })
+    }
+
+    fn matches(&self, p: &Profile, sample: &Sample<'_>, units: &HashMap<Vec<u8>, String>) -> bool {
+        let wanted = |key: StringId| self.key.as_ref().is_none_or(|k| k.as_bytes() == p.string(key));
+        match &self.test {
+            TagTest::Range { low, high, unit } => sample.labels().any(|l| match l.value {
+                LabelValue::Number(v, _) if wanted(l.key) => {
+                    let from = units.get(p.string(l.key)).map_or("", String::as_str);
+                    let (v, unit_of_v) = units::convert(v, from, unit);
+                    unit_of_v == *unit && (*low..=*high).contains(&v)
+                }
+                _ => false,
+            }),
+            TagTest::Regexes(regexes) if self.key.is_some() => sample.labels().any(|l| match l.value {
+                LabelValue::Text(t) if wanted(l.key) => regexes.iter().any(|r| r.is_match(p.string(t))),
+                _ => false,
+            }),
+            TagTest::Regexes(regexes) => regexes.iter().all(|r| {
+                sample.labels().any(|l| match l.value {
+                    LabelValue::Text(t) => r.is_match(&[p.string(l.key), b":", p.string(t)].concat()),
+                    LabelValue::Number(..) => false,
+                })
+            }),
+        }
+    }
+}
+
+/// `32kb`, `:64kb`, `4mb:` or `12kb:64mb`; anything else is a regular expression.
+fn parse_range(value: &str) -> Option<TagTest> {
+    let number = |s: &str| -> Option<(i64, String)> {
+        let digits = s.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(s.len());
+        let unit = &s[digits..];
+        unit.chars().all(|c| c.is_ascii_alphabetic()).then_some(())?;
+        Some((s[..digits].parse().ok()?, unit.to_owned()))
+    };
+    let range = |low: f64, high: f64, unit: String| Some(TagTest::Range { low, high, unit });
+    let scale = |(v, unit): (i64, String)| units::convert(v, &unit, &unit);
+    match value.split_once(':') {
+        None => {
+            let (v, unit) = scale(number(value)?);
+            range(v, v, unit)
+        }
+        Some(("", high)) => {
+            let (high, unit) = scale(number(high)?);
+            range(f64::NEG_INFINITY, high, unit)
+        }
+        Some((low, "")) => {
+            let (low, unit) = scale(number(low)?);
+            range(low, f64::INFINITY, unit)
+        }
+        Some((low, high)) => {
+            let (low, unit) = scale(number(low)?);
+            let (v, from) = number(high)?;
+            let (high, high_unit) = units::convert(v, &from, &unit);
+            if high_unit != unit {
+                return None;
+            }
+            range(low, high, unit)
+        }
+    }
+}
+
+/// A profile cut by a plan, for writing.
+pub(crate) struct Filtered<'a> {
+    pub profile: &'a Profile,
+    pub plan: &'a Plan,
+}
+
+impl Selection for Filtered<'_> {
+    fn lines(&self, location: u32, f: &mut dyn FnMut(u32)) {
+        self.plan.each_line(self.profile, location, f);
+    }
+
+    fn locations(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
+        self.plan.apply(index, sample, locations)
+    }
+}

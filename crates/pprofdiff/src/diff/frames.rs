@@ -1,0 +1,402 @@
+//! Frames, interned: every distinct frame of both sides has one dense index, so that sums are arrays.
+//!
+//! In two steps, so that the profiles need not wait for each other: [`MemberFrames`] interns the
+//! frames of one profile, and [`Frames::merge`] brings them together by content.
+//!
+//! Each level is interned once and is a number for the next: strings (by their bytes, so that a
+//! string that occurs twice in a table is one), then frames (by their strings' numbers, line and
+//! address). So no string is hashed more than once however many functions or lines share it, which
+//! keeps crafted profiles as cheap as others. Texts are references into the profiles' buffers; only
+//! what a view makes up (cleaned paths, label values) is stored here.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use hashbrown::hash_table::Entry;
+use hashbrown::{HashMap, HashTable};
+
+use super::filter::Plan;
+use super::identity::{self, Granularity, Identity};
+use crate::profile::{NONE, Profile, StringId};
+
+/// One hasher for all members of a view, so that their hashes can be compared. Seeded by process.
+pub(crate) type State = foldhash::fast::RandomState;
+
+/// A piece of a profile's buffer, or of the view's own text.
+#[derive(Debug, Clone, Copy)]
+struct Text {
+    hash: u64,
+    own: bool,
+    start: u32,
+    len: u32,
+}
+
+/// A frame by the numbers of its texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Frame {
+    name: u32,
+    file: u32,
+    mapping: u32,
+    line: i64,
+    address: u64,
+}
+
+/// The distinct texts of one profile's frames.
+struct Texts {
+    profile: Arc<Profile>,
+    own: Vec<u8>,
+    texts: Vec<Text>,
+}
+
+impl Texts {
+    fn get(&self, text: u32) -> &[u8] {
+        let t = self.texts[text as usize];
+        let buffer = if t.own { &self.own } else { self.profile.buffer() };
+        &buffer[t.start as usize..][..t.len as usize]
+    }
+}
+
+/// The frames of one profile, and which of them each location expands to.
+pub(crate) struct MemberFrames {
+    texts: Texts,
+    frames: Vec<Frame>,
+    /// The frames of location `l` are `expanded[first[l]..first[l + 1]]`, innermost first.
+    first: Vec<u32>,
+    expanded: Vec<u32>,
+}
+
+impl MemberFrames {
+    pub(crate) fn new(
+        profile: &Arc<Profile>,
+        plan: &Plan,
+        granularity: Granularity,
+        shifts: &[u64],
+        state: &State,
+    ) -> MemberFrames {
+        let locations = profile.locations();
+        let n = locations.len();
+        let mut b = Builder::new(profile, state);
+        let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
+        let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
+        first.push(0);
+        // Where a frame is no more than its function, each function is interned once.
+        let by_function = !matches!(granularity, Granularity::Lines | Granularity::Addresses);
+        let mut memo = vec![NONE; if by_function { profile.n_functions() } else { 0 }];
+        for location in 0..n as u32 {
+            let address = match granularity {
+                Granularity::Addresses => identity::shifted_address(profile, shifts, location),
+                _ => 0,
+            };
+            plan.each_line(profile, location, |line| {
+                let function = locations.line_function[line as usize] as usize;
+                if by_function && memo[function] != NONE {
+                    expanded.push(memo[function]);
+                    return;
+                }
+                let identity = identity::identify(profile, granularity, location, Some(line), address);
+                let id = b.frame(identity);
+                // A function without a name takes the location's mapping for one, so it is no key.
+                if by_function && identity.mapping.is_none() {
+                    memo[function] = id;
+                }
+                expanded.push(id);
+            });
+            if expanded.len() as u32 == first[location as usize] {
+                expanded.push(b.frame(identity::identify(profile, granularity, location, None, address)));
+            }
+            first.push(expanded.len() as u32);
+        }
+        for (name, key) in plan.pseudo() {
+            let name: &[u8] = if granularity == Granularity::Files { b"" } else { name };
+            let file: &[u8] = if granularity == Granularity::Functions { b"" } else { key };
+            let frame = Frame { name: b.text(name), file: b.text(file), mapping: b.text(b""), line: 0, address: 0 };
+            expanded.push(b.intern(frame));
+            first.push(expanded.len() as u32);
+        }
+        MemberFrames { texts: b.texts, frames: b.frames, first, expanded }
+    }
+
+    /// The frames of a location, innermost first; indexes of this member.
+    #[inline]
+    pub(crate) fn of(&self, location: u32) -> &[u32] {
+        let l = location as usize;
+        &self.expanded[self.first[l] as usize..self.first[l + 1] as usize]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+}
+
+/// Interns the frames of one profile.
+struct Builder<'a> {
+    profile: &'a Arc<Profile>,
+    state: &'a State,
+    texts: Texts,
+    text_ids: HashTable<u32>,
+    /// By the profile's string: its text, as it is and as a cleaned path.
+    text_of: Vec<u32>,
+    path_of: HashMap<StringId, u32, State>,
+    frames: Vec<Frame>,
+    frame_ids: HashTable<u32>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(profile: &'a Arc<Profile>, state: &'a State) -> Builder<'a> {
+        Builder {
+            profile,
+            state,
+            texts: Texts { profile: profile.clone(), own: Vec::new(), texts: Vec::new() },
+            text_ids: HashTable::new(),
+            text_of: vec![NONE; profile.n_strings()],
+            path_of: HashMap::with_hasher(state.clone()),
+            frames: Vec::new(),
+            frame_ids: HashTable::new(),
+        }
+    }
+
+    fn frame(&mut self, i: Identity) -> u32 {
+        let frame = Frame {
+            name: self.string(i.name),
+            file: self.path(i.file),
+            mapping: self.string(i.mapping.unwrap_or(StringId::EMPTY)),
+            line: i.line,
+            address: i.address,
+        };
+        self.intern(frame)
+    }
+
+    fn intern(&mut self, frame: Frame) -> u32 {
+        let frames = &mut self.frames;
+        let hash = self.state.hash_one(frame);
+        let rehash = |&id: &u32| self.state.hash_one(frames[id as usize]);
+        match self.frame_ids.entry(hash, |&id| frames[id as usize] == frame, rehash) {
+            Entry::Occupied(e) => *e.get(),
+            Entry::Vacant(e) => {
+                let id = frames.len() as u32;
+                e.insert(id);
+                frames.push(frame);
+                id
+            }
+        }
+    }
+
+    fn string(&mut self, id: StringId) -> u32 {
+        let slot = id.index();
+        if self.text_of[slot] == NONE {
+            let profile = self.profile;
+            self.text_of[slot] = self.text(profile.string(id));
+        }
+        self.text_of[slot]
+    }
+
+    fn path(&mut self, id: StringId) -> u32 {
+        if id == StringId::EMPTY {
+            return self.string(id);
+        }
+        if let Some(&text) = self.path_of.get(&id) {
+            return text;
+        }
+        let text = match identity::clean_path(self.profile.string(id)) {
+            Some(clean) => self.text(&clean),
+            None => self.string(id),
+        };
+        self.path_of.insert(id, text);
+        text
+    }
+
+    fn text(&mut self, bytes: &[u8]) -> u32 {
+        let hash = self.state.hash_one(bytes);
+        let texts = &mut self.texts;
+        let same = |&id: &u32| texts.texts[id as usize].hash == hash && texts.get(id) == bytes;
+        match self.text_ids.entry(hash, same, |&id| texts.texts[id as usize].hash) {
+            Entry::Occupied(e) => *e.get(),
+            Entry::Vacant(e) => {
+                let id = texts.texts.len() as u32;
+                e.insert(id);
+                let text = texts.place(hash, bytes);
+                texts.texts.push(text);
+                id
+            }
+        }
+    }
+}
+
+impl Texts {
+    /// A reference to bytes that lie in the profile's buffer, or else a copy of them.
+    fn place(&mut self, hash: u64, bytes: &[u8]) -> Text {
+        let len = bytes.len() as u32;
+        let (buffer, start) = (self.profile.buffer().as_ptr_range(), bytes.as_ptr());
+        if !bytes.is_empty() && buffer.contains(&start) {
+            return Text { hash, own: false, start: (start as usize - buffer.start as usize) as u32, len };
+        }
+        let start = self.own.len() as u32;
+        self.own.extend_from_slice(bytes);
+        Text { hash, own: true, start, len }
+    }
+}
+
+/// All distinct frames of a view, with the profiles that their names lie in.
+pub struct Frames {
+    members: Vec<MemberFrames>,
+    /// Where each distinct text is first found: member, and index there.
+    texts: Vec<(u32, u32)>,
+    /// With texts numbered as in `texts`.
+    frames: Vec<Frame>,
+    granularity: Granularity,
+}
+
+impl std::fmt::Debug for Frames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frames").field("len", &self.frames.len()).finish_non_exhaustive()
+    }
+}
+
+impl Frames {
+    /// Brings the members' frames together. Also gives each member's translation from its own
+    /// indexes to the common ones.
+    pub(crate) fn merge(members: Vec<MemberFrames>, granularity: Granularity, state: &State) -> (Frames, Vec<Vec<u32>>) {
+        let mut text_ids: HashTable<u32> = HashTable::new();
+        let mut texts: Vec<(u32, u32)> = Vec::new();
+        let mut frame_ids: HashTable<u32> = HashTable::new();
+        let mut frames: Vec<Frame> = Vec::new();
+        let mut translations = Vec::with_capacity(members.len());
+        let bytes = |(m, i): (u32, u32)| members[m as usize].texts.get(i);
+        let hash_of = |(m, i): (u32, u32)| members[m as usize].texts.texts[i as usize].hash;
+        for (m, member) in members.iter().enumerate() {
+            let mut common = Vec::with_capacity(member.texts.texts.len());
+            for i in 0..member.texts.texts.len() as u32 {
+                let place = (m as u32, i);
+                let same = |&id: &u32| {
+                    let other = texts[id as usize];
+                    hash_of(other) == hash_of(place) && bytes(other) == bytes(place)
+                };
+                let id = match text_ids.entry(hash_of(place), same, |&id| hash_of(texts[id as usize])) {
+                    Entry::Occupied(e) => *e.get(),
+                    Entry::Vacant(e) => {
+                        let id = texts.len() as u32;
+                        e.insert(id);
+                        texts.push(place);
+                        id
+                    }
+                };
+                common.push(id);
+            }
+            let text = |id: u32| common[id as usize];
+            let mut translation = Vec::with_capacity(member.len());
+            for f in &member.frames {
+                let frame = Frame { name: text(f.name), file: text(f.file), mapping: text(f.mapping), ..*f };
+                let rehash = |&id: &u32| state.hash_one(frames[id as usize]);
+                let id = match frame_ids.entry(state.hash_one(frame), |&id| frames[id as usize] == frame, rehash) {
+                    Entry::Occupied(e) => *e.get(),
+                    Entry::Vacant(e) => {
+                        let id = frames.len() as u32;
+                        e.insert(id);
+                        frames.push(frame);
+                        id
+                    }
+                };
+                translation.push(id);
+            }
+            translations.push(translation);
+        }
+        (Frames { members, texts, frames, granularity }, translations)
+    }
+
+    pub(crate) fn member(&self, index: usize) -> &MemberFrames {
+        &self.members[index]
+    }
+
+    fn text(&self, id: u32) -> &[u8] {
+        let (m, i) = self.texts[id as usize];
+        self.members[m as usize].texts.get(i)
+    }
+
+    /// Number of distinct frames. Some may have no row in a view, since no sample has them.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The granularity that the frames were made at.
+    pub fn granularity(&self) -> Granularity {
+        self.granularity
+    }
+
+    /// What a frame is called, for display: the function, at granularity `files` the file, and without
+    /// symbols the binary in brackets, or `<unknown>`.
+    pub fn name(&self, frame: u32) -> String {
+        let f = &self.frames[frame as usize];
+        let (name, file, mapping) = (self.text(f.name), self.text(f.file), self.text(f.mapping));
+        if !name.is_empty() {
+            return lossy(name);
+        }
+        if !file.is_empty() || f.line != 0 {
+            return lossy(file);
+        }
+        if mapping.is_empty() {
+            return "<unknown>".to_owned();
+        }
+        let base = mapping.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or(b"/");
+        format!("[{}]", lossy(base))
+    }
+
+    /// What rows are ordered by after their values: name, then file, then line, then address.
+    pub(crate) fn order(&self, frame: u32) -> (&[u8], &[u8], i64, u64, &[u8]) {
+        let f = &self.frames[frame as usize];
+        (self.text(f.name), self.text(f.file), f.line, f.address, self.text(f.mapping))
+    }
+
+    /// The file's path, where the granularity has one and the profile tells it.
+    pub fn file(&self, frame: u32) -> Option<String> {
+        some_text(self.text(self.frames[frame as usize].file))
+    }
+
+    /// The line number, where the granularity has one and the profile tells it.
+    pub fn line(&self, frame: u32) -> Option<i64> {
+        Some(self.frames[frame as usize].line).filter(|&line| line != 0)
+    }
+
+    /// The address, at granularity `addresses`.
+    pub fn address(&self, frame: u32) -> Option<u64> {
+        Some(self.frames[frame as usize].address).filter(|&address| address != 0)
+    }
+
+    /// The mapped binary's file, for a frame that has neither name nor file.
+    pub fn mapping(&self, frame: u32) -> Option<String> {
+        some_text(self.text(self.frames[frame as usize].mapping))
+    }
+
+    /// The frame on one line, in pprof's words: `address name file:line`.
+    pub fn label(&self, frame: u32) -> String {
+        let f = &self.frames[frame as usize];
+        let (name, file) = (self.text(f.name), lossy(self.text(f.file)));
+        let mut parts = Vec::with_capacity(3);
+        if f.address != 0 {
+            parts.push(format!("{:016x}", f.address));
+        }
+        if !name.is_empty() {
+            parts.push(lossy(name));
+        }
+        if f.line != 0 {
+            parts.push(format!("{file}:{}", f.line));
+        } else if !file.is_empty() {
+            parts.push(file);
+        } else if name.is_empty() {
+            parts.push(self.name(frame));
+        }
+        parts.join(" ")
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn some_text(bytes: &[u8]) -> Option<String> {
+    (!bytes.is_empty()).then(|| lossy(bytes))
+}

@@ -1,0 +1,242 @@
+//! Two sides, compared: which frames, edges, stacks and labels each has, and what changed.
+//!
+//! ```text
+//! Diff (members of two sides, common sample types)
+//!   -> View (one sample type, granularity, filters, normalization: frames interned)
+//!        -> top, edges, stacks, labels (each an ordered list of rows)
+//! ```
+//!
+//! A [`Diff`] is cheap: it decides only which columns of the profiles belong together. A [`View`] does
+//! what all tables of one question share; each table is then one pass over the samples. A single
+//! profile has the same views, with one side.
+
+mod edges;
+mod filter;
+mod frames;
+mod identity;
+mod labels;
+mod normalize;
+mod stacks;
+mod top;
+mod view;
+mod write;
+
+use std::sync::Arc;
+
+pub use edges::{Edge, Edges, Relation};
+pub use filter::Filters;
+pub use frames::Frames;
+pub use identity::Granularity;
+pub use labels::{LabelRow, Labels};
+pub use normalize::Normalize;
+pub use stacks::{StackRow, Stacks};
+pub use top::{Sort, Top, TopRow};
+pub use view::{Query, Side, Summary, View};
+
+use crate::error::{Error, Result};
+use crate::profile::{CommonType, LoadOptions, Profile, Total, common_types};
+use crate::parallel;
+
+/// A value of both sides. Of a single profile, `base` is 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// The base's.
+    pub base: i64,
+    /// The new side's; scaled, if the view normalizes.
+    pub new: i64,
+}
+
+impl Pair {
+    /// `new - base`. Never overflows for sums over samples, see [`Diff::new`].
+    pub fn delta(self) -> i64 {
+        self.new.saturating_sub(self.base)
+    }
+}
+
+/// What happened to a row between the two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Only the new side has it.
+    Added,
+    /// Only the base has it.
+    Removed,
+    /// Both have it, with different values.
+    Changed,
+    /// Both have it, with the same values.
+    Same,
+}
+
+impl Status {
+    /// The status as results spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Added => "added",
+            Status::Removed => "removed",
+            Status::Changed => "changed",
+            Status::Same => "same",
+        }
+    }
+
+    fn new(in_base: bool, in_new: bool, equal: bool) -> Status {
+        match (in_base, in_new) {
+            (false, _) => Status::Added,
+            (true, false) => Status::Removed,
+            (true, true) if equal => Status::Same,
+            (true, true) => Status::Changed,
+        }
+    }
+}
+
+/// One profile's part in a comparison.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub profile: Arc<Profile>,
+    /// Its place in [`CommonType::columns`].
+    pub index: usize,
+    /// Of the base's side?
+    pub base: bool,
+    /// `Some(b)`: the profile is a written diff; only the samples of its base (true), or the others.
+    pub part: Option<bool>,
+}
+
+impl Member {
+    /// What values are multiplied by on top of the unit's factor: the base of a written diff is negative.
+    pub(crate) fn sign(&self) -> i64 {
+        if self.part == Some(true) { -1 } else { 1 }
+    }
+
+    /// The sums of one of its columns, over its own part of the samples.
+    fn total(&self, column: usize) -> Total {
+        let Some(part) = self.part else { return self.profile.totals()[column] };
+        let mut total = Total::default();
+        for s in self.profile.samples().filter(|s| s.is_base() == part) {
+            let v = s.value(column);
+            // A part of the samples can't overflow where all of them do not.
+            total.sum += v * self.sign();
+            total.magnitude += v.saturating_abs();
+        }
+        total
+    }
+}
+
+/// A comparison of a base with something new; each side may be several profiles, which add up.
+#[derive(Debug, Clone)]
+pub struct Diff {
+    pub(crate) members: Arc<[Member]>,
+    pub(crate) types: Arc<[CommonType]>,
+    default_type: usize,
+    /// Two sides; false for the views of a single profile.
+    two_sided: bool,
+}
+
+impl Diff {
+    /// Compares profiles that are loaded already.
+    ///
+    /// # Errors
+    /// A side without profiles; no common sample type, or units that do not convert; values of both
+    /// sides that add up past int64 (so that no sum or delta can overflow later).
+    pub fn new(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Result<Diff> {
+        if base.is_empty() || new.is_empty() {
+            return Err(Error::query("a diff needs at least one profile on each side"));
+        }
+        // The new side leads, as in pprof: its order of sample types, its addresses.
+        let member = |(i, p): (usize, &Arc<Profile>)| Member { profile: p.clone(), index: i, base: i >= new.len(), part: None };
+        Diff::from_members(new.iter().chain(base).enumerate().map(member).collect(), true)
+    }
+
+    /// Loads both sides and compares them; inside a rayon pool, at the same time.
+    ///
+    /// # Errors
+    /// As [`Profile::open`] and [`Diff::new`].
+    pub fn open(base: &[&std::path::Path], new: &[&std::path::Path], options: &LoadOptions) -> Result<Diff> {
+        let load = |paths: &[&std::path::Path]| -> Result<Vec<Arc<Profile>>> {
+            parallel::map(paths, |p| Profile::open(p, options).map(Arc::new)).into_iter().collect()
+        };
+        let (base, new) = parallel::join(|| load(base), || load(new));
+        Diff::new(&base?, &new?)
+    }
+
+    /// Opens a diff that was written as one profile ([`Diff::write`], or pprof with `-proto -diff_base`)
+    /// as a diff again; any other profile as itself, with one side.
+    pub fn of_profile(profile: &Arc<Profile>) -> Result<Diff> {
+        let member = |base, part| Member { profile: profile.clone(), index: 0, base, part };
+        if profile.is_diff() {
+            return Diff::from_members(vec![member(false, Some(false)), member(true, Some(true))], true);
+        }
+        Diff::from_members(vec![member(false, None)], false)
+    }
+
+    fn from_members(mut members: Vec<Member>, two_sided: bool) -> Result<Diff> {
+        let mut profiles: Vec<&Profile> = members.iter().map(|m| &*m.profile).collect();
+        if members.iter().any(|m| m.part.is_some()) {
+            profiles.truncate(1);
+        }
+        let types = common_types(&profiles)?;
+        for (i, m) in members.iter_mut().enumerate() {
+            m.index = if m.part.is_some() { 0 } else { i };
+        }
+        let wanted = members.iter().find_map(|m| {
+            let default = m.profile.text(crate::profile::StringId(m.profile.header().default_sample_type));
+            (!default.is_empty()).then_some(default)
+        });
+        let default_type = types.iter().position(|t| Some(&t.kind) == wanted.as_ref()).unwrap_or(types.len().saturating_sub(1));
+        Ok(Diff { members: members.into(), types: types.into(), default_type, two_sided })
+    }
+
+    /// True if there are two sides; false if this is a single profile.
+    pub fn is_two_sided(&self) -> bool {
+        self.two_sided
+    }
+
+    /// The sample types that all profiles have, as (type, unit), in the order of the new side's first file.
+    pub fn sample_types(&self) -> Vec<(String, String)> {
+        self.types.iter().map(|t| (t.kind.clone(), t.unit.clone())).collect()
+    }
+
+    /// The sample type that views show unless told otherwise; `None` if there is none at all.
+    pub fn default_sample_type(&self) -> Option<&str> {
+        self.types.get(self.default_type).map(|t| t.kind.as_str())
+    }
+
+    /// The profiles of the base; empty if this is a single profile.
+    pub fn base(&self) -> impl Iterator<Item = &Arc<Profile>> {
+        self.members.iter().filter(|m| m.base).map(|m| &m.profile)
+    }
+
+    /// The profiles of the new side, or the single profile.
+    pub fn new_side(&self) -> impl Iterator<Item = &Arc<Profile>> {
+        self.members.iter().filter(|m| !m.base).map(|m| &m.profile)
+    }
+
+    /// The column of a sample type by its name, also without the `inuse_` prefix, or by its number.
+    pub(crate) fn find_type(&self, name: Option<&str>) -> Result<usize> {
+        if self.types.is_empty() {
+            return Err(Error::query("the profile has no sample types, so there is nothing to show"));
+        }
+        let Some(name) = name else { return Ok(self.default_type) };
+        let position = |wanted: &str| self.types.iter().position(|t| t.kind == wanted);
+        let found = position(name).or_else(|| self.types.iter().position(|t| t.kind.strip_prefix("inuse_") == Some(name)));
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.types.iter().map(|t| t.kind.as_str()).collect();
+            Error::query(format!("there is no sample type {name:?}; there are {}", names.join(", ")))
+        })
+    }
+
+    /// The sums of a sample type over one side, in its common unit.
+    pub(crate) fn side_total(&self, base: bool, sample_type: usize) -> Total {
+        let mut total = Total::default();
+        for m in self.members.iter().filter(|m| m.base == base) {
+            let (column, times) = self.types[sample_type].columns[m.index];
+            let part = m.total(column);
+            total.sum += part.sum * times;
+            total.magnitude += part.magnitude * times;
+        }
+        total
+    }
+
+    /// Nanoseconds that one side's profiles took together.
+    pub(crate) fn side_duration(&self, base: bool) -> i64 {
+        let durations = self.members.iter().filter(|m| m.base == base).map(|m| m.profile.duration_nanos());
+        durations.fold(0, i64::saturating_add)
+    }
+}

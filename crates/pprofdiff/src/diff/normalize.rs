@@ -1,0 +1,127 @@
+//! Normalization: the new side scaled to the base, so that runs of different length compare.
+
+use crate::error::{Error, Result};
+
+/// How the new side is scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Normalize {
+    /// Not at all.
+    #[default]
+    None,
+    /// So that both totals are equal: what is left is a change of shares. Totals are those before
+    /// filters, as in pprof.
+    Total,
+    /// By the durations of the two sides: what is left is a change of rates.
+    Duration,
+    /// By a factor, such as operations of base / operations of new: what is left is a change per operation.
+    Factor(f64),
+}
+
+impl Normalize {
+    /// The mode's name in results.
+    pub fn mode(self) -> &'static str {
+        match self {
+            Normalize::None => "none",
+            Normalize::Total => "total",
+            Normalize::Duration => "duration",
+            Normalize::Factor(_) => "factor",
+        }
+    }
+}
+
+impl std::str::FromStr for Normalize {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Normalize> {
+        match s {
+            "none" => Ok(Normalize::None),
+            "total" => Ok(Normalize::Total),
+            "duration" => Ok(Normalize::Duration),
+            _ => {
+                let factor = s.parse().map_err(|_| {
+                    Error::query(format!("normalize is total, duration or a number to multiply the new side by, not {s:?}"))
+                })?;
+                Ok(Normalize::Factor(factor))
+            }
+        }
+    }
+}
+
+/// A factor as exact as it can be had.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Scale {
+    One,
+    /// A quotient of two int64: exact.
+    Ratio(i64, i64),
+    Factor(f64),
+}
+
+impl Scale {
+    pub(crate) fn new(mode: Normalize, sums: (i64, i64), durations: (i64, i64)) -> Result<Scale> {
+        let ratio = |what: &str, (base, new): (i64, i64)| {
+            if base == 0 || new == 0 {
+                let side = if base == 0 { "base" } else { "new side" };
+                return Err(Error::query(format!("can't normalize by {what}: that of the {side} is zero")));
+            }
+            Ok(Scale::Ratio(base, new))
+        };
+        match mode {
+            Normalize::None => Ok(Scale::One),
+            Normalize::Total => ratio("total", sums),
+            Normalize::Duration => ratio("duration", durations),
+            Normalize::Factor(f) if f.is_finite() && f > 0.0 => Ok(Scale::Factor(f)),
+            Normalize::Factor(f) => Err(Error::query(format!("the normalization factor must be a positive number, not {f}"))),
+        }
+    }
+
+    pub(crate) fn factor(self) -> f64 {
+        match self {
+            Scale::One => 1.0,
+            Scale::Ratio(n, d) => n as f64 / d as f64,
+            Scale::Factor(f) => f,
+        }
+    }
+
+    /// The scaled value, rounded half away from zero. Saturates; [`Scale::check`] rules that out for a view.
+    pub(crate) fn apply(self, value: i64) -> i64 {
+        match self {
+            Scale::One => value,
+            Scale::Ratio(n, d) => {
+                let product = i128::from(value) * i128::from(n);
+                let d = i128::from(d);
+                // |product| < 2^126, so doubling and adding do not overflow.
+                let rounded = (2 * product.abs() + d.abs()) / (2 * d.abs());
+                let signed = if (product < 0) != (d < 0) { -rounded } else { rounded };
+                i64::try_from(signed).unwrap_or(if signed < 0 { i64::MIN } else { i64::MAX })
+            }
+            // `as` saturates, and `round` goes away from zero at one half.
+            Scale::Factor(f) => (value as f64 * f).round() as i64,
+        }
+    }
+
+    /// Makes sure that no scaled sum overflows: `base` and `new` are sums of magnitudes.
+    pub(crate) fn check(self, base: i64, new: i64) -> Result<()> {
+        let scaled = new as f64 * self.factor().abs();
+        if self != Scale::One && scaled + base as f64 >= i64::MAX as f64 {
+            return Err(Error::query(format!("scaled by {}, the new side no longer fits an int64", self.factor())));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scale;
+
+    #[test]
+    fn ratios_are_exact_and_round_half_away_from_zero() {
+        let big = (1i64 << 53) + 1;
+        assert_eq!(Scale::Ratio(big, big).apply(big), big);
+        assert_eq!(Scale::Ratio(1, 2).apply(3), 2);
+        assert_eq!(Scale::Ratio(1, 2).apply(-3), -2);
+        assert_eq!(Scale::Ratio(-1, 2).apply(3), -2);
+        assert_eq!(Scale::Ratio(1, 3).apply(4), 1);
+        assert_eq!(Scale::Factor(0.5).apply(-3), -2);
+        assert_eq!(Scale::Ratio(i64::MAX, 1).apply(i64::MIN), i64::MIN);
+    }
+}

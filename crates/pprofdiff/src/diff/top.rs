@@ -1,0 +1,140 @@
+//! The table of frames: flat and cum of both sides.
+//!
+//! flat is what a frame cost itself (it was the leaf of the stack), cum what it cost with all that it
+//! called; a frame that recurs in one stack counts once. "Once per sample" is a stamp per frame, the
+//! sample's number, so no set is kept or cleared. A frame whose stamp was never set has no row.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::{Frames, Pair, Status, Summary, View};
+use crate::parallel;
+
+/// What rows are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// By the magnitude of flat's delta (of flat, for a single profile).
+    #[default]
+    Flat,
+    /// By that of cum.
+    Cum,
+}
+
+/// One frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopRow {
+    /// Index in [`Top::frames`].
+    pub frame: u32,
+    /// What it cost itself.
+    pub flat: Pair,
+    /// What it cost with all that it called.
+    pub cum: Pair,
+    /// What happened to it.
+    pub status: Status,
+}
+
+/// The table of frames.
+#[derive(Debug, Clone)]
+pub struct Top {
+    /// What the table is of.
+    pub summary: Arc<Summary>,
+    /// The frames that rows refer to.
+    pub frames: Arc<Frames>,
+    /// Ordered by |delta| descending, then name, then file, then line.
+    pub rows: Vec<TopRow>,
+}
+
+/// One side's sums of one frame. 16 bytes, so that stamp and sum share a cache line.
+#[derive(Clone, Copy, Default)]
+struct Cum {
+    /// Number of the last sample that had the frame, from 1; 0 if none had.
+    stamp: u32,
+    sum: i64,
+}
+
+/// One member's sums, by its own frame indexes.
+struct Sums {
+    flat: Vec<i64>,
+    cum: Vec<Cum>,
+}
+
+impl View {
+    /// The table of frames.
+    pub fn top(&self, sort: Sort) -> Top {
+        let indexes: Vec<usize> = (0..self.walks.len()).collect();
+        let sums = parallel::map(&indexes, |&i| self.member_sums(i));
+        let n = self.frames.len();
+        let empty = TopRow { frame: 0, flat: Pair::default(), cum: Pair::default(), status: Status::Same };
+        let mut rows = vec![empty; n];
+        let mut present = vec![(false, false); n];
+        for (walk, sums) in self.walks.iter().zip(&sums) {
+            for (own, &common) in self.translations[walk.index].iter().enumerate() {
+                if sums.cum[own].stamp == 0 {
+                    continue;
+                }
+                let (row, present) = (&mut rows[common as usize], &mut present[common as usize]);
+                let (flat, cum) = (sums.flat[own], sums.cum[own].sum);
+                if walk.member.base {
+                    present.0 = true;
+                    row.flat.base += flat;
+                    row.cum.base += cum;
+                } else {
+                    present.1 = true;
+                    row.flat.new += flat;
+                    row.cum.new += cum;
+                }
+            }
+        }
+        for (i, (row, (in_base, in_new))) in rows.iter_mut().zip(&present).enumerate() {
+            row.frame = i as u32;
+            row.flat.new = self.scale.apply(row.flat.new);
+            row.cum.new = self.scale.apply(row.cum.new);
+            row.status = Status::new(*in_base, *in_new, row.flat.delta() == 0 && row.cum.delta() == 0);
+        }
+        let mut i = 0;
+        rows.retain(|_| {
+            i += 1;
+            present[i - 1] != (false, false)
+        });
+        let mut top = Top { summary: self.summary().clone(), frames: self.frames.clone(), rows };
+        top.sort(sort);
+        top
+    }
+
+    fn member_sums(&self, index: usize) -> Sums {
+        let frames = self.frames.member(index);
+        let mut sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
+        let mut stamp = 0;
+        self.walks[index].each(|value, locations, _| {
+            stamp += 1;
+            if let Some(&leaf) = locations.first().and_then(|&l| frames.of(l).first()) {
+                sums.flat[leaf as usize] += value;
+            }
+            for &l in locations {
+                for &f in frames.of(l) {
+                    let cum = &mut sums.cum[f as usize];
+                    if cum.stamp != stamp {
+                        cum.stamp = stamp;
+                        cum.sum += value;
+                    }
+                }
+            }
+        });
+        sums
+    }
+}
+
+impl Top {
+    /// Orders the rows anew.
+    pub fn sort(&mut self, sort: Sort) {
+        let frames = &self.frames;
+        let value = |row: &TopRow| match sort {
+            Sort::Flat => row.flat.delta().unsigned_abs(),
+            Sort::Cum => row.cum.delta().unsigned_abs(),
+        };
+        // Most rows differ in value, so names are compared only where they must be.
+        self.rows.sort_unstable_by(|a, b| {
+            Reverse(value(a)).cmp(&Reverse(value(b))).then_with(|| frames.order(a.frame).cmp(&frames.order(b.frame)))
+        });
+    }
+}

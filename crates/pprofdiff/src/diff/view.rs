@@ -1,0 +1,236 @@
+//! One question to a diff: sample type, granularity, filters, normalization. What all its tables share.
+
+use std::sync::Arc;
+
+use super::filter::{Compiled, Plan, number_units};
+use super::frames::{Frames, MemberFrames, State};
+use super::identity::{self, Granularity};
+use super::normalize::{Normalize, Scale};
+use super::{Diff, Filters, Member, Pair};
+use crate::error::Result;
+use crate::parallel;
+use crate::profile::{Profile, Sample};
+
+/// What to look at, and how.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Query {
+    /// The sample type's name; the default one if not given.
+    pub sample_type: Option<String>,
+    /// What a row stands for.
+    pub granularity: Granularity,
+    /// Count inlined functions as part of the one they were inlined into.
+    pub no_inlines: bool,
+    /// Which samples and frames take part.
+    pub filters: Filters,
+    /// How the new side is scaled.
+    pub normalize: Normalize,
+}
+
+/// One side of a view, for headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    /// The profiles' names.
+    pub paths: Vec<String>,
+    /// Number of samples as written.
+    pub samples: usize,
+    /// Sum of the profiles' durations.
+    pub duration_nanos: i64,
+    /// The earliest time; 0 if none tells.
+    pub time_nanos: i64,
+}
+
+/// What a view is of: everything a table needs besides its rows.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// The base; `None` if this is a single profile.
+    pub base: Option<Side>,
+    /// The new side, or the single profile.
+    pub new: Side,
+    /// The sample type's name.
+    pub sample_type: String,
+    /// The unit of all values.
+    pub unit: String,
+    /// What a row stands for.
+    pub granularity: Granularity,
+    /// True if inlined functions are counted as part of their caller.
+    pub no_inlines: bool,
+    /// The filters that are set, by pprof's names.
+    pub filters: Vec<(&'static str, String)>,
+    /// How the new side was scaled.
+    pub normalize: Normalize,
+    /// What the new side's values were multiplied by.
+    pub factor: f64,
+    /// What a user should know before trusting the rows.
+    pub warnings: Vec<String>,
+    /// Sums of the magnitudes of all values, before filters; percentages are of the base's. The new
+    /// side's is scaled.
+    pub total: Pair,
+}
+
+/// One member of a view, ready to be walked.
+pub(crate) struct Walk {
+    pub member: Member,
+    pub plan: Plan,
+    column: usize,
+    times: i64,
+    /// Index in [`Frames::member`].
+    pub index: usize,
+}
+
+impl Walk {
+    /// Calls `f` with each sample that counts: its value and its locations, leaf first.
+    pub(crate) fn each<'s>(&'s self, mut f: impl FnMut(i64, &[u32], Sample<'s>)) {
+        let mut locations = Vec::new();
+        for (i, sample) in self.member.profile.samples().enumerate() {
+            let value = sample.value(self.column);
+            if value == 0 || self.member.part.is_some_and(|part| part != sample.is_base()) {
+                continue;
+            }
+            if self.plan.apply(i, &sample, &mut locations) {
+                f(value * self.times, &locations, sample);
+            }
+        }
+    }
+}
+
+/// A diff, or a single profile, looked at in one way.
+pub struct View {
+    pub(crate) walks: Vec<Walk>,
+    pub(crate) frames: Arc<Frames>,
+    /// For each member: from its own frame indexes to the common ones.
+    pub(crate) translations: Vec<Vec<u32>>,
+    pub(crate) scale: Scale,
+    summary: Arc<Summary>,
+}
+
+impl Diff {
+    /// Looks at the diff in one way. Interns the frames; the tables are made when they are asked for.
+    ///
+    /// # Errors
+    /// An unknown sample type, a bad regular expression, a normalization by zero or to values that no
+    /// longer fit. Nothing of the input can be wrong at this point.
+    pub fn view(&self, query: &Query) -> Result<View> {
+        let sample_type = self.find_type(query.sample_type.as_deref())?;
+        let filters = Compiled::new(&query.filters, query.no_inlines)?;
+        let (base, new) = (self.side_total(true, sample_type), self.side_total(false, sample_type));
+        let durations = (self.side_duration(true), self.side_duration(false));
+        if !self.is_two_sided() && query.normalize != Normalize::None {
+            return Err(crate::Error::query("normalize scales one side to the other; there is only one profile"));
+        }
+        let scale = Scale::new(query.normalize, (base.sum, new.sum), durations)?;
+        scale.check(base.magnitude, new.magnitude)?;
+
+        let mut warnings: Vec<String> = Vec::new();
+        for m in self.members.iter().filter(|m| m.part != Some(true)) {
+            warnings.extend(m.profile.warnings());
+        }
+        let plans = self.plans(query, &filters, &mut warnings)?;
+        let profiles: Vec<&Profile> = self.members.iter().map(|m| &*m.profile).collect();
+        let shifts = match query.granularity {
+            Granularity::Addresses => identity::address_shifts(&profiles),
+            _ => vec![Vec::new(); profiles.len()],
+        };
+        let state = State::default();
+        let inputs: Vec<_> = self.members.iter().zip(&plans).zip(&shifts).collect();
+        let members =
+            parallel::map(&inputs, |((m, plan), shifts)| MemberFrames::new(&m.profile, plan, query.granularity, shifts, &state));
+        let (frames, translations) = Frames::merge(members, query.granularity, &state);
+
+        let t = &self.types[sample_type];
+        let walks = self.members.iter().zip(plans).enumerate().map(|(index, (m, plan))| {
+            let (column, times) = t.columns[m.index];
+            Walk { member: m.clone(), plan, column, times: times * m.sign(), index }
+        });
+        let summary = Summary {
+            base: self.is_two_sided().then(|| self.side(true)),
+            new: self.side(false),
+            sample_type: t.kind.clone(),
+            unit: t.unit.clone(),
+            granularity: query.granularity,
+            no_inlines: query.no_inlines,
+            filters: query.filters.set().into_iter().map(|(name, v)| (name, v.to_owned())).collect(),
+            normalize: query.normalize,
+            factor: scale.factor(),
+            warnings,
+            total: Pair { base: base.magnitude, new: scale.apply(new.magnitude) },
+        };
+        Ok(View { walks: walks.collect(), frames: Arc::new(frames), translations, scale, summary: Arc::new(summary) })
+    }
+
+    /// The filters worked out for each member; says which of them matched nothing anywhere.
+    pub(crate) fn plans(&self, query: &Query, filters: &Compiled, warnings: &mut Vec<String>) -> Result<Vec<Plan>> {
+        let by_range = query.filters.tagfocus.is_some() || query.filters.tagignore.is_some();
+        let units = if by_range { number_units(self.members.iter().map(|m| &*m.profile)) } else { Default::default() };
+        let mut plans = Vec::with_capacity(self.members.len());
+        let mut matched: Vec<(&str, bool)> = Vec::new();
+        for m in self.members.iter() {
+            let mut own_warnings = Vec::new();
+            let (plan, hits) = Plan::new(&m.profile, filters, &units, &mut own_warnings)?;
+            for w in own_warnings {
+                if !warnings.contains(&w) {
+                    warnings.push(w);
+                }
+            }
+            for (name, hit) in hits {
+                match matched.iter_mut().find(|(n, _)| *n == name) {
+                    Some((_, any)) => *any |= hit,
+                    None => matched.push((name, hit)),
+                }
+            }
+            plans.push(plan);
+        }
+        let given = query.filters.set();
+        for (name, _) in matched.iter().filter(|(_, hit)| !hit) {
+            let value = given.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v);
+            warnings.push(format!("{name} {value:?} matched nothing"));
+        }
+        Ok(plans)
+    }
+
+    fn side(&self, base: bool) -> Side {
+        let members: Vec<&Member> = self.members.iter().filter(|m| m.base == base).collect();
+        let samples = |m: &&Member| match m.part {
+            None => m.profile.n_samples(),
+            Some(part) => m.profile.samples().filter(|s| s.is_base() == part).count(),
+        };
+        Side {
+            paths: members.iter().map(|m| m.profile.name().to_owned()).collect(),
+            samples: members.iter().map(samples).sum(),
+            duration_nanos: self.side_duration(base),
+            time_nanos: members.iter().map(|m| m.profile.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
+        }
+    }
+}
+
+impl View {
+    /// What the view is of.
+    pub fn summary(&self) -> &Arc<Summary> {
+        &self.summary
+    }
+
+    /// The frames that rows refer to.
+    pub fn frames(&self) -> &Arc<Frames> {
+        &self.frames
+    }
+
+    /// Calls `f` with each sample that counts of one side: value, common frame indexes root first.
+    pub(crate) fn each_stack<'s>(&'s self, base: bool, mut f: impl FnMut(i64, &[u32], &'s Walk, Sample<'s>)) {
+        let mut stack = Vec::new();
+        for walk in self.walks.iter().filter(|w| w.member.base == base) {
+            let frames = self.frames.member(walk.index);
+            let translation = &self.translations[walk.index];
+            walk.each(|value, locations, sample| {
+                stack.clear();
+                for &l in locations.iter().rev() {
+                    stack.extend(frames.of(l).iter().rev().map(|&f| translation[f as usize]));
+                }
+                f(value, &stack, walk, sample);
+            });
+        }
+    }
+
+    /// Works out one thing for each side, at the same time inside a rayon pool: (base, new).
+    pub(crate) fn sides<T: Send>(&self, f: impl Fn(bool) -> T + Sync) -> (T, T) {
+        parallel::join(|| f(true), || f(false))
+    }
+}

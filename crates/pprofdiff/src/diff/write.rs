@@ -1,0 +1,45 @@
+//! A diff as one profile: the base's samples negated and labelled, so that nothing cancels.
+//!
+//! `go tool pprof` opens it with the numbers of `-diff_base`; we open it as the diff it was.
+
+use super::filter::{Compiled, Filtered};
+use super::normalize::Scale;
+use super::{Diff, Query};
+use crate::error::{Error, Result};
+use crate::profile::{Merger, Part, Profile};
+
+impl Diff {
+    /// The diff as a profile with all its sample types; write it with [`Profile::to_bytes`].
+    ///
+    /// The query's filters and normalization apply (each sample type is scaled by its own totals);
+    /// its sample type and granularity do not. A single profile gives itself, filtered.
+    ///
+    /// # Errors
+    /// As [`Diff::view`]; also `tagroot` and `tagleaf`, whose frames exist in views only.
+    pub fn to_profile(&self, query: &Query) -> Result<Profile> {
+        if query.filters.tagroot.is_some() || query.filters.tagleaf.is_some() {
+            return Err(Error::query("tagroot and tagleaf make frames of labels for a view; they can't be written to a profile"));
+        }
+        let filters = Compiled::new(&query.filters, query.no_inlines)?;
+        let plans = self.plans(query, &filters, &mut Vec::new())?;
+        let durations = (self.side_duration(true), self.side_duration(false));
+        let scale = |t: usize| {
+            let (base, new) = (self.side_total(true, t), self.side_total(false, t));
+            // Where a column is empty on both sides there is nothing to scale; only one view's own
+            // column must be scalable.
+            let scale = Scale::new(query.normalize, (base.sum, new.sum), durations);
+            let scale = if (base.sum, new.sum) == (0, 0) { Scale::One } else { scale? };
+            scale.check(base.magnitude, new.magnitude)?;
+            Ok(scale)
+        };
+        let scales: Vec<Scale> = (0..self.types.len()).map(scale).collect::<Result<_>>()?;
+        let mut merger = Merger::new(&self.types);
+        for (m, plan) in self.members.iter().zip(&plans) {
+            let selection = Filtered { profile: &m.profile, plan };
+            merger.add(Part { profile: &m.profile, index: m.index, side: m.part, as_base: m.base, selection });
+        }
+        let profiles: Vec<&Profile> = self.members.iter().map(|m| &*m.profile).collect();
+        let duration = self.side_duration(false);
+        merger.finish("diff", &profiles, duration, |is_base, column, v| if is_base { v } else { scales[column].apply(v) })
+    }
+}

@@ -1,0 +1,132 @@
+//! The one error type: which input, which record, at which byte, what is wrong and what to do.
+//!
+//! Errors are for people. `Display` is a single line that a command can print as it is; the parts
+//! are public so that a caller can build its own.
+
+use std::fmt;
+use std::io;
+
+/// What the engine's functions return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The kinds of failure, for callers that act on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system said no; [`Error::io_error`] has its words.
+    Io,
+    /// The input is not a valid profile.
+    Malformed,
+    /// The input is a profile in a format from before `profile.proto`.
+    Legacy,
+    /// The input is larger than the limits that the caller set.
+    Limit,
+    /// The inputs are valid, but can't be compared or merged with each other.
+    Incompatible,
+    /// The question can't be answered: an unknown sample type, a bad regular expression, a factor of NaN.
+    Query,
+}
+
+/// An error of the engine. Cheap to move; it costs an allocation only when something is wrong.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    input: Option<String>,
+    record: Option<String>,
+    offset: Option<u64>,
+    detail: String,
+    io: Option<io::Error>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
+        Error(Box::new(Inner { kind, input: None, record: None, offset: None, detail: detail.into(), io: None }))
+    }
+
+    pub(crate) fn query(detail: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Query, detail)
+    }
+
+    pub(crate) fn malformed(detail: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Malformed, detail)
+    }
+
+    pub(crate) fn io(error: io::Error) -> Error {
+        let mut e = Error::new(ErrorKind::Io, error.to_string());
+        e.0.io = Some(error);
+        e
+    }
+
+    /// Names the file or other input, unless it is named already.
+    pub(crate) fn in_input(mut self, name: &str) -> Error {
+        self.0.input.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    /// Names the record that was being read, unless it is named already.
+    pub(crate) fn in_record(mut self, record: impl FnOnce() -> String) -> Error {
+        self.0.record.get_or_insert_with(record);
+        self
+    }
+
+    /// Adds the byte offset in the inflated data, unless there is one already.
+    pub(crate) fn at(mut self, offset: usize) -> Error {
+        self.0.offset.get_or_insert(offset as u64);
+        self
+    }
+
+    /// The kind of failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The file or other input that was being read.
+    pub fn input(&self) -> Option<&str> {
+        self.0.input.as_deref()
+    }
+
+    /// The record that was being read, such as `sample 17` (records count from 0).
+    pub fn record(&self) -> Option<&str> {
+        self.0.record.as_deref()
+    }
+
+    /// Byte offset in the inflated data.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// What is wrong, without the place.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// The operating system's error, if there was one.
+    pub fn io_error(&self) -> Option<&io::Error> {
+        self.0.io.as_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(input) = &self.0.input {
+            write!(f, "{input}: ")?;
+        }
+        if let Some(record) = &self.0.record {
+            write!(f, "{record}: ")?;
+        }
+        f.write_str(&self.0.detail)?;
+        if let Some(offset) = self.0.offset {
+            write!(f, " (at byte {offset} of the inflated data)")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.io.as_ref().map(|e| e as _)
+    }
+}

@@ -1,0 +1,34 @@
+//! Compares pprof profiles: what changed between two of them, with both sides of every number.
+//!
+//! ```no_run
+//! use pprofdiff::{Diff, LoadOptions, Query, Sort};
+//!
+//! # fn main() -> pprofdiff::Result<()> {
+//! let diff = Diff::open(&["main.pb.gz".as_ref()], &["branch.pb.gz".as_ref()], &LoadOptions::default())?;
+//! let view = diff.view(&Query::default())?;
+//! let top = view.top(Sort::Cum);
+//! for row in top.rows.iter().take(10) {
+//!     println!("{} -> {} ({:+})  {}", row.cum.base, row.cum.new, row.cum.delta(), top.frames.name(row.frame));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Three floors, of which a lower one never knows a higher one: the profile (bytes to validated
+//! columns, and back), the diff (two sides to ordered rows), and [`report`] (rows to text, JSON, CSV,
+//! Markdown, HTML, folded stacks). The crate starts no thread: inside a rayon pool of the caller's
+//! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
+
+mod diff;
+mod error;
+mod parallel;
+mod profile;
+pub mod report;
+mod units;
+
+pub use diff::{
+    Diff, Edge, Edges, Filters, Frames, Granularity, LabelRow, Labels, Normalize, Pair, Query, Relation, Side, Sort, StackRow,
+    Stacks, Status, Summary, Top, TopRow, View,
+};
+pub use error::{Error, ErrorKind, Result};
+pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};

@@ -1,0 +1,21 @@
+//! The engine's only use of threads inside one diff: on the caller's rayon pool, or not at all.
+//!
+//! A library that starts threads nobody asked for surprises its callers (and hangs them after
+//! `fork`, where rayon's global pool has no threads left). So work is split only when the caller
+//! already runs inside a pool: `pool.install(|| Diff::load(..))`. Elsewhere the same code runs on
+//! the calling thread. No result depends on which of the two it was.
+
+/// Runs both closures, at the same time if the caller is in a rayon pool.
+pub(crate) fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    if rayon::current_thread_index().is_some() { rayon::join(a, b) } else { (a(), b()) }
+}
+
+/// Maps a slice in order, over the caller's rayon pool if there is one.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
+    use rayon::prelude::*;
+    if items.len() > 1 && rayon::current_thread_index().is_some() {
+        items.par_iter().map(f).collect()
+    } else {
+        items.iter().map(f).collect()
+    }
+}

@@ -1,0 +1,432 @@
+//! The inflated message to a validated [`Profile`], in passes.
+//!
+//! Fields may come in any order (Go writes the samples first and the strings last), so:
+//!
+//! 1. `scan`: walk the top level once; count each table, note the part of the buffer that holds it,
+//!    read the scalars.
+//! 2. `strings`, `mappings`, `functions`, `locations`: fill columns whose sizes are now known,
+//!    checking ids and string indexes. Each walks only its own part of the buffer.
+//! 3. `check_samples`: decode every sample once, check what it refers to, and add up each column.
+//!
+//! The checks are those of Go's `profile.Parse` and `CheckValid`; two are stricter. Field number 0
+//! is an error, since it can only come from damage, and so is a profile whose values add up past
+//! int64, since no view of it could be right.
+
+use std::ops::Range;
+
+use super::ids::Ids;
+use super::wire::{Fields, Value, each_int, varint};
+use super::{BASE_LABEL, Functions, Header, Locations, Mapping, NONE, Profile, StringId, Total, ValueType};
+use crate::error::{Error, Result};
+
+/// A top-level table: how many records, and the part of the buffer from the first to the last.
+#[derive(Default, Clone)]
+struct Table {
+    count: usize,
+    part: Range<usize>,
+}
+
+const SAMPLE_TYPE: u32 = 1;
+const SAMPLE: u32 = 2;
+const MAPPING: u32 = 3;
+const LOCATION: u32 = 4;
+const FUNCTION: u32 = 5;
+const STRING: u32 = 6;
+
+/// The result of the first pass. Tables are indexed by field number.
+#[derive(Default)]
+struct Scan {
+    tables: [Table; 7],
+    header: Header,
+}
+
+/// One record of a table.
+struct Record<'a> {
+    index: usize,
+    /// Offset of the record's field in the inflated data.
+    offset: usize,
+    message: &'a [u8],
+    fields: Fields<'a>,
+}
+
+impl Profile {
+    pub(super) fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
+        let scan = scan(&data)?;
+        let tables = &scan.tables;
+        let strings = strings(&data, &tables[STRING as usize])?;
+        let n_strings = strings.len() as u64;
+        let sample_types = sample_types(&data, &tables[SAMPLE_TYPE as usize], n_strings)?;
+        check_header(&scan.header, n_strings)?;
+        let (mappings, mapping_ids) = mappings(&data, &tables[MAPPING as usize], n_strings)?;
+        let (functions, function_ids) = functions(&data, &tables[FUNCTION as usize], n_strings)?;
+        let (locations, location_ids) = locations(&data, &tables[LOCATION as usize], &mapping_ids, &function_ids)?;
+        let samples = tables[SAMPLE as usize].clone();
+        let mut profile = Profile {
+            name: name.to_owned(),
+            strings,
+            sample_types,
+            mappings,
+            functions,
+            locations,
+            location_ids,
+            samples: samples.part.clone(),
+            n_samples: samples.count,
+            totals: Vec::new(),
+            header: scan.header,
+            is_diff: false,
+            has_labels: false,
+            data,
+        };
+        check_samples(&mut profile, &samples)?;
+        Ok(profile)
+    }
+}
+
+/// Pass 1.
+fn scan(data: &[u8]) -> Result<Scan> {
+    let mut scan = Scan::default();
+    let header = &mut scan.header;
+    let mut fields = Fields::new(data, 0);
+    loop {
+        let start = fields.offset();
+        let Some((field, value)) = fields.next().map_err(|e| e.in_record(|| "profile".into()))? else { break };
+        let mut read = || -> Result<()> {
+            match field {
+                SAMPLE_TYPE..=STRING => {
+                    value.bytes()?;
+                    let table = &mut scan.tables[field as usize];
+                    if table.count == 0 {
+                        table.part.start = start;
+                    }
+                    table.count += 1;
+                    table.part.end = fields.offset();
+                }
+                7 => header.drop_frames = string_index(value)?,
+                8 => header.keep_frames = string_index(value)?,
+                9 if header.time_nanos != 0 => {
+                    let detail = "two profiles are concatenated here; separate them, and give them as two files to be added up";
+                    return Err(Error::malformed(detail));
+                }
+                9 => header.time_nanos = value.int()?,
+                10 => header.duration_nanos = value.int()?,
+                11 => header.period_type = Some(value_type(fields.message(value)?)?),
+                12 => header.period = value.int()?,
+                13 => each_int(value, |v| {
+                    header.comments.push(StringId(u32::try_from(v).unwrap_or(NONE)));
+                    Ok(())
+                })?,
+                14 => header.default_sample_type = string_index(value)?,
+                15 => header.doc_url = string_index(value)?,
+                _ => {}
+            }
+            Ok(())
+        };
+        read().map_err(|e| e.in_record(|| format!("profile field {field}")).at(start))?;
+    }
+    if scan.tables.iter().all(|t| t.count == 0) {
+        return Err(Error::malformed("this is not a profile: it has no sample type, no sample and no string").at(0));
+    }
+    Ok(scan)
+}
+
+/// String indexes are int64 on the wire; whatever does not fit 32 bits is out of range of any table.
+fn string_index(value: Value<'_>) -> Result<u32> {
+    value.varint().map(|v| u32::try_from(v).unwrap_or(NONE))
+}
+
+fn value_type(mut fields: Fields<'_>) -> Result<ValueType> {
+    let (mut kind, mut unit) = (0, 0);
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => kind = string_index(value)?,
+            2 => unit = string_index(value)?,
+            _ => {}
+        }
+    }
+    Ok(ValueType { kind: StringId(kind), unit: StringId(unit) })
+}
+
+/// Calls `f` with each record of a table, in order, and adds the record's name and place to its errors.
+fn each_record<'a>(
+    data: &'a [u8],
+    table: &Table,
+    field: u32,
+    name: &str,
+    mut f: impl FnMut(&Record<'a>) -> Result<()>,
+) -> Result<()> {
+    let mut fields = Fields::new(&data[table.part.clone()], table.part.start);
+    let mut index = 0;
+    loop {
+        let offset = fields.offset();
+        let Some((number, value)) = fields.next()? else { return Ok(()) };
+        if number != field {
+            continue;
+        }
+        let record = Record { index, offset, message: value.bytes()?, fields: fields.message(value)? };
+        f(&record).map_err(|e| e.in_record(|| format!("{name} {index}")).at(offset))?;
+        index += 1;
+    }
+}
+
+fn check_string(index: u32, n_strings: u64, what: &str) -> Result<StringId> {
+    if u64::from(index) < n_strings {
+        return Ok(StringId(index));
+    }
+    let index = if index == NONE { "that is negative or huge".to_owned() } else { index.to_string() };
+    Err(Error::malformed(format!("{what} is string {index}, but there are {n_strings} strings")))
+}
+
+fn strings(data: &[u8], table: &Table) -> Result<Vec<u32>> {
+    let mut strings = Vec::with_capacity(table.count);
+    each_record(data, table, STRING, "string", |r| {
+        if r.index == 0 && !r.message.is_empty() {
+            return Err(Error::malformed("the first string must be empty"));
+        }
+        // Profile::string wants the length prefix, which follows the key.
+        let key = varint(&data[r.offset..]).map_or(0, |(_, n)| n);
+        strings.push((r.offset + key) as u32);
+        Ok(())
+    })?;
+    if strings.is_empty() {
+        return Err(Error::malformed("there is no string table; is the profile truncated?").at(data.len()));
+    }
+    Ok(strings)
+}
+
+fn sample_types(data: &[u8], table: &Table, n_strings: u64) -> Result<Vec<ValueType>> {
+    let mut types = Vec::with_capacity(table.count);
+    each_record(data, table, SAMPLE_TYPE, "sample type", |r| {
+        let t = value_type(r.fields.clone())?;
+        check_string(t.kind.0, n_strings, "its type")?;
+        check_string(t.unit.0, n_strings, "its unit")?;
+        types.push(t);
+        Ok(())
+    })?;
+    Ok(types)
+}
+
+fn check_header(header: &Header, n_strings: u64) -> Result<()> {
+    let check = |index, what: &str| check_string(index, n_strings, what).map_err(|e| e.in_record(|| "profile".into()));
+    check(header.drop_frames, "drop_frames")?;
+    check(header.keep_frames, "keep_frames")?;
+    check(header.default_sample_type, "the default sample type")?;
+    check(header.doc_url, "the documentation URL")?;
+    if let Some(t) = header.period_type {
+        check(t.kind.0, "the period's type")?;
+        check(t.unit.0, "the period's unit")?;
+    }
+    header.comments.iter().try_for_each(|c| check(c.0, "a comment").map(|_| ()))
+}
+
+/// The error that an id of a table gives, at the record that has it.
+fn id_error(data: &[u8], table: &Table, field: u32, name: &str, (index, error): (usize, Error)) -> Error {
+    let mut error = Some(error);
+    let found = each_record(data, table, field, name, |r| match error.take_if(|_| r.index == index) {
+        Some(e) => Err(e),
+        None => Ok(()),
+    });
+    found.err().or(error).unwrap_or_else(|| Error::malformed(format!("{name} {index} has a bad id")))
+}
+
+fn mappings(data: &[u8], table: &Table, n_strings: u64) -> Result<(Vec<Mapping>, Ids)> {
+    let mut ids = Vec::with_capacity(table.count);
+    let mut mappings = Vec::with_capacity(table.count);
+    each_record(data, table, MAPPING, "mapping", |r| {
+        let (mut id, mut start, mut limit, mut offset, mut file, mut build_id, mut flags) = (0, 0, 0, 0, 0, 0, 0);
+        let mut fields = r.fields.clone();
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                1 => id = value.varint()?,
+                2 => start = value.varint()?,
+                3 => limit = value.varint()?,
+                4 => offset = value.varint()?,
+                5 => file = string_index(value)?,
+                6 => build_id = string_index(value)?,
+                7..=10 => {
+                    let bit = 1u8 << (field - 7);
+                    flags = if value.varint()? != 0 { flags | bit } else { flags & !bit };
+                }
+                _ => {}
+            }
+        }
+        let file = check_string(file, n_strings, "its file name")?;
+        let build_id = check_string(build_id, n_strings, "its build id")?;
+        ids.push(id);
+        mappings.push(Mapping { start, limit, offset, file, build_id, flags });
+        Ok(())
+    })?;
+    let ids = Ids::new(&ids, "mapping").map_err(|e| id_error(data, table, MAPPING, "mapping", e))?;
+    Ok((mappings, ids))
+}
+
+fn functions(data: &[u8], table: &Table, n_strings: u64) -> Result<(Functions, Ids)> {
+    let n = table.count;
+    let mut ids = Vec::with_capacity(n);
+    let mut functions = Functions {
+        name: Vec::with_capacity(n),
+        system_name: Vec::with_capacity(n),
+        file: Vec::with_capacity(n),
+        start_line: Vec::with_capacity(n),
+    };
+    each_record(data, table, FUNCTION, "function", |r| {
+        let (mut id, mut name, mut system_name, mut file, mut start_line) = (0, 0, 0, 0, 0);
+        let mut fields = r.fields.clone();
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                1 => id = value.varint()?,
+                2 => name = string_index(value)?,
+                3 => system_name = string_index(value)?,
+                4 => file = string_index(value)?,
+                5 => start_line = value.int()?,
+                _ => {}
+            }
+        }
+        functions.name.push(check_string(name, n_strings, "its name")?);
+        functions.system_name.push(check_string(system_name, n_strings, "its system name")?);
+        functions.file.push(check_string(file, n_strings, "its file name")?);
+        functions.start_line.push(start_line);
+        ids.push(id);
+        Ok(())
+    })?;
+    let ids = Ids::new(&ids, "function").map_err(|e| id_error(data, table, FUNCTION, "function", e))?;
+    Ok((functions, ids))
+}
+
+fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) -> Result<(Locations, Ids)> {
+    let n = table.count;
+    let mut n_lines = 0;
+    each_record(data, table, LOCATION, "location", |r| {
+        let mut fields = r.fields.clone();
+        while let Some((field, _)) = fields.next()? {
+            n_lines += usize::from(field == 4);
+        }
+        Ok(())
+    })?;
+    let mut ids = Vec::with_capacity(n);
+    let mut locations = Locations {
+        mapping: Vec::with_capacity(n),
+        address: Vec::with_capacity(n),
+        folded: Vec::with_capacity(n),
+        first_line: Vec::with_capacity(n + 1),
+        line_function: Vec::with_capacity(n_lines),
+        line_number: Vec::with_capacity(n_lines),
+        line_column: Vec::with_capacity(n_lines),
+    };
+    locations.first_line.push(0);
+    each_record(data, table, LOCATION, "location", |r| {
+        let (mut id, mut mapping, mut address, mut folded) = (0, 0, 0, false);
+        let mut fields = r.fields.clone();
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                1 => id = value.varint()?,
+                2 => mapping = value.varint()?,
+                3 => address = value.varint()?,
+                4 => line(fields.message(value)?, function_ids, &mut locations)?,
+                5 => folded = value.varint()? != 0,
+                _ => {}
+            }
+        }
+        ids.push(id);
+        // A mapping id that is 0 or dangling means none, as in pprof.
+        locations.mapping.push(mapping_ids.get(mapping).unwrap_or(NONE));
+        locations.address.push(address);
+        locations.folded.push(folded);
+        locations.first_line.push(locations.line_function.len() as u32);
+        Ok(())
+    })?;
+    let ids = Ids::new(&ids, "location").map_err(|e| id_error(data, table, LOCATION, "location", e))?;
+    Ok((locations, ids))
+}
+
+fn line(mut fields: Fields<'_>, function_ids: &Ids, locations: &mut Locations) -> Result<()> {
+    let (mut function, mut number, mut column) = (0, 0, 0);
+    let at = fields.offset();
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => function = value.varint()?,
+            2 => number = value.int()?,
+            3 => column = value.int()?,
+            _ => {}
+        }
+    }
+    let Some(index) = function_ids.get(function) else {
+        return Err(Error::malformed(format!("a line refers to function id {function}, which does not exist")).at(at));
+    };
+    locations.line_function.push(index);
+    locations.line_number.push(number);
+    locations.line_column.push(column);
+    Ok(())
+}
+
+/// Pass 3.
+fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
+    let n_types = profile.sample_types.len();
+    let n_strings = profile.strings.len() as u64;
+    if n_types == 0 && table.count > 0 {
+        return Err(Error::malformed("there are samples, but no sample type says what they count").at(table.part.start));
+    }
+    let mut sums = vec![0i128; n_types];
+    let mut magnitudes = vec![0u128; n_types];
+    let (mut has_labels, mut is_diff) = (false, false);
+    each_record(&profile.data, table, SAMPLE, "sample", |r| {
+        let mut n_values = 0;
+        let mut fields = r.fields.clone();
+        loop {
+            let at = fields.offset();
+            let Some((field, value)) = fields.next()? else { break };
+            match field {
+                1 => each_int(value, |id| match profile.location_ids.get(id) {
+                    Some(_) => Ok(()),
+                    None => Err(Error::malformed(format!("it refers to location id {id}, which does not exist"))),
+                })
+                .map_err(|e| e.at(at))?,
+                2 => each_int(value, |v| {
+                    if n_values < n_types {
+                        sums[n_values] += i128::from(v as i64);
+                        magnitudes[n_values] += u128::from((v as i64).unsigned_abs());
+                    }
+                    n_values += 1;
+                    Ok(())
+                })
+                .map_err(|e| e.at(at))?,
+                3 => {
+                    has_labels = true;
+                    is_diff |= check_label(profile, fields.message(value)?, n_strings).map_err(|e| e.at(at))?;
+                }
+                _ => {}
+            }
+        }
+        if n_values != n_types {
+            return Err(Error::malformed(format!("it has {n_values} values, but there are {n_types} sample types")));
+        }
+        Ok(())
+    })?;
+    for ((t, sum), magnitude) in profile.sample_types.iter().zip(sums).zip(magnitudes) {
+        let Ok(magnitude) = i64::try_from(magnitude) else {
+            let kind = profile.text(t.kind);
+            return Err(Error::malformed(format!("the values of sample type {kind} add up to more than an int64 holds")));
+        };
+        // No larger than the magnitude, so it fits.
+        profile.totals.push(Total { sum: sum as i64, magnitude });
+    }
+    (profile.has_labels, profile.is_diff) = (has_labels, is_diff);
+    Ok(())
+}
+
+/// Checks a label; true if it is the one that marks the base of a written diff.
+fn check_label(profile: &Profile, mut fields: Fields<'_>, n_strings: u64) -> Result<bool> {
+    let (mut key, mut text, mut unit) = (0, 0, 0);
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => key = string_index(value)?,
+            2 => text = string_index(value)?,
+            3 => drop(value.int()?),
+            4 => unit = string_index(value)?,
+            _ => {}
+        }
+    }
+    let key = check_string(key, n_strings, "a label's key")?;
+    let text = check_string(text, n_strings, "a label's value")?;
+    check_string(unit, n_strings, "a label's unit")?;
+    Ok(text != StringId::EMPTY && profile.string(key) == BASE_LABEL.0 && profile.string(text) == BASE_LABEL.1)
+}

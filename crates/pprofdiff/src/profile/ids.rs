@@ -1,0 +1,67 @@
+//! From a file's own ids to dense indexes.
+//!
+//! Nearly every producer numbers its records 1..n in the order of the table: then an index is the id
+//! minus one and nothing is stored. Ids that are merely small get a vector, all others a map. The
+//! map's hasher is seeded by process, so ids can't be chosen to collide.
+
+use hashbrown::HashMap;
+
+use super::NONE;
+use crate::error::{Error, Result};
+
+#[derive(Debug)]
+pub(crate) enum Ids {
+    /// Ids 1..=n in order.
+    Sequential(u32),
+    /// Indexed by id; `NONE` where there is none.
+    Small(Vec<u32>),
+    Sparse(HashMap<u64, u32, foldhash::quality::RandomState>),
+}
+
+impl Ids {
+    /// The table's ids in the order of its records. Id 0 and an id that occurs twice are errors.
+    pub(crate) fn new(ids: &[u64], what: &str) -> Result<Ids, (usize, Error)> {
+        let reserved = || Error::malformed(format!("{what} has the reserved id 0"));
+        let twice = |id| Error::malformed(format!("{what} id {id} occurs twice"));
+        if ids.iter().enumerate().all(|(i, &id)| id == i as u64 + 1) {
+            return Ok(Ids::Sequential(ids.len() as u32));
+        }
+        let max = ids.iter().copied().max().unwrap_or(0);
+        if max <= 4 * ids.len() as u64 {
+            let mut table = vec![NONE; max as usize + 1];
+            for (i, &id) in ids.iter().enumerate() {
+                let slot = &mut table[id as usize];
+                if id == 0 {
+                    return Err((i, reserved()));
+                }
+                if *slot != NONE {
+                    return Err((i, twice(id)));
+                }
+                *slot = i as u32;
+            }
+            return Ok(Ids::Small(table));
+        }
+        let mut map = HashMap::with_capacity_and_hasher(ids.len(), foldhash::quality::RandomState::default());
+        for (i, &id) in ids.iter().enumerate() {
+            if id == 0 {
+                return Err((i, reserved()));
+            }
+            if map.insert(id, i as u32).is_some() {
+                return Err((i, twice(id)));
+            }
+        }
+        Ok(Ids::Sparse(map))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: u64) -> Option<u32> {
+        match self {
+            Ids::Sequential(n) => {
+                let index = id.wrapping_sub(1);
+                (index < u64::from(*n)).then_some(index as u32)
+            }
+            Ids::Small(table) => table.get(usize::try_from(id).ok()?).copied().filter(|&i| i != NONE),
+            Ids::Sparse(map) => map.get(&id).copied(),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Bytes of a file to the bytes of the message: gzip (all members), zstd, or as they are.
+//!
+//! Gzip is framed here by hand around `flate2`'s low-level `Decompress`: its `GzDecoder` computes
+//! the checksum with a slower routine and copies through one more buffer, which costs as much as
+//! half of the inflation itself (benches/README.md). Output goes to one buffer that is never
+//! larger than the limit; a size that the file claims is used as a hint for the first reservation
+//! only, and never beyond what deflate can reach.
+
+use std::io::{self, BufRead, Read};
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Deflate's largest expansion is 1032:1 (258 bytes from two bits), so no honest size claim exceeds it.
+const MAX_DEFLATE_RATIO: u64 = 1032;
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// What is known of the input before it is read.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Hint {
+    /// Length of the compressed input.
+    pub compressed: u64,
+    /// The last four bytes, which in gzip give the inflated size modulo 2^32.
+    pub trailer: [u8; 4],
+}
+
+impl Hint {
+    pub(crate) fn of_slice(bytes: &[u8]) -> Hint {
+        let trailer = bytes.last_chunk::<4>().copied().unwrap_or_default();
+        Hint { compressed: bytes.len() as u64, trailer }
+    }
+}
+
+/// Reads all of `input` and returns the inflated message; more than `limit` bytes of it are an error.
+pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -> Result<Vec<u8>> {
+    let mut magic = Vec::with_capacity(4);
+    (&mut *input).take(4).read_to_end(&mut magic).map_err(Error::io)?;
+    if magic.is_empty() {
+        return Err(Error::malformed("the input is empty"));
+    }
+    let mut input = magic.as_slice().chain(input);
+    if magic.starts_with(&GZIP_MAGIC) {
+        gunzip(&mut input, hint, limit)
+    } else if magic == ZSTD_MAGIC {
+        unzstd(&mut input, limit)
+    } else {
+        let mut out = Vec::new();
+        if let Some(hint) = hint {
+            // A failed reservation is no error yet: reading reports it if it really comes to that.
+            let _ = out.try_reserve_exact(hint.compressed.min(limit) as usize + 1);
+        }
+        read_limited(&mut input, &mut out, limit).map_err(Error::io)?;
+        check_limit(&out, limit)?;
+        Ok(out)
+    }
+}
+
+fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Error::io)?;
+    if let Err(e) = read_limited(&mut decoder, &mut out, limit) {
+        return Err(Error::malformed(format!("the zstd data can't be inflated: {e}")).at(out.len()));
+    }
+    check_limit(&out, limit)?;
+    Ok(out)
+}
+
+fn read_limited(input: &mut dyn Read, out: &mut Vec<u8>, limit: u64) -> io::Result<()> {
+    input.take(limit.saturating_add(1)).read_to_end(out).map(|_| ())
+}
+
+fn check_limit(out: &[u8], limit: u64) -> Result<()> {
+    if out.len() as u64 > limit {
+        let detail = format!("the profile inflates to more than the limit of {limit} bytes; raise the limit to read it");
+        return Err(Error::new(ErrorKind::Limit, detail));
+    }
+    Ok(())
+}
+
+fn gunzip(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    if let Some(hint) = hint {
+        let claimed = u64::from(u32::from_le_bytes(hint.trailer));
+        let reachable = hint.compressed.saturating_mul(MAX_DEFLATE_RATIO);
+        // A little more than claimed, so that the end of the stream is seen without growing.
+        let _ = out.try_reserve_exact(claimed.min(reachable).min(limit) as usize + 64);
+    }
+    loop {
+        member(input, &mut out, limit)?;
+        let rest = input.fill_buf().map_err(Error::io)?;
+        if rest.is_empty() {
+            return Ok(out);
+        }
+        if rest[0] != GZIP_MAGIC[0] {
+            return Err(Error::malformed("bytes that are not gzip follow the gzip data").at(out.len()));
+        }
+    }
+}
+
+/// One gzip member (RFC 1952): header, deflate stream, CRC-32 and size of what it inflates to.
+fn member(input: &mut dyn BufRead, out: &mut Vec<u8>, limit: u64) -> Result<()> {
+    let start = out.len();
+    let truncated = |e: io::Error| match e.kind() {
+        io::ErrorKind::UnexpectedEof => Error::malformed("the gzip data is cut off; is the file truncated?").at(start),
+        _ => Error::io(e),
+    };
+    skip_header(input).map_err(|e| match e.kind() {
+        io::ErrorKind::InvalidData => Error::malformed(e.to_string()).at(start),
+        _ => truncated(e),
+    })?;
+    let mut crc = crc32fast::Hasher::new();
+    let mut inflater = Decompress::new(false);
+    loop {
+        let chunk = input.fill_buf().map_err(Error::io)?;
+        if chunk.is_empty() {
+            return Err(Error::malformed("the gzip data is cut off; is the file truncated?").at(out.len()));
+        }
+        if out.len() == out.capacity() {
+            grow(out, limit)?;
+        }
+        let (read, written) = (inflater.total_in(), out.len());
+        let status = inflater.decompress_vec(chunk, out, FlushDecompress::None);
+        let consumed = (inflater.total_in() - read) as usize;
+        let stuck = consumed == 0 && out.len() == written && out.len() < out.capacity();
+        input.consume(consumed);
+        crc.update(&out[written..]);
+        check_limit(out, limit)?;
+        match status {
+            Ok(Status::StreamEnd) => break,
+            Ok(Status::Ok | Status::BufError) if !stuck => {}
+            Ok(_) => return Err(Error::malformed("the gzip data makes no progress; it is damaged").at(out.len())),
+            Err(e) => return Err(Error::malformed(format!("the gzip data is damaged: {e}")).at(out.len())),
+        }
+    }
+    let mut trailer = [0; 8];
+    input.read_exact(&mut trailer).map_err(truncated)?;
+    let [c0, c1, c2, c3, size @ ..] = trailer;
+    let crc = crc.finalize();
+    if crc != u32::from_le_bytes([c0, c1, c2, c3]) {
+        return Err(Error::malformed("the gzip checksum (CRC-32) is wrong; the file is damaged").at(start));
+    }
+    if (out.len() - start) as u32 != u32::from_le_bytes(size) {
+        return Err(Error::malformed("the gzip length is wrong; the file is damaged").at(start));
+    }
+    Ok(())
+}
+
+/// Doubles the buffer, to no more than one byte over the limit (the byte that shows it is passed).
+fn grow(out: &mut Vec<u8>, limit: u64) -> Result<()> {
+    let most = (limit.saturating_add(1) as usize).saturating_sub(out.len());
+    let more = out.len().max(64 << 10).min(most);
+    out.try_reserve_exact(more).map_err(|_| {
+        Error::new(ErrorKind::Limit, format!("no memory for an inflated profile of more than {} bytes", out.len()))
+    })
+}
+
+fn skip_header(input: &mut dyn BufRead) -> io::Result<()> {
+    const FHCRC: u8 = 2;
+    const FEXTRA: u8 = 4;
+    const FNAME: u8 = 8;
+    const FCOMMENT: u8 = 16;
+    let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let mut header = [0; 10];
+    input.read_exact(&mut header)?;
+    let [m0, m1, method, flags, ..] = header;
+    if [m0, m1] != GZIP_MAGIC {
+        return invalid("bytes that are not gzip follow the gzip data");
+    }
+    if method != 8 || flags & 0xe0 != 0 {
+        return invalid("the gzip header asks for a compression that does not exist");
+    }
+    if flags & FEXTRA != 0 {
+        let mut len = [0; 2];
+        input.read_exact(&mut len)?;
+        skip_exact(input, u64::from(u16::from_le_bytes(len)))?;
+    }
+    for flag in [FNAME, FCOMMENT] {
+        if flags & flag != 0 {
+            skip_past_zero(input)?;
+        }
+    }
+    if flags & FHCRC != 0 {
+        skip_exact(input, 2)?;
+    }
+    Ok(())
+}
+
+fn skip_exact(input: &mut dyn BufRead, n: u64) -> io::Result<()> {
+    if io::copy(&mut input.take(n), &mut io::sink())? < n {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}
+
+fn skip_past_zero(input: &mut dyn BufRead) -> io::Result<()> {
+    loop {
+        let chunk = input.fill_buf()?;
+        if chunk.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match chunk.iter().position(|&b| b == 0) {
+            Some(i) => {
+                input.consume(i + 1);
+                return Ok(());
+            }
+            None => {
+                let n = chunk.len();
+                input.consume(n);
+            }
+        }
+    }
+}

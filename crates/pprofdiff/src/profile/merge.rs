@@ -1,0 +1,625 @@
+//! Several profiles to one: samples that are the same add up, everything unreferenced goes.
+//!
+//! This is also how a diff is written (the base's samples negated and labelled). What counts as the
+//! same is pprof's, so that our merged profiles equal its own:
+//!
+//! - [`MappingKey`]: size rounded up to 4 KiB, file offset, build id or else file name. Not the
+//!   start: the kernel moves it from run to run.
+//! - [`FunctionKey`]: start line, name, system name, file name.
+//! - a location: its address relative to its mapping, the mapping, its lines, whether it is folded.
+//! - a sample: its locations and its labels, sorted by key.
+//!
+//! Whole keys are compared, never only their hashes, so nothing can be forged into a wrong sum.
+//! Everything is numbered in the order of first use, so the result is deterministic.
+
+use std::hash::{BuildHasher, Hash};
+use std::ops::Range;
+
+use hashbrown::{HashMap, HashTable};
+
+use super::types::{CommonType, common_types};
+use super::wire::put;
+use super::{BASE_LABEL, LabelValue, NONE, Profile, Sample, StringId};
+use crate::error::{Error, Result};
+
+type State = foldhash::fast::RandomState;
+
+/// Which samples of a profile take part, and which lines and locations of them.
+pub(crate) trait Selection {
+    /// Calls `f` with the index of each line of a location that stays, innermost first.
+    fn lines(&self, location: u32, f: &mut dyn FnMut(u32));
+
+    /// Fills `locations` with those of the sample that stay, leaf first; false if the sample goes.
+    /// `index` is the sample's place in the profile.
+    fn locations(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool;
+}
+
+/// The selection that leaves everything as it is.
+pub(crate) struct Everything<'p>(pub &'p Profile);
+
+impl Selection for Everything<'_> {
+    fn lines(&self, location: u32, f: &mut dyn FnMut(u32)) {
+        self.0.locations().lines(location).for_each(f);
+    }
+
+    fn locations(&self, _index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
+        locations.extend(sample.locations());
+        true
+    }
+}
+
+/// One profile's share of a merge.
+pub(crate) struct Part<'p, S> {
+    pub profile: &'p Profile,
+    /// Index of the profile in [`CommonType::columns`].
+    pub index: usize,
+    /// `Some(b)`: of a written diff, only the samples of the base (true) or of the other side.
+    pub side: Option<bool>,
+    /// Subtract, and label the samples as the base of a diff.
+    pub as_base: bool,
+    pub selection: S,
+}
+
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+struct MappingKey {
+    size: u64,
+    offset: u64,
+    build_id_or_file: u32,
+}
+
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+struct FunctionKey {
+    start_line: i64,
+    name: u32,
+    system_name: u32,
+    file: u32,
+}
+
+#[derive(Clone, Copy)]
+struct MergedMapping {
+    start: u64,
+    limit: u64,
+    offset: u64,
+    file: u32,
+    build_id: u32,
+    flags: u8,
+}
+
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+struct MergedLine {
+    function: u32,
+    number: i64,
+    column: i64,
+}
+
+struct MergedLocation {
+    /// Index, or `NONE`.
+    mapping: u32,
+    address: u64,
+    folded: bool,
+    lines: Range<usize>,
+}
+
+#[derive(PartialEq, Eq, Hash, Clone, Copy, PartialOrd, Ord)]
+struct MergedLabel {
+    /// Text labels sort before numbers; within a key the file's order stays (the sort is stable).
+    numeric: bool,
+    key: u32,
+    value: i64,
+    unit: u32,
+}
+
+struct MergedSample {
+    locations: Range<usize>,
+    labels: Range<usize>,
+    is_base: bool,
+}
+
+/// What was already translated of the profile that is being added, by its own indexes.
+struct Memo {
+    strings: Vec<u32>,
+    functions: Vec<u32>,
+    mappings: Vec<u32>,
+    locations: Vec<u32>,
+}
+
+impl Memo {
+    fn new(p: &Profile) -> Memo {
+        Memo {
+            strings: vec![NONE; p.n_strings()],
+            functions: vec![NONE; p.n_functions()],
+            mappings: vec![NONE; p.mappings().len()],
+            locations: vec![NONE; p.n_locations()],
+        }
+    }
+}
+
+/// Adds profiles up; see the module's text for what is the same.
+pub(crate) struct Merger<'p> {
+    types: &'p [CommonType],
+    state: State,
+    strings: Vec<&'p [u8]>,
+    string_ids: HashMap<&'p [u8], u32, State>,
+    functions: Vec<FunctionKey>,
+    function_ids: HashMap<FunctionKey, u32, State>,
+    mappings: Vec<MergedMapping>,
+    mapping_ids: HashMap<MappingKey, u32, State>,
+    locations: Vec<MergedLocation>,
+    location_ids: HashTable<u32>,
+    lines: Vec<MergedLine>,
+    samples: Vec<MergedSample>,
+    sample_ids: HashTable<u32>,
+    stacks: Vec<u32>,
+    labels: Vec<MergedLabel>,
+    values: Vec<i64>,
+}
+
+/// Adds profiles up to one.
+///
+/// Sample types that all have are kept, in the finest of their units. Times: the earliest. Durations
+/// add up. Comments of all are kept once; the other fields are those of the first that has them.
+///
+/// # Errors
+/// No profile, no common sample type, or values that add up past int64.
+pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
+    if profiles.is_empty() {
+        return Err(Error::query("there is no profile to merge"));
+    }
+    let types = common_types(profiles)?;
+    let mut merger = Merger::new(&types);
+    for (index, &profile) in profiles.iter().enumerate() {
+        merger.add(Part { profile, index, side: None, as_base: false, selection: Everything(profile) });
+    }
+    let duration = profiles.iter().fold(0i64, |sum, p| sum.saturating_add(p.duration_nanos()));
+    merger.finish("merged", profiles, duration, |_, _, v| v)
+}
+
+impl<'p> Merger<'p> {
+    pub(crate) fn new(types: &'p [CommonType]) -> Merger<'p> {
+        let state = State::default();
+        let mut merger = Merger {
+            types,
+            strings: Vec::new(),
+            string_ids: HashMap::with_hasher(state.clone()),
+            functions: Vec::new(),
+            function_ids: HashMap::with_hasher(state.clone()),
+            mappings: Vec::new(),
+            mapping_ids: HashMap::with_hasher(state.clone()),
+            locations: Vec::new(),
+            location_ids: HashTable::new(),
+            lines: Vec::new(),
+            samples: Vec::new(),
+            sample_ids: HashTable::new(),
+            stacks: Vec::new(),
+            labels: Vec::new(),
+            values: Vec::new(),
+            state,
+        };
+        merger.intern(b"");
+        merger
+    }
+
+    /// Adds one profile's samples.
+    pub(crate) fn add<S: Selection>(&mut self, part: Part<'p, S>) {
+        let p = part.profile;
+        let mut memo = Memo::new(p);
+        if self.mappings.is_empty() && !p.mappings().is_empty() {
+            // By convention the first mapping is the main binary, so the first profile's comes first.
+            self.mapping(p, 0, &mut memo);
+        }
+        let columns: Vec<(usize, i64)> = self.types.iter().map(|t| t.columns[part.index]).collect();
+        let sign = if part.as_base { -1 } else { 1 };
+        let base_label = MergedLabel {
+            numeric: false,
+            key: self.intern(BASE_LABEL.0),
+            value: i64::from(self.intern(BASE_LABEL.1)),
+            unit: 0,
+        };
+        let (mut locations, mut labels, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, sample) in p.samples().enumerate() {
+            let sample_is_base = sample.is_base();
+            if part.side.is_some_and(|side| side != sample_is_base) {
+                continue;
+            }
+            // The base of a written diff is negative already.
+            let sign = if part.side == Some(true) { -sign } else { sign };
+            values.clear();
+            values.extend(sample.values());
+            if columns.iter().all(|&(c, _)| values[c] == 0) {
+                continue;
+            }
+            locations.clear();
+            if !part.selection.locations(index, &sample, &mut locations) {
+                continue;
+            }
+            for l in &mut locations {
+                *l = self.location(p, *l, &part.selection, &mut memo);
+            }
+            labels.clear();
+            for label in sample.labels() {
+                let key = self.string(p, label.key, &mut memo);
+                labels.push(match label.value {
+                    LabelValue::Text(t) => {
+                        MergedLabel { numeric: false, key, value: i64::from(self.string(p, t, &mut memo)), unit: 0 }
+                    }
+                    LabelValue::Number(value, unit) => {
+                        MergedLabel { numeric: true, key, value, unit: self.string(p, unit, &mut memo) }
+                    }
+                });
+            }
+            if part.side.is_some() {
+                labels.retain(|l| *l != base_label);
+            }
+            if part.as_base {
+                labels.push(base_label);
+            }
+            labels.sort_by_key(|l| (l.numeric, l.key));
+            let index = self.sample(&locations, &labels, part.as_base);
+            let sums = &mut self.values[index * columns.len()..][..columns.len()];
+            for (sum, &(column, times)) in sums.iter_mut().zip(&columns) {
+                // common_types made sure that this can't overflow.
+                *sum = sum.wrapping_add(sign * values[column].wrapping_mul(times));
+            }
+        }
+    }
+
+    fn intern(&mut self, bytes: &'p [u8]) -> u32 {
+        *self.string_ids.entry(bytes).or_insert_with(|| {
+            self.strings.push(bytes);
+            self.strings.len() as u32 - 1
+        })
+    }
+
+    fn string(&mut self, p: &'p Profile, id: StringId, memo: &mut Memo) -> u32 {
+        let slot = id.0 as usize;
+        if memo.strings[slot] == NONE {
+            memo.strings[slot] = self.intern(p.string(id));
+        }
+        memo.strings[slot]
+    }
+
+    fn mapping(&mut self, p: &'p Profile, index: u32, memo: &mut Memo) -> u32 {
+        if memo.mappings[index as usize] != NONE {
+            return memo.mappings[index as usize];
+        }
+        let m = p.mappings()[index as usize];
+        let (file, build_id) = (self.string(p, m.file, memo), self.string(p, m.build_id, memo));
+        let key = MappingKey {
+            size: m.limit.wrapping_sub(m.start).wrapping_add(0xfff) & !0xfff,
+            offset: m.offset,
+            build_id_or_file: if build_id != 0 { build_id } else { file },
+        };
+        let id = *self.mapping_ids.entry(key).or_insert_with(|| {
+            let MappingKey { offset, .. } = key;
+            self.mappings.push(MergedMapping { start: m.start, limit: m.limit, offset, file, build_id, flags: m.flags });
+            self.mappings.len() as u32 - 1
+        });
+        memo.mappings[index as usize] = id;
+        id
+    }
+
+    fn function(&mut self, p: &'p Profile, index: u32, memo: &mut Memo) -> u32 {
+        let i = index as usize;
+        if memo.functions[i] != NONE {
+            return memo.functions[i];
+        }
+        let f = p.functions();
+        let key = FunctionKey {
+            start_line: f.start_line[i],
+            name: self.string(p, f.name[i], memo),
+            system_name: self.string(p, f.system_name[i], memo),
+            file: self.string(p, f.file[i], memo),
+        };
+        let id = *self.function_ids.entry(key).or_insert_with(|| {
+            self.functions.push(key);
+            self.functions.len() as u32 - 1
+        });
+        memo.functions[i] = id;
+        id
+    }
+
+    fn location(&mut self, p: &'p Profile, index: u32, selection: &impl Selection, memo: &mut Memo) -> u32 {
+        let i = index as usize;
+        if memo.locations[i] != NONE {
+            return memo.locations[i];
+        }
+        let columns = p.locations();
+        let (mut mapping, mut address) = (NONE, columns.address[i]);
+        if columns.mapping[i] != NONE {
+            mapping = self.mapping(p, columns.mapping[i], memo);
+            // The address as it would be had the binary been mapped where the merged mapping says.
+            let from = p.mappings()[columns.mapping[i] as usize].start;
+            address = address.wrapping_sub(from).wrapping_add(self.mappings[mapping as usize].start);
+        }
+        let first = self.lines.len();
+        selection.lines(index, &mut |line| {
+            let l = line as usize;
+            let function = self.function(p, columns.line_function[l], memo);
+            self.lines.push(MergedLine { function, number: columns.line_number[l], column: columns.line_column[l] });
+        });
+        let new = MergedLocation { mapping, address, folded: columns.folded[i], lines: first..self.lines.len() };
+        let (locations, lines, state) = (&self.locations, &self.lines, &self.state);
+        let hash = |l: &MergedLocation| state.hash_one((l.mapping, l.address, l.folded, &lines[l.lines.clone()]));
+        let same = |l: &MergedLocation| {
+            (l.mapping, l.address, l.folded) == (new.mapping, new.address, new.folded)
+                && lines[l.lines.clone()] == lines[new.lines.clone()]
+        };
+        let entry = self.location_ids.entry(hash(&new), |&o| same(&locations[o as usize]), |&o| hash(&locations[o as usize]));
+        let id = match entry {
+            hashbrown::hash_table::Entry::Occupied(e) => {
+                let id = *e.get();
+                self.lines.truncate(first);
+                id
+            }
+            hashbrown::hash_table::Entry::Vacant(e) => {
+                let id = self.locations.len() as u32;
+                e.insert(id);
+                self.locations.push(new);
+                id
+            }
+        };
+        memo.locations[i] = id;
+        id
+    }
+
+    fn sample(&mut self, locations: &[u32], labels: &[MergedLabel], is_base: bool) -> usize {
+        let (samples, stacks, all_labels, state) = (&self.samples, &self.stacks, &self.labels, &self.state);
+        let parts = |s: &MergedSample| (&stacks[s.locations.clone()], &all_labels[s.labels.clone()]);
+        let entry = self.sample_ids.entry(
+            state.hash_one((locations, labels)),
+            |&o| parts(&samples[o as usize]) == (locations, labels),
+            |&o| state.hash_one(parts(&samples[o as usize])),
+        );
+        match entry {
+            hashbrown::hash_table::Entry::Occupied(e) => *e.get() as usize,
+            hashbrown::hash_table::Entry::Vacant(e) => {
+                let id = self.samples.len();
+                e.insert(id as u32);
+                let (l, k) = (self.stacks.len(), self.labels.len());
+                self.stacks.extend_from_slice(locations);
+                self.labels.extend_from_slice(labels);
+                self.samples.push(MergedSample { locations: l..l + locations.len(), labels: k..k + labels.len(), is_base });
+                self.values.extend(std::iter::repeat_n(0, self.types.len()));
+                id
+            }
+        }
+    }
+
+    /// The merged profile. `header_of` gives the fields that are no tables; `value` has the last word
+    /// on each value, from whether the sample is of the base, its column and the exact sum.
+    pub(crate) fn finish(
+        mut self,
+        name: &str,
+        header_of: &[&'p Profile],
+        duration_nanos: i64,
+        value: impl Fn(bool, usize, i64) -> i64,
+    ) -> Result<Profile> {
+        let types: &'p [CommonType] = self.types;
+        let types: Vec<(u32, u32)> =
+            types.iter().map(|t| (self.intern(t.kind.as_bytes()), self.intern(t.unit.as_bytes()))).collect();
+        let header = self.header(header_of, duration_nanos);
+        let n = types.len();
+        let mut out = Output::new(&self);
+        for (kind, unit) in types {
+            out.value_type(1, kind, unit);
+        }
+        if !self.mappings.is_empty() {
+            out.mappings.get(0);
+        }
+        let mut values = Vec::with_capacity(n);
+        for (i, s) in self.samples.iter().enumerate() {
+            values.clear();
+            values.extend(self.values[i * n..][..n].iter().enumerate().map(|(c, &v)| value(s.is_base, c, v)));
+            if values.iter().any(|&v| v != 0) {
+                out.sample(s, &values);
+            }
+        }
+        out.tables();
+        out.strings_and_header(&header);
+        Profile::decode(name, out.out)
+    }
+
+    fn header(&mut self, profiles: &[&'p Profile], duration_nanos: i64) -> MergedHeader {
+        let mut first_string = |get: &dyn Fn(&super::Header) -> u32| {
+            let bytes = profiles.iter().map(|p| p.string(StringId(get(p.header())))).find(|s| !s.is_empty());
+            self.intern(bytes.unwrap_or_default())
+        };
+        let default_sample_type = first_string(&|h| h.default_sample_type);
+        let doc_url = first_string(&|h| h.doc_url);
+        let drop_frames = first_string(&|h| h.drop_frames);
+        let keep_frames = first_string(&|h| h.keep_frames);
+        let mut comments: Vec<u32> = Vec::new();
+        for p in profiles {
+            for &c in &p.header().comments {
+                let c = self.intern(p.string(c));
+                if !comments.contains(&c) {
+                    comments.push(c);
+                }
+            }
+        }
+        let period_type = profiles.iter().find_map(|p| p.header().period_type.map(|t| (p, t)));
+        MergedHeader {
+            drop_frames,
+            keep_frames,
+            time_nanos: profiles.iter().map(|p| p.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
+            duration_nanos,
+            period_type: period_type.map(|(p, t)| (self.intern(p.string(t.kind)), self.intern(p.string(t.unit)))),
+            period: profiles.iter().map(|p| p.period()).max().unwrap_or(0),
+            comments,
+            default_sample_type,
+            doc_url,
+        }
+    }
+}
+
+/// The fields that are no tables; strings are indexes of [`Merger::strings`].
+struct MergedHeader {
+    drop_frames: u32,
+    keep_frames: u32,
+    time_nanos: i64,
+    duration_nanos: i64,
+    period_type: Option<(u32, u32)>,
+    period: i64,
+    comments: Vec<u32>,
+    default_sample_type: u32,
+    doc_url: u32,
+}
+
+/// Numbers things in the order of first use.
+struct Order {
+    ids: Vec<u32>,
+    used: Vec<u32>,
+}
+
+impl Order {
+    fn new(n: usize) -> Order {
+        Order { ids: vec![NONE; n], used: Vec::new() }
+    }
+
+    /// The number of `index`, from 0.
+    fn get(&mut self, index: u32) -> u64 {
+        let id = &mut self.ids[index as usize];
+        if *id == NONE {
+            *id = self.used.len() as u32;
+            self.used.push(index);
+        }
+        u64::from(*id)
+    }
+}
+
+/// The message that a merge becomes: only what the remaining samples refer to, in Go's order of fields.
+struct Output<'m, 'p> {
+    merger: &'m Merger<'p>,
+    out: Vec<u8>,
+    /// The record that is being built, and what is inside it.
+    message: Vec<u8>,
+    inner: Vec<u8>,
+    strings: Order,
+    functions: Order,
+    mappings: Order,
+    locations: Order,
+}
+
+impl<'m, 'p> Output<'m, 'p> {
+    fn new(merger: &'m Merger<'p>) -> Self {
+        let mut strings = Order::new(merger.strings.len());
+        strings.get(0);
+        Output {
+            out: Vec::new(),
+            message: Vec::new(),
+            inner: Vec::new(),
+            strings,
+            functions: Order::new(merger.functions.len()),
+            mappings: Order::new(merger.mappings.len()),
+            locations: Order::new(merger.locations.len()),
+            merger,
+        }
+    }
+
+    /// Appends `message` as a field and clears it.
+    fn end_record(&mut self, field: u32) {
+        put::bytes(&mut self.out, field, &self.message);
+        self.message.clear();
+    }
+
+    fn value_type(&mut self, field: u32, kind: u32, unit: u32) {
+        put::int(&mut self.message, 1, self.strings.get(kind));
+        put::int(&mut self.message, 2, self.strings.get(unit));
+        self.end_record(field);
+    }
+
+    fn sample(&mut self, s: &MergedSample, values: &[i64]) {
+        let ids = self.merger.stacks[s.locations.clone()].iter().map(|&l| self.locations.get(l) + 1);
+        put::packed(&mut self.message, 1, ids, &mut self.inner);
+        put::packed(&mut self.message, 2, values.iter().map(|&v| v as u64), &mut self.inner);
+        for l in &self.merger.labels[s.labels.clone()] {
+            self.inner.clear();
+            put::int(&mut self.inner, 1, self.strings.get(l.key));
+            if l.numeric {
+                put::int(&mut self.inner, 3, l.value as u64);
+                put::int(&mut self.inner, 4, self.strings.get(l.unit));
+            } else {
+                put::int(&mut self.inner, 2, self.strings.get(l.value as u32));
+            }
+            put::bytes(&mut self.message, 3, &self.inner);
+        }
+        self.end_record(2);
+    }
+
+    /// Mappings, locations and functions. Locations may use further mappings, so those are written
+    /// after all locations were numbered.
+    fn tables(&mut self) {
+        let merger = self.merger;
+        for i in 0..self.locations.used.len() {
+            let mapping = merger.locations[self.locations.used[i] as usize].mapping;
+            if mapping != NONE {
+                self.mappings.get(mapping);
+            }
+        }
+        for i in 0..self.mappings.used.len() {
+            let m = merger.mappings[self.mappings.used[i] as usize];
+            let (file, build_id) = (self.strings.get(m.file), self.strings.get(m.build_id));
+            for (field, v) in [(1, i as u64 + 1), (2, m.start), (3, m.limit), (4, m.offset), (5, file), (6, build_id)] {
+                put::int(&mut self.message, field, v);
+            }
+            for bit in 0..4 {
+                put::int(&mut self.message, 7 + bit, u64::from(m.flags >> bit & 1));
+            }
+            self.end_record(3);
+        }
+        for i in 0..self.locations.used.len() {
+            let l = &merger.locations[self.locations.used[i] as usize];
+            let mapping = if l.mapping == NONE { 0 } else { self.mappings.get(l.mapping) + 1 };
+            put::int(&mut self.message, 1, i as u64 + 1);
+            put::int(&mut self.message, 2, mapping);
+            put::int(&mut self.message, 3, l.address);
+            for line in &merger.lines[l.lines.clone()] {
+                self.inner.clear();
+                put::int(&mut self.inner, 1, self.functions.get(line.function) + 1);
+                put::int(&mut self.inner, 2, line.number as u64);
+                put::int(&mut self.inner, 3, line.column as u64);
+                put::bytes(&mut self.message, 4, &self.inner);
+            }
+            put::int(&mut self.message, 5, u64::from(l.folded));
+            self.end_record(4);
+        }
+        for i in 0..self.functions.used.len() {
+            let f = merger.functions[self.functions.used[i] as usize];
+            let strings = [f.name, f.system_name, f.file].map(|s| self.strings.get(s));
+            put::int(&mut self.message, 1, i as u64 + 1);
+            put::int(&mut self.message, 2, strings[0]);
+            put::int(&mut self.message, 3, strings[1]);
+            put::int(&mut self.message, 4, strings[2]);
+            put::int(&mut self.message, 5, f.start_line as u64);
+            self.end_record(5);
+        }
+    }
+
+    fn strings_and_header(&mut self, h: &MergedHeader) {
+        // The strings' numbers must be taken before the table is written, which comes first.
+        let drop_frames = self.strings.get(h.drop_frames);
+        let keep_frames = self.strings.get(h.keep_frames);
+        let period_type = h.period_type.map(|(kind, unit)| (self.strings.get(kind), self.strings.get(unit)));
+        let comments: Vec<u64> = h.comments.iter().map(|&c| self.strings.get(c)).collect();
+        let default_sample_type = self.strings.get(h.default_sample_type);
+        let doc_url = self.strings.get(h.doc_url);
+        for &s in &self.strings.used {
+            put::bytes(&mut self.out, 6, self.merger.strings[s as usize]);
+        }
+        let out = &mut self.out;
+        put::int(out, 7, drop_frames);
+        put::int(out, 8, keep_frames);
+        put::int(out, 9, h.time_nanos as u64);
+        put::int(out, 10, h.duration_nanos as u64);
+        if let Some((kind, unit)) = period_type {
+            self.inner.clear();
+            put::int(&mut self.inner, 1, kind);
+            put::int(&mut self.inner, 2, unit);
+            put::bytes(out, 11, &self.inner);
+        }
+        put::int(out, 12, h.period as u64);
+        put::packed(out, 13, comments.into_iter(), &mut self.inner);
+        put::int(out, 14, default_sample_type);
+        put::int(out, 15, doc_url);
+    }
+}

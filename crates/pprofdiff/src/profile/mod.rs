@@ -1,0 +1,340 @@
+//! One profile: a single inflated buffer, and columns that point into it.
+//!
+//! ```text
+//! input -> inflate -> decode (over wire) -> Profile -> samples, encode, merge
+//! ```
+//!
+//! What a [`Profile`] holds is validated as a whole before loading returns, so nothing that works on
+//! one can fail on its content later. Strings are slices of the inflated buffer. The tables of
+//! functions, locations and lines are columns with dense indexes from 0; samples stay on the wire
+//! and are read from there by whoever needs them ([`Profile::samples`]), which costs one pass over
+//! varints and saves a copy several times the size of the tables. Nothing is allocated per sample,
+//! location or string.
+
+mod decode;
+mod encode;
+mod ids;
+mod inflate;
+mod input;
+mod merge;
+pub mod proto;
+mod samples;
+mod types;
+pub(crate) mod wire;
+
+use std::path::Path;
+
+pub use encode::{Compression, WriteOptions};
+pub use input::LoadOptions;
+pub use merge::merge;
+pub(crate) use merge::{Merger, Part, Selection};
+pub use samples::{Label, LabelValue, Sample};
+pub(crate) use types::{CommonType, common_types};
+
+use crate::error::Result;
+
+/// Marks "no such index" in a column.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The label that pprof puts on the samples of the base when it writes a diff.
+pub(crate) const BASE_LABEL: (&[u8], &[u8]) = (b"pprof::base", b"true");
+
+/// Index of a string in one profile's table. Meaningless with any other profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StringId(pub(crate) u32);
+
+impl StringId {
+    /// Entry 0 of every string table.
+    pub const EMPTY: StringId = StringId(0);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What one column of values counts, in which unit: `("cpu", "nanoseconds")`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ValueType {
+    pub kind: StringId,
+    pub unit: StringId,
+}
+
+/// A mapped binary.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mapping {
+    pub start: u64,
+    pub limit: u64,
+    pub offset: u64,
+    pub file: StringId,
+    pub build_id: StringId,
+    /// has_functions, has_filenames, has_line_numbers, has_inline_frames: fields 7 to 10, bits 0 to 3.
+    pub flags: u8,
+}
+
+/// Sums of one column of values over all samples of a profile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Total {
+    /// Sum of the values.
+    pub sum: i64,
+    /// Sum of their magnitudes: what percentages are of. At most `i64::MAX`, or the profile does not
+    /// load; so no sum over a part of the samples can overflow.
+    pub magnitude: i64,
+}
+
+/// Everything of the message that is not a table.
+#[derive(Debug, Default)]
+pub(crate) struct Header {
+    pub drop_frames: u32,
+    pub keep_frames: u32,
+    pub time_nanos: i64,
+    pub duration_nanos: i64,
+    pub period_type: Option<ValueType>,
+    pub period: i64,
+    pub comments: Vec<StringId>,
+    pub default_sample_type: u32,
+    pub doc_url: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Functions {
+    pub name: Vec<StringId>,
+    pub system_name: Vec<StringId>,
+    pub file: Vec<StringId>,
+    pub start_line: Vec<i64>,
+}
+
+/// Locations, with their lines as ranges: the lines of `l` are `first_line[l]..first_line[l + 1]`,
+/// innermost (the inlined callee) first, as in the file.
+#[derive(Debug, Default)]
+pub(crate) struct Locations {
+    pub mapping: Vec<u32>,
+    pub address: Vec<u64>,
+    pub folded: Vec<bool>,
+    pub first_line: Vec<u32>,
+    pub line_function: Vec<u32>,
+    pub line_number: Vec<i64>,
+    pub line_column: Vec<i64>,
+}
+
+impl Locations {
+    pub(crate) fn lines(&self, location: u32) -> std::ops::Range<u32> {
+        let l = location as usize;
+        self.first_line[l]..self.first_line[l + 1]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.address.len()
+    }
+}
+
+/// A loaded, validated profile.
+///
+/// Shared between threads freely; every view of it reads the same buffer. Load one with
+/// [`Profile::open`], [`Profile::from_bytes`] or [`Profile::from_reader`].
+#[derive(Debug)]
+pub struct Profile {
+    name: String,
+    data: Vec<u8>,
+    /// Offset in `data` of each string's length prefix.
+    strings: Vec<u32>,
+    sample_types: Vec<ValueType>,
+    mappings: Vec<Mapping>,
+    functions: Functions,
+    locations: Locations,
+    location_ids: ids::Ids,
+    /// The part of `data` that holds all samples (and perhaps other fields between them).
+    samples: std::ops::Range<usize>,
+    n_samples: usize,
+    totals: Vec<Total>,
+    header: Header,
+    /// Some sample carries [`BASE_LABEL`]: the profile is a diff that was written.
+    is_diff: bool,
+    has_labels: bool,
+}
+
+impl Profile {
+    /// Loads a file: gzip, zstd or raw.
+    ///
+    /// # Errors
+    /// The operating system's, and everything that makes a profile invalid, with the file's name, the
+    /// record, the byte offset in the inflated data and what to do about it.
+    pub fn open(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Profile> {
+        input::open(path.as_ref(), options)
+    }
+
+    /// Loads a profile from memory: gzip, zstd or raw. `name` stands for it in errors and reports.
+    ///
+    /// # Errors
+    /// As [`Profile::open`].
+    pub fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
+        input::from_bytes(name, bytes, options)
+    }
+
+    /// Loads a profile from a reader, to its end: gzip, zstd or raw.
+    ///
+    /// # Errors
+    /// As [`Profile::open`].
+    pub fn from_reader(name: &str, reader: impl std::io::Read, options: &LoadOptions) -> Result<Profile> {
+        input::from_reader(name, reader, options)
+    }
+
+    /// The file's name, or the name that the caller gave.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The sample types as (type, unit), in the file's order.
+    pub fn sample_types(&self) -> Vec<(String, String)> {
+        self.sample_types.iter().map(|t| (self.text(t.kind), self.text(t.unit))).collect()
+    }
+
+    /// The sample type that a view shows unless told otherwise: the file's default if it names one, else the last.
+    pub fn default_sample_type(&self) -> Option<usize> {
+        let default = self.string(StringId(self.header.default_sample_type));
+        self.find_sample_type(default).or(self.sample_types.len().checked_sub(1))
+    }
+
+    fn find_sample_type(&self, kind: &[u8]) -> Option<usize> {
+        if kind.is_empty() {
+            return None;
+        }
+        self.sample_types.iter().position(|t| self.string(t.kind) == kind)
+    }
+
+    /// Number of samples, as written (duplicates count).
+    pub fn n_samples(&self) -> usize {
+        self.n_samples
+    }
+
+    /// Number of locations.
+    pub fn n_locations(&self) -> usize {
+        self.locations.len()
+    }
+
+    /// Number of functions.
+    pub fn n_functions(&self) -> usize {
+        self.functions.name.len()
+    }
+
+    /// Size of the inflated message in bytes.
+    pub fn inflated_size(&self) -> usize {
+        self.data.len()
+    }
+
+    /// When the profile was taken, in nanoseconds since 1970; 0 if it does not say.
+    pub fn time_nanos(&self) -> i64 {
+        self.header.time_nanos
+    }
+
+    /// For how long it was taken, in nanoseconds; 0 if it does not say.
+    pub fn duration_nanos(&self) -> i64 {
+        self.header.duration_nanos
+    }
+
+    /// The period's type and unit, if there is one.
+    pub fn period_type(&self) -> Option<(String, String)> {
+        self.header.period_type.map(|t| (self.text(t.kind), self.text(t.unit)))
+    }
+
+    /// Events between two samples, in the unit of [`Profile::period_type`].
+    pub fn period(&self) -> i64 {
+        self.header.period
+    }
+
+    /// Free text that the producer left.
+    pub fn comments(&self) -> Vec<String> {
+        self.header.comments.iter().map(|&c| self.text(c)).collect()
+    }
+
+    /// A link to documentation of the profile's type; empty if there is none.
+    pub fn doc_url(&self) -> String {
+        self.text(StringId(self.header.doc_url))
+    }
+
+    /// The file names of the mapped binaries, in the file's order.
+    pub fn mapping_files(&self) -> Vec<String> {
+        self.mappings.iter().map(|m| self.text(m.file)).collect()
+    }
+
+    /// Sum of the magnitudes of a sample type's values, before any filter.
+    pub fn total(&self, sample_type: usize) -> Option<i64> {
+        self.totals.get(sample_type).map(|t| t.magnitude)
+    }
+
+    /// True if this is a diff that was written as a profile (its base's samples are labelled).
+    pub fn is_diff(&self) -> bool {
+        self.is_diff
+    }
+
+    /// What a user should know about the input before trusting a view of it.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.locations.len() > 0 && self.locations.line_function.is_empty() {
+            let binary = self.mappings.first().map_or_else(|| "BINARY".into(), |m| self.text(m.file));
+            warnings.push(format!(
+                "{}: no function names, only addresses; symbolize it first: go tool pprof -proto -output=symbolized.pb.gz {binary} {}",
+                self.name, self.name
+            ));
+        }
+        warnings
+    }
+
+    /// The bytes of a string.
+    pub fn string(&self, id: StringId) -> &[u8] {
+        let at = self.strings[id.0 as usize] as usize;
+        match wire::varint(&self.data[at..]) {
+            Some((len, n)) => &self.data[at + n..at + n + len as usize],
+            None => &[],
+        }
+    }
+
+    /// The inflated message, which all strings are slices of.
+    pub(crate) fn buffer(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// A string for display: what is not UTF-8 is replaced.
+    pub(crate) fn text(&self, id: StringId) -> String {
+        String::from_utf8_lossy(self.string(id)).into_owned()
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub(crate) fn value_types(&self) -> &[ValueType] {
+        &self.sample_types
+    }
+
+    pub(crate) fn totals(&self) -> &[Total] {
+        &self.totals
+    }
+
+    pub(crate) fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    pub(crate) fn locations(&self) -> &Locations {
+        &self.locations
+    }
+
+    pub(crate) fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    pub(crate) fn n_strings(&self) -> usize {
+        self.strings.len()
+    }
+
+    pub(crate) fn has_labels(&self) -> bool {
+        self.has_labels
+    }
+
+    /// The file of a location's mapping; empty if it has none.
+    pub(crate) fn mapping_file(&self, location: u32) -> StringId {
+        match self.locations.mapping[location as usize] {
+            NONE => StringId::EMPTY,
+            m => self.mappings[m as usize].file,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Samples, read straight from the wire.
+//!
+//! A [`Sample`] is a slice of the inflated buffer and a reference to its profile; making one costs
+//! nothing. Its location ids, values and labels are decoded each time they are asked for: measured,
+//! that is cheaper than keeping them in columns that are filled once and mostly read once.
+
+use super::wire::{self, Fields, Repeated};
+use super::{BASE_LABEL, Profile, StringId};
+
+/// One sample of a profile.
+#[derive(Clone, Copy)]
+pub struct Sample<'p> {
+    profile: &'p Profile,
+    message: &'p [u8],
+}
+
+/// One label of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Label {
+    /// The key's string.
+    pub key: StringId,
+    /// What it says.
+    pub value: LabelValue,
+}
+
+/// The value of a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LabelValue {
+    /// A string.
+    Text(StringId),
+    /// A number and its unit (empty if the file gives none).
+    Number(i64, StringId),
+}
+
+impl Profile {
+    /// The samples in the file's order.
+    pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
+        let mut fields = Fields::new(&self.data[self.samples.clone()], self.samples.start);
+        std::iter::from_fn(move || {
+            // Loading accepted every field, so an error can't come; it would end the iteration.
+            while let Ok(Some((field, value))) = fields.next() {
+                if let (2, wire::Value::Bytes(message)) = (field, value) {
+                    return Some(Sample { profile: self, message });
+                }
+            }
+            None
+        })
+    }
+}
+
+impl<'p> Sample<'p> {
+    /// Indexes of the sample's locations, leaf first.
+    #[inline]
+    pub fn locations(&self) -> impl Iterator<Item = u32> + use<'p> {
+        let ids = &self.profile.location_ids;
+        Repeated::new(self.message, 1).filter_map(|id| ids.get(id))
+    }
+
+    /// The values, one for each sample type.
+    #[inline]
+    pub fn values(&self) -> impl Iterator<Item = i64> + use<'p> {
+        Repeated::new(self.message, 2).map(|v| v as i64)
+    }
+
+    /// The value of one sample type.
+    #[inline]
+    pub fn value(&self, sample_type: usize) -> i64 {
+        self.values().nth(sample_type).unwrap_or(0)
+    }
+
+    /// The labels in the file's order. Labels that say nothing (no string, zero, no unit) are left out, as pprof does.
+    pub fn labels(&self) -> impl Iterator<Item = Label> + use<'p> {
+        let mut fields = Fields::new(self.message, 0);
+        std::iter::from_fn(move || {
+            while let Ok(Some((field, value))) = fields.next() {
+                if let (3, wire::Value::Bytes(message)) = (field, value)
+                    && let Some(label) = label(message)
+                {
+                    return Some(label);
+                }
+            }
+            None
+        })
+    }
+
+    /// True if the sample belongs to the base of a written diff.
+    pub(crate) fn is_base(&self) -> bool {
+        let p = self.profile;
+        p.is_diff
+            && self.labels().any(|l| {
+                matches!(l.value, LabelValue::Text(v) if p.string(l.key) == BASE_LABEL.0 && p.string(v) == BASE_LABEL.1)
+            })
+    }
+}
+
+fn label(message: &[u8]) -> Option<Label> {
+    let (mut key, mut text, mut number, mut unit) = (0, 0, 0, 0);
+    let mut fields = Fields::new(message, 0);
+    while let Ok(Some((field, value))) = fields.next() {
+        let wire::Value::Varint(v) = value else { continue };
+        match field {
+            1 => key = v as u32,
+            2 => text = v as u32,
+            3 => number = v as i64,
+            4 => unit = v as u32,
+            _ => {}
+        }
+    }
+    let value = match (text, number, unit) {
+        (0, 0, 0) => return None,
+        (0, number, unit) => LabelValue::Number(number, StringId(unit)),
+        (text, ..) => LabelValue::Text(StringId(text)),
+    };
+    Some(Label { key: StringId(key), value })
+}

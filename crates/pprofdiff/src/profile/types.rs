@@ -1,0 +1,76 @@
+//! Which sample types several profiles have in common, and how each profile's columns map to them.
+//!
+//! Types are matched by name, in the order of the first profile. Where the units of one name differ
+//! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
+
+use super::Profile;
+use crate::error::{Error, ErrorKind, Result};
+use crate::units;
+
+/// A sample type that all profiles have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommonType {
+    pub kind: String,
+    pub unit: String,
+    /// For each profile, in order: its column, and what its values are multiplied by.
+    pub columns: Vec<(usize, i64)>,
+}
+
+/// # Errors
+/// No type in common (both lists are named), units that do not convert, or values that are too large
+/// for the finer unit.
+pub(crate) fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
+    let Some((first, rest)) = profiles.split_first() else { return Ok(Vec::new()) };
+    let mut types = Vec::new();
+    for (index, t) in first.value_types().iter().enumerate() {
+        let name = first.string(t.kind);
+        // The first column of a name wins, should a name occur twice.
+        if first.value_types()[..index].iter().any(|u| first.string(u.kind) == name) {
+            continue;
+        }
+        let column_of = |p: &&Profile| p.value_types().iter().position(|t| p.string(t.kind) == name);
+        let Some(mut columns) = rest.iter().map(column_of).collect::<Option<Vec<usize>>>() else { continue };
+        columns.insert(0, index);
+        types.push(convert_units(profiles, first.text(t.kind), &columns)?);
+    }
+    if types.is_empty() && !first.value_types().is_empty() {
+        let list = |p: &Profile| p.sample_types().into_iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
+        let lists: Vec<String> = profiles.iter().map(|p| format!("{} has {}", p.name(), list(p))).collect();
+        return Err(Error::new(ErrorKind::Incompatible, format!("no sample type is common to all: {}", lists.join("; "))));
+    }
+    check_sums(profiles, &types)?;
+    Ok(types)
+}
+
+fn convert_units(profiles: &[&Profile], kind: String, columns: &[usize]) -> Result<CommonType> {
+    let units: Vec<String> = profiles.iter().zip(columns).map(|(p, &c)| p.text(p.value_types()[c].unit)).collect();
+    if units.iter().all(|u| *u == units[0]) {
+        let columns = columns.iter().map(|&c| (c, 1)).collect();
+        return Ok(CommonType { unit: units[0].clone(), kind, columns });
+    }
+    let incompatible = || {
+        Error::new(ErrorKind::Incompatible, format!("the units of sample type {kind} do not convert into each other: {}", units.join(", ")))
+    };
+    let known: Vec<units::Known> = units.iter().map(|u| units::find(u)).collect::<Option<_>>().ok_or_else(incompatible)?;
+    if !known.iter().all(|k| k.same_family(known[0])) {
+        return Err(incompatible());
+    }
+    let finest = (0..known.len()).min_by_key(|&i| known[i].factor()).unwrap_or(0);
+    let times = |k: &units::Known| i64::try_from(k.factor() / known[finest].factor()).map_err(|_| incompatible());
+    let columns = columns.iter().zip(&known).map(|(&c, k)| Ok((c, times(k)?))).collect::<Result<_>>()?;
+    Ok(CommonType { unit: units[finest].clone(), kind, columns })
+}
+
+/// Makes sure that no sum over samples of these profiles can overflow, in any order.
+fn check_sums(profiles: &[&Profile], types: &[CommonType]) -> Result<()> {
+    for t in types {
+        let magnitude = |(p, &(column, times)): (&&Profile, &(usize, i64))| {
+            i128::from(p.totals()[column].magnitude) * i128::from(times)
+        };
+        if profiles.iter().zip(&t.columns).map(magnitude).sum::<i128>() > i128::from(i64::MAX) {
+            let detail = format!("the values of sample type {} add up to more than an int64 holds", t.kind);
+            return Err(Error::new(ErrorKind::Incompatible, detail));
+        }
+    }
+    Ok(())
+}

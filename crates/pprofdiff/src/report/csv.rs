@@ -1,0 +1,28 @@
+//! CSV (RFC 4180): a line of column names, then one line a row. Lists are joined with `;`, root first.
+
+use std::io::{self, Write};
+
+use super::table::{Cell, Table};
+
+impl Table {
+    /// Writes the table as CSV. Numbers are whole and in the profile's unit; what is missing is empty.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(self.columns.iter().map(|c| c.name))?;
+        for row in 0..self.len() {
+            for column in &self.columns {
+                match column.cell(row) {
+                    Cell::Missing => writer.write_field("")?,
+                    Cell::Text(text) => writer.write_field(text)?,
+                    Cell::Int(v) => writer.write_field(v.to_string())?,
+                    Cell::List(lists, row) => writer.write_field(lists.get(row).collect::<Vec<_>>().join(";"))?,
+                }
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()
+    }
+}

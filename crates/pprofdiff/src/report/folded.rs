@@ -1,0 +1,31 @@
+//! Folded stacks, the format of flame graph tools: `root;caller;leaf BASE NEW`, a line a stack.
+//!
+//! Two columns for a diff, as `difffolded.pl` writes and inferno reads; one for a single profile. A
+//! semicolon in a frame's name would split it, so it becomes a colon; a line break becomes a space.
+
+use std::io::{self, Write};
+
+use crate::diff::Stacks;
+
+/// Writes the stacks in folded form.
+///
+/// # Errors
+/// The writer's.
+pub fn folded(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
+    let names: Vec<String> = (0..stacks.frames.len() as u32)
+        .map(|f| stacks.frames.label(f).replace(';', ":").replace(['\n', '\r'], " "))
+        .collect();
+    for row in &stacks.rows {
+        for (i, &f) in stacks.frames_of(row).iter().enumerate() {
+            if i > 0 {
+                out.write_all(b";")?;
+            }
+            out.write_all(names[f as usize].as_bytes())?;
+        }
+        match stacks.summary.base {
+            Some(_) => writeln!(out, " {} {}", row.weight.base, row.weight.new)?,
+            None => writeln!(out, " {}", row.weight.new)?,
+        }
+    }
+    Ok(())
+}

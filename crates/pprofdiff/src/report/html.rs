@@ -1,0 +1,110 @@
+//! A table as an HTML fragment for notebooks: readable without JavaScript, in light and in dark.
+
+use std::fmt::Write;
+
+use super::markdown::is_empty;
+use super::percent_of_base;
+use super::table::{Cell, Column, Data, Table};
+use super::text::{list_of_inputs, signed_percent};
+use crate::diff::{Normalize, Side, Summary};
+use crate::units;
+
+/// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and green.
+const STYLE: &str = "<style>
+.pprofdiff table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+.pprofdiff th,.pprofdiff td{padding:2px 8px;text-align:right;border:0;border-bottom:1px solid rgba(128,128,128,.3);white-space:nowrap}
+.pprofdiff .t{text-align:left}.pprofdiff td.t{font-family:monospace;white-space:normal;overflow-wrap:anywhere}
+.pprofdiff .more{color:#b3261e}.pprofdiff .less{color:#1b6e3a}.pprofdiff .note{opacity:.75;margin:4px 0}
+@media (prefers-color-scheme:dark){.pprofdiff .more{color:#ff8a80}.pprofdiff .less{color:#7ddc9a}}
+[data-jp-theme-light=false] .pprofdiff .more,.vscode-dark .pprofdiff .more{color:#ff8a80}
+[data-jp-theme-light=false] .pprofdiff .less,.vscode-dark .pprofdiff .less{color:#7ddc9a}
+</style>";
+
+impl Table {
+    /// The first `most` rows as an HTML fragment, under a summary. Everything from the input is escaped.
+    pub fn to_html(&self, most: usize) -> String {
+        let shown = self.head(most);
+        let s = &self.summary;
+        let unit = shown.report_unit();
+        let columns: Vec<&Column> = shown.columns.iter().filter(|c| !is_empty(&c.data)).collect();
+        let mut html = format!("{STYLE}<div class=\"pprofdiff\">{}<table><thead><tr>", summary(s));
+        for c in &columns {
+            let class = if matches!(c.data, Data::Value(_) | Data::Line(_)) { "" } else { " class=\"t\"" };
+            let _ = write!(html, "<th{class}>{}</th>", c.name.replace('_', " "));
+        }
+        html.push_str("</tr></thead><tbody>");
+        for row in 0..shown.len() {
+            html.push_str("<tr>");
+            for c in &columns {
+                let _ = match (&c.data, c.cell(row)) {
+                    (Data::Value(v), _) if c.name.ends_with("delta") => {
+                        let class = ["less", "", "more"][(v[row].signum() + 1) as usize];
+                        let sign = if v[row] > 0 { "+" } else { "" };
+                        let percent = percent_of_base(v[row], s).map(|p| format!(" ({})", signed_percent(p)));
+                        let percent = percent.unwrap_or_default();
+                        write!(html, "<td class=\"{class}\">{sign}{}{percent}</td>", unit.format(v[row]))
+                    }
+                    (Data::Value(v), _) => write!(html, "<td>{}</td>", unit.format(v[row])),
+                    (Data::Address(_), Cell::Int(v)) => write!(html, "<td class=\"t\">{v:#x}</td>"),
+                    (_, Cell::Int(v)) => write!(html, "<td>{v}</td>"),
+                    (_, Cell::Text(text)) => write!(html, "<td class=\"t\">{}</td>", escape(text)),
+                    (_, Cell::List(lists, row)) => {
+                        let frames: Vec<String> = lists.get(row).map(escape).collect();
+                        write!(html, "<td class=\"t\">{}</td>", frames.join(" › "))
+                    }
+                    (_, Cell::Missing) => write!(html, "<td></td>"),
+                };
+            }
+            html.push_str("</tr>");
+        }
+        html.push_str("</tbody></table>");
+        if shown.len() < self.rows_total {
+            let _ = write!(html, "<div class=\"note\">{} of {} rows</div>", shown.len(), self.rows_total);
+        }
+        html.push_str("</div>");
+        html
+    }
+}
+
+fn summary(s: &Summary) -> String {
+    let number = |v: i64| units::format(units::scale_auto(v, &s.unit));
+    let side = |side: &Side| format!("{} ({} samples)", escape(&list_of_inputs(&side.paths)), side.samples);
+    let kind = format!("<b>{}</b> ({})", escape(&s.sample_type), escape(&s.unit));
+    let mut html = match &s.base {
+        Some(base) => {
+            let class = ["less", "", "more"][(s.total.delta().signum() + 1) as usize];
+            let percent = percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);
+            let (from, to) = (number(s.total.base), number(s.total.new));
+            format!(
+                "<div>{} → {}</div><div>{kind}: {from} → {to} <span class=\"{class}\">({percent})</span></div>",
+                side(base),
+                side(&s.new)
+            )
+        }
+        None => format!("<div>{}</div><div>{kind}: {}</div>", side(&s.new), number(s.total.new)),
+    };
+    let mut notes: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
+    if s.normalize != Normalize::None {
+        notes.push(format!("normalized by {}: new × {}", s.normalize.mode(), s.factor));
+    }
+    notes.extend(s.warnings.iter().map(|w| format!("warning: {w}")));
+    for note in notes {
+        let _ = write!(html, "<div class=\"note\">{}</div>", escape(&note));
+    }
+    html
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}

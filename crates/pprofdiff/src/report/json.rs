@@ -1,0 +1,124 @@
+//! JSON, schema `pprofdiff/1`: a header, then one object a row with the table's columns for keys.
+//!
+//! Written as a stream, a row a line, so that large tables need no second copy and diff well.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::table::{Cell, Table};
+use crate::diff::{Diff, Side, Summary};
+use crate::profile::Profile;
+
+fn side(side: &Side) -> Value {
+    json!({
+        "paths": side.paths,
+        "samples": side.samples,
+        "duration_nanos": side.duration_nanos,
+        "time_nanos": side.time_nanos,
+    })
+}
+
+/// The header's fields in their order.
+fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
+    let mut fields = Vec::new();
+    match &summary.base {
+        Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),
+        None => fields.push(("profile", side(&summary.new))),
+    }
+    let filters = summary.filters.iter().map(|(name, v)| ((*name).to_owned(), json!(v))).collect();
+    fields.extend([
+        ("sample_type", json!(summary.sample_type)),
+        ("unit", json!(summary.unit)),
+        ("granularity", json!(summary.granularity.name())),
+        ("noinlines", json!(summary.no_inlines)),
+        ("filters", Value::Object(filters)),
+        ("normalize", json!({"mode": summary.normalize.mode(), "factor": summary.factor})),
+        ("warnings", json!(summary.warnings)),
+    ]);
+    let total = summary.total;
+    match summary.base {
+        Some(_) => fields.extend([
+            ("total_base", json!(total.base)),
+            ("total_new", json!(total.new)),
+            ("total_delta", json!(total.delta())),
+        ]),
+        None => fields.push(("total", json!(total.new))),
+    }
+    fields
+}
+
+/// The header alone, as one object.
+pub fn summary_json(summary: &Summary) -> String {
+    Value::Object(header(summary).into_iter().map(|(k, v)| (k.to_owned(), v)).collect()).to_string()
+}
+
+impl Table {
+    /// Writes the table as JSON.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"{}\"", self.kind.name())?;
+        for (name, value) in header(&self.summary) {
+            write!(out, ",\n \"{name}\": {value}")?;
+        }
+        write!(out, ",\n \"rows_total\": {},\n \"rows\": [", self.rows_total)?;
+        for row in 0..self.len() {
+            out.write_all(if row == 0 { b"\n  {" } else { b",\n  {" })?;
+            for (i, column) in self.columns.iter().enumerate() {
+                write!(out, "{}\"{}\": ", if i == 0 { "" } else { ", " }, column.name)?;
+                cell(out, &column.cell(row))?;
+            }
+            out.write_all(b"}")?;
+        }
+        out.write_all(if self.is_empty() { b"]}\n" } else { b"\n ]}\n" })
+    }
+}
+
+fn cell(out: &mut dyn Write, cell: &Cell<'_>) -> io::Result<()> {
+    match cell {
+        Cell::Missing => out.write_all(b"null"),
+        Cell::Text(text) => Ok(serde_json::to_writer(out, text)?),
+        Cell::Int(v) => write!(out, "{v}"),
+        Cell::List(lists, row) => {
+            out.write_all(b"[")?;
+            for (i, text) in lists.get(*row).enumerate() {
+                if i > 0 {
+                    out.write_all(b", ")?;
+                }
+                serde_json::to_writer(&mut *out, text)?;
+            }
+            out.write_all(b"]")
+        }
+    }
+}
+
+/// What the profiles of a diff, or a single one, consist of.
+pub fn info_json(diff: &Diff) -> String {
+    let profile = |side: &str, p: &Profile| {
+        let types = p.sample_types().into_iter().enumerate().map(|(i, (kind, unit))| {
+            json!({"type": kind, "unit": unit, "total": p.total(i), "default": p.default_sample_type() == Some(i)})
+        });
+        json!({
+            "side": side,
+            "path": p.name(),
+            "sample_types": types.collect::<Vec<_>>(),
+            "samples": p.n_samples(),
+            "locations": p.n_locations(),
+            "functions": p.n_functions(),
+            "duration_nanos": p.duration_nanos(),
+            "time_nanos": p.time_nanos(),
+            "period": p.period(),
+            "period_type": p.period_type().map(|(kind, unit)| json!({"type": kind, "unit": unit})),
+            "mappings": p.mapping_files(),
+            "comments": p.comments(),
+            "doc_url": p.doc_url(),
+            "warnings": p.warnings(),
+        })
+    };
+    let new = if diff.is_two_sided() { "new" } else { "profile" };
+    let profiles: Vec<Value> =
+        diff.base().map(|p| profile("base", p)).chain(diff.new_side().map(|p| profile(new, p))).collect();
+    format!("{}\n", json!({"schema": "pprofdiff/1", "kind": "info", "profiles": profiles}))
+}

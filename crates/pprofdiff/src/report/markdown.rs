@@ -1,0 +1,98 @@
+//! A table in GitHub's Markdown, for pull requests and notes: numbers scaled as in text.
+
+use std::io::{self, Write};
+
+use super::percent_of_base;
+use super::table::{Cell, Column, Data, Table};
+use super::text::signed_percent;
+use crate::units;
+
+impl Table {
+    /// Writes the table as Markdown: a line with the totals, then the rows.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let s = &self.summary;
+        let number = |v: i64| units::format(units::scale_auto(v, &s.unit));
+        if s.base.is_some() {
+            let percent = percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);
+            writeln!(out, "**{}**: {} → {} ({percent})\n", escape(&s.sample_type), number(s.total.base), number(s.total.new))?;
+        } else {
+            writeln!(out, "**{}**: {}\n", escape(&s.sample_type), number(s.total.new))?;
+        }
+        s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))?;
+        // Columns that are empty throughout (no file at granularity functions) only take room.
+        let columns: Vec<&Column> = self.columns.iter().filter(|c| !is_empty(&c.data)).collect();
+        let is_value = |c: &Column| matches!(c.data, Data::Value(_));
+        write!(out, "|")?;
+        columns.iter().try_for_each(|c| write!(out, " {} |", c.name.replace('_', " ")))?;
+        write!(out, "\n|")?;
+        columns.iter().try_for_each(|c| write!(out, "{}|", if is_value(c) { "---:" } else { "---" }))?;
+        writeln!(out)?;
+        let unit = self.report_unit();
+        for row in 0..self.len() {
+            write!(out, "|")?;
+            for c in &columns {
+                let cell = match (&c.data, c.cell(row)) {
+                    (Data::Value(v), _) if c.name.ends_with("delta") => {
+                        let sign = if v[row] > 0 { "+" } else { "" };
+                        let percent = percent_of_base(v[row], s).map(|p| format!(" ({})", signed_percent(p)));
+                        format!("{sign}{}{}", unit.format(v[row]), percent.unwrap_or_default())
+                    }
+                    (Data::Value(v), _) => unit.format(v[row]),
+                    (Data::Address(_), Cell::Int(v)) => format!("{v:#x}"),
+                    (_, Cell::Int(v)) => v.to_string(),
+                    (_, Cell::Text(text)) => code(text),
+                    (_, Cell::List(lists, row)) => lists.get(row).map(code).collect::<Vec<_>>().join(" "),
+                    (_, Cell::Missing) => String::new(),
+                };
+                write!(out, " {cell} |")?;
+            }
+            writeln!(out)?;
+        }
+        if self.len() < self.rows_total {
+            writeln!(out, "\n{} of {} rows", self.len(), self.rows_total)?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn is_empty(data: &Data) -> bool {
+    match data {
+        Data::Text(t) => t.iter().all(|t| t.is_none()),
+        Data::Line(v) => v.iter().all(Option::is_none),
+        Data::Address(v) => v.iter().all(Option::is_none),
+        Data::Value(_) | Data::Lists(_) => false,
+    }
+}
+
+/// Text that stays text: Markdown's signs and HTML's brackets lose their meaning.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// A name as code. Backquotes inside would end it, so it gets HTML's tag where there are any.
+fn code(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    if text.contains(['`', '|', '\n', '\r']) {
+        return format!("<code>{}</code>", escape(text));
+    }
+    format!("`{text}`")
+}

@@ -1,0 +1,26 @@
+//! Views as tables, and tables as text, JSON, CSV, Markdown and HTML.
+//!
+//! A [`Table`] is columns under a header ([`Summary`]); every format is one small file that walks it
+//! and changes nothing.
+
+mod csv;
+mod folded;
+mod html;
+mod json;
+mod markdown;
+mod table;
+mod text;
+
+pub use folded::folded;
+pub use json::{info_json, summary_json};
+pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
+pub use text::{TextOptions, info, list_of_inputs};
+
+use crate::diff::{Pair, Summary};
+
+/// A signed percentage of the base's total, as text; `None` where the base's total is 0.
+fn percent_of_base(value: i64, summary: &Summary) -> Option<f64> {
+    let Pair { base, new } = summary.total;
+    let total = if summary.base.is_some() { base } else { new };
+    (total != 0).then(|| 100.0 * value as f64 / total as f64)
+}

@@ -1,0 +1,410 @@
+//! A view's rows as columns: what every output format, and every data frame, is made from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::diff::{Edges, Frames, Labels, Pair, Stacks, Status, Summary, Top};
+
+/// What the rows of a table are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Frames of one profile.
+    Top,
+    /// Frames of two sides.
+    Diff,
+    /// Callers and callees of some frames.
+    Peek,
+    /// Callers and callees of all frames.
+    Tree,
+    /// Distinct stacks.
+    Stacks,
+    /// Label values.
+    Labels,
+}
+
+impl Kind {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Top => "top",
+            Kind::Diff => "diff",
+            Kind::Peek => "peek",
+            Kind::Tree => "tree",
+            Kind::Stacks => "stacks",
+            Kind::Labels => "labels",
+        }
+    }
+}
+
+/// Strings end to end in one buffer; each may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts {
+    bytes: String,
+    ends: Vec<usize>,
+    missing: Vec<bool>,
+}
+
+impl Texts {
+    fn push(&mut self, text: Option<&str>) {
+        self.bytes.push_str(text.unwrap_or_default());
+        self.ends.push(self.bytes.len());
+        self.missing.push(text.is_none());
+    }
+
+    /// The string at `index`; `None` if it is missing.
+    pub fn get(&self, index: usize) -> Option<&str> {
+        let start = index.checked_sub(1).map_or(0, |i| self.ends[i]);
+        (!self.missing[index]).then(|| &self.bytes[start..self.ends[index]])
+    }
+
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All strings in order.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
+        (0..self.len()).map(|i| self.get(i))
+    }
+}
+
+impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
+    fn from_iter<I: IntoIterator<Item = Option<S>>>(items: I) -> Texts {
+        let mut texts = Texts::default();
+        items.into_iter().for_each(|t| texts.push(t.as_ref().map(AsRef::as_ref)));
+        texts
+    }
+}
+
+/// A list of strings in each row, by their numbers in a dictionary of distinct strings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// Row `i` is `ids[ends[i - 1]..ends[i]]`.
+    pub ends: Vec<usize>,
+    /// Indexes into `dictionary`.
+    pub ids: Vec<u32>,
+    /// The distinct strings.
+    pub dictionary: Arc<Texts>,
+}
+
+impl Lists {
+    /// The strings of one row.
+    pub fn get(&self, row: usize) -> impl DoubleEndedIterator<Item = &str> {
+        let start = row.checked_sub(1).map_or(0, |i| self.ends[i]);
+        self.ids[start..self.ends[row]].iter().map(|&id| self.dictionary.get(id as usize).unwrap_or_default())
+    }
+}
+
+/// The values of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Data {
+    /// Strings.
+    Text(Texts),
+    /// Values, in the unit of the summary.
+    Value(Vec<i64>),
+    /// Line numbers.
+    Line(Vec<Option<i64>>),
+    /// Addresses.
+    Address(Vec<Option<u64>>),
+    /// Lists of strings.
+    Lists(Lists),
+}
+
+/// A named column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// As in JSON: `flat_base`.
+    pub name: &'static str,
+    /// One value a row.
+    pub data: Data,
+}
+
+/// One value of a table.
+pub enum Cell<'a> {
+    /// Nothing.
+    Missing,
+    /// A string.
+    Text(&'a str),
+    /// A number.
+    Int(i128),
+    /// A row's list of strings: the column, and the row.
+    List(&'a Lists, usize),
+}
+
+impl Column {
+    /// The value of a row.
+    pub fn cell(&self, row: usize) -> Cell<'_> {
+        match &self.data {
+            Data::Text(t) => t.get(row).map_or(Cell::Missing, Cell::Text),
+            Data::Value(v) => Cell::Int(i128::from(v[row])),
+            Data::Line(v) => v[row].map_or(Cell::Missing, |v| Cell::Int(i128::from(v))),
+            Data::Address(v) => v[row].map_or(Cell::Missing, |v| Cell::Int(i128::from(v))),
+            Data::Lists(l) => Cell::List(l, row),
+        }
+    }
+}
+
+/// Columns of equal length under a header.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// What the rows are.
+    pub kind: Kind,
+    /// What the table is of.
+    pub summary: Arc<Summary>,
+    /// The columns, in the order of the JSON schema.
+    pub columns: Vec<Column>,
+    /// Number of rows before any were cut off.
+    pub rows_total: usize,
+    /// Of callers and callees: each node's own costs, for people. Empty in other tables.
+    pub(crate) nodes: Arc<HashMap<String, Node>>,
+    len: usize,
+}
+
+/// What a node of a call graph costs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node {
+    pub flat: Pair,
+    pub cum: Pair,
+}
+
+impl Table {
+    fn new(kind: Kind, summary: &Arc<Summary>, columns: Vec<Column>, len: usize) -> Table {
+        Table { kind, summary: summary.clone(), columns, rows_total: len, nodes: Arc::default(), len }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The column of a name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|c| c.name == name)
+    }
+
+    /// The values of a column of values; empty if it is none.
+    pub fn values(&self, name: &str) -> &[i64] {
+        match self.column(name).map(|c| &c.data) {
+            Some(Data::Value(v)) => v,
+            _ => &[],
+        }
+    }
+
+    /// The strings of a column of strings.
+    pub(crate) fn texts(&self, name: &str) -> Option<&Texts> {
+        match self.column(name).map(|c| &c.data) {
+            Some(Data::Text(t)) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The first `n` rows; of callers and callees, the rows of the first `n` nodes.
+    #[must_use]
+    pub fn head(&self, n: usize) -> Table {
+        let n = match self.texts("node") {
+            Some(nodes) => {
+                let mut seen = 0;
+                (0..self.len).position(|r| {
+                    seen += usize::from(r == 0 || nodes.get(r) != nodes.get(r - 1));
+                    seen > n
+                })
+            }
+            None => Some(n),
+        };
+        match n {
+            Some(n) if n < self.len => self.take(&(0..n).collect::<Vec<_>>()),
+            _ => self.clone(),
+        }
+    }
+
+    /// The same table without columns.
+    fn shallow(&self) -> Table {
+        Table { columns: Vec::new(), summary: self.summary.clone(), nodes: self.nodes.clone(), ..*self }
+    }
+
+    /// The given rows, in the given order.
+    #[must_use]
+    pub fn take(&self, rows: &[usize]) -> Table {
+        let columns = self.columns.iter().map(|c| {
+            let data = match &c.data {
+                Data::Text(t) => Data::Text(rows.iter().map(|&r| t.get(r)).collect()),
+                Data::Value(v) => Data::Value(rows.iter().map(|&r| v[r]).collect()),
+                Data::Line(v) => Data::Line(rows.iter().map(|&r| v[r]).collect()),
+                Data::Address(v) => Data::Address(rows.iter().map(|&r| v[r]).collect()),
+                Data::Lists(l) => {
+                    let mut taken = Lists { dictionary: l.dictionary.clone(), ..Lists::default() };
+                    for &r in rows {
+                        let start = r.checked_sub(1).map_or(0, |i| l.ends[i]);
+                        taken.ids.extend_from_slice(&l.ids[start..l.ends[r]]);
+                        taken.ends.push(taken.ids.len());
+                    }
+                    Data::Lists(taken)
+                }
+            };
+            Column { name: c.name, data }
+        });
+        Table { columns: columns.collect(), len: rows.len(), ..self.shallow() }
+    }
+
+    /// Ordered by one column; rows that are equal in it keep their order. `None` if there is no such column.
+    pub fn sort(&self, column: &str, descending: bool) -> Option<Table> {
+        let data = &self.column(column)?.data;
+        let mut rows: Vec<usize> = (0..self.len).collect();
+        let compare = |&a: &usize, &b: &usize| match data {
+            Data::Text(t) => t.get(a).cmp(&t.get(b)),
+            Data::Value(v) => v[a].cmp(&v[b]),
+            Data::Line(v) => v[a].cmp(&v[b]),
+            Data::Address(v) => v[a].cmp(&v[b]),
+            Data::Lists(l) => l.get(a).cmp(l.get(b)),
+        };
+        rows.sort_by(|a, b| if descending { compare(b, a) } else { compare(a, b) });
+        Some(self.take(&rows))
+    }
+}
+
+/// Columns for one value of both sides, or of a single profile.
+fn pair_columns(names: [&'static str; 4], two_sided: bool, pairs: impl Iterator<Item = Pair> + Clone) -> Vec<Column> {
+    let value = |name, f: fn(Pair) -> i64| Column { name, data: Data::Value(pairs.clone().map(f).collect()) };
+    let [one, base, new, delta] = names;
+    if two_sided {
+        vec![value(base, |p| p.base), value(new, |p| p.new), value(delta, Pair::delta)]
+    } else {
+        vec![value(one, |p| p.new)]
+    }
+}
+
+fn status_column(statuses: impl Iterator<Item = Status>) -> Column {
+    Column { name: "status", data: Data::Text(statuses.map(|s| Some(s.name())).collect()) }
+}
+
+/// The labels of frames as a dictionary: distinct strings, and each frame's number.
+fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u32>) {
+    let mut numbers = vec![u32::MAX; frames.len()];
+    let mut known = HashMap::new();
+    let mut texts = Texts::default();
+    for f in used {
+        if numbers[f as usize] == u32::MAX {
+            let label = frames.label(f);
+            numbers[f as usize] = *known.entry(label).or_insert_with_key(|label| {
+                texts.push(Some(label));
+                texts.len() as u32 - 1
+            });
+        }
+    }
+    (texts, numbers)
+}
+
+impl Top {
+    /// The table of frames. Columns: name, file, line, address, mapping; for two sides status and
+    /// `flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta`, else `flat, cum`.
+    pub fn table(&self) -> Table {
+        let two_sided = self.summary.base.is_some();
+        let (frames, rows) = (&self.frames, &self.rows);
+        let text = |name, f: &dyn Fn(u32) -> Option<String>| {
+            Column { name, data: Data::Text(rows.iter().map(|r| f(r.frame)).collect()) }
+        };
+        let mut columns = vec![
+            text("name", &|f| Some(frames.name(f))),
+            text("file", &|f| frames.file(f)),
+            Column { name: "line", data: Data::Line(rows.iter().map(|r| frames.line(r.frame)).collect()) },
+            Column { name: "address", data: Data::Address(rows.iter().map(|r| frames.address(r.frame)).collect()) },
+            text("mapping", &|f| frames.mapping(f)),
+        ];
+        if two_sided {
+            columns.push(status_column(rows.iter().map(|r| r.status)));
+        }
+        let flat = ["flat", "flat_base", "flat_new", "flat_delta"];
+        columns.extend(pair_columns(flat, two_sided, rows.iter().map(|r| r.flat)));
+        columns.extend(pair_columns(["cum", "cum_base", "cum_new", "cum_delta"], two_sided, rows.iter().map(|r| r.cum)));
+        Table::new(if two_sided { Kind::Diff } else { Kind::Top }, &self.summary, columns, rows.len())
+    }
+}
+
+const WEIGHT: [&str; 4] = ["weight", "base", "new", "delta"];
+
+impl Edges {
+    /// Callers and callees, one edge a row, grouped by node. Columns: node, other (in pprof's words on
+    /// one line), relation; for two sides `base, new, delta`, else `weight`.
+    pub fn table(&self, kind: Kind) -> Table {
+        let edges = &self.edges;
+        let (labels, number) = dictionary(&self.frames, edges.iter().flat_map(|e| [e.node, e.other]));
+        let label = |f: u32| labels.get(number[f as usize] as usize);
+        let mut columns = vec![
+            Column { name: "node", data: Data::Text(edges.iter().map(|e| label(e.node)).collect()) },
+            Column { name: "other", data: Data::Text(edges.iter().map(|e| label(e.other)).collect()) },
+            Column { name: "relation", data: Data::Text(edges.iter().map(|e| Some(e.relation.name())).collect()) },
+        ];
+        columns.extend(pair_columns(WEIGHT, self.summary.base.is_some(), edges.iter().map(|e| e.weight)));
+        let nodes = self.nodes.iter().map(|r| (self.frames.label(r.frame), Node { flat: r.flat, cum: r.cum }));
+        Table { nodes: Arc::new(nodes.collect()), ..Table::new(kind, &self.summary, columns, edges.len()) }
+    }
+}
+
+impl Stacks {
+    /// One stack a row. Columns: frames (root first, in pprof's words), with `by_labels` labels (sorted
+    /// `key=value`); for two sides `base, new, delta, status`, else `weight`.
+    pub fn table(&self) -> Table {
+        let two_sided = self.summary.base.is_some();
+        let rows = &self.rows;
+        let (texts, number) = dictionary(&self.frames, rows.iter().flat_map(|r| self.frames_of(r).iter().copied()));
+        let mut lists = Lists { dictionary: Arc::new(texts), ..Lists::default() };
+        for row in rows {
+            lists.ids.extend(self.frames_of(row).iter().map(|&f| number[f as usize]));
+            lists.ends.push(lists.ids.len());
+        }
+        let mut columns = vec![Column { name: "frames", data: Data::Lists(lists) }];
+        if self.by_labels {
+            columns.push(Column { name: "labels", data: Data::Lists(self.labels_column()) });
+        }
+        columns.extend(pair_columns(WEIGHT, two_sided, rows.iter().map(|r| r.weight)));
+        if two_sided {
+            columns.push(status_column(rows.iter().map(|r| r.status)));
+        }
+        Table::new(Kind::Stacks, &self.summary, columns, rows.len())
+    }
+
+    fn labels_column(&self) -> Lists {
+        let mut known = HashMap::new();
+        let (mut texts, mut lists) = (Texts::default(), Lists::default());
+        for row in &self.rows {
+            for label in &self.label_sets[row.labels as usize] {
+                lists.ids.push(*known.entry(label.as_str()).or_insert_with(|| {
+                    texts.push(Some(label));
+                    texts.len() as u32 - 1
+                }));
+            }
+            lists.ends.push(lists.ids.len());
+        }
+        lists.dictionary = Arc::new(texts);
+        lists
+    }
+}
+
+impl Labels {
+    /// One label value a row. Columns: key, value, unit (of numbers only); for two sides
+    /// `base, new, delta, status`, else `weight`.
+    pub fn table(&self) -> Table {
+        let two_sided = self.summary.base.is_some();
+        let rows = &self.rows;
+        let mut columns = vec![
+            Column { name: "key", data: Data::Text(rows.iter().map(|r| Some(&r.key)).collect()) },
+            Column { name: "value", data: Data::Text(rows.iter().map(|r| Some(&r.value)).collect()) },
+            Column { name: "unit", data: Data::Text(rows.iter().map(|r| r.unit.as_ref()).collect()) },
+        ];
+        columns.extend(pair_columns(WEIGHT, two_sided, rows.iter().map(|r| r.weight)));
+        if two_sided {
+            columns.push(status_column(rows.iter().map(|r| r.status)));
+        }
+        Table::new(Kind::Labels, &self.summary, columns, rows.len())
+    }
+}

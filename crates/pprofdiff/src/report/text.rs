@@ -1,0 +1,393 @@
+//! Tables for people: one unit for all numbers, signed percentages of the base's total.
+//!
+//! Colour (red: costs more, green: costs less) is the caller's decision; only a terminal should get it.
+
+use std::io::{self, Write};
+
+use super::percent_of_base;
+use super::table::{Kind, Node, Table};
+use crate::diff::{Diff, Normalize, Pair, Side, Summary};
+use crate::profile::Profile;
+use crate::units::{self, ReportUnit};
+
+/// How text is written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TextOptions {
+    /// Colour deltas with ANSI escapes.
+    pub color: bool,
+}
+
+/// A text cell that may be coloured by the sign of what it shows.
+struct Shown {
+    text: String,
+    sign: i64,
+}
+
+impl From<String> for Shown {
+    fn from(text: String) -> Shown {
+        Shown { text, sign: 0 }
+    }
+}
+
+impl From<&str> for Shown {
+    fn from(text: &str) -> Shown {
+        text.to_owned().into()
+    }
+}
+
+/// Formats the values of one table.
+struct Numbers<'a> {
+    unit: ReportUnit,
+    summary: &'a Summary,
+}
+
+impl Numbers<'_> {
+    fn value(&self, v: i64) -> Shown {
+        self.unit.format(v).into()
+    }
+
+    fn delta(&self, v: i64) -> Shown {
+        let text = self.unit.format(v);
+        Shown { text: if v > 0 { format!("+{text}") } else { text }, sign: v.signum() }
+    }
+
+    fn percent(&self, v: i64) -> Shown {
+        let two_sided = self.summary.base.is_some();
+        let text = match percent_of_base(v, self.summary) {
+            Some(p) if two_sided => signed_percent(p),
+            Some(p) => format!("{p:.2}%"),
+            None => "-".to_owned(),
+        };
+        Shown { text, sign: if two_sided { v.signum() } else { 0 } }
+    }
+
+    /// The cells of one value: base, new, delta and percent; or value and percent.
+    fn pair(&self, p: Pair) -> Vec<Shown> {
+        if self.summary.base.is_some() {
+            vec![self.value(p.base), self.value(p.new), self.delta(p.delta()), self.percent(p.delta())]
+        } else {
+            vec![self.value(p.new), self.percent(p.new)]
+        }
+    }
+}
+
+/// `+12.34%`; `+0.00%` would hide the sign's reason, so zero has none.
+pub(super) fn signed_percent(p: f64) -> String {
+    if p == 0.0 { "0%".to_owned() } else { format!("{p:+.2}%") }
+}
+
+impl Table {
+    /// Writes the table for people: header, then the rows in columns.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
+        header(out, &self.summary)?;
+        let what = match self.kind {
+            Kind::Top | Kind::Diff => "frames",
+            Kind::Peek | Kind::Tree => "edges",
+            Kind::Stacks => "stacks",
+            Kind::Labels => "label values",
+        };
+        let shown = if self.len() < self.rows_total { format!("{} of {}", self.len(), self.rows_total) } else { self.rows_total.to_string() };
+        let of = if self.summary.base.is_some() { "; percentages are of the base's total" } else { "" };
+        writeln!(out, "{shown} {what}{of}\n")?;
+        match self.kind {
+            Kind::Top | Kind::Diff => self.write_top(out, options, &numbers),
+            Kind::Peek | Kind::Tree => self.write_edges(out, options, &numbers),
+            Kind::Stacks => self.write_stacks(out, options, &numbers),
+            Kind::Labels => self.write_labels(out, options, &numbers),
+        }
+    }
+
+    /// The unit for all numbers of this table.
+    pub(super) fn report_unit(&self) -> ReportUnit {
+        let names: &[&str] = match self.kind {
+            Kind::Top => &["flat", "cum"],
+            Kind::Diff => &["flat_delta", "cum_delta"],
+            _ if self.summary.base.is_some() => &["delta"],
+            _ => &["weight"],
+        };
+        let columns: Vec<&[i64]> = names.iter().map(|name| self.values(name)).collect();
+        // As pprof: a row counts by its flat value, or if that is zero by its cum value.
+        let of_row = |row: usize| columns.iter().map(|c| c[row]).find(|&v| v != 0).unwrap_or(0);
+        let total = self.summary.total;
+        ReportUnit::choose(&self.summary.unit, (0..self.len()).map(of_row), total.base.max(total.new))
+    }
+
+    /// A row's value of both sides, from columns named in the manner of `flat`, `flat_base`, `flat_new`.
+    pub(super) fn pair(&self, one: &str, base: &str, new: &str, row: usize) -> Pair {
+        let get = |name: &str| self.values(name).get(row).copied();
+        match get(one) {
+            Some(new) => Pair { base: 0, new },
+            None => Pair { base: get(base).unwrap_or(0), new: get(new).unwrap_or(0) },
+        }
+    }
+
+    pub(super) fn weight(&self, row: usize) -> Pair {
+        self.pair("weight", "base", "new", row)
+    }
+
+    /// A row of the table of frames in one line: `name file:line`, as pprof.
+    pub(super) fn label(&self, row: usize) -> String {
+        let text = |name: &str| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
+        let number = |name: &str| match self.column(name).map(|c| c.cell(row)) {
+            Some(super::Cell::Int(v)) => Some(v),
+            _ => None,
+        };
+        let (name, file) = (text("name"), text("file"));
+        let mut label = number("address").map(|a| format!("{a:016x} ")).unwrap_or_default();
+        label.push_str(name);
+        if !file.is_empty() && file != name {
+            label.push_str(&format!(" {file}"));
+        }
+        if let Some(line) = number("line") {
+            label.push_str(&format!(":{line}"));
+        }
+        label
+    }
+
+    fn write_top(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
+        let two_sided = self.summary.base.is_some();
+        let head: &[&str] = if two_sided {
+            &["flat: base", "new", "delta", "%", "cum: base", "new", "delta", "%", "status", "frame"]
+        } else {
+            &["flat", "flat%", "cum", "cum%", "frame"]
+        };
+        let mut grid = Grid::new(head);
+        for row in 0..self.len() {
+            let mut cells = numbers.pair(self.pair("flat", "flat_base", "flat_new", row));
+            cells.extend(numbers.pair(self.pair("cum", "cum_base", "cum_new", row)));
+            if let Some(status) = self.texts("status") {
+                cells.push(status.get(row).unwrap_or_default().into());
+            }
+            cells.push(self.label(row).into());
+            grid.rows.push(cells);
+        }
+        grid.write(out, options)
+    }
+
+    fn write_labels(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
+        let two_sided = self.summary.base.is_some();
+        let head: &[&str] =
+            if two_sided { &["base", "new", "delta", "%", "status", "label"] } else { &["weight", "%", "label"] };
+        let mut grid = Grid::new(head);
+        let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row));
+        for row in 0..self.len() {
+            let mut cells = numbers.pair(self.weight(row));
+            if two_sided {
+                cells.push(text("status", row).unwrap_or_default().into());
+            }
+            let value = text("value", row).unwrap_or_default();
+            let value = match (value.parse(), text("unit", row)) {
+                (Ok(number), Some(unit)) => units::format(units::scale_auto(number, unit)),
+                _ => value.to_owned(),
+            };
+            cells.push(format!("{} = {value}", text("key", row).unwrap_or_default()).into());
+            grid.rows.push(cells);
+        }
+        grid.write(out, options)
+    }
+
+    fn write_stacks(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
+        let two_sided = self.summary.base.is_some();
+        for row in 0..self.len() {
+            let cells = numbers.pair(self.weight(row));
+            let cells: Vec<String> = cells.iter().map(|c| paint(&c.text, c.sign, options)).collect();
+            let status = self.texts("status").and_then(|t| t.get(row)).unwrap_or_default();
+            if two_sided {
+                writeln!(out, "{} -> {}  {} ({})  {status}", cells[0], cells[1], cells[2], cells[3])?;
+            } else {
+                writeln!(out, "{} ({})", cells[0], cells[1])?;
+            }
+            for column in ["labels", "frames"] {
+                if let Some(super::Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
+                    let indent = if column == "labels" { "  # " } else { "    " };
+                    lists.get(row).try_for_each(|text| writeln!(out, "{indent}{text}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks in pprof's manner: the callers, the node with its flat and cum, the callees.
+    fn write_edges(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
+        let two_sided = self.summary.base.is_some();
+        let head: &[&str] = if two_sided { &["base", "new", "delta", "%", "  frame"] } else { &["weight", "%", "  frame"] };
+        let (Some(nodes), Some(others), Some(relations)) = (self.texts("node"), self.texts("other"), self.texts("relation"))
+        else {
+            return Ok(());
+        };
+        let mut grid = Grid::new(head);
+        let mut row = 0;
+        while row < self.len() {
+            let node = nodes.get(row);
+            let end = (row..self.len()).find(|&r| nodes.get(r) != node).unwrap_or(self.len());
+            let callers_end = (row..end).find(|&r| relations.get(r) != Some("caller")).unwrap_or(end);
+            let mut edge = |row: usize, arrow: &str| {
+                let mut cells = numbers.pair(self.weight(row));
+                cells.push(format!("    {arrow} {}", others.get(row).unwrap_or_default()).into());
+                grid.rows.push(cells);
+            };
+            (row..callers_end).for_each(|r| edge(r, "from"));
+            let name = node.unwrap_or_default();
+            let costs = self.nodes.get(name).copied();
+            let Node { flat, cum } = costs.unwrap_or(Node { flat: Pair::default(), cum: Pair::default() });
+            let flat = numbers.pair(flat);
+            let own = if two_sided {
+                format!("flat {} -> {}, {}", flat[0].text, flat[1].text, flat[2].text)
+            } else {
+                format!("flat {}", flat[0].text)
+            };
+            let mut cells = numbers.pair(cum);
+            cells.push(format!("  {name}   ({own})").into());
+            grid.rows.push(cells);
+            let mut edge = |row: usize, arrow: &str| {
+                let mut cells = numbers.pair(self.weight(row));
+                cells.push(format!("    {arrow} {}", others.get(row).unwrap_or_default()).into());
+                grid.rows.push(cells);
+            };
+            (callers_end..end).for_each(|r| edge(r, "calls"));
+            grid.rows.push(Vec::new());
+            row = end;
+        }
+        grid.rows.pop();
+        grid.write(out, options)
+    }
+}
+
+/// The lines above every table.
+fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
+    if let Some(base) = &s.base {
+        writeln!(out, "base  {}", side(base))?;
+        writeln!(out, "new   {}", side(&s.new))?;
+    } else {
+        writeln!(out, "{}", side(&s.new))?;
+    }
+    let number = |v: i64| units::find(&s.unit).map_or_else(|| v.to_string(), |_| units::format(units::scale_auto(v, &s.unit)));
+    let total = s.total;
+    match (&s.base, percent_of_base(total.delta(), s)) {
+        (None, _) => writeln!(out, "{} ({}): {}", s.sample_type, s.unit, number(total.new))?,
+        (Some(_), percent) => {
+            let sign = if total.delta() > 0 { "+" } else { "" };
+            let percent = percent.map_or_else(|| "the base is zero".to_owned(), signed_percent);
+            let (base, new, delta) = (number(total.base), number(total.new), number(total.delta()));
+            writeln!(out, "{} ({}): {base} -> {new}, {sign}{delta} ({percent})", s.sample_type, s.unit)?;
+        }
+    }
+    if s.normalize != Normalize::None {
+        writeln!(out, "normalized by {}: new x {}", s.normalize.mode(), s.factor)?;
+    }
+    let mut settings: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
+    if s.granularity != crate::Granularity::Functions {
+        settings.insert(0, format!("granularity={}", s.granularity.name()));
+    }
+    if s.no_inlines {
+        settings.push("noinlines".to_owned());
+    }
+    if !settings.is_empty() {
+        writeln!(out, "{}", settings.join("  "))?;
+    }
+    s.warnings.iter().try_for_each(|w| writeln!(out, "warning: {w}"))
+}
+
+fn side(s: &Side) -> String {
+    let mut text = list_of_inputs(&s.paths);
+    text.push_str(&format!("  {} samples", s.samples));
+    if s.duration_nanos != 0 {
+        text.push_str(&format!(" in {}", units::format(units::scale_auto(s.duration_nanos, "nanoseconds"))));
+    }
+    text
+}
+
+/// The names of a side's inputs, cut short where there are many.
+pub fn list_of_inputs(paths: &[String]) -> String {
+    match paths {
+        [one] => one.clone(),
+        [first, .., last] if paths.len() > 3 => format!("{first} ... {last} ({} files)", paths.len()),
+        _ => paths.join(" + "),
+    }
+}
+
+fn paint(text: &str, sign: i64, options: TextOptions) -> String {
+    match sign {
+        1 if options.color => format!("\x1b[31m{text}\x1b[0m"),
+        -1 if options.color => format!("\x1b[32m{text}\x1b[0m"),
+        _ => text.to_owned(),
+    }
+}
+
+/// Cells in columns: all right-aligned but the last.
+struct Grid {
+    rows: Vec<Vec<Shown>>,
+}
+
+impl Grid {
+    fn new(head: &[&str]) -> Grid {
+        Grid { rows: vec![head.iter().map(|&h| h.into()).collect()] }
+    }
+
+    fn write(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let n = self.rows[0].len();
+        let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.text.chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..n - 1).map(width).collect();
+        for row in &self.rows {
+            for (i, cell) in row.iter().enumerate() {
+                let pad = widths.get(i).map_or(0, |w| w - cell.text.chars().count());
+                let gap = if i == 0 { "" } else { "  " };
+                write!(out, "{gap}{:pad$}{}", "", paint(&cell.text, cell.sign, options))?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a profile, or each profile of a diff, consists of; for people.
+///
+/// # Errors
+/// The writer's.
+pub fn info(diff: &Diff, out: &mut dyn Write) -> io::Result<()> {
+    let base = diff.base().map(|p| ("base  ", p));
+    let new = diff.new_side().map(|p| (if diff.is_two_sided() { "new   " } else { "" }, p));
+    for (i, (side, p)) in base.chain(new).enumerate() {
+        if i > 0 {
+            writeln!(out)?;
+        }
+        profile_info(side, p, out)?;
+    }
+    Ok(())
+}
+
+fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let duration = |nanos: i64| units::format(units::scale_auto(nanos, "nanoseconds"));
+    writeln!(out, "{side}{}", p.name())?;
+    let default = p.default_sample_type();
+    for (i, (kind, unit)) in p.sample_types().into_iter().enumerate() {
+        let total = units::format(units::scale_auto(p.total(i).unwrap_or(0), &unit));
+        let note = if Some(i) == default { "  (default)" } else { "" };
+        writeln!(out, "  sample type  {kind} ({unit}): {total}{note}")?;
+    }
+    writeln!(out, "  samples      {}", p.n_samples())?;
+    writeln!(out, "  locations    {}", p.n_locations())?;
+    writeln!(out, "  functions    {}", p.n_functions())?;
+    if p.duration_nanos() != 0 {
+        writeln!(out, "  duration     {}", duration(p.duration_nanos()))?;
+    }
+    if let Some((kind, unit)) = p.period_type() {
+        writeln!(out, "  period       {} {unit} of {kind}", p.period())?;
+    }
+    if p.time_nanos() != 0 {
+        writeln!(out, "  time         {} ns since 1970", p.time_nanos())?;
+    }
+    for file in p.mapping_files().into_iter().filter(|f| !f.is_empty()) {
+        writeln!(out, "  mapping      {file}")?;
+    }
+    for (name, value) in [("documentation", p.doc_url())].into_iter().chain(p.comments().into_iter().map(|c| ("comment", c))) {
+        if !value.is_empty() {
+            writeln!(out, "  {name:<12} {value}")?;
+        }
+    }
+    p.warnings().iter().try_for_each(|w| writeln!(out, "  warning: {w}"))
+}
