@@ -46,9 +46,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version go to standard output and are no error.
-            let _ = e.print();
-            return if e.use_stderr() { 2 } else { 0 };
+            if !e.use_stderr() {
+                // Help and version go to standard output and are no error.
+                let _ = e.print();
+                return 0;
+            }
+            // clap explains over several lines; the first is the reason.
+            let reason = e.to_string();
+            let reason = reason.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let _ = writeln!(io::stderr(), "pprofdiff: {reason}; see pprofdiff --help");
+            return 2;
         }
     };
     let pool = rayon::ThreadPoolBuilder::new().build();

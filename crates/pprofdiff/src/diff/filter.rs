@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 
 use regex::bytes::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::profile::{LabelValue, NONE, Profile, Sample, Selection, StringId};
@@ -19,7 +20,7 @@ use crate::units;
 
 /// Filters as a user gives them: regular expressions on function names, file names and the mapped
 /// binary's file name, unanchored. The names and the meaning are pprof's.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filters {
     /// Keep only samples with at least one matching frame.
     pub focus: Option<String>,

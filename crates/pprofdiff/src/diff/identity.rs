@@ -5,11 +5,12 @@
 //! without a name, pprof also splits rows by the line on which a function starts.
 
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::profile::{NONE, Profile, StringId};
 
 /// What one row of a table stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Granularity {
     /// One row a function name.
     #[default]

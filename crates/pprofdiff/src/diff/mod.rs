@@ -33,12 +33,14 @@ pub use stacks::{StackRow, Stacks};
 pub use top::{Sort, Top, TopRow};
 pub use view::{Query, Side, Summary, View};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::profile::{CommonType, LoadOptions, Profile, Total, common_types};
 use crate::parallel;
 
 /// A value of both sides. Of a single profile, `base` is 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
     /// The base's.
     pub base: i64,

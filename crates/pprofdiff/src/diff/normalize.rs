@@ -1,9 +1,11 @@
 //! Normalization: the new side scaled to the base, so that runs of different length compare.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 
 /// How the new side is scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub enum Normalize {
     /// Not at all.
     #[default]

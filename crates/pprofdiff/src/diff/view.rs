@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::filter::{Compiled, Plan, number_units};
 use super::frames::{Frames, MemberFrames, State};
 use super::identity::{self, Granularity};
@@ -12,7 +14,7 @@ use crate::parallel;
 use crate::profile::{Profile, Sample};
 
 /// What to look at, and how.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Query {
     /// The sample type's name; the default one if not given.
     pub sample_type: Option<String>,
@@ -27,7 +29,7 @@ pub struct Query {
 }
 
 /// One side of a view, for headers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Side {
     /// The profiles' names.
     pub paths: Vec<String>,
@@ -40,7 +42,7 @@ pub struct Side {
 }
 
 /// What a view is of: everything a table needs besides its rows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {
     /// The base; `None` if this is a single profile.
     pub base: Option<Side>,
@@ -55,7 +57,7 @@ pub struct Summary {
     /// True if inlined functions are counted as part of their caller.
     pub no_inlines: bool,
     /// The filters that are set, by pprof's names.
-    pub filters: Vec<(&'static str, String)>,
+    pub filters: Vec<(String, String)>,
     /// How the new side was scaled.
     pub normalize: Normalize,
     /// What the new side's values were multiplied by.
@@ -148,7 +150,7 @@ impl Diff {
             unit: t.unit.clone(),
             granularity: query.granularity,
             no_inlines: query.no_inlines,
-            filters: query.filters.set().into_iter().map(|(name, v)| (name, v.to_owned())).collect(),
+            filters: query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
             normalize: query.normalize,
             factor: scale.factor(),
             warnings,

@@ -11,7 +11,7 @@ impl Table {
     /// The writer's.
     pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(self.columns.iter().map(|c| c.name))?;
+        writer.write_record(self.columns.iter().map(|c| c.name.as_bytes()))?;
         for row in 0..self.len() {
             for column in &self.columns {
                 match column.cell(row) {

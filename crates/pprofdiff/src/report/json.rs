@@ -26,7 +26,7 @@ fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
         Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),
         None => fields.push(("profile", side(&summary.new))),
     }
-    let filters = summary.filters.iter().map(|(name, v)| ((*name).to_owned(), json!(v))).collect();
+    let filters = summary.filters.iter().map(|(name, v)| (name.clone(), json!(v))).collect();
     fields.extend([
         ("sample_type", json!(summary.sample_type)),
         ("unit", json!(summary.unit)),

@@ -1,12 +1,15 @@
 //! A view's rows as columns: what every output format, and every data frame, is made from.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::diff::{Edges, Frames, Labels, Pair, Stacks, Status, Summary, Top};
 
 /// What the rows of a table are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// Frames of one profile.
     Top,
@@ -37,7 +40,7 @@ impl Kind {
 }
 
 /// Strings end to end in one buffer; each may be missing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Texts {
     bytes: String,
     ends: Vec<usize>,
@@ -82,7 +85,7 @@ impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
 }
 
 /// A list of strings in each row, by their numbers in a dictionary of distinct strings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lists {
     /// Row `i` is `ids[ends[i - 1]..ends[i]]`.
     pub ends: Vec<usize>,
@@ -101,7 +104,7 @@ impl Lists {
 }
 
 /// The values of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Data {
     /// Strings.
     Text(Texts),
@@ -116,10 +119,10 @@ pub enum Data {
 }
 
 /// A named column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// As in JSON: `flat_base`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// One value a row.
     pub data: Data,
 }
@@ -150,7 +153,7 @@ impl Column {
 }
 
 /// Columns of equal length under a header.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Table {
     /// What the rows are.
     pub kind: Kind,
@@ -166,7 +169,7 @@ pub struct Table {
 }
 
 /// What a node of a call graph costs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Node {
     pub flat: Pair,
     pub cum: Pair,
@@ -251,7 +254,7 @@ impl Table {
                     Data::Lists(taken)
                 }
             };
-            Column { name: c.name, data }
+            Column { name: c.name.clone(), data }
         });
         Table { columns: columns.collect(), len: rows.len(), ..self.shallow() }
     }
@@ -274,7 +277,7 @@ impl Table {
 
 /// Columns for one value of both sides, or of a single profile.
 fn pair_columns(names: [&'static str; 4], two_sided: bool, pairs: impl Iterator<Item = Pair> + Clone) -> Vec<Column> {
-    let value = |name, f: fn(Pair) -> i64| Column { name, data: Data::Value(pairs.clone().map(f).collect()) };
+    let value = |name: &'static str, f: fn(Pair) -> i64| Column { name: name.into(), data: Data::Value(pairs.clone().map(f).collect()) };
     let [one, base, new, delta] = names;
     if two_sided {
         vec![value(base, |p| p.base), value(new, |p| p.new), value(delta, Pair::delta)]
@@ -284,7 +287,7 @@ fn pair_columns(names: [&'static str; 4], two_sided: bool, pairs: impl Iterator<
 }
 
 fn status_column(statuses: impl Iterator<Item = Status>) -> Column {
-    Column { name: "status", data: Data::Text(statuses.map(|s| Some(s.name())).collect()) }
+    Column { name: "status".into(), data: Data::Text(statuses.map(|s| Some(s.name())).collect()) }
 }
 
 /// The labels of frames as a dictionary: distinct strings, and each frame's number.
@@ -310,14 +313,14 @@ impl Top {
     pub fn table(&self) -> Table {
         let two_sided = self.summary.base.is_some();
         let (frames, rows) = (&self.frames, &self.rows);
-        let text = |name, f: &dyn Fn(u32) -> Option<String>| {
-            Column { name, data: Data::Text(rows.iter().map(|r| f(r.frame)).collect()) }
+        let text = |name: &'static str, f: &dyn Fn(u32) -> Option<String>| {
+            Column { name: name.into(), data: Data::Text(rows.iter().map(|r| f(r.frame)).collect()) }
         };
         let mut columns = vec![
             text("name", &|f| Some(frames.name(f))),
             text("file", &|f| frames.file(f)),
-            Column { name: "line", data: Data::Line(rows.iter().map(|r| frames.line(r.frame)).collect()) },
-            Column { name: "address", data: Data::Address(rows.iter().map(|r| frames.address(r.frame)).collect()) },
+            Column { name: "line".into(), data: Data::Line(rows.iter().map(|r| frames.line(r.frame)).collect()) },
+            Column { name: "address".into(), data: Data::Address(rows.iter().map(|r| frames.address(r.frame)).collect()) },
             text("mapping", &|f| frames.mapping(f)),
         ];
         if two_sided {
@@ -340,9 +343,9 @@ impl Edges {
         let (labels, number) = dictionary(&self.frames, edges.iter().flat_map(|e| [e.node, e.other]));
         let label = |f: u32| labels.get(number[f as usize] as usize);
         let mut columns = vec![
-            Column { name: "node", data: Data::Text(edges.iter().map(|e| label(e.node)).collect()) },
-            Column { name: "other", data: Data::Text(edges.iter().map(|e| label(e.other)).collect()) },
-            Column { name: "relation", data: Data::Text(edges.iter().map(|e| Some(e.relation.name())).collect()) },
+            Column { name: "node".into(), data: Data::Text(edges.iter().map(|e| label(e.node)).collect()) },
+            Column { name: "other".into(), data: Data::Text(edges.iter().map(|e| label(e.other)).collect()) },
+            Column { name: "relation".into(), data: Data::Text(edges.iter().map(|e| Some(e.relation.name())).collect()) },
         ];
         columns.extend(pair_columns(WEIGHT, self.summary.base.is_some(), edges.iter().map(|e| e.weight)));
         let nodes = self.nodes.iter().map(|r| (self.frames.label(r.frame), Node { flat: r.flat, cum: r.cum }));
@@ -362,9 +365,9 @@ impl Stacks {
             lists.ids.extend(self.frames_of(row).iter().map(|&f| number[f as usize]));
             lists.ends.push(lists.ids.len());
         }
-        let mut columns = vec![Column { name: "frames", data: Data::Lists(lists) }];
+        let mut columns = vec![Column { name: "frames".into(), data: Data::Lists(lists) }];
         if self.by_labels {
-            columns.push(Column { name: "labels", data: Data::Lists(self.labels_column()) });
+            columns.push(Column { name: "labels".into(), data: Data::Lists(self.labels_column()) });
         }
         columns.extend(pair_columns(WEIGHT, two_sided, rows.iter().map(|r| r.weight)));
         if two_sided {
@@ -397,9 +400,9 @@ impl Labels {
         let two_sided = self.summary.base.is_some();
         let rows = &self.rows;
         let mut columns = vec![
-            Column { name: "key", data: Data::Text(rows.iter().map(|r| Some(&r.key)).collect()) },
-            Column { name: "value", data: Data::Text(rows.iter().map(|r| Some(&r.value)).collect()) },
-            Column { name: "unit", data: Data::Text(rows.iter().map(|r| r.unit.as_ref()).collect()) },
+            Column { name: "key".into(), data: Data::Text(rows.iter().map(|r| Some(&r.key)).collect()) },
+            Column { name: "value".into(), data: Data::Text(rows.iter().map(|r| Some(&r.value)).collect()) },
+            Column { name: "unit".into(), data: Data::Text(rows.iter().map(|r| r.unit.as_ref()).collect()) },
         ];
         columns.extend(pair_columns(WEIGHT, two_sided, rows.iter().map(|r| r.weight)));
         if two_sided {
