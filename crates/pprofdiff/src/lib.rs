@@ -19,6 +19,7 @@
 //! Markdown, HTML, folded stacks). The crate starts no thread: inside a rayon pool of the caller's
 //! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
 
+mod batch;
 mod diff;
 mod error;
 mod parallel;
@@ -26,6 +27,7 @@ mod profile;
 pub mod report;
 mod units;
 
+pub use batch::{Batch, Source, diff_many};
 pub use diff::{
     Diff, Edge, Edges, Filters, Frames, Granularity, LabelRow, Labels, Normalize, Pair, Query, Relation, Side, Sort, StackRow,
     Stacks, Status, Summary, Top, TopRow, View,

@@ -1,0 +1,230 @@
+//! Many pairs: the only place that works on more than one pair at a time.
+//!
+//! ```text
+//! push -> at most `capacity` pairs, being worked on or finished -> pop, in the order of push
+//! ```
+//!
+//! The pool is the caller's, and so is the pace: who pushes only while there is room holds a bounded
+//! number of profiles in memory, however many pairs there are. A pair that fails is an `Err` in its
+//! place and stops nothing else. A batch that is dropped drops the pairs that were not yet begun.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use rayon::ThreadPool;
+
+use crate::diff::Diff;
+use crate::error::Result;
+use crate::parallel;
+use crate::profile::{LoadOptions, Profile};
+
+/// Where a profile comes from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A file: gzip, zstd or raw.
+    Path(PathBuf),
+    /// The content of such a file, and a name for it in errors and reports.
+    Bytes(String, Vec<u8>),
+    /// A profile that is loaded already.
+    Profile(Arc<Profile>),
+}
+
+impl Source {
+    /// Loads the profile, unless it is loaded already.
+    ///
+    /// # Errors
+    /// As [`Profile::open`].
+    pub fn load(&self, options: &LoadOptions) -> Result<Arc<Profile>> {
+        match self {
+            Source::Path(path) => Profile::open(path, options).map(Arc::new),
+            Source::Bytes(name, bytes) => Profile::from_bytes(name, bytes, options).map(Arc::new),
+            Source::Profile(profile) => Ok(profile.clone()),
+        }
+    }
+}
+
+impl Diff {
+    /// Loads both sides, whatever they come from, and compares them; inside a rayon pool, at the same time.
+    ///
+    /// # Errors
+    /// As [`Profile::open`] and [`Diff::new`].
+    pub fn load(base: &[Source], new: &[Source], options: &LoadOptions) -> Result<Diff> {
+        let load = |side: &[Source]| -> Result<Vec<_>> {
+            parallel::map(side, |source| source.load(options)).into_iter().collect()
+        };
+        let (base, new) = parallel::join(|| load(base), || load(new));
+        Diff::new(&base?, &new?)
+    }
+}
+
+/// What a pair became. A panic is kept, to be resumed on the thread that asks.
+type Outcome = std::thread::Result<Result<Diff>>;
+
+/// A queue of pairs that a pool works on; see the module. For a plain loop there is [`diff_many`].
+pub struct Batch {
+    pool: Arc<ThreadPool>,
+    options: LoadOptions,
+    pending: VecDeque<Receiver<Outcome>>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new(pool: Arc<ThreadPool>, options: LoadOptions) -> Batch {
+        Batch { pool, options, pending: VecDeque::new(), cancelled: Arc::default() }
+    }
+
+    /// The most pairs that are held at once: two for each thread, so that no thread waits for the consumer.
+    pub fn capacity(&self) -> usize {
+        2 * self.pool.current_num_threads()
+    }
+
+    /// Number of pairs that were pushed and not yet popped.
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// True if there is nothing to pop.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// True if another pair keeps within the capacity.
+    pub fn has_room(&self) -> bool {
+        self.len() < self.capacity()
+    }
+
+    /// Hands a pair to the pool. Never waits.
+    pub fn push(&mut self, base: Vec<Source>, new: Vec<Source>) {
+        // One slot, so that a worker never waits for the consumer.
+        let (sender, receiver) = sync_channel(1);
+        let (options, cancelled) = (self.options.clone(), self.cancelled.clone());
+        self.pool.spawn(move || {
+            if !cancelled.load(Ordering::Relaxed) {
+                let outcome = catch_unwind(AssertUnwindSafe(|| Diff::load(&base, &new, &options)));
+                // Nobody listens any more if the batch was dropped meanwhile.
+                let _ = sender.send(outcome);
+            }
+        });
+        self.pending.push_back(receiver);
+    }
+
+    /// Waits for the oldest pair; `None` if there is none, or if it took longer than `timeout`. Must
+    /// not be called on one of the pool's own threads, which would wait for itself.
+    pub fn pop(&mut self, timeout: Duration) -> Option<Result<Diff>> {
+        let outcome = match self.pending.front()?.recv_timeout(timeout) {
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => return None,
+            // Only a batch that is dropped leaves pairs undone.
+            Err(RecvTimeoutError::Disconnected) => unreachable!("a pair sends its outcome"),
+        };
+        self.pending.pop_front();
+        Some(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Compares many pairs (base, new) over a pool: the results in the order of the pairs.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use pprofdiff::{LoadOptions, Source, diff_many};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = Arc::new(rayon::ThreadPoolBuilder::new().build()?);
+/// let side = |path: String| vec![Source::Path(path.into())];
+/// let pairs = (0..1000).map(|i| (side(format!("{i}.main.pb.gz")), side(format!("{i}.branch.pb.gz"))));
+/// for diff in diff_many(pool, pairs, LoadOptions::default()) {
+///     match diff {
+///         Ok(diff) => println!("{:?}", diff.sample_types()),
+///         Err(error) => eprintln!("{error}"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn diff_many(
+    pool: Arc<ThreadPool>,
+    pairs: impl IntoIterator<Item = (Vec<Source>, Vec<Source>)>,
+    options: LoadOptions,
+) -> impl Iterator<Item = Result<Diff>> {
+    let mut batch = Batch::new(pool, options);
+    let mut pairs = pairs.into_iter().fuse();
+    std::iter::from_fn(move || {
+        while batch.has_room()
+            && let Some((base, new)) = pairs.next()
+        {
+            batch.push(base, new);
+        }
+        // As good as for ever, within what all systems' clocks can add.
+        while !batch.is_empty() {
+            if let Some(result) = batch.pop(Duration::from_secs(3600)) {
+                return Some(result);
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    fn pool() -> Arc<ThreadPool> {
+        Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap())
+    }
+
+    fn corpus(name: &str) -> Vec<Source> {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(name);
+        assert!(path.exists());
+        vec![Source::Path(path)]
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_pairs_and_a_bad_pair_stops_nothing() {
+        let pairs = (0..40).map(|i| match i % 4 {
+            // Large and small ones in turn, so that they do not finish in order.
+            0 => (corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")),
+            1 => (vec![Source::Bytes(format!("bad {i}"), vec![0xff])], corpus("go-heap.new.pb.gz")),
+            2 => (corpus("go-heap.base.pb.gz"), Vec::new()),
+            _ => (corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz")),
+        });
+        let results: Vec<_> = diff_many(pool(), pairs, LoadOptions::default()).collect();
+        assert_eq!(results.len(), 40);
+        for (i, result) in results.into_iter().enumerate() {
+            let name = |d: &Diff| d.new_side().next().unwrap().name().to_owned();
+            match (i % 4, result) {
+                (0, Ok(diff)) => assert!(name(&diff).ends_with("story-cpu.new.pb.gz")),
+                (1, Err(e)) => assert_eq!(e.input(), Some(format!("bad {i}").as_str())),
+                (2, Err(e)) => assert_eq!(e.kind(), ErrorKind::Query),
+                (3, Ok(diff)) => assert!(name(&diff).ends_with("go-mutex.new.pb.gz")),
+                (_, result) => panic!("{i}: {:?}", result.map(|d| name(&d))),
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_pairs_are_taken_than_there_is_room_for() {
+        let taken = std::cell::Cell::new(0);
+        let pairs = std::iter::from_fn(|| {
+            taken.set(taken.get() + 1);
+            Some((corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz")))
+        });
+        for (i, result) in diff_many(pool(), pairs, LoadOptions::default()).take(30).enumerate() {
+            result.unwrap();
+            assert!(taken.get() <= i + 6, "{} pairs taken when {i} were done", taken.get());
+        }
+    }
+}
