@@ -198,11 +198,7 @@ fn merge(args: &MergeArgs) -> Result<()> {
 
 /// How a profile is packed, by the name of the file it goes to.
 fn packing(output: Option<&Path>) -> WriteOptions {
-    let compression = match output.and_then(Path::extension).and_then(|e| e.to_str()) {
-        Some("zst") => Compression::Zstd,
-        Some("pb") => Compression::None,
-        _ => Compression::Gzip,
-    };
+    let compression = output.map_or(Compression::Gzip, Compression::of_path);
     WriteOptions { compression, level: None }
 }
 

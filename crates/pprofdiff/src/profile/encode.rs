@@ -4,6 +4,7 @@
 //! fields and the order of records survive. New messages are made by `merge`.
 
 use std::io::Write;
+use std::path::Path;
 
 use super::Profile;
 use crate::error::{Error, Result};
@@ -19,6 +20,17 @@ pub enum Compression {
     Zstd,
     /// The bare message.
     None,
+}
+
+impl Compression {
+    /// The packing that a file's name asks for: `.zst` zstd, `.pb` none, anything else gzip.
+    pub fn of_path(path: &Path) -> Compression {
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("zst") => Compression::Zstd,
+            Some("pb") => Compression::None,
+            _ => Compression::Gzip,
+        }
+    }
 }
 
 /// How to write a profile.
