@@ -62,6 +62,14 @@ impl Filters {
         ];
         all.into_iter().filter_map(|(name, value)| value.as_deref().map(|v| (name, v))).collect()
     }
+
+    /// Says what is wrong with the expressions before anything is looked at.
+    ///
+    /// # Errors
+    /// A bad regular expression or range.
+    pub fn check(&self) -> Result<()> {
+        Compiled::new(self, false).map(drop)
+    }
 }
 
 /// Compiles one regular expression; its automaton is bounded, so a hostile one is an error.
