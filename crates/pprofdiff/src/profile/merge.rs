@@ -12,6 +12,7 @@
 //! Whole keys are compared, never only their hashes, so nothing can be forged into a wrong sum.
 //! Everything is numbered in the order of first use, so the result is deterministic.
 
+use std::cmp::Ordering::Equal;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
 
@@ -100,7 +101,7 @@ struct MergedLocation {
     lines: Range<usize>,
 }
 
-#[derive(PartialEq, Eq, Hash, Clone, Copy, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
 struct MergedLabel {
     /// Text labels sort before numbers; within a key the file's order stays (the sort is stable).
     numeric: bool,
@@ -253,7 +254,11 @@ impl<'p> Merger<'p> {
             if part.as_base {
                 labels.push(base_label);
             }
-            labels.sort_by_key(|l| (l.numeric, l.key));
+            // By the key's bytes and not its number, so that the order does not depend on what was merged before.
+            labels.sort_by(|a, b| {
+                let key = |l: &MergedLabel| self.strings[l.key as usize];
+                a.numeric.cmp(&b.numeric).then_with(|| if a.key == b.key { Equal } else { key(a).cmp(key(b)) })
+            });
             let index = self.sample(&locations, &labels, part.as_base);
             let sums = &mut self.values[index * columns.len()..][..columns.len()];
             for (sum, &(column, times)) in sums.iter_mut().zip(&columns) {

@@ -1,0 +1,313 @@
+//! The engine against the plain version (tests/judge), and laws that hold for every profile: on the
+//! corpus of real profiles, and on profiles that proptest makes up.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "judge/generate.rs"]
+mod generate;
+#[path = "judge/mod.rs"]
+mod judge;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use judge::{Frame, Sides};
+use pprofdiff::report::Kind;
+use pprofdiff::{
+    Compression, Diff, Frames, Granularity, LoadOptions, Normalize, Profile, Query, Relation, Sort, Status, WriteOptions, proto,
+};
+use proptest::prelude::*;
+
+fn load(bytes: &[u8]) -> Arc<Profile> {
+    Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
+}
+
+fn query(sample_type: &str, granularity: Granularity, no_inlines: bool) -> Query {
+    Query { sample_type: Some(sample_type.to_owned()), granularity, no_inlines, ..Query::default() }
+}
+
+fn frame(frames: &Frames, f: u32) -> Frame {
+    (frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f))
+}
+
+/// Compares every table of a diff with the plain version's. Returns how many rows there were.
+fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
+    let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
+    let (base, new) = (judge::decode(base), judge::decode(new));
+    let column = |p: &proto::Profile, kind: &str| {
+        p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap()
+    };
+    let mut rows = 0;
+    for (kind, _) in diff.sample_types() {
+        for (_, granularity) in Granularity::ALL {
+            if granularity == Granularity::Addresses && !addresses {
+                continue;
+            }
+            for no_inlines in [false, true] {
+                let stacks = |p| judge::stacks(p, column(p, &kind), granularity, no_inlines);
+                let (b, n) = (stacks(&base), stacks(&new));
+                let view = diff.view(&query(&kind, granularity, no_inlines)).unwrap();
+                let context = format!("{kind} {} noinlines={no_inlines}", granularity.name());
+
+                let top = view.top(Sort::Flat);
+                let mut got = BTreeMap::new();
+                for r in &top.rows {
+                    let sides = ((r.flat.base, r.flat.new), (r.cum.base, r.cum.new));
+                    assert!(got.insert(frame(&top.frames, r.frame), sides).is_none(), "{context}: a frame has two rows");
+                }
+                judge::assert_same(&got, &judge::top(&b, &n), &context);
+                rows += got.len();
+
+                let edges = view.edges(None, Sort::Flat).unwrap();
+                let expected = judge::edges(&b, &n);
+                assert_eq!(edges.edges.len(), 2 * expected.len(), "{context}: each edge is seen from both ends");
+                let mut got = BTreeMap::new();
+                for e in edges.edges.iter().filter(|e| e.relation == Relation::Callee) {
+                    got.insert((frame(&top.frames, e.node), frame(&top.frames, e.other)), (e.weight.base, e.weight.new));
+                }
+                judge::assert_same(&got, &expected, &context);
+
+                for by_labels in [false, true] {
+                    let stacks = view.stacks(by_labels);
+                    let got: BTreeMap<(Vec<Frame>, Vec<String>), Sides> = stacks
+                        .rows
+                        .iter()
+                        .map(|r| {
+                            let frames = stacks.frames_of(r).iter().map(|&f| frame(&stacks.frames, f)).collect();
+                            let labels = stacks.label_sets[r.labels as usize].clone();
+                            ((frames, labels), (r.weight.base, r.weight.new))
+                        })
+                        .collect();
+                    assert_eq!(got.len(), stacks.rows.len(), "{context}: a stack has two rows");
+                    judge::assert_same(&got, &judge::by_stack(&b, &n, by_labels), &context);
+                    rows += got.len();
+                }
+
+                // The engine sums numbers whatever their unit; the plain version shows the file's.
+                let labels = view.labels();
+                let sum = |sides: &mut dyn Iterator<Item = Sides>| sides.fold((0, 0), |s, v| (s.0 + v.0, s.1 + v.1));
+                let expected = judge::by_label(&b, &n);
+                let got = sum(&mut labels.rows.iter().map(|r| (r.weight.base, r.weight.new)));
+                assert_eq!(got, sum(&mut expected.values().copied()), "{context}");
+                for r in labels.rows.iter().filter(|r| r.number.is_none()) {
+                    let key = format!("{}={}", r.key, r.value);
+                    assert_eq!(expected.get(&key), Some(&(r.weight.base, r.weight.new)), "{context} {key}");
+                }
+            }
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_corpus_agrees_with_the_plain_version() {
+    for name in judge::pairs() {
+        // drop_frames is judged by go tool pprof, in conformance.rs; the plain version has no filters.
+        let without_drops = |bytes: Vec<u8>| {
+            let message = proto::Profile { drop_frames: 0, ..judge::decode(&bytes) };
+            prost::Message::encode_to_vec(&message)
+        };
+        let [base, new] = judge::raw_pair(&name).map(without_drops);
+        // Where the kernel moved a binary between the runs, addresses are shifted to agree; the plain
+        // version does not do that (go tool pprof judges it in conformance.rs).
+        let starts = |bytes: &[u8]| judge::decode(bytes).mapping.iter().map(|m| m.memory_start).collect::<Vec<_>>();
+        let rows = judge_all(&base, &new, starts(&base) == starts(&new));
+        assert!(rows > 100, "{name}: only {rows} rows were compared");
+    }
+}
+
+/// A diff's rows as (frame, flat, cum, status), in order.
+fn rows(diff: &Diff, q: &Query) -> Vec<(Frame, Sides, Sides, Status)> {
+    let top = diff.view(q).unwrap().top(Sort::Flat);
+    top.rows
+        .iter()
+        .map(|r| (frame(&top.frames, r.frame), (r.flat.base, r.flat.new), (r.cum.base, r.cum.new), r.status))
+        .collect()
+}
+
+fn swap((base, new): Sides) -> Sides {
+    (new, base)
+}
+
+fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
+    let diff = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+    let (same, ab, ba) = (diff(a, a), diff(a, b), diff(b, a));
+    let raw = |p: &Profile| p.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
+    for (kind, _) in ab.sample_types() {
+        let mut flat_totals = Vec::new();
+        for (_, granularity) in Granularity::ALL {
+            let q = query(&kind, granularity, false);
+            assert!(rows(&same, &q).iter().all(|(_, flat, cum, s)| *s == Status::Same && flat.0 == flat.1 && cum.0 == cum.1));
+            let forward = rows(&ab, &q);
+            // Rows are ordered by magnitude, so the order is the same both ways.
+            let mirrored: Vec<_> = rows(&ba, &q)
+                .into_iter()
+                .map(|(f, flat, cum, status)| {
+                    let status = match status {
+                        Status::Added => Status::Removed,
+                        Status::Removed => Status::Added,
+                        other => other,
+                    };
+                    (f, swap(flat), swap(cum), status)
+                })
+                .collect();
+            if granularity != Granularity::Addresses {
+                // Addresses are those of the new side, so they may differ between the two directions.
+                assert!(forward == mirrored, "{kind} {}: diff(a, b) is not -diff(b, a)", granularity.name());
+            }
+            flat_totals.push(forward.iter().fold((0, 0), |t, (_, flat, _, _)| (t.0 + flat.0, t.1 + flat.1)));
+        }
+        assert!(flat_totals.windows(2).all(|w| w[0] == w[1]), "{kind}: flat totals differ by granularity: {flat_totals:?}");
+
+        // A written diff, opened again, says the same.
+        let written = ab.to_profile(&Query::default()).unwrap();
+        let reloaded = load(&written.to_bytes(&WriteOptions::default()).unwrap());
+        let nothing_of_base = a.samples().all(|s| s.values().all(|v| v == 0));
+        if !nothing_of_base {
+            let again = Diff::of_profile(&reloaded).unwrap();
+            let q = query(&kind, Granularity::Lines, false);
+            let in_order = |d: &Diff| {
+                // Merging drops what sums up to nothing in every column; such a row says nothing.
+                let mut all = rows(d, &q);
+                all.retain(|(_, flat, cum, _)| (*flat, *cum) != ((0, 0), (0, 0)));
+                all.iter().map(|r| (r.0.clone(), r.1, r.2)).collect::<Vec<_>>()
+            };
+            assert!(in_order(&again) == in_order(&ab), "{kind}: a written diff says something else");
+        }
+    }
+    // Writing is the identity, in every packing.
+    for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
+        let bytes = a.to_bytes(&WriteOptions { compression, level: None }).unwrap();
+        assert!(raw(&load(&bytes)) == raw(a), "writing changes the message");
+    }
+    // Merging is associative to the byte, and commutative up to order.
+    let merge = |ps: &[&Profile]| pprofdiff::merge(ps).unwrap();
+    let c = merge(&[a, b]);
+    assert!(raw(&merge(&[&c, a])) == raw(&merge(&[a, &merge(&[b, a])])), "merge is not associative");
+    assert!(raw(&merge(&[&c])) == raw(&c), "merging one merged profile changes it");
+    judge::assert_same(&content(&merge(&[a, b])), &content(&merge(&[b, a])), "merge is not commutative");
+}
+
+/// A profile's samples by content, whatever their order and numbering; values summed.
+fn content(p: &Profile) -> BTreeMap<String, Vec<i64>> {
+    let raw = p.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
+    let message = judge::decode(&raw);
+    let mut samples = BTreeMap::new();
+    for column in 0..message.sample_type.len() {
+        // Absolute addresses are those of the profile that came first, so they are left out.
+        for s in judge::stacks(&message, column, Granularity::Lines, false) {
+            let all = samples.entry(format!("{:?} {:?}", s.frames, s.labels)).or_insert_with(|| vec![0; message.sample_type.len()]);
+            all[column] += s.value;
+        }
+    }
+    samples.retain(|_, values| values.iter().any(|&v| v != 0));
+    samples
+}
+
+#[test]
+fn laws_hold_for_the_corpus() {
+    for name in judge::pairs() {
+        let [a, b] = judge::raw_pair(&name).map(|bytes| load(&bytes));
+        laws(&a, &b);
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    for name in judge::pairs() {
+        let paths = ["base", "new"].map(|side| judge::corpus().join(format!("{name}.{side}.pb.gz")));
+        let answer = || {
+            let diff = Diff::open(&[&paths[0]], &[&paths[1], &paths[0]], &LoadOptions::default()).unwrap();
+            let view = diff.view(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
+            let mut out = Vec::new();
+            view.top(Sort::Flat).table().write_json(&mut out).unwrap();
+            view.edges(None, Sort::Cum).unwrap().table(Kind::Tree).write_json(&mut out).unwrap();
+            view.stacks(true).table().write_json(&mut out).unwrap();
+            view.labels().table().write_json(&mut out).unwrap();
+            out.extend(diff.to_profile(&Query::default()).unwrap().to_bytes(&WriteOptions::default()).unwrap());
+            out
+        };
+        let alone = answer();
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            assert!(pool.install(answer) == alone, "{name} with {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn several_files_on_a_side_add_up() {
+    let [a, b] = judge::raw_pair("go-heap").map(|bytes| load(&bytes));
+    let q = query("alloc_space", Granularity::Functions, false);
+    let doubled = Diff::new(&[a.clone(), a.clone()], &[b.clone()]).unwrap();
+    let single = Diff::new(&[a], &[b]).unwrap();
+    let mut expected: Vec<_> = rows(&single, &q).into_iter().map(|(f, flat, cum, _)| (f, (2 * flat.0, flat.1), (2 * cum.0, cum.1))).collect();
+    let mut got: Vec<_> = rows(&doubled, &q).into_iter().map(|(f, flat, cum, _)| (f, flat, cum)).collect();
+    expected.sort();
+    got.sort();
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn normalizing_by_total_makes_the_totals_equal() {
+    for name in judge::pairs() {
+        let [a, b] = judge::raw_pair(&name).map(|bytes| load(&bytes));
+        let diff = Diff::new(&[a], &[b]).unwrap();
+        for (kind, _) in diff.sample_types() {
+            let q = Query { sample_type: Some(kind.clone()), normalize: Normalize::Total, ..Query::default() };
+            match diff.view(&q) {
+                Ok(view) => assert_eq!(view.summary().total.base, view.summary().total.new, "{name} {kind}"),
+                Err(e) => assert!(e.to_string().contains("is zero"), "{name} {kind}: {e}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn units_of_one_type_are_converted_to_the_finer() {
+    let side = |unit: &str, value: i64| {
+        let p = proto::Profile {
+            string_table: [b"".as_slice(), b"cpu", unit.as_bytes(), b"f"].map(<[u8]>::to_vec).to_vec(),
+            sample_type: vec![proto::ValueType { r#type: 1, unit: 2 }],
+            function: vec![proto::Function { id: 1, name: 3, ..Default::default() }],
+            location: vec![proto::Location {
+                id: 1,
+                line: vec![proto::Line { function_id: 1, ..Default::default() }],
+                ..Default::default()
+            }],
+            sample: vec![proto::Sample { location_id: vec![1], value: vec![value], label: vec![] }],
+            ..Default::default()
+        };
+        Arc::new(p.load("units").unwrap())
+    };
+    let view = |base, new| -> pprofdiff::Result<_> { Diff::new(&[base], &[new])?.view(&Query::default()) };
+    let mixed = view(side("milliseconds", 3), side("microseconds", 5)).unwrap();
+    let row = mixed.top(Sort::Flat).rows[0];
+    assert_eq!((row.flat.base, row.flat.new, mixed.summary().unit.as_str()), (3000, 5, "microseconds"));
+    let error = |base, new| view(base, new).err().unwrap().to_string();
+    assert!(error(side("bytes", 3), side("seconds", 5)).contains("do not convert"));
+    assert!(error(side("hours", i64::MAX / 4), side("nanoseconds", 5)).contains("int64"));
+    assert!(error(side("count", i64::MAX / 2 + 1), side("count", i64::MAX / 2 + 1)).contains("int64"));
+    let exact = view(side("count", (1 << 62) - 1), side("count", 1 << 62)).unwrap();
+    assert_eq!(exact.top(Sort::Flat).rows[0].flat.delta(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn generated_profiles_agree_with_the_plain_version(
+        a in generate::recipe(), b in generate::recipe(), forms in (0u8..32, 0u8..32)
+    ) {
+        let (a, b) = (generate::profile(&a), generate::profile(&b));
+        judge_all(&generate::encode(&a, forms.0), &generate::encode(&b, forms.1), true);
+    }
+
+    #[test]
+    fn laws_hold_for_generated_profiles(
+        a in generate::recipe(), b in generate::recipe(), forms in (0u8..32, 0u8..32)
+    ) {
+        let (a, b) = (generate::profile(&a), generate::profile(&b));
+        laws(&load(&generate::encode(&a, forms.0)), &load(&generate::encode(&b, forms.1)));
+    }
+}
