@@ -391,7 +391,8 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
                 .map_err(|e| e.at(at))?,
                 3 => {
                     has_labels = true;
-                    is_diff |= check_label(profile, fields.message(value)?, n_strings).map_err(|e| e.at(at))?;
+                    let label = fields.message(value).and_then(|fields| check_label(profile, fields, n_strings));
+                    is_diff |= label.map_err(|e| e.at(at))?;
                 }
                 _ => {}
             }

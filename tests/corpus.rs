@@ -1,0 +1,99 @@
+//! What the corpus of real profiles must hold, so that tests over it mean something.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "judge/mod.rs"]
+mod judge;
+
+use std::collections::BTreeSet;
+
+use judge::{decode, pairs, raw_pair, string};
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Status};
+
+#[test]
+fn every_feature_occurs_in_a_real_profile() {
+    let mut found: BTreeSet<&str> = BTreeSet::new();
+    for name in pairs() {
+        let raw = raw_pair(&name);
+        for bytes in &raw {
+            let p = decode(bytes);
+            let mut see = |feature, seen: bool| {
+                if seen {
+                    found.insert(feature);
+                }
+            };
+            see("inlining", p.location.iter().any(|l| l.line.len() > 1));
+            let recurs = |ids: &[u64]| ids.iter().collect::<BTreeSet<_>>().len() < ids.len();
+            see("recursion", p.sample.iter().any(|s| recurs(&s.location_id)));
+            see("string labels", p.sample.iter().any(|s| s.label.iter().any(|l| l.str != 0)));
+            see("numeric labels", p.sample.iter().any(|s| s.label.iter().any(|l| l.num != 0)));
+            see("several sample types", p.sample_type.len() > 1);
+            see("four sample types", p.sample_type.len() == 4);
+            see("no symbols", p.location.iter().all(|l| l.line.is_empty()));
+            see("no addresses", p.location.iter().all(|l| l.address == 0));
+            see("drop_frames", p.drop_frames != 0);
+            see("a default sample type", p.default_sample_type != 0);
+            see("duration", p.duration_nanos != 0);
+            see("columns", p.location.iter().any(|l| l.line.iter().any(|l| l.column != 0)));
+            see("a unit that pprof does not know", p.sample_type.iter().any(|t| string(&p, t.unit) == "count"));
+        }
+        let load = |b: &[u8]| std::sync::Arc::new(Profile::from_bytes(&name, b, &LoadOptions::default()).unwrap());
+        let diff = Diff::new(&[load(&raw[0])], &[load(&raw[1])]).unwrap();
+        for (kind, _) in diff.sample_types() {
+            let top = diff.view(&Query { sample_type: Some(kind), ..Query::default() }).unwrap().top(Sort::Cum);
+            for row in &top.rows {
+                match (row.status, row.cum.delta()) {
+                    (Status::Added, _) => found.insert("added frames"),
+                    (Status::Removed, _) => found.insert("removed frames"),
+                    (_, 1..) => found.insert("growth"),
+                    (_, ..0) => found.insert("shrinkage"),
+                    _ => found.insert("frames that stay the same"),
+                };
+            }
+        }
+    }
+    let wanted = [
+        "inlining",
+        "recursion",
+        "string labels",
+        "numeric labels",
+        "several sample types",
+        "four sample types",
+        "no symbols",
+        "no addresses",
+        "drop_frames",
+        "a default sample type",
+        "duration",
+        "columns",
+        "a unit that pprof does not know",
+        "added frames",
+        "removed frames",
+        "growth",
+        "shrinkage",
+        "frames that stay the same",
+    ];
+    let missing: Vec<_> = wanted.iter().filter(|w| !found.contains(*w)).collect();
+    assert!(missing.is_empty(), "no profile of the corpus has {missing:?}");
+}
+
+#[test]
+fn the_story_shows_what_a_plain_profile_does_not() {
+    let [base, new] = raw_pair("story-cpu").map(|b| {
+        std::sync::Arc::new(Profile::from_bytes("story", &b, &LoadOptions::default()).unwrap())
+    });
+    let top = Diff::new(&[base], &[new]).unwrap().view(&Query::default()).unwrap().top(Sort::Cum);
+    let row = |name: &str| *top.rows.iter().find(|r| top.frames.name(r.frame) == name).unwrap();
+    let slow = row("logmill/headers.tableInsensitive");
+    assert!(slow.cum.new > 3 * slow.cum.base, "the function that was not edited became slow");
+    assert!(slow.flat.delta() <= 0, "but not by what it does itself");
+    assert_eq!(row("logmill/names.canonical").status, Status::Added);
+    assert_eq!(row("logmill/accesslog.cleanName").status, Status::Removed);
+}
+
+#[test]
+fn every_profile_says_how_it_was_made() {
+    let readme = std::fs::read_to_string(judge::corpus().join("README.md")).unwrap();
+    for name in pairs() {
+        assert!(readme.contains(&name), "tests/corpus/README.md does not speak of {name}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Malformed input: one mutation per row, with the message and the byte offset that must come of it;
+//! and a real profile cut off at every byte.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::Write;
+
+use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use pprofdiff::{ErrorKind, LoadOptions};
+use prost::Message;
+
+/// A small valid profile: one type, one mapping, one function, one location, one sample with a label.
+fn valid() -> Profile {
+    let strings = ["", "cpu", "nanoseconds", "f", "f.go", "key", "value"];
+    Profile {
+        string_table: strings.iter().map(|s| s.as_bytes().to_vec()).collect(),
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        mapping: vec![Mapping { id: 1, ..Default::default() }],
+        function: vec![Function { id: 1, name: 3, filename: 4, ..Default::default() }],
+        location: vec![Location {
+            id: 1,
+            mapping_id: 1,
+            line: vec![Line { function_id: 1, line: 7, column: 0 }],
+            ..Default::default()
+        }],
+        sample: vec![Sample { location_id: vec![1], value: vec![5], label: vec![Label { key: 5, str: 6, ..Default::default() }] }],
+        time_nanos: 1,
+        ..Default::default()
+    }
+}
+
+fn load(bytes: &[u8]) -> pprofdiff::Result<pprofdiff::Profile> {
+    pprofdiff::Profile::from_bytes("in.pb", bytes, &LoadOptions::default())
+}
+
+/// Where a record of the valid profile begins: prost writes the tables in the order of their fields.
+fn offset_of(bytes: &[u8], field: u64, nth: usize) -> u64 {
+    let (mut at, mut seen) = (0, 0);
+    while at < bytes.len() {
+        let key = u64::from(bytes[at]);
+        if key >> 3 == field {
+            if seen == nth {
+                return at as u64;
+            }
+            seen += 1;
+        }
+        at += if key & 7 == 2 { 2 + usize::from(bytes[at + 1]) } else { 1 + bytes[at + 1..].iter().position(|b| b < &128).unwrap() + 1 };
+    }
+    panic!("no record {nth} of field {field}");
+}
+
+/// Name, mutation, the record that the error must name, its message, the field whose record it must point at.
+type Row = (&'static str, fn(&mut Profile), &'static str, &'static str, u64);
+
+#[test]
+fn each_mutation_is_reported_with_its_record_and_place() {
+    let rows: &[Row] = &[
+        ("no sample type", |p| p.sample_type.clear(), "", "no sample type says what they count", 2),
+        ("too few values", |p| p.sample[0].value.clear(), "sample 0", "it has 0 values, but there are 1 sample types", 2),
+        ("too many values", |p| p.sample[0].value.push(1), "sample 0", "it has 2 values, but there are 1 sample types", 2),
+        ("dangling location", |p| p.sample[0].location_id[0] = 9, "sample 0", "location id 9, which does not exist", 2),
+        ("location id 0 in a sample", |p| p.sample[0].location_id[0] = 0, "sample 0", "location id 0, which does not exist", 2),
+        ("mapping id 0", |p| p.mapping[0].id = 0, "mapping 0", "mapping has the reserved id 0", 3),
+        ("mapping twice", |p| p.mapping.push(p.mapping[0]), "mapping 1", "mapping id 1 occurs twice", 3),
+        ("location id 0", |p| p.location[0].id = 0, "location 0", "location has the reserved id 0", 4),
+        ("location twice", |p| p.location.push(p.location[0].clone()), "location 1", "location id 1 occurs twice", 4),
+        ("function id 0", |p| p.function[0].id = 0, "function 0", "function has the reserved id 0", 5),
+        ("function id 0, unused", |p| p.function.push(Function::default()), "function 1", "function has the reserved id 0", 5),
+        ("function twice", |p| p.function.push(p.function[0]), "function 1", "function id 1 occurs twice", 5),
+        ("sparse function twice", |p| p.function.extend([Function { id: 1 << 40, ..p.function[0] }; 2]), "function 2", "function id 1099511627776 occurs twice", 5),
+        ("dangling function", |p| p.location[0].line[0].function_id = 3, "location 0", "function id 3, which does not exist", 4),
+        ("line without function", |p| p.location[0].line[0].function_id = 0, "location 0", "function id 0, which does not exist", 4),
+        ("function name out of range", |p| p.function[0].name = 7, "function 0", "its name is string 7, but there are 7 strings", 5),
+        ("negative string", |p| p.function[0].filename = -1, "function 0", "its file name is string that is negative or huge", 5),
+        ("mapping file out of range", |p| p.mapping[0].filename = 99, "mapping 0", "its file name is string 99", 3),
+        ("sample type out of range", |p| p.sample_type[0].unit = 8, "sample type 0", "its unit is string 8", 1),
+        ("label key out of range", |p| p.sample[0].label[0].key = 7, "sample 0", "a label's key is string 7", 2),
+        ("label value out of range", |p| p.sample[0].label[0].str = 7, "sample 0", "a label's value is string 7", 2),
+        ("label unit out of range", |p| p.sample[0].label[0].num_unit = 7, "sample 0", "a label's unit is string 7", 2),
+        ("first string not empty", |p| p.string_table[0] = b"x".to_vec(), "string 0", "the first string must be empty", 6),
+        ("values past int64", |p| p.sample = vec![Sample { value: vec![i64::MIN], ..Default::default() }], "", "more than an int64 holds", 0),
+    ];
+    for (name, mutate, record, message, field) in rows {
+        let mut profile = valid();
+        mutate(&mut profile);
+        let bytes = profile.encode_to_vec();
+        let error = load(&bytes).err().unwrap_or_else(|| panic!("{name}: accepted"));
+        assert_eq!(error.kind(), ErrorKind::Malformed, "{name}");
+        assert!(error.to_string().contains(message), "{name}: {error}");
+        assert!(error.to_string().starts_with("in.pb: "), "{name}: {error}");
+        assert_eq!(error.record().unwrap_or_default(), *record, "{name}: {error}");
+        if *field != 0 {
+            // The offset may point into the record, at the field that is wrong.
+            let nth = record.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+            let (start, offset) = (offset_of(&bytes, *field, nth), error.offset().unwrap());
+            let end = start + 2 + u64::from(bytes[start as usize + 1]);
+            assert!((start..end).contains(&offset), "{name}: {error}: the record is at {start}..{end}");
+        }
+    }
+    load(&valid().encode_to_vec()).unwrap();
+}
+
+/// The valid profile, then bytes: name, bytes, message, offset from the end of the valid profile.
+#[test]
+fn each_malformed_wire_form_is_reported_at_its_byte() {
+    let rows: &[(&str, &[u8], &str, u64)] = &[
+        ("wire type 3", &[0x0b], "wire type 3 is not used", 0),
+        ("wire type 4", &[0x14], "wire type 4 is not used", 0),
+        ("wire type 6", &[0xf8 | 6, 0x07], "wire type 6 is not used", 0),
+        ("wire type 7", &[0x0f], "wire type 7 is not used", 0),
+        ("field 0", &[0x00, 0x00], "field number 0 does not exist", 0),
+        ("key cut off", &[0x80], "the data ends inside a number", 0),
+        ("value cut off", &[0x48, 0xff], "the data ends inside a number", 1),
+        ("eleven bytes", &[0x60, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], "longer than 10 bytes", 1),
+        ("length past the end", &[0x12, 0x05, 0x00], "a field of 5 bytes does not fit into the 1 bytes", 2),
+        ("length of 2^63", &[0x12, 128, 128, 128, 128, 128, 128, 128, 128, 128, 1], "does not fit into the 0 bytes", 11),
+        ("fixed64 cut off", &[0xf9, 0x07, 1, 2, 3], "a field of 8 bytes does not fit into the 3 bytes", 2),
+        ("fixed32 cut off", &[0xfd, 0x07, 1], "a field of 4 bytes does not fit into the 1 bytes", 2),
+        ("sample as a number", &[0x10, 0x05], "not encoded as one (wrong wire type)", 0),
+        ("duration as a string", &[0x52, 0x01, 0x31], "a number is not encoded as one (wrong wire type)", 0),
+        ("two profiles", &[0x48, 0x05], "two profiles are concatenated", 0),
+        ("nested: sample's values as fixed32", &[0x12, 0x05, 0x15, 1, 2, 3, 4], "wrong wire type", 2),
+        ("nested: packed numbers cut off", &[0x12, 0x03, 0x0a, 0x01, 0x80], "the packed numbers are malformed", 2),
+        ("nested: label as a number", &[0x12, 0x02, 0x18, 0x01], "not encoded as one (wrong wire type)", 2),
+        ("nested: line cut off", &[0x22, 0x04, 0x08, 0x09, 0x22, 0x05], "does not fit", 6),
+        ("drop_frames out of range", &[0x38, 0x63], "drop_frames is string 99", u64::MAX),
+        ("comment out of range", &[0x6a, 0x01, 0x63], "a comment is string 99", u64::MAX),
+        ("default type out of range", &[0x70, 0x63], "the default sample type is string 99", u64::MAX),
+    ];
+    let valid = valid().encode_to_vec();
+    for (name, tail, message, offset) in rows {
+        let bytes = [&valid[..], tail].concat();
+        let error = load(&bytes).err().unwrap_or_else(|| panic!("{name}: accepted"));
+        assert!(error.to_string().contains(message), "{name}: {error}");
+        if *offset != u64::MAX {
+            assert_eq!(error.offset(), Some(valid.len() as u64 + offset), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn oddities_that_pprof_accepts_are_accepted() {
+    let accepted: &[(&str, fn(&mut Profile))] = &[
+        ("a location without lines", |p| p.location[0].line.clear()),
+        ("mapping id 0", |p| p.location[0].mapping_id = 0),
+        ("a dangling mapping id", |p| p.location[0].mapping_id = 42),
+        ("a sample without locations", |p| p.sample[0].location_id.clear()),
+        ("no samples", |p| p.sample.clear()),
+        ("strings that are not UTF-8", |p| p.string_table[3] = vec![0xff, 0xfe]),
+        ("a string twice", |p| p.string_table.push(b"cpu".to_vec())),
+        ("an empty string again", |p| p.string_table.push(Vec::new())),
+        ("an empty label", |p| p.sample[0].label.push(Label::default())),
+        ("ids near 2^64", |p| (p.location[0].id, p.sample[0].location_id[0]) = (u64::MAX, u64::MAX)),
+    ];
+    for (name, mutate) in accepted {
+        let mut profile = valid();
+        mutate(&mut profile);
+        let loaded = load(&profile.encode_to_vec()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let diff = pprofdiff::Diff::of_profile(&loaded.into()).unwrap();
+        diff.view(&pprofdiff::Query::default()).unwrap().top(pprofdiff::Sort::Flat).table();
+    }
+    // The last scalar wins; a ten-byte number may carry bits past the 64th.
+    let last = [&valid().encode_to_vec()[..], &[0x50, 3, 0x50, 4]].concat();
+    assert_eq!(load(&last).unwrap().duration_nanos(), 4);
+    let long = [&valid().encode_to_vec()[..], &[0x60, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0x7f]].concat();
+    assert_eq!(load(&long).unwrap().period(), -1);
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn damaged_packings_are_reported() {
+    let raw = valid().encode_to_vec();
+    let packed = gzip(&raw);
+    let n = packed.len();
+    let message = |bytes: &[u8]| load(bytes).err().unwrap().to_string();
+    let changed = |at: usize| {
+        let mut bytes = packed.clone();
+        bytes[at] ^= 0x55;
+        bytes
+    };
+    assert!(message(&[]).contains("the input is empty"));
+    assert!(message(&gzip(&[])).contains("not a profile"));
+    assert!(message(&changed(n - 8)).contains("checksum (CRC-32) is wrong"));
+    assert!(message(&changed(n - 4)).contains("gzip length is wrong"));
+    assert!(message(&changed(2)).contains("compression that does not exist"));
+    assert!(message(&[&packed[..], b"trailing"].concat()).contains("not gzip follow the gzip data"));
+    assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).contains("the zstd data can't be inflated"));
+    assert!(message(b"<!DOCTYPE html><html>").contains("in.pb: "));
+    // Members that follow each other are one profile.
+    let members = [gzip(&raw[..20]), gzip(&raw[20..])].concat();
+    assert_eq!(load(&members).unwrap().n_samples(), 1);
+    // A header with all that a header may have.
+    let mut header = vec![0x1f, 0x8b, 8, 2 | 4 | 8 | 16, 0, 0, 0, 0, 0, 255, 3, 0, b'x', b'y', b'z'];
+    header.extend(b"name\0comment\0\x12\x34");
+    header.extend(&packed[10..]);
+    assert_eq!(load(&header).unwrap().n_samples(), 1);
+}
+
+#[test]
+fn the_inflated_limit_is_an_error_in_every_packing() {
+    let raw = valid().encode_to_vec();
+    let zstd = load(&raw).unwrap().to_bytes(&pprofdiff::WriteOptions { compression: pprofdiff::Compression::Zstd, level: None });
+    for bytes in [raw.clone(), gzip(&raw), zstd.unwrap()] {
+        let with_limit = |limit: usize| {
+            pprofdiff::Profile::from_bytes("in", &bytes, &LoadOptions { inflated_limit: limit as u64 })
+        };
+        assert!(with_limit(raw.len()).is_ok());
+        assert_eq!(with_limit(raw.len() - 1).err().unwrap().kind(), ErrorKind::Limit);
+    }
+}
+
+#[test]
+fn legacy_profiles_are_recognised_and_the_way_out_is_said() {
+    let legacy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/legacy");
+    let mut n = 0;
+    for entry in std::fs::read_dir(legacy).unwrap() {
+        let path = entry.unwrap().path();
+        let error = pprofdiff::Profile::open(&path, &LoadOptions::default()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Legacy, "{error}");
+        assert!(error.to_string().contains("go tool pprof -proto"), "{error}");
+        n += 1;
+    }
+    assert!(n >= 4, "only {n} legacy profiles");
+}
+
+#[test]
+fn a_real_profile_cut_off_at_any_byte_is_an_error() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    let packed = std::fs::read(corpus.join("rust-cpu.new.pb.gz")).unwrap();
+    assert!(packed.len() < 50_000);
+    for n in 0..packed.len() {
+        assert!(load(&packed[..n]).is_err(), "cut off at byte {n}, it passes as complete");
+    }
+    // Without a packing that knows its length, an end between two fields can't be seen; what is
+    // accepted there must at least be whole in itself.
+    let raw = load(&packed).unwrap();
+    let raw = raw.to_bytes(&pprofdiff::WriteOptions { compression: pprofdiff::Compression::None, level: None }).unwrap();
+    let mut accepted = 0;
+    for n in 0..raw.len() {
+        if let Ok(p) = load(&raw[..n]) {
+            accepted += 1;
+            let diff = pprofdiff::Diff::of_profile(&p.into()).unwrap();
+            diff.view(&pprofdiff::Query::default()).unwrap().stacks(true);
+        }
+    }
+    assert!(accepted < 12, "{accepted} prefixes of the raw message are accepted");
+}
