@@ -4,6 +4,7 @@
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -76,7 +77,7 @@ fn allocations_do_not_grow_with_the_profile() {
             let (loaded, loading) = count(|| Profile::from_bytes("p", &bytes, &LoadOptions::default()).unwrap());
             let loaded = Arc::new(loaded);
             let (top, diffing) = count(|| {
-                let diff = Diff::new(&[loaded.clone()], &[loaded.clone()]).unwrap();
+                let diff = Diff::new(from_ref(&loaded), from_ref(&loaded)).unwrap();
                 diff.view(&Query::default()).unwrap().top(Sort::Flat)
             });
             assert_eq!(top.rows.len(), n as usize);

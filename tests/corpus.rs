@@ -45,8 +45,8 @@ fn every_feature_occurs_in_a_real_profile() {
                 match (row.status, row.cum.delta()) {
                     (Status::Added, _) => found.insert("added frames"),
                     (Status::Removed, _) => found.insert("removed frames"),
-                    (_, 1..) => found.insert("growth"),
-                    (_, ..0) => found.insert("shrinkage"),
+                    (_, delta) if delta > 0 => found.insert("growth"),
+                    (_, delta) if delta < 0 => found.insert("shrinkage"),
                     _ => found.insert("frames that stay the same"),
                 };
             }
@@ -78,9 +78,8 @@ fn every_feature_occurs_in_a_real_profile() {
 
 #[test]
 fn the_story_shows_what_a_plain_profile_does_not() {
-    let [base, new] = raw_pair("story-cpu").map(|b| {
-        std::sync::Arc::new(Profile::from_bytes("story", &b, &LoadOptions::default()).unwrap())
-    });
+    let [base, new] = raw_pair("story-cpu")
+        .map(|b| std::sync::Arc::new(Profile::from_bytes("story", &b, &LoadOptions::default()).unwrap()));
     let top = Diff::new(&[base], &[new]).unwrap().view(&Query::default()).unwrap().top(Sort::Cum);
     let row = |name: &str| *top.rows.iter().find(|r| top.frames.name(r.frame) == name).unwrap();
     let slow = row("logmill/headers.tableInsensitive");

@@ -23,7 +23,11 @@ fn valid() -> Profile {
             line: vec![Line { function_id: 1, line: 7, column: 0 }],
             ..Default::default()
         }],
-        sample: vec![Sample { location_id: vec![1], value: vec![5], label: vec![Label { key: 5, str: 6, ..Default::default() }] }],
+        sample: vec![Sample {
+            location_id: vec![1],
+            value: vec![5],
+            label: vec![Label { key: 5, str: 6, ..Default::default() }],
+        }],
         time_nanos: 1,
         ..Default::default()
     }
@@ -44,7 +48,11 @@ fn offset_of(bytes: &[u8], field: u64, nth: usize) -> u64 {
             }
             seen += 1;
         }
-        at += if key & 7 == 2 { 2 + usize::from(bytes[at + 1]) } else { 1 + bytes[at + 1..].iter().position(|b| b < &128).unwrap() + 1 };
+        at += if key & 7 == 2 {
+            2 + usize::from(bytes[at + 1])
+        } else {
+            1 + bytes[at + 1..].iter().position(|b| b < &128).unwrap() + 1
+        };
     }
     panic!("no record {nth} of field {field}");
 }
@@ -56,29 +64,95 @@ type Row = (&'static str, fn(&mut Profile), &'static str, &'static str, u64);
 fn each_mutation_is_reported_with_its_record_and_place() {
     let rows: &[Row] = &[
         ("no sample type", |p| p.sample_type.clear(), "", "no sample type says what they count", 2),
-        ("too few values", |p| p.sample[0].value.clear(), "sample 0", "it has 0 values, but there are 1 sample types", 2),
-        ("too many values", |p| p.sample[0].value.push(1), "sample 0", "it has 2 values, but there are 1 sample types", 2),
+        (
+            "too few values",
+            |p| p.sample[0].value.clear(),
+            "sample 0",
+            "it has 0 values, but there are 1 sample types",
+            2,
+        ),
+        (
+            "too many values",
+            |p| p.sample[0].value.push(1),
+            "sample 0",
+            "it has 2 values, but there are 1 sample types",
+            2,
+        ),
         ("dangling location", |p| p.sample[0].location_id[0] = 9, "sample 0", "location id 9, which does not exist", 2),
-        ("location id 0 in a sample", |p| p.sample[0].location_id[0] = 0, "sample 0", "location id 0, which does not exist", 2),
+        (
+            "location id 0 in a sample",
+            |p| p.sample[0].location_id[0] = 0,
+            "sample 0",
+            "location id 0, which does not exist",
+            2,
+        ),
         ("mapping id 0", |p| p.mapping[0].id = 0, "mapping 0", "mapping has the reserved id 0", 3),
         ("mapping twice", |p| p.mapping.push(p.mapping[0]), "mapping 1", "mapping id 1 occurs twice", 3),
         ("location id 0", |p| p.location[0].id = 0, "location 0", "location has the reserved id 0", 4),
         ("location twice", |p| p.location.push(p.location[0].clone()), "location 1", "location id 1 occurs twice", 4),
         ("function id 0", |p| p.function[0].id = 0, "function 0", "function has the reserved id 0", 5),
-        ("function id 0, unused", |p| p.function.push(Function::default()), "function 1", "function has the reserved id 0", 5),
+        (
+            "function id 0, unused",
+            |p| p.function.push(Function::default()),
+            "function 1",
+            "function has the reserved id 0",
+            5,
+        ),
         ("function twice", |p| p.function.push(p.function[0]), "function 1", "function id 1 occurs twice", 5),
-        ("sparse function twice", |p| p.function.extend([Function { id: 1 << 40, ..p.function[0] }; 2]), "function 2", "function id 1099511627776 occurs twice", 5),
-        ("dangling function", |p| p.location[0].line[0].function_id = 3, "location 0", "function id 3, which does not exist", 4),
-        ("line without function", |p| p.location[0].line[0].function_id = 0, "location 0", "function id 0, which does not exist", 4),
-        ("function name out of range", |p| p.function[0].name = 7, "function 0", "its name is string 7, but there are 7 strings", 5),
-        ("negative string", |p| p.function[0].filename = -1, "function 0", "its file name is string that is negative or huge", 5),
+        (
+            "sparse function twice",
+            |p| p.function.extend([Function { id: 1 << 40, ..p.function[0] }; 2]),
+            "function 2",
+            "function id 1099511627776 occurs twice",
+            5,
+        ),
+        (
+            "dangling function",
+            |p| p.location[0].line[0].function_id = 3,
+            "location 0",
+            "function id 3, which does not exist",
+            4,
+        ),
+        (
+            "line without function",
+            |p| p.location[0].line[0].function_id = 0,
+            "location 0",
+            "function id 0, which does not exist",
+            4,
+        ),
+        (
+            "function name out of range",
+            |p| p.function[0].name = 7,
+            "function 0",
+            "its name is string 7, but there are 7 strings",
+            5,
+        ),
+        (
+            "negative string",
+            |p| p.function[0].filename = -1,
+            "function 0",
+            "its file name is string that is negative or huge",
+            5,
+        ),
         ("mapping file out of range", |p| p.mapping[0].filename = 99, "mapping 0", "its file name is string 99", 3),
         ("sample type out of range", |p| p.sample_type[0].unit = 8, "sample type 0", "its unit is string 8", 1),
         ("label key out of range", |p| p.sample[0].label[0].key = 7, "sample 0", "a label's key is string 7", 2),
         ("label value out of range", |p| p.sample[0].label[0].str = 7, "sample 0", "a label's value is string 7", 2),
         ("label unit out of range", |p| p.sample[0].label[0].num_unit = 7, "sample 0", "a label's unit is string 7", 2),
-        ("first string not empty", |p| p.string_table[0] = b"x".to_vec(), "string 0", "the first string must be empty", 6),
-        ("values past int64", |p| p.sample = vec![Sample { value: vec![i64::MIN], ..Default::default() }], "", "more than an int64 holds", 0),
+        (
+            "first string not empty",
+            |p| p.string_table[0] = b"x".to_vec(),
+            "string 0",
+            "the first string must be empty",
+            6,
+        ),
+        (
+            "values past int64",
+            |p| p.sample = vec![Sample { value: vec![i64::MIN], ..Default::default() }],
+            "",
+            "more than an int64 holds",
+            0,
+        ),
     ];
     for (name, mutate, record, message, field) in rows {
         let mut profile = valid();
@@ -113,7 +187,12 @@ fn each_malformed_wire_form_is_reported_at_its_byte() {
         ("value cut off", &[0x48, 0xff], "the data ends inside a number", 1),
         ("eleven bytes", &[0x60, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], "longer than 10 bytes", 1),
         ("length past the end", &[0x12, 0x05, 0x00], "a field of 5 bytes does not fit into the 1 bytes", 2),
-        ("length of 2^63", &[0x12, 128, 128, 128, 128, 128, 128, 128, 128, 128, 1], "does not fit into the 0 bytes", 11),
+        (
+            "length of 2^63",
+            &[0x12, 128, 128, 128, 128, 128, 128, 128, 128, 128, 1],
+            "does not fit into the 0 bytes",
+            11,
+        ),
         ("fixed64 cut off", &[0xf9, 0x07, 1, 2, 3], "a field of 8 bytes does not fit into the 3 bytes", 2),
         ("fixed32 cut off", &[0xfd, 0x07, 1], "a field of 4 bytes does not fit into the 1 bytes", 2),
         ("sample as a number", &[0x10, 0x05], "not encoded as one (wrong wire type)", 0),
@@ -204,11 +283,12 @@ fn damaged_packings_are_reported() {
 #[test]
 fn the_inflated_limit_is_an_error_in_every_packing() {
     let raw = valid().encode_to_vec();
-    let zstd = load(&raw).unwrap().to_bytes(&pprofdiff::WriteOptions { compression: pprofdiff::Compression::Zstd, level: None });
+    let zstd = load(&raw)
+        .unwrap()
+        .to_bytes(&pprofdiff::WriteOptions { compression: pprofdiff::Compression::Zstd, level: None });
     for bytes in [raw.clone(), gzip(&raw), zstd.unwrap()] {
-        let with_limit = |limit: usize| {
-            pprofdiff::Profile::from_bytes("in", &bytes, &LoadOptions { inflated_limit: limit as u64 })
-        };
+        let with_limit =
+            |limit: usize| pprofdiff::Profile::from_bytes("in", &bytes, &LoadOptions { inflated_limit: limit as u64 });
         assert!(with_limit(raw.len()).is_ok());
         assert_eq!(with_limit(raw.len() - 1).err().unwrap().kind(), ErrorKind::Limit);
     }
@@ -239,7 +319,8 @@ fn a_real_profile_cut_off_at_any_byte_is_an_error() {
     // Without a packing that knows its length, an end between two fields can't be seen; what is
     // accepted there must at least be whole in itself.
     let raw = load(&packed).unwrap();
-    let raw = raw.to_bytes(&pprofdiff::WriteOptions { compression: pprofdiff::Compression::None, level: None }).unwrap();
+    let raw =
+        raw.to_bytes(&pprofdiff::WriteOptions { compression: pprofdiff::Compression::None, level: None }).unwrap();
     let mut accepted = 0;
     for n in 0..raw.len() {
         if let Ok(p) = load(&raw[..n]) {

@@ -9,12 +9,14 @@ mod generate;
 mod judge;
 
 use std::collections::BTreeMap;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use judge::{Frame, Sides};
 use pprofdiff::report::Kind;
 use pprofdiff::{
-    Compression, Diff, Frames, Granularity, LoadOptions, Normalize, Profile, Query, Relation, Sort, Status, WriteOptions, proto,
+    Compression, Diff, Frames, Granularity, LoadOptions, Normalize, Profile, Query, Relation, Sort, Status,
+    WriteOptions, proto,
 };
 use proptest::prelude::*;
 
@@ -34,9 +36,8 @@ fn frame(frames: &Frames, f: u32) -> Frame {
 fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
     let (base, new) = (judge::decode(base), judge::decode(new));
-    let column = |p: &proto::Profile, kind: &str| {
-        p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap()
-    };
+    let column =
+        |p: &proto::Profile, kind: &str| p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap();
     let mut rows = 0;
     for (kind, _) in diff.sample_types() {
         for (_, granularity) in Granularity::ALL {
@@ -53,7 +54,10 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                 let mut got = BTreeMap::new();
                 for r in &top.rows {
                     let sides = ((r.flat.base, r.flat.new), (r.cum.base, r.cum.new));
-                    assert!(got.insert(frame(&top.frames, r.frame), sides).is_none(), "{context}: a frame has two rows");
+                    assert!(
+                        got.insert(frame(&top.frames, r.frame), sides).is_none(),
+                        "{context}: a frame has two rows"
+                    );
                 }
                 judge::assert_same(&got, &judge::top(&b, &n), &context);
                 rows += got.len();
@@ -63,7 +67,10 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                 assert_eq!(edges.edges.len(), 2 * expected.len(), "{context}: each edge is seen from both ends");
                 let mut got = BTreeMap::new();
                 for e in edges.edges.iter().filter(|e| e.relation == Relation::Callee) {
-                    got.insert((frame(&top.frames, e.node), frame(&top.frames, e.other)), (e.weight.base, e.weight.new));
+                    got.insert(
+                        (frame(&top.frames, e.node), frame(&top.frames, e.other)),
+                        (e.weight.base, e.weight.new),
+                    );
                 }
                 judge::assert_same(&got, &expected, &context);
 
@@ -130,14 +137,18 @@ fn swap((base, new): Sides) -> Sides {
 }
 
 fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
-    let diff = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+    let diff = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(from_ref(base), from_ref(new)).unwrap();
     let (same, ab, ba) = (diff(a, a), diff(a, b), diff(b, a));
     let raw = |p: &Profile| p.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
     for (kind, _) in ab.sample_types() {
         let mut flat_totals = Vec::new();
         for (_, granularity) in Granularity::ALL {
             let q = query(&kind, granularity, false);
-            assert!(rows(&same, &q).iter().all(|(_, flat, cum, s)| *s == Status::Same && flat.0 == flat.1 && cum.0 == cum.1));
+            assert!(
+                rows(&same, &q)
+                    .iter()
+                    .all(|(_, flat, cum, s)| *s == Status::Same && flat.0 == flat.1 && cum.0 == cum.1)
+            );
             let forward = rows(&ab, &q);
             // Rows are ordered by magnitude, so the order is the same both ways.
             let mirrored: Vec<_> = rows(&ba, &q)
@@ -157,7 +168,10 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
             }
             flat_totals.push(forward.iter().fold((0, 0), |t, (_, flat, _, _)| (t.0 + flat.0, t.1 + flat.1)));
         }
-        assert!(flat_totals.windows(2).all(|w| w[0] == w[1]), "{kind}: flat totals differ by granularity: {flat_totals:?}");
+        assert!(
+            flat_totals.windows(2).all(|w| w[0] == w[1]),
+            "{kind}: flat totals differ by granularity: {flat_totals:?}"
+        );
 
         // A written diff, opened again, says the same.
         let written = ab.to_profile(&Query::default()).unwrap();
@@ -196,7 +210,9 @@ fn content(p: &Profile) -> BTreeMap<String, Vec<i64>> {
     for column in 0..message.sample_type.len() {
         // Absolute addresses are those of the profile that came first, so they are left out.
         for s in judge::stacks(&message, column, Granularity::Lines, false) {
-            let all = samples.entry(format!("{:?} {:?}", s.frames, s.labels)).or_insert_with(|| vec![0; message.sample_type.len()]);
+            let all = samples
+                .entry(format!("{:?} {:?}", s.frames, s.labels))
+                .or_insert_with(|| vec![0; message.sample_type.len()]);
             all[column] += s.value;
         }
     }
@@ -239,9 +255,10 @@ fn results_do_not_depend_on_threads() {
 fn several_files_on_a_side_add_up() {
     let [a, b] = judge::raw_pair("go-heap").map(|bytes| load(&bytes));
     let q = query("alloc_space", Granularity::Functions, false);
-    let doubled = Diff::new(&[a.clone(), a.clone()], &[b.clone()]).unwrap();
+    let doubled = Diff::new(&[a.clone(), a.clone()], from_ref(&b)).unwrap();
     let single = Diff::new(&[a], &[b]).unwrap();
-    let mut expected: Vec<_> = rows(&single, &q).into_iter().map(|(f, flat, cum, _)| (f, (2 * flat.0, flat.1), (2 * cum.0, cum.1))).collect();
+    let mut expected: Vec<_> =
+        rows(&single, &q).into_iter().map(|(f, flat, cum, _)| (f, (2 * flat.0, flat.1), (2 * cum.0, cum.1))).collect();
     let mut got: Vec<_> = rows(&doubled, &q).into_iter().map(|(f, flat, cum, _)| (f, flat, cum)).collect();
     expected.sort();
     got.sort();

@@ -79,7 +79,12 @@ pub fn assert_same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
         .filter(|k| ours.get(k) != plain.get(k))
         .map(|k| format!("{k:?}: ours {:?}, plain {:?}", ours.get(k), plain.get(k)))
         .collect();
-    assert!(differ.is_empty(), "{context}: {} rows differ:\n{}", differ.len(), differ[..differ.len().min(5)].join("\n"));
+    assert!(
+        differ.is_empty(),
+        "{context}: {} rows differ:\n{}",
+        differ.len(),
+        differ[..differ.len().min(5)].join("\n")
+    );
 }
 
 /// The frames of a location at a granularity, innermost first. Addresses are as in the file.

@@ -92,7 +92,8 @@ impl View {
         }
         edges.retain(|e| rank[e.node as usize] != u32::MAX);
         edges.sort_unstable_by(|a, b| {
-            let key = |e: &Edge| (rank[e.node as usize], e.relation, std::cmp::Reverse(e.weight.delta().unsigned_abs()));
+            let key =
+                |e: &Edge| (rank[e.node as usize], e.relation, std::cmp::Reverse(e.weight.delta().unsigned_abs()));
             key(a).cmp(&key(b)).then_with(|| self.frames.order(a.other).cmp(&self.frames.order(b.other)))
         });
         Ok(Edges { summary: self.summary().clone(), frames: self.frames.clone(), nodes, edges })

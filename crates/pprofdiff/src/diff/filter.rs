@@ -274,7 +274,13 @@ impl Plan {
         true
     }
 
-    fn filter_tags(&mut self, p: &Profile, filters: &Compiled, units: &HashMap<Vec<u8>, String>, matched: &mut Matched) {
+    fn filter_tags(
+        &mut self,
+        p: &Profile,
+        filters: &Compiled,
+        units: &HashMap<Vec<u8>, String>,
+        matched: &mut Matched,
+    ) {
         let (mut focus_hit, mut ignore_hit) = (false, false);
         let keeps = |sample: Sample<'_>| {
             let focused = filters.tagfocus.as_ref().is_none_or(|f| f.matches(p, &sample, units));
@@ -308,7 +314,9 @@ impl Plan {
                         }
                         bytes += pseudo.0.len();
                         if bytes > most {
-                            return Err(Error::query(format!("the values of label {key} are too long to make frames of")));
+                            return Err(Error::query(format!(
+                                "the values of label {key} are too long to make frames of"
+                            )));
                         }
                         let id = (profile.n_locations() + self.pseudo.len()) as u32;
                         self.pseudo.push(pseudo.clone());
@@ -337,7 +345,8 @@ impl Plan {
             by_simple_name(p, uninteresting)
         });
         let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, &self.pseudo, r));
-        let (focus, ignore, hide, show) = (on(&filters.focus), on(&filters.ignore), on(&filters.hide), on(&filters.show));
+        let (focus, ignore, hide, show) =
+            (on(&filters.focus), on(&filters.ignore), on(&filters.hide), on(&filters.show));
         let show_from = on(&filters.show_from);
         let prune_from = filters.prune_from.as_ref().map(|r| by_simple_name(p, |name| r.is_match(name)));
         let prune_pseudo = |index: usize| {
@@ -350,13 +359,21 @@ impl Plan {
         let mut lines: Vec<u32> = Vec::with_capacity(locations.line_function.len());
         let mut first: Vec<u32> = Vec::with_capacity(n + 1);
         first.push(0);
-        let (mut focus_hit, mut ignore_hit, mut hide_hit, mut show_hit, mut show_from_hit) = (false, false, false, false, false);
+        let (mut focus_hit, mut ignore_hit, mut hide_hit, mut show_hit, mut show_from_hit) =
+            (false, false, false, false, false);
         for location in 0..n as u32 {
             let l = location as usize;
             // A location made of labels is one line, whose index stands for its pseudo function.
             let is_pseudo = l >= locations.len();
-            let mut own: std::ops::Range<u32> = if is_pseudo { location..location + 1 } else { locations.lines(location) };
-            let function = |line: u32| if is_pseudo { p.n_functions() + l - locations.len() } else { locations.line_function[line as usize] as usize };
+            let mut own: std::ops::Range<u32> =
+                if is_pseudo { location..location + 1 } else { locations.lines(location) };
+            let function = |line: u32| {
+                if is_pseudo {
+                    p.n_functions() + l - locations.len()
+                } else {
+                    locations.line_function[line as usize] as usize
+                }
+            };
             let mapping = if is_pseudo { NONE } else { locations.mapping[l] };
             let mut flag = 0;
             if let Some(dropped) = dropped.as_ref().filter(|_| !is_pseudo)
@@ -372,7 +389,9 @@ impl Plan {
             let start = lines.len();
             lines.extend(own);
             if filters.by_name() {
-                let any = |m: &NameMatches, lines: &[u32]| m.mapping(mapping) || lines.iter().any(|&line| m.functions[function(line)]);
+                let any = |m: &NameMatches, lines: &[u32]| {
+                    m.mapping(mapping) || lines.iter().any(|&line| m.functions[function(line)])
+                };
                 if ignore.as_ref().is_some_and(|m| any(m, &lines[start..])) {
                     flag |= IGNORE;
                     ignore_hit = true;
@@ -406,7 +425,8 @@ impl Plan {
                 show_from_hit |= flag & SHOW_FROM != 0;
             }
             if let Some(pruned) = &prune_from {
-                let matches = |&line: &u32| if is_pseudo { prune_pseudo(l - locations.len()) } else { pruned[function(line)] };
+                let matches =
+                    |&line: &u32| if is_pseudo { prune_pseudo(l - locations.len()) } else { pruned[function(line)] };
                 if let Some(i) = lines[start..].iter().position(matches) {
                     flag |= PRUNE_FROM;
                     lines.drain(start..start + i);
@@ -539,7 +559,9 @@ fn label_values(p: &Profile, sample: &Sample<'_>, key: &[u8]) -> Vec<Vec<u8>> {
     for label in sample.labels().filter(|l| p.string(l.key) == key) {
         match label.value {
             LabelValue::Text(t) => texts.push(p.string(t).to_vec()),
-            LabelValue::Number(v, unit) => numbers.push(units::format(units::scale_auto(v, &p.text(unit))).into_bytes()),
+            LabelValue::Number(v, unit) => {
+                numbers.push(units::format(units::scale_auto(v, &p.text(unit))).into_bytes())
+            }
         }
     }
     texts.append(&mut numbers);

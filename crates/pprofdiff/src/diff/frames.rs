@@ -255,7 +255,11 @@ impl std::fmt::Debug for Frames {
 impl Frames {
     /// Brings the members' frames together. Also gives each member's translation from its own
     /// indexes to the common ones.
-    pub(crate) fn merge(members: Vec<MemberFrames>, granularity: Granularity, state: &State) -> (Frames, Vec<Vec<u32>>) {
+    pub(crate) fn merge(
+        members: Vec<MemberFrames>,
+        granularity: Granularity,
+        state: &State,
+    ) -> (Frames, Vec<Vec<u32>>) {
         let mut text_ids: HashTable<u32> = HashTable::new();
         let mut texts: Vec<(u32, u32)> = Vec::new();
         let mut frame_ids: HashTable<u32> = HashTable::new();

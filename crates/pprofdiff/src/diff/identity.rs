@@ -68,7 +68,13 @@ pub(crate) struct Identity {
 /// The identity of one line of a location; a location without lines (no symbols) has line `None`.
 ///
 /// `address` is the location's, already moved to where the other side has its binary.
-pub(crate) fn identify(p: &Profile, granularity: Granularity, location: u32, line: Option<u32>, address: u64) -> Identity {
+pub(crate) fn identify(
+    p: &Profile,
+    granularity: Granularity,
+    location: u32,
+    line: Option<u32>,
+    address: u64,
+) -> Identity {
     use Granularity::{Addresses, Files, Functions, Lines};
     let mut i = Identity { name: StringId::EMPTY, file: StringId::EMPTY, mapping: None, line: 0, address: 0 };
     if granularity == Addresses {
@@ -96,7 +102,8 @@ pub(crate) fn identify(p: &Profile, granularity: Granularity, location: u32, lin
 /// A path as pprof shows it: without `/proc/self/cwd/`, `.`, `..` and doubled slashes. `None` if that
 /// changes nothing, which is the usual case.
 pub(crate) fn clean_path(path: &[u8]) -> Option<Vec<u8>> {
-    let trimmed = path.strip_prefix(b"/proc/self/cwd/./").or_else(|| path.strip_prefix(b"/proc/self/cwd/")).unwrap_or(path);
+    let trimmed =
+        path.strip_prefix(b"/proc/self/cwd/./").or_else(|| path.strip_prefix(b"/proc/self/cwd/")).unwrap_or(path);
     let dirty = trimmed.len() != path.len()
         || (trimmed.len() > 1 && trimmed.ends_with(b"/"))
         || trimmed.windows(2).any(|w| w == b"//" || w == b"./")

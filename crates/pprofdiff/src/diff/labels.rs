@@ -63,7 +63,10 @@ impl View {
             .collect();
         rows.sort_by(|a, b| {
             let delta = |r: &LabelRow| Reverse(r.weight.delta().unsigned_abs());
-            a.key.cmp(&b.key).then_with(|| delta(a).cmp(&delta(b))).then_with(|| (a.number, &a.value).cmp(&(b.number, &b.value)))
+            a.key
+                .cmp(&b.key)
+                .then_with(|| delta(a).cmp(&delta(b)))
+                .then_with(|| (a.number, &a.value).cmp(&(b.number, &b.value)))
         });
         Labels { summary: self.summary().clone(), rows }
     }

@@ -36,8 +36,8 @@ pub use view::{Query, Side, Summary, View};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::profile::{CommonType, LoadOptions, Profile, Total, common_types};
 use crate::parallel;
+use crate::profile::{CommonType, LoadOptions, Profile, Total, common_types};
 
 /// A value of both sides. Of a single profile, `base` is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,7 +142,8 @@ impl Diff {
             return Err(Error::query("a diff needs at least one profile on each side"));
         }
         // The new side leads, as in pprof: its order of sample types, its addresses.
-        let member = |(i, p): (usize, &Arc<Profile>)| Member { profile: p.clone(), index: i, base: i >= new.len(), part: None };
+        let member =
+            |(i, p): (usize, &Arc<Profile>)| Member { profile: p.clone(), index: i, base: i >= new.len(), part: None };
         Diff::from_members(new.iter().chain(base).enumerate().map(member).collect(), true)
     }
 
@@ -181,7 +182,8 @@ impl Diff {
             let default = m.profile.text(crate::profile::StringId(m.profile.header().default_sample_type));
             (!default.is_empty()).then_some(default)
         });
-        let default_type = types.iter().position(|t| Some(&t.kind) == wanted.as_ref()).unwrap_or(types.len().saturating_sub(1));
+        let default_type =
+            types.iter().position(|t| Some(&t.kind) == wanted.as_ref()).unwrap_or(types.len().saturating_sub(1));
         Ok(Diff { members: members.into(), types: types.into(), default_type, two_sided })
     }
 
@@ -217,7 +219,8 @@ impl Diff {
         }
         let Some(name) = name else { return Ok(self.default_type) };
         let position = |wanted: &str| self.types.iter().position(|t| t.kind == wanted);
-        let found = position(name).or_else(|| self.types.iter().position(|t| t.kind.strip_prefix("inuse_") == Some(name)));
+        let found =
+            position(name).or_else(|| self.types.iter().position(|t| t.kind.strip_prefix("inuse_") == Some(name)));
         found.ok_or_else(|| {
             let names: Vec<&str> = self.types.iter().map(|t| t.kind.as_str()).collect();
             Error::query(format!("there is no sample type {name:?}; there are {}", names.join(", ")))

@@ -41,7 +41,9 @@ impl std::str::FromStr for Normalize {
             "duration" => Ok(Normalize::Duration),
             _ => {
                 let factor = s.parse().map_err(|_| {
-                    Error::query(format!("normalize is total, duration or a number to multiply the new side by, not {s:?}"))
+                    Error::query(format!(
+                        "normalize is total, duration or a number to multiply the new side by, not {s:?}"
+                    ))
                 })?;
                 Ok(Normalize::Factor(factor))
             }
@@ -72,7 +74,9 @@ impl Scale {
             Normalize::Total => ratio("total", sums),
             Normalize::Duration => ratio("duration", durations),
             Normalize::Factor(f) if f.is_finite() && f > 0.0 => Ok(Scale::Factor(f)),
-            Normalize::Factor(f) => Err(Error::query(format!("the normalization factor must be a positive number, not {f}"))),
+            Normalize::Factor(f) => {
+                Err(Error::query(format!("the normalization factor must be a positive number, not {f}")))
+            }
         }
     }
 

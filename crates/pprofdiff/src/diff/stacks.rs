@@ -88,7 +88,8 @@ impl View {
         let (base, new) = if by_labels {
             // Label sets are numbered across both sides, so one after the other.
             let mut ids = std::collections::HashMap::from([(Vec::new(), 0)]);
-            let mut collect = |base| self.side_stacks(base, |walk, sample| label_set(walk, sample, &mut ids, &mut label_sets));
+            let mut collect =
+                |base| self.side_stacks(base, |walk, sample| label_set(walk, sample, &mut ids, &mut label_sets));
             (collect(true), collect(false))
         } else {
             self.sides(|base| self.side_stacks(base, |_, _| 0))
@@ -106,8 +107,11 @@ impl View {
             }
             (pairs[id].0.new, pairs[id].2) = (self.scale.apply(*value), true);
         }
-        let rows = all.rows.into_iter().zip(pairs).map(|((range, labels, _), (weight, in_base, in_new))| {
-            StackRow { range, labels, weight, status: Status::new(in_base, in_new, weight.delta() == 0) }
+        let rows = all.rows.into_iter().zip(pairs).map(|((range, labels, _), (weight, in_base, in_new))| StackRow {
+            range,
+            labels,
+            weight,
+            status: Status::new(in_base, in_new, weight.delta() == 0),
         });
         let mut stacks = Stacks {
             summary: self.summary().clone(),

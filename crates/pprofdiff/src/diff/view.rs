@@ -134,8 +134,9 @@ impl Diff {
         };
         let state = State::default();
         let inputs: Vec<_> = self.members.iter().zip(&plans).zip(&shifts).collect();
-        let members =
-            parallel::map(&inputs, |((m, plan), shifts)| MemberFrames::new(&m.profile, plan, query.granularity, shifts, &state));
+        let members = parallel::map(&inputs, |((m, plan), shifts)| {
+            MemberFrames::new(&m.profile, plan, query.granularity, shifts, &state)
+        });
         let (frames, translations) = Frames::merge(members, query.granularity, &state);
 
         let t = &self.types[sample_type];

@@ -18,7 +18,9 @@ impl Diff {
     /// As [`Diff::view`]; also `tagroot` and `tagleaf`, whose frames exist in views only.
     pub fn to_profile(&self, query: &Query) -> Result<Profile> {
         if query.filters.tagroot.is_some() || query.filters.tagleaf.is_some() {
-            return Err(Error::query("tagroot and tagleaf make frames of labels for a view; they can't be written to a profile"));
+            return Err(Error::query(
+                "tagroot and tagleaf make frames of labels for a view; they can't be written to a profile",
+            ));
         }
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let plans = self.plans(query, &filters, &mut Vec::new())?;
@@ -40,6 +42,11 @@ impl Diff {
         }
         let profiles: Vec<&Profile> = self.members.iter().map(|m| &*m.profile).collect();
         let duration = self.side_duration(false);
-        merger.finish("diff", &profiles, duration, |is_base, column, v| if is_base { v } else { scales[column].apply(v) })
+        merger.finish(
+            "diff",
+            &profiles,
+            duration,
+            |is_base, column, v| if is_base { v } else { scales[column].apply(v) },
+        )
     }
 }

@@ -104,7 +104,8 @@ fn scan(data: &[u8]) -> Result<Scan> {
                 7 => header.drop_frames = string_index(value)?,
                 8 => header.keep_frames = string_index(value)?,
                 9 if header.time_nanos != 0 => {
-                    let detail = "two profiles are concatenated here; separate them, and give them as two files to be added up";
+                    let detail =
+                        "two profiles are concatenated here; separate them, and give them as two files to be added up";
                     return Err(Error::malformed(detail));
                 }
                 9 => header.time_nanos = value.int()?,
@@ -405,7 +406,9 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
     for ((t, sum), magnitude) in profile.sample_types.iter().zip(sums).zip(magnitudes) {
         let Ok(magnitude) = i64::try_from(magnitude) else {
             let kind = profile.text(t.kind);
-            return Err(Error::malformed(format!("the values of sample type {kind} add up to more than an int64 holds")));
+            return Err(Error::malformed(format!(
+                "the values of sample type {kind} add up to more than an int64 holds"
+            )));
         };
         // No larger than the magnitude, so it fits.
         profile.totals.push(Total { sum: sum as i64, magnitude });

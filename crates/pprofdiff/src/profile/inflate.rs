@@ -73,7 +73,8 @@ fn read_limited(input: &mut dyn Read, out: &mut Vec<u8>, limit: u64) -> io::Resu
 
 fn check_limit(out: &[u8], limit: u64) -> Result<()> {
     if out.len() as u64 > limit {
-        let detail = format!("the profile inflates to more than the limit of {limit} bytes; raise the limit to read it");
+        let detail =
+            format!("the profile inflates to more than the limit of {limit} bytes; raise the limit to read it");
         return Err(Error::new(ErrorKind::Limit, detail));
     }
     Ok(())

@@ -37,7 +37,8 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         if metadata.is_dir() {
             return Err(Error::io(std::io::ErrorKind::IsADirectory.into()));
         }
-        let hint = if metadata.is_file() { Some(hint_of_file(&mut file, metadata.len()).map_err(Error::io)?) } else { None };
+        let hint =
+            if metadata.is_file() { Some(hint_of_file(&mut file, metadata.len()).map_err(Error::io)?) } else { None };
         load(&name, &mut BufReader::with_capacity(BLOCK, file), hint, options)
     };
     load().map_err(|e| e.in_input(&name))

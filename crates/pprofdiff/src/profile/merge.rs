@@ -296,7 +296,14 @@ impl<'p> Merger<'p> {
         };
         let id = *self.mapping_ids.entry(key).or_insert_with(|| {
             let MappingKey { offset, .. } = key;
-            self.mappings.push(MergedMapping { start: m.start, limit: m.limit, offset, file, build_id, flags: m.flags });
+            self.mappings.push(MergedMapping {
+                start: m.start,
+                limit: m.limit,
+                offset,
+                file,
+                build_id,
+                flags: m.flags,
+            });
             self.mappings.len() as u32 - 1
         });
         memo.mappings[index as usize] = id;
@@ -349,7 +356,8 @@ impl<'p> Merger<'p> {
             (l.mapping, l.address, l.folded) == (new.mapping, new.address, new.folded)
                 && lines[l.lines.clone()] == lines[new.lines.clone()]
         };
-        let entry = self.location_ids.entry(hash(&new), |&o| same(&locations[o as usize]), |&o| hash(&locations[o as usize]));
+        let entry =
+            self.location_ids.entry(hash(&new), |&o| same(&locations[o as usize]), |&o| hash(&locations[o as usize]));
         let id = match entry {
             hashbrown::hash_table::Entry::Occupied(e) => {
                 let id = *e.get();
@@ -383,7 +391,11 @@ impl<'p> Merger<'p> {
                 let (l, k) = (self.stacks.len(), self.labels.len());
                 self.stacks.extend_from_slice(locations);
                 self.labels.extend_from_slice(labels);
-                self.samples.push(MergedSample { locations: l..l + locations.len(), labels: k..k + labels.len(), is_base });
+                self.samples.push(MergedSample {
+                    locations: l..l + locations.len(),
+                    labels: k..k + labels.len(),
+                    is_base,
+                });
                 self.values.extend(std::iter::repeat_n(0, self.types.len()));
                 id
             }

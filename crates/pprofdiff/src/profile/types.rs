@@ -36,7 +36,10 @@ pub(crate) fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
     if types.is_empty() && !first.value_types().is_empty() {
         let list = |p: &Profile| p.sample_types().into_iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
         let lists: Vec<String> = profiles.iter().map(|p| format!("{} has {}", p.name(), list(p))).collect();
-        return Err(Error::new(ErrorKind::Incompatible, format!("no sample type is common to all: {}", lists.join("; "))));
+        return Err(Error::new(
+            ErrorKind::Incompatible,
+            format!("no sample type is common to all: {}", lists.join("; ")),
+        ));
     }
     check_sums(profiles, &types)?;
     Ok(types)
@@ -49,9 +52,13 @@ fn convert_units(profiles: &[&Profile], kind: String, columns: &[usize]) -> Resu
         return Ok(CommonType { unit: units[0].clone(), kind, columns });
     }
     let incompatible = || {
-        Error::new(ErrorKind::Incompatible, format!("the units of sample type {kind} do not convert into each other: {}", units.join(", ")))
+        Error::new(
+            ErrorKind::Incompatible,
+            format!("the units of sample type {kind} do not convert into each other: {}", units.join(", ")),
+        )
     };
-    let known: Vec<units::Known> = units.iter().map(|u| units::find(u)).collect::<Option<_>>().ok_or_else(incompatible)?;
+    let known: Vec<units::Known> =
+        units.iter().map(|u| units::find(u)).collect::<Option<_>>().ok_or_else(incompatible)?;
     if !known.iter().all(|k| k.same_family(known[0])) {
         return Err(incompatible());
     }

@@ -69,7 +69,9 @@ impl<'a> Fields<'a> {
                 self.at += n;
                 Ok(v)
             }
-            None if self.data.len() - self.at < 10 => Err(Error::malformed("the data ends inside a number").at(self.offset())),
+            None if self.data.len() - self.at < 10 => {
+                Err(Error::malformed("the data ends inside a number").at(self.offset()))
+            }
             None => Err(Error::malformed("a number is longer than 10 bytes").at(self.offset())),
         }
     }
@@ -77,7 +79,9 @@ impl<'a> Fields<'a> {
     fn take(&mut self, n: u64) -> Result<&'a [u8]> {
         let left = self.data.len() - self.at;
         if n > left as u64 {
-            let detail = format!("a field of {n} bytes does not fit into the {left} bytes that are left; is the profile truncated?");
+            let detail = format!(
+                "a field of {n} bytes does not fit into the {left} bytes that are left; is the profile truncated?"
+            );
             return Err(Error::malformed(detail).at(self.offset()));
         }
         let bytes = &self.data[self.at..self.at + n as usize];

@@ -73,7 +73,8 @@ fn summary(s: &Summary) -> String {
     let mut html = match &s.base {
         Some(base) => {
             let class = ["less", "", "more"][(s.total.delta().signum() + 1) as usize];
-            let percent = percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);
+            let percent =
+                percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);
             let (from, to) = (number(s.total.base), number(s.total.new));
             format!(
                 "<div>{} → {}</div><div>{kind}: {from} → {to} <span class=\"{class}\">({percent})</span></div>",

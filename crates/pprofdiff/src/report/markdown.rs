@@ -16,8 +16,15 @@ impl Table {
         let s = &self.summary;
         let number = |v: i64| units::format(units::scale_auto(v, &s.unit));
         if s.base.is_some() {
-            let percent = percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);
-            writeln!(out, "**{}**: {} → {} ({percent})\n", escape(&s.sample_type), number(s.total.base), number(s.total.new))?;
+            let percent =
+                percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);
+            writeln!(
+                out,
+                "**{}**: {} → {} ({percent})\n",
+                escape(&s.sample_type),
+                number(s.total.base),
+                number(s.total.new)
+            )?;
         } else {
             writeln!(out, "**{}**: {}\n", escape(&s.sample_type), number(s.total.new))?;
         }

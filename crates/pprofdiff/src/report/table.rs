@@ -277,7 +277,10 @@ impl Table {
 
 /// Columns for one value of both sides, or of a single profile.
 fn pair_columns(names: [&'static str; 4], two_sided: bool, pairs: impl Iterator<Item = Pair> + Clone) -> Vec<Column> {
-    let value = |name: &'static str, f: fn(Pair) -> i64| Column { name: name.into(), data: Data::Value(pairs.clone().map(f).collect()) };
+    let value = |name: &'static str, f: fn(Pair) -> i64| Column {
+        name: name.into(),
+        data: Data::Value(pairs.clone().map(f).collect()),
+    };
     let [one, base, new, delta] = names;
     if two_sided {
         vec![value(base, |p| p.base), value(new, |p| p.new), value(delta, Pair::delta)]
@@ -313,14 +316,18 @@ impl Top {
     pub fn table(&self) -> Table {
         let two_sided = self.summary.base.is_some();
         let (frames, rows) = (&self.frames, &self.rows);
-        let text = |name: &'static str, f: &dyn Fn(u32) -> Option<String>| {
-            Column { name: name.into(), data: Data::Text(rows.iter().map(|r| f(r.frame)).collect()) }
+        let text = |name: &'static str, f: &dyn Fn(u32) -> Option<String>| Column {
+            name: name.into(),
+            data: Data::Text(rows.iter().map(|r| f(r.frame)).collect()),
         };
         let mut columns = vec![
             text("name", &|f| Some(frames.name(f))),
             text("file", &|f| frames.file(f)),
             Column { name: "line".into(), data: Data::Line(rows.iter().map(|r| frames.line(r.frame)).collect()) },
-            Column { name: "address".into(), data: Data::Address(rows.iter().map(|r| frames.address(r.frame)).collect()) },
+            Column {
+                name: "address".into(),
+                data: Data::Address(rows.iter().map(|r| frames.address(r.frame)).collect()),
+            },
             text("mapping", &|f| frames.mapping(f)),
         ];
         if two_sided {
@@ -328,7 +335,11 @@ impl Top {
         }
         let flat = ["flat", "flat_base", "flat_new", "flat_delta"];
         columns.extend(pair_columns(flat, two_sided, rows.iter().map(|r| r.flat)));
-        columns.extend(pair_columns(["cum", "cum_base", "cum_new", "cum_delta"], two_sided, rows.iter().map(|r| r.cum)));
+        columns.extend(pair_columns(
+            ["cum", "cum_base", "cum_new", "cum_delta"],
+            two_sided,
+            rows.iter().map(|r| r.cum),
+        ));
         Table::new(if two_sided { Kind::Diff } else { Kind::Top }, &self.summary, columns, rows.len())
     }
 }
@@ -345,7 +356,10 @@ impl Edges {
         let mut columns = vec![
             Column { name: "node".into(), data: Data::Text(edges.iter().map(|e| label(e.node)).collect()) },
             Column { name: "other".into(), data: Data::Text(edges.iter().map(|e| label(e.other)).collect()) },
-            Column { name: "relation".into(), data: Data::Text(edges.iter().map(|e| Some(e.relation.name())).collect()) },
+            Column {
+                name: "relation".into(),
+                data: Data::Text(edges.iter().map(|e| Some(e.relation.name())).collect()),
+            },
         ];
         columns.extend(pair_columns(WEIGHT, self.summary.base.is_some(), edges.iter().map(|e| e.weight)));
         let nodes = self.nodes.iter().map(|r| (self.frames.label(r.frame), Node { flat: r.flat, cum: r.cum }));

@@ -90,7 +90,11 @@ impl Table {
             Kind::Stacks => "stacks",
             Kind::Labels => "label values",
         };
-        let shown = if self.len() < self.rows_total { format!("{} of {}", self.len(), self.rows_total) } else { self.rows_total.to_string() };
+        let shown = if self.len() < self.rows_total {
+            format!("{} of {}", self.len(), self.rows_total)
+        } else {
+            self.rows_total.to_string()
+        };
         let of = if self.summary.base.is_some() { "; percentages are of the base's total" } else { "" };
         writeln!(out, "{shown} {what}{of}\n")?;
         match self.kind {
@@ -214,8 +218,10 @@ impl Table {
     /// Blocks in pprof's manner: the callers, the node with its flat and cum, the callees.
     fn write_edges(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
         let two_sided = self.summary.base.is_some();
-        let head: &[&str] = if two_sided { &["base", "new", "delta", "%", "  frame"] } else { &["weight", "%", "  frame"] };
-        let (Some(nodes), Some(others), Some(relations)) = (self.texts("node"), self.texts("other"), self.texts("relation"))
+        let head: &[&str] =
+            if two_sided { &["base", "new", "delta", "%", "  frame"] } else { &["weight", "%", "  frame"] };
+        let (Some(nodes), Some(others), Some(relations)) =
+            (self.texts("node"), self.texts("other"), self.texts("relation"))
         else {
             return Ok(());
         };
@@ -265,7 +271,8 @@ fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     } else {
         writeln!(out, "{}", side(&s.new))?;
     }
-    let number = |v: i64| units::find(&s.unit).map_or_else(|| v.to_string(), |_| units::format(units::scale_auto(v, &s.unit)));
+    let number =
+        |v: i64| units::find(&s.unit).map_or_else(|| v.to_string(), |_| units::format(units::scale_auto(v, &s.unit)));
     let total = s.total;
     match (&s.base, percent_of_base(total.delta(), s)) {
         (None, _) => writeln!(out, "{} ({}): {}", s.sample_type, s.unit, number(total.new))?,
@@ -330,7 +337,8 @@ impl Grid {
 
     fn write(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         let n = self.rows[0].len();
-        let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.text.chars().count()).max().unwrap_or(0);
+        let width =
+            |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.text.chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..n - 1).map(width).collect();
         for row in &self.rows {
             for (i, cell) in row.iter().enumerate() {
@@ -384,7 +392,9 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
     for file in p.mapping_files().into_iter().filter(|f| !f.is_empty()) {
         writeln!(out, "  mapping      {file}")?;
     }
-    for (name, value) in [("documentation", p.doc_url())].into_iter().chain(p.comments().into_iter().map(|c| ("comment", c))) {
+    for (name, value) in
+        [("documentation", p.doc_url())].into_iter().chain(p.comments().into_iter().map(|c| ("comment", c)))
+    {
         if !value.is_empty() {
             writeln!(out, "  {name:<12} {value}")?;
         }

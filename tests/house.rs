@@ -1,0 +1,71 @@
+//! The rules of the house (ARCHITECTURE.md) that a machine can keep.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All files below a directory with one of the endings, with their text.
+fn files(dir: &str, endings: &[&str]) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(dir)];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !name.starts_with('.') && !["target", "node_modules", "__pycache__"].contains(&name.as_str()) {
+                    open.push(path);
+                }
+            } else if endings.iter().any(|e| name.ends_with(e)) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "nothing in {dir}");
+    found
+}
+
+#[test]
+fn a_lower_floor_never_knows_a_higher_one() {
+    let floors: &[(&str, &[&str])] = &[
+        ("crates/pprofdiff/src/profile", &["crate::diff", "crate::report", "crate::batch", "crate::delta"]),
+        ("crates/pprofdiff/src/diff", &["crate::report", "crate::batch", "profile::wire", "serde_json"]),
+        ("crates/pprofdiff/src", &["pyo3", "clap", "arrow_array", "thread::spawn", "thread::scope"]),
+        ("crates/pprofdiff-cli/src", &["pyo3", "std::collections"]),
+        ("crates/pprofdiff-python/src", &["clap::"]),
+    ];
+    for (dir, forbidden) in floors {
+        for (path, text) in files(dir, &[".rs"]) {
+            for word in *forbidden {
+                let found = text.lines().any(|l| !l.trim_start().starts_with("//") && l.contains(word));
+                assert!(!found, "{} must not know {word}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for() {
+    for dir in ["crates", "tests", "python"] {
+        for (path, text) in files(dir, &[".rs", ".py", ".pyi"]) {
+            let first = text.lines().find(|l| !l.starts_with("#!")).unwrap_or_default();
+            let opens = first.starts_with("//!")
+                || first.starts_with("//")
+                || first.starts_with("\"\"\"")
+                || first.starts_with('#');
+            assert!(opens, "{} does not say what it is for", path.display());
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_has_no_home_yet() {
+    for (path, text) in files("crates", &[".rs"]) {
+        assert!(!text.contains("unsafe {") && !text.contains("unsafe fn"), "{}", path.display());
+    }
+}
