@@ -11,7 +11,7 @@ Examples:
   pprofdiff main.pb.gz branch.pb.gz                    what changed, by each function's own cost
   pprofdiff main.pb.gz branch.pb.gz --sort cum         with what it calls
   pprofdiff peek tableInsensitive main.pb.gz branch.pb.gz   its callers and callees, both sides
-  pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 0.5
+  pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
   pprofdiff --base a1.pb.gz --base a2.pb.gz --new b1.pb.gz  several files on a side add up
   pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
   pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz
@@ -125,7 +125,7 @@ pub struct ViewArgs {
     /// Count inlined functions as part of the one they were inlined into
     #[arg(long)]
     pub noinlines: bool,
-    /// Scale the new side: to the base's `total`, by `duration`, or by a factor
+    /// Scale the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
     #[arg(long, value_name = "total|duration|FACTOR")]
     pub normalize: Option<Normalize>,
     #[command(flatten)]

@@ -40,9 +40,15 @@ impl std::str::FromStr for Normalize {
             "total" => Ok(Normalize::Total),
             "duration" => Ok(Normalize::Duration),
             _ => {
-                let factor = s.parse().map_err(|_| {
+                // A quotient says where the factor comes from: operations of base / operations of new.
+                let number = |s: &str| s.trim().parse::<f64>().ok();
+                let factor = match s.split_once('/') {
+                    Some((n, d)) => number(n).zip(number(d)).map(|(n, d)| n / d),
+                    None => number(s),
+                };
+                let factor = factor.ok_or_else(|| {
                     Error::query(format!(
-                        "normalize is total, duration or a number to multiply the new side by, not {s:?}"
+                        "normalize is total, duration, or what to multiply the new side by (0.5, or 1000/3000), not {s:?}"
                     ))
                 })?;
                 Ok(Normalize::Factor(factor))
