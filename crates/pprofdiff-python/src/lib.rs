@@ -1,1 +1,135 @@
-//! x
+//! The Python face: signature in, engine call, error out.
+//!
+//! Nothing is computed here. What a user reads in `help()` are the comments of these files;
+//! `python/pprofdiff/_native.pyi` repeats them for editors, and a test keeps the two in step.
+
+mod arrow;
+mod batch;
+mod error;
+mod runtime;
+mod source;
+mod table;
+mod views;
+
+use pyo3::prelude::*;
+
+// `gil_used` only matters to a free-threaded interpreter, for which a wheel of its own is built: all
+// classes are frozen, or borrowed by one thread at a time.
+#[pymodule(gil_used = false)]
+mod _native {
+    use std::ffi::OsString;
+
+    use pyo3::prelude::*;
+    use rayon::prelude::*;
+
+    use crate::batch::DiffMany;
+    #[pymodule_export]
+    use crate::batch::Result;
+    use crate::source::{self, Side};
+    #[pymodule_export]
+    use crate::table::Table;
+    #[pymodule_export]
+    use crate::table::rebuild_table;
+    #[pymodule_export]
+    use crate::views::{Diff, Profile, Views, rebuild_diff, rebuild_profile};
+    use crate::{error, runtime};
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        m.add("PprofError", error::pprof_error(m.py())?)
+    }
+
+    /// Load a profile: gzip, zstd or raw.
+    ///
+    /// `source` is a path (str or os.PathLike), bytes (or anything with their buffer), a file object
+    /// (read to its end) or a Profile (returned as it is). Loading validates everything, so no view can
+    /// fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to:
+    /// 2 GiB unless given, 4 GiB at most.
+    ///
+    /// A diff that was written as a profile opens as a diff again: its views show both sides.
+    ///
+    /// Raises PprofError for anything that is not a valid profile, and OSError from the system.
+    #[pyfunction]
+    #[pyo3(signature = (source, *, inflated_limit = None))]
+    fn load(py: Python<'_>, source: &Bound<'_, PyAny>, inflated_limit: Option<u64>) -> PyResult<Py<Profile>> {
+        if let Ok(profile) = source.cast::<Profile>() {
+            return Ok(profile.clone().unbind());
+        }
+        let (source, options) = (source::source(source)?, source::options(inflated_limit));
+        let profile = runtime::run(py, move || source.load(&options))?;
+        Profile::new(py, profile)
+    }
+
+    /// Compare two sides, `base` and `new`.
+    ///
+    /// Each is whatever load() takes, or a list or tuple of such, which add up. Sample types are matched
+    /// by name, and units converted to the finer one.
+    ///
+    /// Raises PprofError for an invalid profile, for sides without a common sample type and for values
+    /// that add up past int64; OSError from the system.
+    #[pyfunction]
+    #[pyo3(signature = (base, new, *, inflated_limit = None))]
+    fn diff(
+        py: Python<'_>,
+        base: &Bound<'_, PyAny>,
+        new: &Bound<'_, PyAny>,
+        inflated_limit: Option<u64>,
+    ) -> PyResult<Py<Diff>> {
+        let (base, new, options) = (Side::new(base)?, Side::new(new)?, source::options(inflated_limit));
+        let (base_sources, new_sources) = (base.sources, new.sources);
+        let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
+        Diff::wrap(py, diff, base.given, new.given)
+    }
+
+    /// Add profiles up to one.
+    ///
+    /// `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
+    /// finest of their units; durations add up; the time is the earliest.
+    ///
+    /// Raises PprofError and OSError as diff() does.
+    #[pyfunction]
+    #[pyo3(signature = (profiles, *, inflated_limit = None))]
+    fn merge(py: Python<'_>, profiles: &Bound<'_, PyAny>, inflated_limit: Option<u64>) -> PyResult<Py<Profile>> {
+        let sources = source::sources(profiles)?;
+        let options = source::options(inflated_limit);
+        let merged = runtime::run(py, move || {
+            let profiles = sources.par_iter().map(|s| s.load(&options)).collect::<pprofdiff::Result<Vec<_>>>()?;
+            pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())
+        })?;
+        Profile::new(py, merged.into())
+    }
+
+    /// Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
+    ///
+    /// `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
+    /// memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
+    /// is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
+    /// turn, and the iterator ends.
+    ///
+    /// The iterator belongs to the process that made it, and to one thread at a time.
+    #[pyfunction]
+    #[pyo3(signature = (pairs, *, on_error = "collect", inflated_limit = None))]
+    fn diff_many(
+        py: Python<'_>,
+        pairs: &Bound<'_, PyAny>,
+        on_error: &str,
+        inflated_limit: Option<u64>,
+    ) -> PyResult<DiffMany> {
+        let raise = match on_error {
+            "collect" => false,
+            "raise" => true,
+            _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
+        };
+        DiffMany::new(py, pairs, raise, source::options(inflated_limit))
+    }
+
+    /// The command: arguments (the program's name first) in, exit code out.
+    #[pyfunction]
+    fn run(py: Python<'_>, args: Vec<OsString>) -> u8 {
+        py.detach(|| pprofdiff_cli::run(args))
+    }
+}

@@ -1,0 +1,76 @@
+//! The engine's errors as Python's: `PprofError`, or the `OSError` that the system meant.
+
+use std::io;
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+static PPROF_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// The class. The stable ABI of 3.11 can't extend ValueError with fields of its own, so the attributes
+/// are ordinary ones: the class has the defaults, and an instance's pickle along with its `__dict__`.
+pub fn pprof_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    let class = PPROF_ERROR.get_or_try_init(py, || {
+        let doc = c"A profile is not valid, or a question to it can't be answered.
+
+The message is one line that says which input, which record, at which byte and what is wrong. Its parts:
+input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
+from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).";
+        let base = py.get_type::<PyValueError>();
+        // Not by new_type's own dict, which pyo3 0.30 frees before it is used.
+        let class = PyErr::new_type(py, c"pprofdiff.PprofError", Some(doc), Some(&base), None)?;
+        for name in ["input", "record", "offset", "detail"] {
+            class.bind(py).setattr(name, py.None())?;
+        }
+        Ok::<_, PyErr>(class)
+    })?;
+    Ok(class.bind(py))
+}
+
+/// A PprofError about an argument.
+pub fn message(py: Python<'_>, text: &str) -> PyErr {
+    instance(py, text, text, None).unwrap_or_else(|e| e)
+}
+
+/// An error of the engine.
+pub fn from_engine(py: Python<'_>, e: &pprofdiff::Error) -> PyErr {
+    match e.io_error() {
+        Some(io) if io.kind() != io::ErrorKind::InvalidInput => from_io(py, io, e.input()),
+        _ => instance(py, &e.to_string(), e.detail(), Some(e)).unwrap_or_else(|e| e),
+    }
+}
+
+fn instance(py: Python<'_>, message: &str, detail: &str, e: Option<&pprofdiff::Error>) -> PyResult<PyErr> {
+    let value = pprof_error(py)?.call1((message,))?;
+    value.setattr("detail", detail)?;
+    if let Some(e) = e {
+        value.setattr("input", e.input())?;
+        value.setattr("record", e.record())?;
+        value.setattr("offset", e.offset())?;
+    }
+    Ok(PyErr::from_value(value))
+}
+
+/// The system's error, with its number, so that Python picks the subclass (FileNotFoundError).
+pub fn from_io(py: Python<'_>, e: &io::Error, path: Option<&str>) -> PyErr {
+    let os_error = || {
+        let errno = match (e.raw_os_error(), e.kind()) {
+            (Some(errno), _) => errno,
+            (None, io::ErrorKind::IsADirectory) => py.import("errno")?.getattr("EISDIR")?.extract()?,
+            (None, _) => return Ok(PyOSError::new_err(path.map_or_else(|| e.to_string(), |p| format!("{p}: {e}")))),
+        };
+        let text: String = py.import("os")?.call_method1("strerror", (errno,))?.extract()?;
+        Ok::<_, PyErr>(match path {
+            Some(path) => PyOSError::new_err((errno, text, path.to_owned())),
+            None => PyOSError::new_err((errno, text)),
+        })
+    };
+    os_error().unwrap_or_else(|e| e)
+}
+
+/// A pickle that is not ours, or of another version.
+pub fn pickle(e: serde_json::Error) -> PyErr {
+    PyValueError::new_err(format!("not what this version of pprofdiff pickled: {e}"))
+}

@@ -1,0 +1,76 @@
+//! Where engine calls run: on a pool of this process, with the GIL released, while the caller keeps
+//! an eye on signals.
+//!
+//! rayon's global pool would hang after `fork`: the child has the pool, but none of its threads. So
+//! the pool is ours, remembered with the process that made it. A child forgets the one it inherited
+//! (there is nothing in it that could be stopped) and makes its own when it first needs one.
+//!
+//! What goes to the pool holds no Python object. So the GIL is never wanted there, and a fork never
+//! catches a thread of ours inside the interpreter.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error;
+
+/// How often a waiting call looks for signals: too short for a person to notice.
+pub const TICK: Duration = Duration::from_millis(50);
+
+/// The process, and its pool. Locked only by threads that are attached to the interpreter, so
+/// `os.fork` (which is called by such a thread) never copies it locked.
+static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+
+/// The pool of this process: as many threads as cores, or as `RAYON_NUM_THREADS` says.
+pub fn pool(_attached: Python<'_>) -> PyResult<Arc<ThreadPool>> {
+    let mut slot = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some((owner, pool)) = &*slot
+        && *owner == process
+    {
+        return Ok(pool.clone());
+    }
+    std::mem::forget(slot.take());
+    let pool = ThreadPoolBuilder::new()
+        .thread_name(|i| format!("pprofdiff-{i}"))
+        .build()
+        .map_err(|e| PyRuntimeError::new_err(format!("pprofdiff can't start its threads: {e}")))?;
+    let pool = Arc::new(pool);
+    *slot = Some((process, pool.clone()));
+    Ok(pool)
+}
+
+/// Runs `work` on the pool. After Ctrl-C it returns at once with KeyboardInterrupt, and leaves the work
+/// to finish unheard.
+pub fn run<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, mut receiver) = sync_channel(1);
+    pool(py)?.spawn(move || {
+        // Nobody listens any more if the caller was interrupted.
+        let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+    });
+    loop {
+        let (received, back) = py.detach(move || (receiver.recv_timeout(TICK), receiver));
+        receiver = back;
+        match received {
+            Ok(Ok(result)) => return result.map_err(|e| error::from_engine(py, &e)),
+            Ok(Err(panic)) => return Err(bug(&*panic)),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("pprofdiff lost a thread")),
+        }
+    }
+}
+
+/// A panic of the engine as an exception. There should be none; the traceback is for the report.
+pub fn bug(panic: &(dyn Any + Send)) -> PyErr {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    PyRuntimeError::new_err(format!("a bug in pprofdiff: {}", text.unwrap_or("a panic without words")))
+}

@@ -1,0 +1,79 @@
+//! What a profile is loaded from: Python's objects as the engine's sources.
+
+use std::path::PathBuf;
+
+use pprofdiff::{LoadOptions, Source};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
+
+use crate::views::Profile;
+
+pub fn options(inflated_limit: Option<u64>) -> LoadOptions {
+    inflated_limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit })
+}
+
+/// One source. Bytes are copied: packed ones are small beside what they inflate to, and a pool's
+/// thread must not hold a Python object, see [`crate::runtime`].
+pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+    if let Ok(profile) = object.cast::<Profile>() {
+        return Ok(Source::Profile(profile.get().profile.clone()));
+    }
+    if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
+        return Ok(Source::Path(object.extract::<PathBuf>()?));
+    }
+    if let Some(bytes) = bytes(object)? {
+        return Ok(Source::Bytes("<bytes>".to_owned(), bytes));
+    }
+    if object.hasattr("read")? {
+        let content = object.call_method0("read")?;
+        let name = object.getattr("name").and_then(|n| n.extract::<String>()).unwrap_or_else(|_| "<stream>".to_owned());
+        return match bytes(&content)? {
+            Some(bytes) => Ok(Source::Bytes(name, bytes)),
+            None => Err(PyTypeError::new_err(format!(
+                "{name}: read() gave {}, not bytes; a profile is binary, so open it with mode 'rb'",
+                content.get_type().name()?
+            ))),
+        };
+    }
+    let type_name = object.get_type().name()?;
+    Err(PyTypeError::new_err(format!("a profile is a path, bytes, a file object or a Profile, not {type_name}")))
+}
+
+/// The content of bytes, or of another object that shows its bytes; `None` if it is neither.
+fn bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Some(bytes.as_bytes().to_vec()));
+    }
+    let Ok(view) = PyMemoryView::from(object) else { return Ok(None) };
+    Ok(Some(view.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes().to_vec()))
+}
+
+/// The sources of an iterable.
+pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
+    if objects.is_instance_of::<PyString>() || objects.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err("profiles are given as a list"));
+    }
+    objects.try_iter()?.map(|object| source(&object?)).collect()
+}
+
+/// One side of a comparison.
+pub struct Side {
+    pub sources: Vec<Source>,
+    /// For each source: the Profile that it is, if it is one; so that `diff.base[0] is profile`.
+    pub given: Vec<Option<Py<Profile>>>,
+}
+
+impl Side {
+    /// One source, or a list or tuple of them.
+    pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Side> {
+        let objects: Vec<Bound<'_, PyAny>> = if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
+        {
+            object.try_iter()?.collect::<PyResult<_>>()?
+        } else {
+            vec![object.clone()]
+        };
+        let given = objects.iter().map(|o| o.cast::<Profile>().ok().map(|p| p.clone().unbind()));
+        Ok(Side { sources: objects.iter().map(source).collect::<PyResult<_>>()?, given: given.collect() })
+    }
+}

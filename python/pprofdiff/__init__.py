@@ -1,0 +1,42 @@
+"""Compares pprof profiles: what changed, with both sides of every number.
+
+    import pprofdiff
+
+    d = pprofdiff.diff("main.pb.gz", "branch.pb.gz")
+    d.top(20, sort="cum")
+    d.filter(focus="parse").peek("tokenize")
+    d.write("diff.pb.gz")
+
+`load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores. A view
+(top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
+read as well.
+"""
+
+# Nothing else is imported here: the command goes through this file too, and should start at once.
+from ._native import (
+    Diff,
+    PprofError,
+    Profile,
+    Result,
+    Table,
+    Views,
+    __version__,
+    diff,
+    diff_many,
+    load,
+    merge,
+)
+
+__all__ = [
+    "Diff",
+    "PprofError",
+    "Profile",
+    "Result",
+    "Table",
+    "Views",
+    "__version__",
+    "diff",
+    "diff_many",
+    "load",
+    "merge",
+]
