@@ -206,6 +206,11 @@ impl Plan {
         Ok((plan, matched))
     }
 
+    /// True if samples keep all their locations, and locations all their lines.
+    pub(crate) fn is_trivial(&self) -> bool {
+        self.trivial
+    }
+
     pub(crate) fn pseudo(&self) -> &[(Vec<u8>, Vec<u8>)] {
         &self.pseudo
     }
@@ -224,7 +229,7 @@ impl Plan {
     pub(crate) fn apply(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
         locations.clear();
         if self.trivial {
-            locations.extend(sample.locations());
+            sample.each_location(|l| locations.push(l));
             return true;
         }
         let added = self.added.get(index);
@@ -232,7 +237,7 @@ impl Plan {
             locations.extend(leaf);
         }
         let own = locations.len();
-        locations.extend(sample.locations());
+        sample.each_location(|l| locations.push(l));
         let flag = |l: u32| self.flags[l as usize];
         if self.drops {
             let cut = cut_of_drops(&locations[own..], flag);

@@ -159,7 +159,7 @@ impl Diff {
         Diff::new(&base?, &new?)
     }
 
-    /// Opens a diff that was written as one profile ([`Diff::write`], or pprof with `-proto -diff_base`)
+    /// Opens a diff that was written as one profile ([`Diff::to_profile`], or pprof with `-proto -diff_base`)
     /// as a diff again; any other profile as itself, with one side.
     pub fn of_profile(profile: &Arc<Profile>) -> Result<Diff> {
         let member = |base, part| Member { profile: profile.clone(), index: 0, base, part };

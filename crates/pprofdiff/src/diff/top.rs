@@ -105,21 +105,34 @@ impl View {
         let frames = self.frames.member(index);
         let mut sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
         let mut stamp = 0;
-        self.walks[index].each(|value, locations, _| {
-            stamp += 1;
-            if let Some(&leaf) = locations.first().and_then(|&l| frames.of(l).first()) {
-                sums.flat[leaf as usize] += value;
-            }
-            for &l in locations {
-                for &f in frames.of(l) {
-                    let cum = &mut sums.cum[f as usize];
-                    if cum.stamp != stamp {
-                        cum.stamp = stamp;
-                        cum.sum += value;
-                    }
+        let Sums { flat, cum } = &mut sums;
+        let mut add = |stamp: u32, value: i64, location: u32| {
+            for &f in frames.of(location) {
+                let cum = &mut cum[f as usize];
+                if cum.stamp != stamp {
+                    cum.stamp = stamp;
+                    cum.sum += value;
                 }
             }
+        };
+        let leaf_of = |location: Option<u32>| location.and_then(|l| frames.of(l).first()).copied();
+        let walk = &self.walks[index];
+        let whole = walk.each_whole(|value, sample| {
+            stamp += 1;
+            if let Some(leaf) = leaf_of(sample.leaf()) {
+                flat[leaf as usize] += value;
+            }
+            sample.each_location(|l| add(stamp, value, l));
         });
+        if !whole {
+            walk.each(|value, locations, _| {
+                stamp += 1;
+                if let Some(leaf) = leaf_of(locations.first().copied()) {
+                    flat[leaf as usize] += value;
+                }
+                locations.iter().for_each(|&l| add(stamp, value, l));
+            });
+        }
         sums
     }
 }

@@ -15,7 +15,7 @@
 use std::ops::Range;
 
 use super::ids::Ids;
-use super::wire::{Fields, Value, each_int, varint};
+use super::wire::{Fields, SampleParts, Value, each_int, varint};
 use super::{BASE_LABEL, Functions, Header, Locations, Mapping, NONE, Profile, StringId, Total, ValueType};
 use crate::error::{Error, Result};
 
@@ -370,32 +370,54 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
     let mut magnitudes = vec![0u128; n_types];
     let (mut has_labels, mut is_diff) = (false, false);
     each_record(&profile.data, table, SAMPLE, "sample", |r| {
+        let parts = SampleParts::new(r.message);
         let mut n_values = 0;
-        let mut fields = r.fields.clone();
-        loop {
-            let at = fields.offset();
-            let Some((field, value)) = fields.next()? else { break };
-            match field {
-                1 => each_int(value, |id| match profile.location_ids.get(id) {
-                    Some(_) => Ok(()),
-                    None => Err(Error::malformed(format!("it refers to location id {id}, which does not exist"))),
-                })
-                .map_err(|e| e.at(at))?,
-                2 => each_int(value, |v| {
-                    if n_values < n_types {
-                        sums[n_values] += i128::from(v as i64);
-                        magnitudes[n_values] += u128::from((v as i64).unsigned_abs());
-                    }
-                    n_values += 1;
-                    Ok(())
-                })
-                .map_err(|e| e.at(at))?,
-                3 => {
-                    has_labels = true;
-                    let label = fields.message(value).and_then(|fields| check_label(profile, fields, n_strings));
-                    is_diff |= label.map_err(|e| e.at(at))?;
+        let mut add = |n_values: &mut usize, v: u64| {
+            if *n_values < n_types {
+                sums[*n_values] += i128::from(v as i64);
+                magnitudes[*n_values] += u128::from((v as i64).unsigned_abs());
+            }
+            *n_values += 1;
+            true
+        };
+        let usual = parts.usual
+            && parts.locations.all(|id| profile.location_ids.get(id).is_some())
+            && parts.values.all(|v| add(&mut n_values, v));
+        if usual {
+            if !parts.labels.is_empty() {
+                has_labels = true;
+                let origin = r.fields.offset() + r.message.len() - parts.labels.len();
+                let mut labels = Fields::new(parts.labels, origin);
+                loop {
+                    let at = labels.offset();
+                    let Some((_, value)) = labels.next()? else { break };
+                    is_diff |= check_label(profile, labels.message(value)?, n_strings).map_err(|e| e.at(at))?;
                 }
-                _ => {}
+            }
+        } else {
+            // Another form, or something is wrong: field by field, which finds out what and where.
+            n_values = 0;
+            let mut fields = r.fields.clone();
+            loop {
+                let at = fields.offset();
+                let Some((field, value)) = fields.next()? else { break };
+                match field {
+                    1 => each_int(value, |id| match profile.location_ids.get(id) {
+                        Some(_) => Ok(()),
+                        None => Err(Error::malformed(format!("it refers to location id {id}, which does not exist"))),
+                    })
+                    .map_err(|e| e.at(at))?,
+                    2 => each_int(value, |v| {
+                        add(&mut n_values, v);
+                        Ok(())
+                    })
+                    .map_err(|e| e.at(at))?,
+                    3 => {
+                        let label = fields.message(value).and_then(|fields| check_label(profile, fields, n_strings));
+                        (has_labels, is_diff) = (true, is_diff | label.map_err(|e| e.at(at))?);
+                    }
+                    _ => {}
+                }
             }
         }
         if n_values != n_types {

@@ -52,7 +52,7 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
             let _ = out.try_reserve_exact(hint.compressed.min(limit) as usize + 1);
         }
         read_limited(&mut input, &mut out, limit).map_err(Error::io)?;
-        check_limit(&out, limit)?;
+        check_limit(out.len(), limit)?;
         Ok(out)
     }
 }
@@ -63,7 +63,7 @@ fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     if let Err(e) = read_limited(&mut decoder, &mut out, limit) {
         return Err(Error::malformed(format!("the zstd data can't be inflated: {e}")).at(out.len()));
     }
-    check_limit(&out, limit)?;
+    check_limit(out.len(), limit)?;
     Ok(out)
 }
 
@@ -71,8 +71,8 @@ fn read_limited(input: &mut dyn Read, out: &mut Vec<u8>, limit: u64) -> io::Resu
     input.take(limit.saturating_add(1)).read_to_end(out).map(|_| ())
 }
 
-fn check_limit(out: &[u8], limit: u64) -> Result<()> {
-    if out.len() as u64 > limit {
+fn check_limit(len: usize, limit: u64) -> Result<()> {
+    if len as u64 > limit {
         let detail =
             format!("the profile inflates to more than the limit of {limit} bytes; raise the limit to read it");
         return Err(Error::new(ErrorKind::Limit, detail));
@@ -80,31 +80,72 @@ fn check_limit(out: &[u8], limit: u64) -> Result<()> {
     Ok(())
 }
 
-fn gunzip(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    if let Some(hint) = hint {
-        let claimed = u64::from(u32::from_le_bytes(hint.trailer));
-        let reachable = hint.compressed.saturating_mul(MAX_DEFLATE_RATIO);
-        // A little more than claimed, so that the end of the stream is seen without growing.
-        let _ = out.try_reserve_exact(claimed.min(reachable).min(limit) as usize + 64);
+/// Most bytes that are reserved on a claim alone. What is larger grows, at the price of clearing it.
+const MAX_RESERVED: u64 = 512 << 20;
+
+/// The buffer that is inflated into: `bytes[..len]` is inflated, the rest is zero and free.
+///
+/// Zeros come from the system as fresh pages where they can be had, so clearing costs nothing, and
+/// the inflater gets plain slices.
+struct Output {
+    bytes: Vec<u8>,
+    len: usize,
+    limit: u64,
+}
+
+impl Output {
+    fn new(hint: Option<Hint>, limit: u64) -> Output {
+        let mut output = Output { bytes: Vec::new(), len: 0, limit };
+        if let Some(hint) = hint {
+            let claimed = u64::from(u32::from_le_bytes(hint.trailer));
+            let reachable = hint.compressed.saturating_mul(MAX_DEFLATE_RATIO);
+            // A little more than claimed, so that the end of the stream is seen without growing.
+            let size = claimed.min(reachable).min(limit).min(MAX_RESERVED) as usize + 64;
+            // `vec!` aborts where there is no memory, so ask first.
+            if Vec::<u8>::new().try_reserve_exact(size).is_ok() {
+                output.bytes = vec![0; size];
+            }
+        }
+        output
     }
+
+    /// The free part; grown if there is none, to no more than one byte over the limit (which shows
+    /// that it is passed).
+    fn free(&mut self) -> Result<&mut [u8]> {
+        if self.len == self.bytes.len() {
+            let most = (self.limit.saturating_add(1) as usize).saturating_sub(self.len);
+            let more = self.len.max(64 << 10).min(most);
+            self.bytes.try_reserve_exact(more).map_err(|_| {
+                let detail = format!("no memory for a profile that inflates to more than {} bytes", self.len);
+                Error::new(ErrorKind::Limit, detail)
+            })?;
+            self.bytes.resize(self.len + more, 0);
+        }
+        Ok(&mut self.bytes[self.len..])
+    }
+}
+
+fn gunzip(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -> Result<Vec<u8>> {
+    let mut out = Output::new(hint, limit);
     loop {
-        member(input, &mut out, limit)?;
+        member(input, &mut out)?;
         let rest = input.fill_buf().map_err(Error::io)?;
         if rest.is_empty() {
-            return Ok(out);
+            out.bytes.truncate(out.len);
+            return Ok(out.bytes);
         }
         if rest[0] != GZIP_MAGIC[0] {
-            return Err(Error::malformed("bytes that are not gzip follow the gzip data").at(out.len()));
+            return Err(Error::malformed("bytes that are not gzip follow the gzip data").at(out.len));
         }
     }
 }
 
 /// One gzip member (RFC 1952): header, deflate stream, CRC-32 and size of what it inflates to.
-fn member(input: &mut dyn BufRead, out: &mut Vec<u8>, limit: u64) -> Result<()> {
-    let start = out.len();
+fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
+    let start = out.len;
+    let cut_off = || Error::malformed("the gzip data is cut off; is the file truncated?");
     let truncated = |e: io::Error| match e.kind() {
-        io::ErrorKind::UnexpectedEof => Error::malformed("the gzip data is cut off; is the file truncated?").at(start),
+        io::ErrorKind::UnexpectedEof => cut_off().at(start),
         _ => Error::io(e),
     };
     skip_header(input).map_err(|e| match e.kind() {
@@ -116,45 +157,34 @@ fn member(input: &mut dyn BufRead, out: &mut Vec<u8>, limit: u64) -> Result<()> 
     loop {
         let chunk = input.fill_buf().map_err(Error::io)?;
         if chunk.is_empty() {
-            return Err(Error::malformed("the gzip data is cut off; is the file truncated?").at(out.len()));
+            return Err(cut_off().at(out.len));
         }
-        if out.len() == out.capacity() {
-            grow(out, limit)?;
-        }
-        let (read, written) = (inflater.total_in(), out.len());
-        let status = inflater.decompress_vec(chunk, out, FlushDecompress::None);
+        let (read, written) = (inflater.total_in(), inflater.total_out());
+        let status = inflater.decompress(chunk, out.free()?, FlushDecompress::None);
         let consumed = (inflater.total_in() - read) as usize;
-        let stuck = consumed == 0 && out.len() == written && out.len() < out.capacity();
+        let produced = (inflater.total_out() - written) as usize;
         input.consume(consumed);
-        crc.update(&out[written..]);
-        check_limit(out, limit)?;
+        // While it is in the cache.
+        crc.update(&out.bytes[out.len..out.len + produced]);
+        out.len += produced;
+        check_limit(out.len, out.limit)?;
         match status {
             Ok(Status::StreamEnd) => break,
-            Ok(Status::Ok | Status::BufError) if !stuck => {}
-            Ok(_) => return Err(Error::malformed("the gzip data makes no progress; it is damaged").at(out.len())),
-            Err(e) => return Err(Error::malformed(format!("the gzip data is damaged: {e}")).at(out.len())),
+            Ok(Status::Ok | Status::BufError) if consumed + produced > 0 => {}
+            Ok(_) => return Err(Error::malformed("the gzip data makes no progress; it is damaged").at(out.len)),
+            Err(e) => return Err(Error::malformed(format!("the gzip data is damaged: {e}")).at(out.len)),
         }
     }
     let mut trailer = [0; 8];
     input.read_exact(&mut trailer).map_err(truncated)?;
     let [c0, c1, c2, c3, size @ ..] = trailer;
-    let crc = crc.finalize();
-    if crc != u32::from_le_bytes([c0, c1, c2, c3]) {
+    if crc.finalize() != u32::from_le_bytes([c0, c1, c2, c3]) {
         return Err(Error::malformed("the gzip checksum (CRC-32) is wrong; the file is damaged").at(start));
     }
-    if (out.len() - start) as u32 != u32::from_le_bytes(size) {
+    if (out.len - start) as u32 != u32::from_le_bytes(size) {
         return Err(Error::malformed("the gzip length is wrong; the file is damaged").at(start));
     }
     Ok(())
-}
-
-/// Doubles the buffer, to no more than one byte over the limit (the byte that shows it is passed).
-fn grow(out: &mut Vec<u8>, limit: u64) -> Result<()> {
-    let most = (limit.saturating_add(1) as usize).saturating_sub(out.len());
-    let more = out.len().max(64 << 10).min(most);
-    out.try_reserve_exact(more).map_err(|_| {
-        Error::new(ErrorKind::Limit, format!("no memory for an inflated profile of more than {} bytes", out.len()))
-    })
 }
 
 fn skip_header(input: &mut dyn BufRead) -> io::Result<()> {

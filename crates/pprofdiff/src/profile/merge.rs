@@ -44,7 +44,7 @@ impl Selection for Everything<'_> {
     }
 
     fn locations(&self, _index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
-        locations.extend(sample.locations());
+        sample.each_location(|l| locations.push(l));
         true
     }
 }
@@ -225,7 +225,7 @@ impl<'p> Merger<'p> {
             // The base of a written diff is negative already.
             let sign = if part.side == Some(true) { -sign } else { sign };
             values.clear();
-            values.extend(sample.values());
+            sample.each_value(|v| values.push(v));
             if columns.iter().all(|&(c, _)| values[c] == 0) {
                 continue;
             }

@@ -4,14 +4,15 @@
 //! nothing. Its location ids, values and labels are decoded each time they are asked for: measured,
 //! that is cheaper than keeping them in columns that are filled once and mostly read once.
 
-use super::wire::{self, Fields, Repeated};
+use super::wire::{self, Fields, SampleParts};
+use super::ids::Ids;
 use super::{BASE_LABEL, Profile, StringId};
 
 /// One sample of a profile.
 #[derive(Clone, Copy)]
 pub struct Sample<'p> {
     profile: &'p Profile,
-    message: &'p [u8],
+    parts: SampleParts<'p>,
 }
 
 /// One label of a sample.
@@ -40,7 +41,7 @@ impl Profile {
             // Loading accepted every field, so an error can't come; it would end the iteration.
             while let Ok(Some((field, value))) = fields.next() {
                 if let (2, wire::Value::Bytes(message)) = (field, value) {
-                    return Some(Sample { profile: self, message });
+                    return Some(Sample { profile: self, parts: SampleParts::new(message) });
                 }
             }
             None
@@ -49,28 +50,41 @@ impl Profile {
 }
 
 impl<'p> Sample<'p> {
-    /// Indexes of the sample's locations, leaf first.
-    #[inline]
-    pub fn locations(&self) -> impl Iterator<Item = u32> + use<'p> {
-        let ids = &self.profile.location_ids;
-        Repeated::new(self.message, 1).filter_map(|id| ids.get(id))
+    /// Calls `f` with the index of each of the sample's locations, leaf first.
+    #[inline(always)]
+    pub fn each_location(&self, mut f: impl FnMut(u32)) {
+        match &self.profile.location_ids {
+            // Loading has seen that the id is one of 1..=n.
+            Ids::Sequential(_) => self.parts.locations.each(|id| f((id - 1) as u32)),
+            ids => self.parts.locations.each(|id| {
+                if let Some(index) = ids.get(id) {
+                    f(index);
+                }
+            }),
+        }
     }
 
-    /// The values, one for each sample type.
+    /// The index of the location at the leaf.
     #[inline]
-    pub fn values(&self) -> impl Iterator<Item = i64> + use<'p> {
-        Repeated::new(self.message, 2).map(|v| v as i64)
+    pub fn leaf(&self) -> Option<u32> {
+        self.profile.location_ids.get(self.parts.locations.nth(0)?)
+    }
+
+    /// Calls `f` with each value, one for each sample type.
+    #[inline]
+    pub fn each_value(&self, mut f: impl FnMut(i64)) {
+        self.parts.values.each(|v| f(v as i64));
     }
 
     /// The value of one sample type.
     #[inline]
     pub fn value(&self, sample_type: usize) -> i64 {
-        self.values().nth(sample_type).unwrap_or(0)
+        self.parts.values.nth(sample_type).unwrap_or(0) as i64
     }
 
     /// The labels in the file's order. Labels that say nothing (no string, zero, no unit) are left out, as pprof does.
     pub fn labels(&self) -> impl Iterator<Item = Label> + use<'p> {
-        let mut fields = Fields::new(self.message, 0);
+        let mut fields = Fields::new(self.parts.labels, 0);
         std::iter::from_fn(move || {
             while let Ok(Some((field, value))) = fields.next() {
                 if let (3, wire::Value::Bytes(message)) = (field, value)

@@ -1,8 +1,9 @@
 //! The protobuf wire format, read from a borrowed buffer.
 //!
 //! Two readers over the same bytes. [`Fields`] checks everything and is what loading uses: whatever
-//! it accepted once is known to be well formed. [`Repeated`] walks a repeated integer field of a
-//! message that was accepted, packed or not, and simply ends where a malformed one would be.
+//! it accepted once is known to be well formed. [`SampleParts`] and [`Ints`] are for samples that
+//! were accepted: they recognise the usual form and read it with little more than the numbers' own
+//! cost, and simply end where a malformed one would be.
 //!
 //! Departures from prost, on purpose: a ten-byte varint may carry bits past the 64th (they are
 //! dropped, as Go and C++ do); a repeated integer may change between packed and unpacked.
@@ -63,17 +64,22 @@ impl<'a> Fields<'a> {
         Ok(Fields::new(bytes, self.offset() - bytes.len()))
     }
 
+    #[inline(always)]
     fn varint(&mut self) -> Result<u64> {
         match varint(&self.data[self.at..]) {
             Some((v, n)) => {
                 self.at += n;
                 Ok(v)
             }
-            None if self.data.len() - self.at < 10 => {
-                Err(Error::malformed("the data ends inside a number").at(self.offset()))
-            }
-            None => Err(Error::malformed("a number is longer than 10 bytes").at(self.offset())),
+            None => Err(self.varint_error()),
         }
+    }
+
+    #[cold]
+    fn varint_error(&self) -> Error {
+        let cut_off = self.data.len() - self.at < 10;
+        Error::malformed(if cut_off { "the data ends inside a number" } else { "a number is longer than 10 bytes" })
+            .at(self.offset())
     }
 
     fn take(&mut self, n: u64) -> Result<&'a [u8]> {
@@ -142,11 +148,16 @@ pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
     }
     let second = *data.get(1)?;
     let low = u64::from(first & 0x7f) | u64::from(second & 0x7f) << 7;
-    if second < 0x80 { Some((low, 2)) } else { long_varint(data, low) }
+    if second < 0x80 {
+        return Some((low, 2));
+    }
+    let third = *data.get(2)?;
+    let low = low | u64::from(third & 0x7f) << 14;
+    if third < 0x80 { Some((low, 3)) } else { long_varint(data, low) }
 }
 
 fn long_varint(data: &[u8], mut v: u64) -> Option<(u64, usize)> {
-    for (i, &byte) in data.iter().enumerate().take(10).skip(2) {
+    for (i, &byte) in data.iter().enumerate().take(10).skip(3) {
         v |= u64::from(byte & 0x7f) << (7 * i);
         if byte < 0x80 {
             return Some((v, i + 1));
@@ -155,58 +166,152 @@ fn long_varint(data: &[u8], mut v: u64) -> Option<(u64, usize)> {
     None
 }
 
-/// The numbers of one repeated integer field of a message that loading has accepted.
+/// The numbers of one repeated integer field of a message that loading has accepted, by how they lie.
 ///
-/// Costs one comparison a field of the message besides the numbers themselves; allocates nothing.
-#[derive(Clone)]
-pub(crate) struct Repeated<'a> {
-    packed: &'a [u8],
-    rest: &'a [u8],
-    field: u64,
+/// Internal iteration ([`Ints::each`]) decides once how they lie and not at every number; it is the
+/// engine's innermost loop. Allocates nothing.
+#[derive(Clone, Copy)]
+pub(crate) enum Ints<'a> {
+    /// One packed field: number after number.
+    Packed(&'a [u8]),
+    /// One unpacked field after the other: key and number, key and number. Go writes up to two so.
+    Tagged(&'a [u8]),
+    /// Anything else that protobuf allows: the whole message, and the field's number.
+    Mixed(&'a [u8], u32),
 }
 
-impl<'a> Repeated<'a> {
-    pub(crate) fn new(message: &'a [u8], field: u32) -> Repeated<'a> {
-        Repeated { packed: &[], rest: message, field: u64::from(field) }
+impl<'a> Ints<'a> {
+    /// Takes a run of a field (below 16) off the front of a message. What it returns is as well formed
+    /// as the message is; `None` if the message is cut off.
+    #[inline(always)]
+    fn run(message: &mut &'a [u8], field: u8) -> Option<Ints<'a>> {
+        if message.first() == Some(&(field << 3 | 2)) {
+            let (len, n) = varint(&message[1..])?;
+            let (packed, rest) = message[1 + n..].split_at_checked(usize::try_from(len).ok()?)?;
+            *message = rest;
+            return Some(Ints::Packed(packed));
+        }
+        let all = *message;
+        while message.first() == Some(&(field << 3)) {
+            let (_, n) = varint(&message[1..])?;
+            *message = &message[1 + n..];
+        }
+        Some(Ints::Tagged(&all[..all.len() - message.len()]))
     }
-}
 
-impl Iterator for Repeated<'_> {
-    type Item = u64;
-
-    #[inline]
-    fn next(&mut self) -> Option<u64> {
-        loop {
-            if let Some((v, n)) = varint(self.packed) {
-                self.packed = &self.packed[n..];
-                return Some(v);
-            }
-            let (key, n) = varint(self.rest)?;
-            self.rest = &self.rest[n..];
-            let skip = match key & 7 {
-                0 => {
-                    let (v, n) = varint(self.rest)?;
-                    self.rest = &self.rest[n..];
-                    if key >> 3 == self.field {
-                        return Some(v);
-                    }
-                    continue;
-                }
-                1 => 8,
-                2 => {
-                    let (len, n) = varint(self.rest)?;
-                    self.rest = &self.rest[n..];
-                    len as usize
-                }
-                _ => 4,
-            };
-            let (head, tail) = self.rest.split_at_checked(skip)?;
-            self.rest = tail;
-            if key >> 3 == self.field && key & 7 == 2 {
-                self.packed = head;
+    /// True if the numbers are well formed and `f` is true for each; ends at the first that is not.
+    #[inline(always)]
+    pub(crate) fn all(self, mut f: impl FnMut(u64) -> bool) -> bool {
+        let (mut bytes, tag) = match self {
+            Ints::Packed(bytes) => (bytes, 0),
+            Ints::Tagged(bytes) => (bytes, 1),
+            Ints::Mixed(..) => return false,
+        };
+        while !bytes.is_empty() {
+            match bytes.get(tag..).and_then(varint) {
+                Some((v, n)) if f(v) => bytes = &bytes[tag + n..],
+                _ => return false,
             }
         }
+        true
     }
+
+    /// Calls `f` with each number. Ends where a malformed one would be.
+    #[inline(always)]
+    pub(crate) fn each(self, mut f: impl FnMut(u64)) {
+        match self {
+            Ints::Packed(mut bytes) => {
+                while let Some((v, n)) = varint(bytes) {
+                    bytes = &bytes[n..];
+                    f(v);
+                }
+            }
+            Ints::Tagged(mut bytes) => {
+                while let Some((v, n)) = bytes.get(1..).and_then(varint) {
+                    bytes = &bytes[1 + n..];
+                    f(v);
+                }
+            }
+            Ints::Mixed(message, field) => each_mixed(message, field, &mut f),
+        }
+    }
+
+    /// The number at a place.
+    #[inline]
+    pub(crate) fn nth(self, n: usize) -> Option<u64> {
+        let (mut i, mut found) = (0, None);
+        match self {
+            Ints::Packed(mut bytes) => {
+                while let Some((v, len)) = varint(bytes) {
+                    if i == n {
+                        return Some(v);
+                    }
+                    i += 1;
+                    bytes = &bytes[len..];
+                }
+            }
+            _ => self.each(|v| {
+                if i == n {
+                    found = Some(v);
+                }
+                i += 1;
+            }),
+        }
+        found
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn each_mixed(message: &[u8], field: u32, f: &mut dyn FnMut(u64)) {
+    let mut fields = Fields::new(message, 0);
+    while let Ok(Some((number, value))) = fields.next() {
+        if number == field {
+            let _ = each_int(value, |v| {
+                f(v);
+                Ok(())
+            });
+        }
+    }
+}
+
+/// A sample's message, taken apart.
+#[derive(Clone, Copy)]
+pub(crate) struct SampleParts<'a> {
+    pub locations: Ints<'a>,
+    pub values: Ints<'a>,
+    /// Fields among which all labels are.
+    pub labels: &'a [u8],
+    /// Locations, values, labels, in this order and nothing else: what all known producers write.
+    pub usual: bool,
+}
+
+impl<'a> SampleParts<'a> {
+    #[inline(always)]
+    pub(crate) fn new(message: &'a [u8]) -> SampleParts<'a> {
+        let mut rest = message;
+        if let Some(locations) = Ints::run(&mut rest, 1)
+            && let Some(values) = Ints::run(&mut rest, 2)
+            && only_labels(rest)
+        {
+            return SampleParts { locations, values, labels: rest, usual: true };
+        }
+        let (locations, values) = (Ints::Mixed(message, 1), Ints::Mixed(message, 2));
+        SampleParts { locations, values, labels: message, usual: false }
+    }
+}
+
+/// True if a message consists of fields 3 only.
+#[inline(always)]
+fn only_labels(mut message: &[u8]) -> bool {
+    while let Some((&key, rest)) = message.split_first() {
+        let Some((len, n)) = varint(rest).filter(|_| key == 3 << 3 | 2) else { return false };
+        match usize::try_from(len).ok().and_then(|len| rest[n..].get(len..)) {
+            Some(rest) => message = rest,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Appends varints and length-delimited fields to a buffer: the writing half.
