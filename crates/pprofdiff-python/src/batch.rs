@@ -7,19 +7,22 @@ use std::sync::{Mutex, PoisonError};
 use pprofdiff::{Batch, LoadOptions};
 use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyTuple};
+use pyo3::types::{PyIterator, PyTuple, PyType};
 
 use crate::source::Side;
 use crate::views::{Diff, Profile};
 use crate::{error, runtime};
 
-/// What became of one pair: `pair` as it was given, and either `diff` or `error` (the other is None).
+/// What became of one pair of diff_many(): a diff, or an error.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Result {
+    /// The pair as it was given.
     #[pyo3(get)]
     pair: Py<PyAny>,
+    /// The Diff, or None if the pair failed.
     #[pyo3(get)]
     diff: Option<Py<Diff>>,
+    /// The exception, or None if the pair did not fail.
     #[pyo3(get)]
     error: Option<Py<PyAny>>,
 }
@@ -34,6 +37,12 @@ impl Result {
     #[new]
     fn new(pair: Py<PyAny>, diff: Option<Py<Diff>>, error: Option<Py<PyAny>>) -> Result {
         Result { pair, diff, error }
+    }
+
+    /// For annotations: `Result[tuple[str, str]]`.
+    #[classmethod]
+    fn __class_getitem__<'py>(class: &Bound<'py, PyType>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        class.py().import("types")?.call_method1("GenericAlias", (class, item))
     }
 
     fn __reduce__<'py>(
@@ -119,7 +128,7 @@ impl DiffMany {
             match py.detach(|| catch_unwind(AssertUnwindSafe(|| batch.pop(runtime::TICK)))) {
                 Ok(Some(Ok(diff))) => return Diff::wrap(py, diff, base, new),
                 Ok(Some(Err(e))) => return Err(error::from_engine(py, &e)),
-                Ok(None) => py.check_signals()?,
+                Ok(None) => runtime::check_signals(py)?,
                 Err(panic) => return Err(runtime::bug(&*panic)),
             }
         }

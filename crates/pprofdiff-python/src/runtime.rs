@@ -46,8 +46,16 @@ pub fn pool(_attached: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     Ok(pool)
 }
 
-/// Runs `work` on the pool. After Ctrl-C it returns at once with KeyboardInterrupt, and leaves the work
-/// to finish unheard.
+/// Looks for signals. After Ctrl-C the work on the pool is left to finish unheard, and the pool with it: the
+/// next call gets a new one, and does not wait behind what nobody wants any more.
+pub fn check_signals(py: Python<'_>) -> PyResult<()> {
+    py.check_signals().inspect_err(|_| {
+        // Its threads end when they have nothing left to do.
+        drop(POOL.lock().unwrap_or_else(PoisonError::into_inner).take());
+    })
+}
+
+/// Runs `work` on the pool, until it is done or Ctrl-C is pressed.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
@@ -63,7 +71,7 @@ pub fn run<T: Send + 'static>(
         match received {
             Ok(Ok(result)) => return result.map_err(|e| error::from_engine(py, &e)),
             Ok(Err(panic)) => return Err(bug(&*panic)),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => check_signals(py)?,
             Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("pprofdiff lost a thread")),
         }
     }

@@ -1,0 +1,373 @@
+"""Signatures of the extension module. The docstrings are those of crates/pprofdiff-python, see
+tests/python/test_package.py.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from os import PathLike
+from typing import Any, Final, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, final, overload
+
+import pandas
+import polars
+import pyarrow
+from typing_extensions import Buffer, disjoint_base
+
+__version__: Final[str]
+
+class _Readable(Protocol):
+    def read(self) -> Buffer: ...
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+_Source: TypeAlias = str | PathLike[str] | Buffer | _Readable | Profile
+_Side: TypeAlias = _Source | list[_Source] | tuple[_Source, ...]
+_Sort: TypeAlias = Literal["flat", "cum"]
+_Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
+_Compression: TypeAlias = Literal["gzip", "zstd", "none"]
+_Pair = TypeVar("_Pair", bound=tuple[_Side, _Side], covariant=True)
+
+class PprofError(ValueError):
+    """A profile is not valid, or a question to it can't be answered.
+
+    The message is one line that says which input, which record, at which byte and what is wrong. Its parts:
+    input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
+    from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
+    """
+
+    input: str | None
+    record: str | None
+    offset: int | None
+    detail: str | None
+
+def load(source: _Source, *, inflated_limit: int | None = None) -> Profile:
+    """Load a profile: gzip, zstd or raw.
+
+    `source` is a path (str or os.PathLike), bytes (or anything with their buffer), a file object
+    (read to its end) or a Profile (returned as it is). Loading validates everything, so no view can
+    fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to:
+    2 GiB unless given, 4 GiB at most.
+
+    A diff that was written as a profile opens as a diff again: its views show both sides.
+
+    Raises PprofError for anything that is not a valid profile, and OSError from the system.
+    """
+
+def diff(base: _Side, new: _Side, *, inflated_limit: int | None = None) -> Diff:
+    """Compare two sides, `base` and `new`.
+
+    Each is whatever load() takes, or a list or tuple of such, which add up. Sample types are matched
+    by name, and units converted to the finer one.
+
+    Raises PprofError for an invalid profile, for sides without a common sample type and for values
+    that add up past int64; OSError from the system.
+    """
+
+def merge(profiles: Iterable[_Source], *, inflated_limit: int | None = None) -> Profile:
+    """Add profiles up to one.
+
+    `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
+    finest of their units; durations add up; the time is the earliest.
+
+    Raises PprofError and OSError as diff() does.
+    """
+
+def diff_many(
+    pairs: Iterable[_Pair],
+    *,
+    on_error: Literal["collect", "raise"] = "collect",
+    inflated_limit: int | None = None,
+) -> Iterator[Result[_Pair]]:
+    """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
+
+    `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
+    memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
+    is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
+    turn, and the iterator ends.
+
+    The iterator belongs to the process that made it, and to one thread at a time.
+    """
+
+def run(args: Sequence[str]) -> int:
+    """The command: arguments (the program's name first) in, exit code out."""
+
+@disjoint_base
+class Views:
+    """What Profile and Diff have in common: views, filters, and writing.
+
+    All views take `sample_type` (a name out of `sample_types`; None: the default one), `granularity`
+    ("functions", "filefunctions", "files", "lines" or "addresses": what a row stands for) and
+    `noinlines` (count inlined functions as part of the one they were inlined into). Values are int64 in
+    the sample type's own unit. A question that can't be answered raises PprofError.
+    """
+
+    @property
+    def sample_types(self) -> list[tuple[str, str]]:
+        """The sample types that all profiles have, as (type, unit): [("alloc_space", "bytes"), ...]."""
+    @property
+    def default_sample_type(self) -> str | None:
+        """The type that views show unless told otherwise: the file's default if it names one, else the last."""
+    def top(
+        self,
+        n: int | None = None,
+        *,
+        sort: _Sort = "flat",
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> Table:
+        """The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
+        called); of one profile, by the value.
+
+        Columns: name, file, line, address, mapping (None where the granularity has none), status,
+        flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no
+        status. `n` rows, or all.
+        """
+    def peek(
+        self,
+        regex: str,
+        n: int | None = None,
+        *,
+        sort: _Sort = "flat",
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> Table:
+        """The callers and callees of the frames that match a regular expression, which is searched in their
+        names (with file and line where the granularity has them).
+
+        Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
+        rows of `n` nodes, or all. No row if nothing matches.
+        """
+    def tree(
+        self,
+        n: int | None = None,
+        *,
+        sort: _Sort = "flat",
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> Table:
+        """The callers and callees of all frames; columns as peek()."""
+    def stacks(
+        self,
+        n: int | None = None,
+        *,
+        labels: bool = False,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> Table:
+        """Whole stacks.
+
+        Columns: frames (a list, root first), base, new, delta, status; of one profile weight. With
+        `labels`, stacks whose samples have different labels are told apart, and a column labels (a list
+        of "key=value") follows frames. `n` rows, or all.
+        """
+    def labels(
+        self,
+        n: int | None = None,
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> Table:
+        """What the values of each label cost.
+
+        Columns: key, value, unit (of numeric labels only), base, new, delta, status; of one profile weight.
+        `n` rows, or all.
+        """
+    def folded(
+        self,
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> str:
+        """Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
+        "root;caller;leaf VALUE".
+        """
+    def filter(
+        self,
+        *,
+        focus: str | None = None,
+        ignore: str | None = None,
+        hide: str | None = None,
+        show: str | None = None,
+        show_from: str | None = None,
+        prune_from: str | None = None,
+        tagfocus: str | None = None,
+        tagignore: str | None = None,
+        tagroot: str | None = None,
+        tagleaf: str | None = None,
+    ) -> Diff:
+        """The same profiles, filtered; the filters have pprof's names and meaning.
+
+        They are regular expressions, searched in function names, file names and the binary's name. focus
+        keeps only samples with a matching frame, ignore drops them. hide removes matching frames (their
+        cost moves to the caller), show those that do not match. show_from drops what is above the
+        root-most match, prune_from what is below the leaf-most. tagfocus and tagignore choose samples by
+        label: "key=regex", "regex" (on "key:value"), or a range of a numeric label such as
+        "bytes=32kb:1mb". tagroot and tagleaf name labels ("key,key") whose values become frames.
+
+        Filters that were given before stay, unless given again; an empty one is taken away. Totals and
+        percentages stay those before filters. A filter that matches nothing is said in the views' warnings.
+        """
+    def normalize(self, how: Literal["total", "duration"] | float | None) -> Diff:
+        """The same profiles, with the new side scaled to the base.
+
+        `how` is "total" (both totals become equal: what is left is a change of shares), "duration" (a
+        change of rates), a number to multiply the new side by (such as operations of base / operations of
+        new: a change per operation), or None (as it was). A view raises PprofError where there is nothing
+        to scale by: a total or duration of zero, or one profile only.
+        """
+    def write(
+        self,
+        file: str | PathLike[str] | _Writable,
+        *,
+        compression: _Compression | None = None,
+        level: int | None = None,
+    ) -> None:
+        """Write it as a profile, to a path or a file object (opened for bytes).
+
+        A diff holds the base's samples negated and labelled: `go tool pprof` shows the numbers of
+        -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression`
+        is "gzip", "zstd" or "none"; unless given, .zst is packed with zstd, .pb not at all and anything
+        else with gzip. `level`: gzip 0 to 9 (6 unless given), zstd 1 to 22 (3 unless given).
+        """
+    def to_bytes(self, compression: _Compression = "gzip", level: int | None = None) -> bytes:
+        """What write() would write, as bytes."""
+    def to_polars(self) -> polars.DataFrame:
+        """top() as a polars.DataFrame, see Table.to_polars()."""
+    def to_pandas(self) -> pandas.DataFrame:
+        """top() as a pandas.DataFrame, see Table.to_pandas()."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def _repr_html_(self) -> str: ...
+
+@final
+class Profile(Views):
+    """One loaded, validated profile. Made by load() and merge().
+
+    Its views show one side; those of a diff that was written as a profile show both.
+    """
+
+    @property
+    def name(self) -> str:
+        """The file's name, or what stands for it: "<bytes>", "<stream>", "merged"."""
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, as written (duplicates count)."""
+    @property
+    def totals(self) -> list[int]:
+        """For each of sample_types: the sum of the magnitudes of its values, before any filter."""
+    @property
+    def duration(self) -> timedelta | None:
+        """For how long it was taken (a datetime.timedelta, cut to microseconds), or None if it does not say."""
+    @property
+    def time(self) -> datetime | None:
+        """When it was taken (a datetime.datetime in UTC, cut to microseconds), or None if it does not say."""
+    @property
+    def period(self) -> int:
+        """Events between two samples, in the unit of period_type."""
+    @property
+    def period_type(self) -> tuple[str, str] | None:
+        """The period's (type, unit), or None."""
+    @property
+    def comments(self) -> list[str]:
+        """Free text that the producer left."""
+    @property
+    def doc_url(self) -> str:
+        """A link to documentation of the profile's type; "" if there is none."""
+    @property
+    def mappings(self) -> list[str]:
+        """The file names of the mapped binaries."""
+    @property
+    def warnings(self) -> list[str]:
+        """What to know before trusting a view: for example that there are no function names."""
+    @property
+    def is_diff(self) -> bool:
+        """True if this is a diff that was written as a profile."""
+
+@final
+class Diff(Views):
+    """Two sides, compared. Made by diff(), and by filter() and normalize() of a Diff or a Profile.
+
+    Every row of its views has both sides, the delta (new - base) and a status ("added", "removed",
+    "changed" or "same").
+    """
+
+    @property
+    def base(self) -> list[Profile]:
+        """The profiles of the base; empty if this is one profile, filtered."""
+    @property
+    def new(self) -> list[Profile]:
+        """The profiles of the new side."""
+
+@final
+class Result(Generic[_Pair]):
+    """What became of one pair of diff_many(): a diff, or an error."""
+
+    __match_args__: Final = ("pair", "diff", "error")
+    def __new__(cls, pair: _Pair, diff: Diff | None, error: Exception | None) -> Result[_Pair]: ...
+    @property
+    def pair(self) -> _Pair:
+        """The pair as it was given."""
+    @property
+    def diff(self) -> Diff | None:
+        """The Diff, or None if the pair failed."""
+    @property
+    def error(self) -> Exception | None:
+        """The exception, or None if the pair did not fail."""
+
+@final
+class Table:
+    """The rows of a view, as columns, under a summary.
+
+    A sequence of dicts with the columns' names for keys; slices are Tables. Polars, pandas, pyarrow,
+    DuckDB and others read it through the Arrow C stream interface.
+    """
+
+    @property
+    def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels"]:
+        """What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"."""
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the table is of, as the header of to_json(): the sides, sample_type, unit, granularity,
+        filters, normalize, warnings and totals.
+        """
+    @property
+    def rows_total(self) -> int:
+        """Number of rows before any were cut off."""
+    def column(self, name: str) -> list[Any]:
+        """The values of one column: str, int, list of str, or None where there is none."""
+    def sort(self, by: str, descending: bool = True) -> Table:
+        """Ordered by one column; rows that are equal in it keep their order."""
+    def head(self, n: int = 20) -> Table:
+        """The first `n` rows; of peek and tree, the rows of the first `n` nodes."""
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """All rows as dicts."""
+    def to_json(self) -> str:
+        """The table as JSON, schema pprofdiff/1."""
+    def to_csv(self) -> str:
+        """The table as CSV: a line of column names, then the rows; lists are joined with ";"."""
+    def to_markdown(self) -> str:
+        """The table as Markdown, for pull requests: units scaled, with a summary."""
+    def to_polars(self) -> polars.DataFrame:
+        """The table as a polars.DataFrame; lists are List(Categorical). Needs polars."""
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as a pandas.DataFrame: values int64, line Int64, address UInt64, text string, lists
+        object. Needs pandas, but not pyarrow.
+        """
+    def to_arrow(self) -> pyarrow.Table:
+        """The table as a pyarrow.Table. Needs pyarrow."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Table: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+    def _repr_html_(self) -> str: ...

@@ -1,0 +1,62 @@
+"""What the tests share: the corpus, and profiles made to order."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import pprofdiff
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+PAIRS = sorted(path.name.removesuffix(".base.pb.gz") for path in CORPUS.glob("*.base.pb.gz"))
+
+
+def pair(name: str) -> tuple[Path, Path]:
+    """The two files of a pair of the corpus."""
+    return CORPUS / f"{name}.base.pb.gz", CORPUS / f"{name}.new.pb.gz"
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value & (1 << 64) - 1)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def profile(samples: Iterable[tuple[list[str], int, dict[str, str]]], *, last: bytes = b"") -> bytes:
+    """A raw profile of (stack, root first; value in bytes; labels), one function a frame."""
+    strings = [""]
+    functions: list[str] = []
+
+    def index(table: list[str], text: str) -> int:
+        if text not in table:
+            table.append(text)
+        return table.index(text)
+
+    out = _field(1, _field(1, index(strings, "space")) + _field(2, index(strings, "bytes")))
+    for stack, value, labels in samples:
+        ids = [index(functions, name) + 1 for name in reversed(stack)]
+        pairs = [_field(1, index(strings, k)) + _field(2, index(strings, v)) for k, v in labels.items()]
+        sample = b"".join([*(_field(1, i) for i in ids), _field(2, value), *(_field(3, p) for p in pairs)])
+        out += _field(2, sample)
+    for i, name in enumerate(functions, 1):
+        out += _field(4, _field(1, i) + _field(4, _field(1, i)))
+        out += _field(5, _field(1, i) + _field(2, index(strings, name)))
+    return out + b"".join(_field(6, s.encode()) for s in strings) + last
+
+
+@pytest.fixture(scope="session")
+def story() -> pprofdiff.Diff:
+    return pprofdiff.diff(*pair("story-cpu"))
+
+
+@pytest.fixture(scope="session")
+def labelled() -> pprofdiff.Diff:
+    return pprofdiff.diff(*pair("go-labels-cpu"))

@@ -1,0 +1,207 @@
+"""Where profiles come from, what they say of themselves, and what is said of bad ones."""
+
+import array
+import datetime
+import errno
+import gzip
+import io
+import mmap
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import pprofdiff
+from conftest import CORPUS, pair, profile
+
+HEAP = CORPUS / "go-heap.base.pb.gz"
+
+
+class Mine(os.PathLike):
+    def __fspath__(self) -> str:
+        return str(HEAP)
+
+
+def test_every_kind_of_source_gives_the_same_profile():
+    content = HEAP.read_bytes()
+    wanted = pprofdiff.load(HEAP).top().to_dicts()
+    assert len(wanted) > 10
+    with HEAP.open("rb") as file, HEAP.open("rb") as mapped, gzip.open(HEAP) as inflated:
+        sources = [
+            str(HEAP),
+            Mine(),
+            content,
+            bytearray(content),
+            memoryview(content),
+            memoryview(b"".join(bytes([b, 0]) for b in content))[::2],
+            array.array("B", content),
+            mmap.mmap(mapped.fileno(), 0, access=mmap.ACCESS_READ),
+            io.BytesIO(content),
+            file,
+            inflated,
+            pprofdiff.load(HEAP),
+        ]
+        for source in sources:
+            assert pprofdiff.load(source).top().to_dicts() == wanted, source
+
+
+def test_names():
+    assert pprofdiff.load(HEAP).name == str(HEAP)
+    assert pprofdiff.load(HEAP.read_bytes()).name == "<bytes>"
+    assert pprofdiff.load(io.BytesIO(HEAP.read_bytes())).name == "<stream>"
+    with HEAP.open("rb") as file:
+        assert pprofdiff.load(file).name == str(HEAP)
+    with tempfile.TemporaryFile() as file:
+        file.write(HEAP.read_bytes())
+        file.seek(0)
+        assert pprofdiff.load(file).name == "<stream>"  # its name is a number
+
+
+def test_a_profile_is_returned_as_it_is():
+    p = pprofdiff.load(HEAP)
+    assert pprofdiff.load(p) is p
+
+
+def test_what_a_profile_says_of_itself():
+    p = pprofdiff.load(CORPUS / "story-cpu.base.pb.gz")
+    assert p.sample_types == [("samples", "count"), ("cpu", "nanoseconds")]
+    assert p.default_sample_type == "cpu"
+    assert p.n_samples == 156
+    assert p.totals == [190, 1_900_000_000]
+    assert isinstance(p.duration, datetime.timedelta)
+    assert 1.8 < p.duration.total_seconds() < 1.9
+    assert isinstance(p.time, datetime.datetime)
+    assert p.time.tzinfo is datetime.UTC
+    assert p.time.year >= 2025
+    assert p.period == 10_000_000
+    assert p.period_type == ("cpu", "nanoseconds")
+    assert p.mappings
+    assert (p.comments, p.doc_url, p.warnings, p.is_diff) == ([], "", [], False)
+
+
+def test_a_profile_that_says_nothing_of_itself():
+    p = pprofdiff.load(profile([(["main"], 1, {})]))
+    assert (p.duration, p.time, p.period_type, p.mappings) == (None, None, None, [])
+
+
+@pytest.mark.parametrize("nanos", [-1, 1, -(2**63), 2**63 - 1])
+def test_times_at_the_edge(nanos: int):
+    number = (nanos & (1 << 64) - 1).to_bytes(10, "little")
+    varint = bytearray()
+    value = int.from_bytes(number, "little")
+    while value > 0x7F:
+        varint.append(value & 0x7F | 0x80)
+        value >>= 7
+    varint.append(value)
+    p = pprofdiff.load(profile([(["main"], 1, {})], last=b"\x48" + varint + b"\x50" + varint))
+    assert p.duration == datetime.timedelta(microseconds=nanos // 1000)
+    assert p.time == datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + p.duration
+
+
+def test_the_system_s_errors(tmp_path: Path):
+    with pytest.raises(FileNotFoundError) as caught:
+        pprofdiff.load(tmp_path / "none")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "none"))
+    with pytest.raises(IsADirectoryError) as caught_dir:
+        pprofdiff.diff(HEAP, tmp_path)
+    assert (caught_dir.value.errno, caught_dir.value.filename) == (errno.EISDIR, str(tmp_path))
+    with pytest.raises(FileNotFoundError) as caught_write:
+        pprofdiff.load(HEAP).write(tmp_path / "none" / "out.pb.gz")
+    assert caught_write.value.filename == str(tmp_path / "none" / "out.pb.gz")
+    with pytest.raises(pprofdiff.PprofError, match="NUL byte"):
+        pprofdiff.load("a\0b")
+
+
+def test_the_errors_of_a_file_object_pass_through():
+    class Broken:
+        def read(self) -> bytes:
+            raise ConnectionResetError("gone")
+
+    with pytest.raises(ConnectionResetError):
+        pprofdiff.load(Broken())
+
+
+def test_malformed_bytes():
+    good = profile([(["main", "leaf"], 7, {})])
+    with pytest.raises(pprofdiff.PprofError) as caught:
+        pprofdiff.load(good + b"\x12\x02\x08\x63")
+    e = caught.value
+    assert isinstance(e, ValueError)
+    assert e.input == "<bytes>"
+    assert e.record == "sample 1"
+    assert isinstance(e.offset, int)
+    assert len(good) <= e.offset <= len(good) + 4
+    assert e.detail
+    assert str(e) == f"<bytes>: sample 1: {e.detail} (at byte {e.offset} of the inflated data)"
+
+
+def test_errors_made_by_hand_have_the_attributes():
+    e = pprofdiff.PprofError("mine")
+    assert (e.input, e.record, e.offset, e.detail) == (None, None, None, None)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f\x8b", HEAP.read_bytes()[:-9], HEAP.read_bytes() + b"x"])
+def test_incomplete_and_foreign_input(content: bytes):
+    with pytest.raises(pprofdiff.PprofError, match=r"^<bytes>: "):
+        pprofdiff.load(content)
+
+
+def test_the_limit():
+    with pytest.raises(pprofdiff.PprofError, match="inflate"):
+        pprofdiff.load(HEAP, inflated_limit=100)
+    with pytest.raises(pprofdiff.PprofError, match="inflate"):
+        pprofdiff.diff(*pair("go-heap"), inflated_limit=100)
+    with pytest.raises(OverflowError):
+        pprofdiff.load(HEAP, inflated_limit=-1)
+
+
+@pytest.mark.parametrize("source", [None, 3, ["a"], object()])
+def test_what_is_no_source(source: object):
+    with pytest.raises(TypeError, match="a profile is a path, bytes, a file object or a Profile"):
+        pprofdiff.load(source)
+
+
+def test_a_file_in_text_mode():
+    with pytest.raises(TypeError, match="mode 'rb'"):
+        pprofdiff.load(io.StringIO("text"))
+
+
+def test_merge():
+    a, b = (pprofdiff.load(path) for path in pair("go-heap"))
+    merged = pprofdiff.merge([a, pair("go-heap")[1]])
+    assert merged.name == "merged"
+    assert merged.totals == [x + y for x, y in zip(a.totals, b.totals, strict=True)]
+    assert pprofdiff.merge(p for p in (a, b)).top().to_dicts() == merged.top().to_dicts()
+    with pytest.raises(pprofdiff.PprofError, match="no profile"):
+        pprofdiff.merge([])
+    with pytest.raises(TypeError, match="list"):
+        pprofdiff.merge(str(HEAP))
+
+
+@pytest.mark.parametrize(
+    ("name", "magic"), [("p.pb.gz", b"\x1f\x8b"), ("p.zst", b"\x28\xb5\x2f\xfd"), ("p.pb", b"\x5a")]
+)
+def test_write_packs_by_name(tmp_path: Path, name: str, magic: bytes):
+    p = pprofdiff.load(HEAP)
+    p.write(tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(magic)
+    assert pprofdiff.load(tmp_path / name).top().to_dicts() == p.top().to_dicts()
+
+
+def test_write_as_told(tmp_path: Path):
+    p = pprofdiff.load(HEAP)
+    inflated = gzip.decompress(HEAP.read_bytes())
+    assert p.to_bytes("none") == inflated
+    out = io.BytesIO()
+    p.write(out, compression="none")
+    assert out.getvalue() == inflated
+    p.write(tmp_path / "p.zst", compression="gzip", level=9)
+    assert gzip.decompress((tmp_path / "p.zst").read_bytes()) == inflated
+    assert len(p.to_bytes(level=9)) < len(p.to_bytes(level=0))
+    with pytest.raises(pprofdiff.PprofError, match="levels 0 to 9"):
+        p.to_bytes(level=10)
+    with pytest.raises(pprofdiff.PprofError, match="'gzip', 'zstd' or 'none'"):
+        p.to_bytes("lzma")
+    with pytest.raises(TypeError):
+        p.write(3)

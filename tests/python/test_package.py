@@ -1,0 +1,117 @@
+"""The package itself: stub and docstrings, the stable ABI, a light import."""
+
+import ast
+import importlib.metadata
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pprofdiff
+from pprofdiff import _native
+
+STUB = Path(pprofdiff.__file__).with_name("_native.pyi")
+
+
+def _docstrings(tree: ast.Module) -> dict[str, str]:
+    """Docstrings that the stub should have, out of the extension module, by qualified name."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+            found[node.name] = getattr(_native, node.name).__doc__
+            for member in getattr(node, "body", []):
+                if isinstance(member, ast.FunctionDef) and not member.name.startswith("__"):
+                    runtime = inspect.getattr_static(getattr(_native, node.name), member.name)
+                    found[f"{node.name}.{member.name}"] = runtime.__doc__
+    return {name: inspect.cleandoc(doc) for name, doc in found.items() if doc}
+
+
+def _with_docstrings(source: str, docstrings: dict[str, str]) -> str:
+    """The stub with these docstrings in place of its own."""
+    lines = source.splitlines()
+    nodes: list[tuple[str, ast.ClassDef | ast.FunctionDef]] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            nodes.append((node.name, node))
+            nodes += [(f"{node.name}.{m.name}", m) for m in node.body if isinstance(m, ast.FunctionDef)]
+    for name, node in sorted(nodes, key=lambda n: -n[1].lineno):
+        if name not in docstrings:
+            continue
+        indent = " " * (node.col_offset + 4)
+        doc = [f'{indent}"""{docstrings[name]}'.replace("\n", f"\n{indent}").replace(f"\n{indent}\n", "\n\n")]
+        doc[-1] += f'\n{indent}"""' if "\n" in docstrings[name] else '"""'
+        first = node.body[0]
+        if ast.get_docstring(node) is not None:
+            lines[first.lineno - 1 : first.end_lineno] = doc
+        elif isinstance(node, ast.ClassDef):
+            above = min(n.lineno for n in [first, *getattr(first, "decorator_list", [])]) - 1
+            lines[above:above] = doc
+        else:
+            # `...` gives way to the docstring.
+            assert first.end_lineno is not None
+            lines[first.lineno - 1] = lines[first.lineno - 1].removesuffix(" ...")
+            lines[first.lineno : first.lineno] = doc
+    return "\n".join(lines) + "\n"
+
+
+def test_the_stub_has_the_docstrings_of_the_extension():
+    source = STUB.read_text()
+    docstrings = _docstrings(ast.parse(source))
+    assert len(docstrings) > 40
+    if os.environ.get("PPROFDIFF_BLESS"):
+        STUB.write_text(_with_docstrings(source, docstrings))
+        subprocess.run([sys.executable, "-m", "ruff", "format", "-q", STUB], check=True)
+        source = STUB.read_text()
+    stub = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            stub[node.name] = ast.get_docstring(node)
+            members = [m for m in node.body if isinstance(m, ast.FunctionDef)]
+            stub |= {f"{node.name}.{m.name}": ast.get_docstring(m) for m in members}
+    for name, doc in docstrings.items():
+        hint = "PPROFDIFF_BLESS=1 pytest tests/python/test_package.py writes the stub's docstrings"
+        assert stub.get(name) == doc, f"{name}: {hint}"
+
+
+def test_everything_public_has_a_docstring():
+    for name in pprofdiff.__all__:
+        member = getattr(pprofdiff, name)
+        assert name == "__version__" or member.__doc__, name
+        if inspect.isclass(member):
+            for own in vars(member):
+                assert own.startswith("_") or own in vars(pprofdiff.PprofError) or getattr(member, own).__doc__
+
+
+def test_stubtest(tmp_path):
+    allowed = tmp_path / "allowed"
+    allowed.write_text(
+        # The package has a list of its own; names with an underscore serve pickle.
+        "pprofdiff._native.__all__\npprofdiff._native._rebuild_.*\n"
+        # What makes a class generic is not written in stubs.
+        "pprofdiff._native.Result.__class_getitem__\n"
+    )
+    config = Path(__file__).parents[2] / "pyproject.toml"
+    command = [sys.executable, "-m", "mypy.stubtest", "pprofdiff", "--mypy-config-file", config]
+    command += ["--allowlist", allowed, "--ignore-unused-allowlist"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_is_one_wheel_for_all_pythons():
+    wheel = importlib.metadata.distribution("pprofdiff").read_text("WHEEL")
+    assert wheel is not None
+    assert re.findall(r"^Tag: (\w+-\w+)-", wheel, re.M) == ["cp311-abi3"]
+    assert ".abi3." in Path(_native.__file__).name
+
+
+def test_importing_it_imports_next_to_nothing():
+    code = "import sys; before = set(sys.modules); import pprofdiff; print(*sorted(set(sys.modules) - before))"
+    command = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["pprofdiff", "pprofdiff._native"]
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", pprofdiff.__version__)

@@ -1,0 +1,189 @@
+"""Threads, forked and spawned processes, Ctrl-C."""
+
+import concurrent.futures
+import itertools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+
+import pprofdiff
+from conftest import pair
+
+TIMEOUT = 60
+
+
+def question(d: pprofdiff.Diff) -> str:
+    return d.top(granularity="lines").to_json()
+
+
+def ask_files(name: str) -> str:
+    return question(pprofdiff.diff(*pair(name)))
+
+
+def ask(d: pprofdiff.Diff) -> tuple[str, pprofdiff.Table]:
+    return question(d), d.stacks()
+
+
+def test_threads_read_the_same_profiles(story: pprofdiff.Diff):
+    wanted = question(story)
+    start = threading.Barrier(8)
+
+    def work(i: int) -> set[str]:
+        start.wait()
+        found = {question(story) for _ in range(5)}
+        story.filter(focus=str(i)).stacks()
+        return found | {question(pprofdiff.diff(story.base, story.new))}
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        assert [*threads.map(work, range(8))] == [{wanted}] * 8
+
+
+def test_other_threads_run_meanwhile():
+    """While one thread is in the engine, another one's Python goes on."""
+    ticks = 0
+    done = threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not done.wait(0.001):
+            ticks += 1
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    profiles = [pair("story-cpu")[0]] * 400
+    before = ticks
+    pprofdiff.merge(profiles)
+    during = ticks - before
+    done.set()
+    ticker.join()
+    assert during > 3
+
+
+def in_a_fork(work) -> None:
+    """Runs work in a forked child; fails if it fails, or hangs."""
+    with warnings.catch_warnings():
+        # From 3.12 on Python warns of threads that the child will not have: the very thing tested here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            assert os.waitstatus_to_exitcode(status) == 0
+            return
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail("the forked child hangs")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+class TestFork:
+    def test_use_fork_use(self, story: pprofdiff.Diff):
+        wanted = question(story)
+
+        def work() -> None:
+            assert question(story) == wanted
+            assert ask_files("story-cpu") == wanted
+            assert all(r.error is None for r in pprofdiff.diff_many([pair("story-cpu")] * 20))
+            in_a_fork(lambda: ask_files("story-cpu"))
+
+        in_a_fork(work)
+        assert question(story) == wanted
+        in_a_fork(work)
+
+    def test_fork_while_threads_are_in_the_engine(self, story: pprofdiff.Diff):
+        wanted = question(story)
+        done = threading.Event()
+
+        def busy() -> None:
+            while not done.is_set():
+                ask_files("story-cpu")
+
+        threads = [threading.Thread(target=busy) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+
+            def work() -> None:
+                assert question(story) == wanted
+
+            for _ in range(30):
+                in_a_fork(work)
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join()
+
+    def test_an_iterator_stays_with_its_process(self):
+        results = pprofdiff.diff_many(itertools.repeat(pair("story-cpu")))
+        next(results)
+
+        def work() -> None:
+            with pytest.raises(RuntimeError, match="another process"):
+                next(results)
+            assert ask_files("story-cpu")
+
+        in_a_fork(work)
+        assert next(results).error is None
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_multiprocessing(method: str, story: pprofdiff.Diff):
+    wanted = question(story)
+    context = multiprocessing.get_context(method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with context.Pool(2) as pool:
+            # Names in, JSON out; and objects in and out.
+            assert pool.map_async(ask_files, ["story-cpu"] * 3).get(TIMEOUT) == [wanted] * 3
+            answers = pool.map_async(ask, [story] * 3).get(TIMEOUT)
+    assert [json for json, _ in answers] == [wanted] * 3
+    assert answers[0][1].to_dicts() == story.stacks().to_dicts()
+
+
+LONG_CALLS = {
+    "merge": "pprofdiff.merge([BASE] * 100_000)",
+    "diff": "pprofdiff.diff([BASE] * 100_000, NEW)",
+    "diff_many": "[0 for r in pprofdiff.diff_many(itertools.repeat((BASE, NEW)))]",
+    "one pair of many": "next(pprofdiff.diff_many([([BASE] * 100_000, NEW)]))",
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
+@pytest.mark.parametrize("call", LONG_CALLS)
+def test_ctrl_c(call: str):
+    code = f"""
+import itertools, sys, pprofdiff
+BASE, NEW = sys.argv[1:]
+print("ready", flush=True)
+try:
+    {LONG_CALLS[call]}
+except KeyboardInterrupt:
+    assert len(pprofdiff.load(BASE).top()) > 10, "usable afterwards"
+    print("interrupted", flush=True)
+"""
+    command = [sys.executable, "-c", code, *map(str, pair("story-cpu"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        assert child.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - sent < 10
+        child.kill()

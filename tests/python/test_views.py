@@ -1,0 +1,200 @@
+"""Views, filters, normalization: what the engine says arrives as it is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pprofdiff
+from conftest import PAIRS, pair, profile
+
+SIDES = ["base", "new", "delta"]
+VIEWS = {
+    "top": ["name", "file", "line", "address", "mapping", "status"]
+    + [f"{value}_{side}" for value in ("flat", "cum") for side in SIDES],
+    "tree": ["node", "other", "relation", *SIDES],
+    "stacks": ["frames", *SIDES, "status"],
+    "labels": ["key", "value", "unit", *SIDES, "status"],
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_pair_of_the_corpus_is_as_the_command_says(name: str):
+    base, new = pair(name)
+    d = pprofdiff.diff(base, new)
+    command = [sys.executable, "-m", "pprofdiff", base, new, "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(d.top().to_json()) == json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_columns(labelled: pprofdiff.Diff, view: str):
+    table = getattr(labelled, view)()
+    assert table.columns == VIEWS[view]
+    assert table.kind == {"top": "diff"}.get(view, view)
+    assert len(table) > 1
+    for row in table:
+        for value in ("", "flat_", "cum_"):
+            if f"{value}base" in row:
+                assert row[f"{value}new"] - row[f"{value}base"] == row[f"{value}delta"]
+    of_one = getattr(labelled.new[0], view)()
+    assert "base" not in of_one.columns
+    assert {"weight", "flat"} & set(of_one.columns)
+
+
+def test_arguments(story: pprofdiff.Diff):
+    by_cum = story.top(5, sort="cum", sample_type="samples", granularity="lines", noinlines=True)
+    assert len(by_cum) == 5
+    deltas = [abs(d) for d in by_cum.column("cum_delta")]
+    assert deltas == sorted(deltas, reverse=True)
+    assert by_cum[0]["line"] is not None
+    assert by_cum.summary["sample_type"] == "samples"
+    assert by_cum.summary["granularity"] == "lines"
+    assert by_cum.summary["noinlines"] is True
+    assert by_cum.rows_total > 5
+    assert story.top(granularity="addresses")[0]["address"] > 0
+    assert [r["file"] for r in story.top(3, granularity="files")] != [None] * 3
+
+
+def test_peek(story: pprofdiff.Diff):
+    edges = story.peek("tableInsensitive")
+    assert set(edges.column("node")) == {"logmill/headers.tableInsensitive"}
+    assert set(edges.column("relation")) == {"caller", "callee"}
+    assert len(story.peek("no such function")) == 0
+
+
+def test_labels_of_stacks(labelled: pprofdiff.Diff):
+    table = labelled.stacks(labels=True)
+    assert table.columns[:2] == ["frames", "labels"]
+    assert any("=" in label for labels in table.column("labels") for label in labels)
+    assert len(table) >= len(labelled.stacks())
+
+
+def test_folded(story: pprofdiff.Diff):
+    lines = story.folded().splitlines()
+    assert len(lines) == len(story.stacks())
+    stack, base, new = lines[0].rsplit(" ", 2)
+    row = story.stacks()[0]
+    assert (stack, int(base), int(new)) == (";".join(row["frames"]), row["base"], row["new"])
+    assert len(story.new[0].folded().splitlines()[0].rsplit(" ", 1)) == 2
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda d: d.top(sample_type="wall"),
+        lambda d: d.top(granularity="classes"),
+        lambda d: d.top(sort="name"),
+        lambda d: d.peek("("),
+        lambda d: d.filter(focus="("),
+        lambda d: d.filter(tagfocus="a=("),
+        lambda d: d.normalize("wall"),
+        lambda d: d.normalize(float("nan")).top(),
+        lambda d: d.normalize(-1).top(),
+        lambda d: d.new[0].normalize(2).top(),
+        lambda d: d.top().sort("name or so"),
+        lambda d: d.top().column("name or so"),
+        lambda d: pprofdiff.diff([], d.new),
+        lambda d: pprofdiff.diff(d.new[0], profile([(["main"], 1, {})])),
+    ],
+)
+def test_questions_that_have_no_answer(story: pprofdiff.Diff, question):
+    with pytest.raises(pprofdiff.PprofError) as caught:
+        question(story)
+    assert caught.value.detail
+    assert "\n" not in str(caught.value)
+
+
+def test_filters_add_up_and_can_be_taken_away(story: pprofdiff.Diff):
+    focused = story.filter(focus="tableInsensitive")
+    both = focused.filter(ignore="canonical")
+    assert both.top().summary["filters"] == {"focus": "tableInsensitive", "ignore": "canonical"}
+    assert both.filter(ignore="").top().to_dicts() == focused.top().to_dicts()
+    assert story.top().summary["filters"] == {}
+    assert len(both.top()) < len(focused.top()) < len(story.top())
+    assert [p.name for p in both.base] == [p.name for p in story.base]
+    assert both.base[0] is story.base[0]
+    nothing = story.filter(hide="no such function").top().summary["warnings"]
+    assert any("matched nothing" in w for w in nothing)
+
+
+def test_every_filter_arrives(labelled: pprofdiff.Diff):
+    names = ["focus", "ignore", "hide", "show", "show_from", "prune_from", "tagfocus", "tagignore"]
+    for name in [*names, "tagroot", "tagleaf"]:
+        assert labelled.filter(**{name: "x"}).top().summary["filters"] == {name: "x"}
+
+
+def test_normalize(story: pprofdiff.Diff):
+    scaled = story.normalize("total").top().summary
+    assert scaled["total_new"] == scaled["total_base"]
+    assert scaled["normalize"]["mode"] == "total"
+    assert story.normalize(0.5).top().summary["normalize"] == {"mode": "factor", "factor": 0.5}
+    assert story.normalize(2).top().summary["normalize"]["factor"] == 2.0
+    assert story.normalize("duration").normalize(None).top().to_dicts() == story.top().to_dicts()
+
+
+def test_one_profile_filtered(story: pprofdiff.Diff):
+    focused = story.new[0].filter(focus="tableInsensitive")
+    assert isinstance(focused, pprofdiff.Diff)
+    assert (focused.base, focused.new) == ([], [story.new[0]])
+    assert focused.top().kind == "top"
+    assert 0 < len(focused.top()) < len(story.new[0].top())
+    assert len(pprofdiff.load(focused.to_bytes()).top()) == len(focused.top())
+
+
+def test_files_of_a_side_add_up():
+    base, new = pair("go-heap")
+    once, twice = pprofdiff.diff(base, new), pprofdiff.diff([base, base], (new, new))
+    assert [len(twice.base), len(twice.new)] == [2, 2]
+    doubled = {r["name"]: 2 * r["flat_delta"] for r in once.top()}
+    assert {r["name"]: r["flat_delta"] for r in twice.top()} == doubled
+
+
+def test_given_profiles_are_kept():
+    base, new = (pprofdiff.load(p) for p in pair("go-heap"))
+    d = pprofdiff.diff([base, pair("go-heap")[0]], new)
+    assert d.base[0] is base
+    assert d.base[1] is not base
+    assert d.new == [new]
+
+
+def test_a_written_diff_opens_again(story: pprofdiff.Diff, tmp_path: Path):
+    story.write(tmp_path / "diff.pb.gz")
+    p = pprofdiff.load(tmp_path / "diff.pb.gz")
+    assert p.is_diff
+    assert p.top().kind == "diff"
+    assert p.top().to_dicts() == story.top().to_dicts()
+    again = p.filter(focus="canonical")
+    assert again.top().to_dicts() == story.filter(focus="canonical").top().to_dicts()
+    assert again.base == again.new == [p]
+    assert p.normalize("total").top().to_dicts() == story.normalize("total").top().to_dicts()
+    with pytest.raises(pprofdiff.PprofError, match="tagroot"):
+        story.filter(tagroot="a").to_bytes()
+
+
+def test_repr_is_what_the_command_prints(story: pprofdiff.Diff):
+    base, new = pair("story-cpu")
+    command = [sys.executable, "-m", "pprofdiff", base, new]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert repr(story) == done.stdout.rstrip()
+    assert repr(story.top(20)) == repr(story)
+    assert repr(story.new[0]).startswith(story.new[0].name)
+
+
+def test_repr_never_fails():
+    zero = pprofdiff.load(profile([(["main"], 0, {})]))
+    d = pprofdiff.diff(zero, zero).normalize("total")
+    assert repr(d).startswith("pprofdiff: ")
+    assert "pprofdiff: " in d._repr_html_()
+
+
+def test_numbers_beyond_2_to_the_53():
+    big = 2**62 + 1
+    p = pprofdiff.load(profile([(["main"], big, {})]))
+    assert p.top()[0]["flat"] == big
+    assert p.totals == [big]
+    assert json.loads(p.top().to_json())["rows"][0]["flat"] == big
+    assert p.top().summary["total"] == big
+    assert p.top().to_pandas()["flat"][0] == big
