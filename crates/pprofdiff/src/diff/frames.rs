@@ -123,6 +123,11 @@ impl MemberFrames {
         &self.expanded[self.first[l] as usize..self.first[l + 1] as usize]
     }
 
+    /// Number of locations, those that a plan made up included.
+    pub(crate) fn n_locations(&self) -> u32 {
+        self.first.len() as u32 - 1
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }

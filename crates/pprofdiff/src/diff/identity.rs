@@ -134,21 +134,44 @@ pub(crate) fn clean_path(path: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// For each member and each of its mappings: what to add to an address so that the same place in the
-/// same binary has the same address in all members. The first member with a mapping sets the place.
+/// same binary has the same address in all members.
+///
+/// The first member that uses a mapping sets the place; as in pprof, and in a diff that was written,
+/// only what a sample with a value refers to counts as used, and the very first mapping.
 pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
-    let mut known: HashMap<(u64, u64, &[u8]), u64, foldhash::quality::RandomState> = HashMap::default();
-    let mut shifts = Vec::with_capacity(profiles.len());
-    for p in profiles {
-        let shift = |m: &crate::profile::Mapping| {
-            let build_id = p.string(m.build_id);
-            let name = if build_id.is_empty() { p.string(m.file) } else { build_id };
-            // As pprof's mapping key: sizes are compared in pages.
-            let key = (m.limit.wrapping_sub(m.start).wrapping_add(0xfff) & !0xfff, m.offset, name);
-            known.entry(key).or_insert(m.start).wrapping_sub(m.start)
-        };
-        shifts.push(p.mappings().iter().map(shift).collect());
+    type Key<'p> = (u64, u64, &'p [u8]);
+    let mut known: HashMap<Key<'_>, u64, foldhash::quality::RandomState> = HashMap::default();
+    fn key(p: &Profile, mapping: u32) -> Key<'_> {
+        let m = &p.mappings()[mapping as usize];
+        let build_id = p.string(m.build_id);
+        let name = if build_id.is_empty() { p.string(m.file) } else { build_id };
+        // As pprof's mapping key: sizes are compared in pages.
+        (m.limit.wrapping_sub(m.start).wrapping_add(0xfff) & !0xfff, m.offset, name)
     }
-    shifts
+    for p in profiles {
+        let n = p.mappings().len();
+        let mut seen = vec![false; n];
+        let mut see = |mapping: u32| {
+            if mapping != NONE && !std::mem::replace(&mut seen[mapping as usize], true) {
+                known.entry(key(p, mapping)).or_insert(p.mappings()[mapping as usize].start);
+            }
+        };
+        if std::ptr::eq(*p, profiles[0]) && n > 0 {
+            see(0);
+        }
+        for sample in p.samples() {
+            let mut zero = true;
+            sample.each_value(|v| zero &= v == 0);
+            if !zero {
+                sample.each_location(|l| see(p.locations().mapping[l as usize]));
+            }
+        }
+    }
+    let shift = |p: &Profile, m: u32| match known.get(&key(p, m)) {
+        Some(start) => start.wrapping_sub(p.mappings()[m as usize].start),
+        None => 0,
+    };
+    profiles.iter().map(|p| (0..p.mappings().len() as u32).map(|m| shift(p, m)).collect()).collect()
 }
 
 /// A location's address in the common address space of [`address_shifts`].

@@ -52,9 +52,13 @@ struct Cum {
     sum: i64,
 }
 
+/// Marks a location of more than two frames.
+const MANY: u32 = u32::MAX;
+
 /// One member's sums, by its own frame indexes.
 struct Sums {
     flat: Vec<i64>,
+    /// With one more entry than there are frames; see [`View::member_sums`].
     cum: Vec<Cum>,
 }
 
@@ -103,16 +107,32 @@ impl View {
 
     fn member_sums(&self, index: usize) -> Sums {
         let frames = self.frames.member(index);
-        let mut sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
+        let n = frames.len();
+        // Nearly all locations are one frame or two. Their frames lie side by side, the missing one being
+        // the frame `n`, which is no frame: so the inner loop takes both without asking how many there are.
+        let pairs: Vec<[u32; 2]> = (0..frames.n_locations())
+            .map(|l| match *frames.of(l) {
+                [one] => [one, n as u32],
+                [one, two] => [one, two],
+                _ => [MANY, l],
+            })
+            .collect();
+        let mut sums = Sums { flat: vec![0; n], cum: vec![Cum::default(); n + 1] };
         let mut stamp = 0;
         let Sums { flat, cum } = &mut sums;
+        let mut add_frame = |stamp: u32, value: i64, frame: u32| {
+            let cum = &mut cum[frame as usize];
+            // Without a branch: whether a frame occurred before in its stack can't be predicted.
+            cum.sum += if cum.stamp == stamp { 0 } else { value };
+            cum.stamp = stamp;
+        };
         let mut add = |stamp: u32, value: i64, location: u32| {
-            for &f in frames.of(location) {
-                let cum = &mut cum[f as usize];
-                if cum.stamp != stamp {
-                    cum.stamp = stamp;
-                    cum.sum += value;
-                }
+            let [one, two] = pairs[location as usize];
+            if one == MANY {
+                frames.of(two).iter().for_each(|&f| add_frame(stamp, value, f));
+            } else {
+                add_frame(stamp, value, one);
+                add_frame(stamp, value, two);
             }
         };
         let leaf_of = |location: Option<u32>| location.and_then(|l| frames.of(l).first()).copied();

@@ -96,8 +96,31 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field's number and value, or `None` at the end of the message.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>> {
+        // Nearly every field of a profile: a key of one byte, then a number or a length.
+        let rest = &self.data[self.at..];
+        if let Some((&key, tail)) = rest.split_first()
+            && (8..0x80).contains(&key)
+            && matches!(key & 7, 0 | 2)
+            && let Some((v, n)) = varint(tail)
+        {
+            let field = u32::from(key >> 3);
+            if key & 7 == 0 {
+                self.at += 1 + n;
+                return Ok(Some((field, Value::Varint(v))));
+            }
+            if v <= (tail.len() - n) as u64 {
+                self.at += 1 + n + v as usize;
+                return Ok(Some((field, Value::Bytes(&tail[n..n + v as usize]))));
+            }
+        }
+        self.next_unusual()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_unusual(&mut self) -> Result<Option<(u32, Value<'a>)>> {
         if self.at == self.data.len() {
             return Ok(None);
         }
@@ -156,6 +179,23 @@ pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
     if third < 0x80 { Some((low, 3)) } else { long_varint(data, low) }
 }
 
+/// As [`varint`], for numbers whose length can't be predicted (location ids: two bytes or three): up
+/// to four bytes are decoded without a branch on the length.
+#[inline(always)]
+fn varint_unpredictable(data: &[u8]) -> Option<(u64, usize)> {
+    if let Some(word) = data.first_chunk::<4>() {
+        let word = u32::from_le_bytes(*word);
+        let ends = !word & 0x8080_8080;
+        if ends != 0 {
+            // The lowest set bit is the top bit of the last byte: keep what is up to it.
+            let word = word & (ends ^ (ends - 1));
+            let v = word & 0x7f | word >> 1 & 0x3f80 | word >> 2 & 0x1f_c000 | word >> 3 & 0xfe0_0000;
+            return Some((u64::from(v), ends.trailing_zeros() as usize / 8 + 1));
+        }
+    }
+    varint(data)
+}
+
 fn long_varint(data: &[u8], mut v: u64) -> Option<(u64, usize)> {
     for (i, &byte) in data.iter().enumerate().take(10).skip(3) {
         v |= u64::from(byte & 0x7f) << (7 * i);
@@ -208,7 +248,7 @@ impl<'a> Ints<'a> {
             Ints::Mixed(..) => return false,
         };
         while !bytes.is_empty() {
-            match bytes.get(tag..).and_then(varint) {
+            match bytes.get(tag..).and_then(varint_unpredictable) {
                 Some((v, n)) if f(v) => bytes = &bytes[tag + n..],
                 _ => return false,
             }
@@ -221,7 +261,7 @@ impl<'a> Ints<'a> {
     pub(crate) fn each(self, mut f: impl FnMut(u64)) {
         match self {
             Ints::Packed(mut bytes) => {
-                while let Some((v, n)) = varint(bytes) {
+                while let Some((v, n)) = varint_unpredictable(bytes) {
                     bytes = &bytes[n..];
                     f(v);
                 }

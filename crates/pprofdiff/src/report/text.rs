@@ -386,8 +386,10 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
     if let Some((kind, unit)) = p.period_type() {
         writeln!(out, "  period       {} {unit} of {kind}", p.period())?;
     }
-    if p.time_nanos() != 0 {
-        writeln!(out, "  time         {} ns since 1970", p.time_nanos())?;
+    if p.time_nanos() != 0
+        && let Ok(time) = jiff::Timestamp::from_nanosecond(i128::from(p.time_nanos()))
+    {
+        writeln!(out, "  time         {time:.0}")?;
     }
     for file in p.mapping_files().into_iter().filter(|f| !f.is_empty()) {
         writeln!(out, "  mapping      {file}")?;
