@@ -9,16 +9,31 @@ use super::text::{list_of_inputs, signed_percent};
 use crate::diff::{Normalize, Side, Summary};
 use crate::units;
 
-/// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and green.
+/// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and green: where
+/// the notebook says that it is dark, or where it says nothing and the system does.
+///
+/// Names wrap (`t`), but not to slivers; words of ours and numbers do not; what is too wide still scrolls.
 const STYLE: &str = "<style>
-.pprofdiff table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+.pprofdiff{--more:#b3261e;--less:#1b6e3a;overflow-x:auto}
+@media (prefers-color-scheme:dark){.pprofdiff{--more:#ff8a80;--less:#7ddc9a}}
+[data-jp-theme-light=true] .pprofdiff,.vscode-light .pprofdiff{--more:#b3261e;--less:#1b6e3a}
+[data-jp-theme-light=false] .pprofdiff,.vscode-dark .pprofdiff{--more:#ff8a80;--less:#7ddc9a}
+.pprofdiff table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:6px 0}
 .pprofdiff th,.pprofdiff td{padding:2px 8px;text-align:right;border:0;border-bottom:1px solid rgba(128,128,128,.3);white-space:nowrap}
-.pprofdiff .t{text-align:left}.pprofdiff td.t{font-family:monospace;white-space:normal;overflow-wrap:anywhere}
-.pprofdiff .more{color:#b3261e}.pprofdiff .less{color:#1b6e3a}.pprofdiff .note{opacity:.75;margin:4px 0}
-@media (prefers-color-scheme:dark){.pprofdiff .more{color:#ff8a80}.pprofdiff .less{color:#7ddc9a}}
-[data-jp-theme-light=false] .pprofdiff .more,.vscode-dark .pprofdiff .more{color:#ff8a80}
-[data-jp-theme-light=false] .pprofdiff .less,.vscode-dark .pprofdiff .less{color:#7ddc9a}
+.pprofdiff .t,.pprofdiff .w{text-align:left}
+.pprofdiff td.t{font-family:monospace;white-space:normal;overflow-wrap:anywhere;min-width:16em}
+.pprofdiff .more{color:var(--more)}.pprofdiff .less{color:var(--less)}.pprofdiff .note{opacity:.75;margin:2px 0}
 </style>";
+
+/// How a column is set: `t` names, `w` words, or numbers.
+fn class(column: &Column) -> &'static str {
+    match &column.data {
+        Data::Value(_) | Data::Line(_) => "",
+        Data::Text(_) if matches!(&*column.name, "status" | "relation" | "unit" | "key") => " class=\"w\"",
+        Data::Address(_) => " class=\"w\"",
+        Data::Text(_) | Data::Lists(_) => " class=\"t\"",
+    }
+}
 
 impl Table {
     /// The first `most` rows as an HTML fragment, under a summary. Everything from the input is escaped.
@@ -29,8 +44,7 @@ impl Table {
         let columns: Vec<&Column> = shown.columns.iter().filter(|c| !is_empty(&c.data)).collect();
         let mut html = format!("{STYLE}<div class=\"pprofdiff\">{}<table><thead><tr>", summary(s));
         for c in &columns {
-            let class = if matches!(c.data, Data::Value(_) | Data::Line(_)) { "" } else { " class=\"t\"" };
-            let _ = write!(html, "<th{class}>{}</th>", c.name.replace('_', " "));
+            let _ = write!(html, "<th{}>{}</th>", class(c), c.name.replace('_', " "));
         }
         html.push_str("</tr></thead><tbody>");
         for row in 0..shown.len() {
@@ -45,9 +59,9 @@ impl Table {
                         write!(html, "<td class=\"{class}\">{sign}{}{percent}</td>", unit.format(v[row]))
                     }
                     (Data::Value(v), _) => write!(html, "<td>{}</td>", unit.format(v[row])),
-                    (Data::Address(_), Cell::Int(v)) => write!(html, "<td class=\"t\">{v:#x}</td>"),
+                    (Data::Address(_), Cell::Int(v)) => write!(html, "<td class=\"w\">{v:#x}</td>"),
                     (_, Cell::Int(v)) => write!(html, "<td>{v}</td>"),
-                    (_, Cell::Text(text)) => write!(html, "<td class=\"t\">{}</td>", escape(text)),
+                    (_, Cell::Text(text)) => write!(html, "<td{}>{}</td>", class(c), escape(text)),
                     (_, Cell::List(lists, row)) => {
                         let frames: Vec<String> = lists.get(row).map(escape).collect();
                         write!(html, "<td class=\"t\">{}</td>", frames.join(" › "))
@@ -68,7 +82,10 @@ impl Table {
 
 fn summary(s: &Summary) -> String {
     let number = |v: i64| units::format(units::scale_auto(v, &s.unit));
-    let side = |side: &Side| format!("{} ({} samples)", escape(&list_of_inputs(&side.paths)), side.samples);
+    let side = |side: &Side| {
+        let s = if side.samples == 1 { "" } else { "s" };
+        format!("{} ({} sample{s})", escape(&list_of_inputs(&side.paths)), side.samples)
+    };
     let kind = format!("<b>{}</b> ({})", escape(&s.sample_type), escape(&s.unit));
     let mut html = match &s.base {
         Some(base) => {
