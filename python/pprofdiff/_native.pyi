@@ -21,7 +21,8 @@ class _Writable(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 _Source: TypeAlias = str | PathLike[str] | Buffer | _Readable | Profile
-_Side: TypeAlias = _Source | list[_Source] | tuple[_Source, ...]
+# Lists and tuples; as a Sequence, because a list[str] is no list[_Source].
+_Side: TypeAlias = _Source | Sequence[_Source]
 _Sort: TypeAlias = Literal["flat", "cum"]
 _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]

@@ -99,6 +99,34 @@ def test_stubtest(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_types_of_what_users_write(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import io
+from pathlib import Path
+from typing import Any, assert_type
+import polars, pprofdiff
+
+files = ["a", "b"]
+d = pprofdiff.diff(files, [Path("c"), b"", io.BytesIO()])
+assert_type(d.filter(focus="f").top(3)[0], dict[str, Any])
+assert_type(d.top()[:3], pprofdiff.Table)
+assert_type(d.to_polars(), polars.DataFrame)
+for r in pprofdiff.diff_many([(files, io.BytesIO())]):
+    assert_type(r.pair, tuple[list[str], io.BytesIO])
+for s in pprofdiff.diff_many(zip(files, files, strict=True), on_error="raise"):
+    assert_type(s, pprofdiff.Result[tuple[str, str]])
+views: list[pprofdiff.Views] = [d, pprofdiff.load(bytearray())]
+d.top(sort="name")  # type: ignore[arg-type]
+pprofdiff.load(3)  # type: ignore[arg-type]
+"""
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", program]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_it_is_one_wheel_for_all_pythons():
     wheel = importlib.metadata.distribution("pprofdiff").read_text("WHEEL")
     assert wheel is not None

@@ -197,4 +197,3 @@ def test_numbers_beyond_2_to_the_53():
     assert p.totals == [big]
     assert json.loads(p.top().to_json())["rows"][0]["flat"] == big
     assert p.top().summary["total"] == big
-    assert p.top().to_pandas()["flat"][0] == big
