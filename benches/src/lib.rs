@@ -29,7 +29,8 @@ pub const S: Size = Size { name: "S", samples: 5_000, functions: 1_700, sites: 3
 /// Medium: the heap profile of a large service.
 pub const M: Size = Size { name: "M", samples: 50_000, functions: 9_500, sites: 3, depth: 26, values: 4, labels: true };
 /// Large: a day of a fleet, merged.
-pub const L: Size = Size { name: "L", samples: 1_000_000, functions: 88_000, sites: 3, depth: 45, values: 2, labels: false };
+pub const L: Size =
+    Size { name: "L", samples: 1_000_000, functions: 88_000, sites: 3, depth: 45, values: 2, labels: false };
 
 /// A small fast generator (splitmix64): good enough to walk with, the same everywhere.
 #[derive(Clone, Copy)]
@@ -141,7 +142,8 @@ pub fn message(size: Size, build: Build, seed: u64, scale: u64) -> Vec<u8> {
         stack.iter().rev().for_each(|&site| encode_varint(locations.get(site), &mut inner));
         bytes(&mut m, 1, &inner);
         inner.clear();
-        let weight = (random.below(1000) + 1) * (1 + random.below(40) / 39 * 50) + u64::from(build == Build::New) * random.below(20);
+        let weight = (random.below(1000) + 1) * (1 + random.below(40) / 39 * 50)
+            + u64::from(build == Build::New) * random.below(20);
         let values = [weight, weight * 10_000_000, weight / 3, weight * 48];
         values[..size.values].iter().for_each(|&v| encode_varint(v * scale, &mut inner));
         bytes(&mut m, 2, &inner);
@@ -164,7 +166,9 @@ pub fn message(size: Size, build: Build, seed: u64, scale: u64) -> Vec<u8> {
     strings.push("/usr/local/bin/service".to_owned());
     let file = strings.len() as u64 - 1;
     let base_address = if build == Build::New { 0x55d0_0000_0000 } else { 0x5590_0000_0000 };
-    for (field, v) in [(1, 1), (2, base_address), (3, base_address + 0x4000_0000), (5, file), (7, 1), (8, 1), (9, 1), (10, 1)] {
+    for (field, v) in
+        [(1, 1), (2, base_address), (3, base_address + 0x4000_0000), (5, file), (7, 1), (8, 1), (9, 1), (10, 1)]
+    {
         int(&mut m, field, v);
     }
     bytes(&mut out, 3, &m);
@@ -193,10 +197,20 @@ pub fn message(size: Size, build: Build, seed: u64, scale: u64) -> Vec<u8> {
     let mut files = HashMap::new();
     for (i, &function) in functions.used.iter().enumerate() {
         m.clear();
-        strings.push(format!("example.com/fleet/service{}/internal/package{}.(*Type{}).Method{function}", function % 17, function % 211, function % 1009));
+        strings.push(format!(
+            "example.com/fleet/service{}/internal/package{}.(*Type{}).Method{function}",
+            function % 17,
+            function % 211,
+            function % 1009
+        ));
         let name = strings.len() as u64 - 1;
         let file = *files.entry(function / 20).or_insert_with(|| {
-            strings.push(format!("/src/fleet/service{}/internal/package{}/file{}.go", function % 17, function % 211, function / 20));
+            strings.push(format!(
+                "/src/fleet/service{}/internal/package{}/file{}.go",
+                function % 17,
+                function % 211,
+                function / 20
+            ));
             strings.len() as u64 - 1
         });
         for (field, v) in [(1, i as u64 + 1), (2, name), (3, name), (4, file), (5, 10 + function % 700)] {

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use super::frames::MemberFrames;
 use super::{Frames, Pair, Status, Summary, View};
 use crate::parallel;
 
@@ -117,24 +118,9 @@ impl View {
                 _ => [MANY, l],
             })
             .collect();
-        let mut sums = Sums { flat: vec![0; n], cum: vec![Cum::default(); n + 1] };
+        let mut flat = vec![0; n];
+        let mut cums = Cums { cum: vec![Cum::default(); n + 1], pairs, frames };
         let mut stamp = 0;
-        let Sums { flat, cum } = &mut sums;
-        let mut add_frame = |stamp: u32, value: i64, frame: u32| {
-            let cum = &mut cum[frame as usize];
-            // Without a branch: whether a frame occurred before in its stack can't be predicted.
-            cum.sum += if cum.stamp == stamp { 0 } else { value };
-            cum.stamp = stamp;
-        };
-        let mut add = |stamp: u32, value: i64, location: u32| {
-            let [one, two] = pairs[location as usize];
-            if one == MANY {
-                frames.of(two).iter().for_each(|&f| add_frame(stamp, value, f));
-            } else {
-                add_frame(stamp, value, one);
-                add_frame(stamp, value, two);
-            }
-        };
         let leaf_of = |location: Option<u32>| location.and_then(|l| frames.of(l).first()).copied();
         let walk = &self.walks[index];
         let whole = walk.each_whole(|value, sample| {
@@ -142,7 +128,7 @@ impl View {
             if let Some(leaf) = leaf_of(sample.leaf()) {
                 flat[leaf as usize] += value;
             }
-            sample.each_location(|l| add(stamp, value, l));
+            sample.each_location(|l| cums.add(stamp, value, l));
         });
         if !whole {
             walk.each(|value, locations, _| {
@@ -150,11 +136,40 @@ impl View {
                 if let Some(leaf) = leaf_of(locations.first().copied()) {
                     flat[leaf as usize] += value;
                 }
-                locations.iter().for_each(|&l| add(stamp, value, l));
+                locations.iter().for_each(|&l| cums.add(stamp, value, l));
             });
         }
-        sums
+        Sums { flat, cum: cums.cum }
     }
+}
+
+/// The sums while they are collected.
+struct Cums<'a> {
+    cum: Vec<Cum>,
+    pairs: Vec<[u32; 2]>,
+    frames: &'a MemberFrames,
+}
+
+impl Cums<'_> {
+    /// Adds a sample's value to the frames of one of its locations.
+    #[inline(always)]
+    fn add(&mut self, stamp: u32, value: i64, location: u32) {
+        let [one, two] = self.pairs[location as usize];
+        if one == MANY {
+            self.frames.of(two).iter().for_each(|&f| add_once(&mut self.cum, stamp, value, f));
+        } else {
+            add_once(&mut self.cum, stamp, value, one);
+            add_once(&mut self.cum, stamp, value, two);
+        }
+    }
+}
+
+/// Without a branch: whether a frame occurred before in its stack can't be predicted.
+#[inline(always)]
+fn add_once(cum: &mut [Cum], stamp: u32, value: i64, frame: u32) {
+    let cum = &mut cum[frame as usize];
+    cum.sum += if cum.stamp == stamp { 0 } else { value };
+    cum.stamp = stamp;
 }
 
 impl Top {

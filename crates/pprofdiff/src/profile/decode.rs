@@ -381,7 +381,10 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
             true
         };
         let usual = parts.usual
-            && parts.locations.all(|id| profile.location_ids.get(id).is_some())
+            && match &profile.location_ids {
+                Ids::Sequential(n) => parts.locations.all(|id| id.wrapping_sub(1) < u64::from(*n)),
+                ids => parts.locations.all(|id| ids.get(id).is_some()),
+            }
             && parts.values.all(|v| add(&mut n_values, v));
         if usual {
             if !parts.labels.is_empty() {

@@ -4,8 +4,8 @@
 //! nothing. Its location ids, values and labels are decoded each time they are asked for: measured,
 //! that is cheaper than keeping them in columns that are filled once and mostly read once.
 
-use super::wire::{self, Fields, SampleParts};
 use super::ids::Ids;
+use super::wire::{self, Fields, SampleParts};
 use super::{BASE_LABEL, Profile, StringId};
 
 /// One sample of a profile.
