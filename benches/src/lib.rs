@@ -188,7 +188,7 @@ pub fn message(size: Size, build: Build, seed: u64, scale: u64) -> Vec<u8> {
             int(&mut inner, 2, number + shift);
             bytes(&mut m, 4, &inner);
         };
-        if h % 8 == 0 {
+        if h.is_multiple_of(8) {
             line((function * 31 + 7) % size.functions, 10 + h % 900);
         }
         line(function, 20 + (h >> 20) % 2000);

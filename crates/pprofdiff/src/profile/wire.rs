@@ -179,21 +179,35 @@ pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
     if third < 0x80 { Some((low, 3)) } else { long_varint(data, low) }
 }
 
-/// As [`varint`], for numbers whose length can't be predicted (location ids: two bytes or three): up
-/// to four bytes are decoded without a branch on the length.
+/// Decodes the next two varints of packed numbers at once, or one where eight bytes do not hold two:
+/// the first, perhaps the second, and the length of what was decoded.
+///
+/// Location ids are two or three bytes long, and which can't be predicted. So nothing branches on a
+/// length, and finding where the next two begin takes one load and a few steps for both; decoding one
+/// after the other waits for each one's length before it can look at the next.
 #[inline(always)]
-fn varint_unpredictable(data: &[u8]) -> Option<(u64, usize)> {
-    if let Some(word) = data.first_chunk::<4>() {
-        let word = u32::from_le_bytes(*word);
-        let ends = !word & 0x8080_8080;
-        if ends != 0 {
-            // The lowest set bit is the top bit of the last byte: keep what is up to it.
-            let word = word & (ends ^ (ends - 1));
-            let v = word & 0x7f | word >> 1 & 0x3f80 | word >> 2 & 0x1f_c000 | word >> 3 & 0xfe0_0000;
-            return Some((u64::from(v), ends.trailing_zeros() as usize / 8 + 1));
+fn two_varints(data: &[u8]) -> Option<(u64, Option<u64>, usize)> {
+    if let Some(word) = data.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        // The top bit of each byte that ends a number; then the same without the first.
+        let ends = !word & 0x8080_8080_8080_8080;
+        let second = ends & ends.wrapping_sub(1);
+        if second != 0 {
+            let up_to = |end: u64| word & (end ^ (end - 1));
+            let first_bits = ends.trailing_zeros() + 1;
+            let (a, b) = (without_top_bits(up_to(ends)), without_top_bits(up_to(second) >> first_bits));
+            return Some((a, Some(b), second.trailing_zeros() as usize / 8 + 1));
         }
     }
-    varint(data)
+    varint(data).map(|(v, n)| (v, None, n))
+}
+
+/// Closes the gaps that the top bit of each byte leaves: pairs of bytes, of two bytes, of four.
+#[inline(always)]
+fn without_top_bits(x: u64) -> u64 {
+    let x = (x & 0x7f00_7f00_7f00_7f00) >> 1 | x & 0x007f_007f_007f_007f;
+    let x = (x & 0x3fff_0000_3fff_0000) >> 2 | x & 0x0000_3fff_0000_3fff;
+    (x & 0x0fff_ffff_0000_0000) >> 4 | x & 0x0fff_ffff
 }
 
 fn long_varint(data: &[u8], mut v: u64) -> Option<(u64, usize)> {
@@ -242,18 +256,27 @@ impl<'a> Ints<'a> {
     /// True if the numbers are well formed and `f` is true for each; ends at the first that is not.
     #[inline(always)]
     pub(crate) fn all(self, mut f: impl FnMut(u64) -> bool) -> bool {
-        let (mut bytes, tag) = match self {
-            Ints::Packed(bytes) => (bytes, 0),
-            Ints::Tagged(bytes) => (bytes, 1),
-            Ints::Mixed(..) => return false,
-        };
-        while !bytes.is_empty() {
-            match bytes.get(tag..).and_then(varint_unpredictable) {
-                Some((v, n)) if f(v) => bytes = &bytes[tag + n..],
-                _ => return false,
+        match self {
+            Ints::Packed(mut bytes) => {
+                while !bytes.is_empty() {
+                    match two_varints(bytes) {
+                        Some((a, b, n)) if f(a) && b.is_none_or(&mut f) => bytes = &bytes[n..],
+                        _ => return false,
+                    }
+                }
+                true
             }
+            Ints::Tagged(mut bytes) => {
+                while !bytes.is_empty() {
+                    match varint(&bytes[1..]) {
+                        Some((v, n)) if f(v) => bytes = &bytes[1 + n..],
+                        _ => return false,
+                    }
+                }
+                true
+            }
+            Ints::Mixed(..) => false,
         }
-        true
     }
 
     /// Calls `f` with each number. Ends where a malformed one would be.
@@ -261,9 +284,12 @@ impl<'a> Ints<'a> {
     pub(crate) fn each(self, mut f: impl FnMut(u64)) {
         match self {
             Ints::Packed(mut bytes) => {
-                while let Some((v, n)) = varint_unpredictable(bytes) {
+                while let Some((a, b, n)) = two_varints(bytes) {
                     bytes = &bytes[n..];
-                    f(v);
+                    f(a);
+                    if let Some(b) = b {
+                        f(b);
+                    }
                 }
             }
             Ints::Tagged(mut bytes) => {
@@ -384,6 +410,38 @@ pub(crate) mod put {
         values.for_each(|v| varint(scratch, v));
         if !scratch.is_empty() {
             bytes(out, field, scratch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ints, put, varint};
+
+    #[test]
+    fn numbers_of_all_lengths_in_all_orders_are_read_as_one_by_one() {
+        let numbers: Vec<u64> = (0..64).map(|i| 1u64 << i).flat_map(|v| [v - 1, v, v + 1]).chain([u64::MAX, 0]).collect();
+        for step in 1..numbers.len() {
+            let row: Vec<u64> = (0..numbers.len()).map(|i| numbers[i * step % numbers.len()]).collect();
+            let mut bytes = Vec::new();
+            row.iter().for_each(|&v| put::varint(&mut bytes, v));
+            let mut got = Vec::new();
+            Ints::Packed(&bytes).each(|v| got.push(v));
+            assert_eq!(got, row);
+            got.clear();
+            assert!(Ints::Packed(&bytes).all(|v| {
+                got.push(v);
+                true
+            }));
+            assert_eq!(got, row);
+            for cut in 1..9 {
+                let cut_off = &bytes[..bytes.len() - cut];
+                let (mut rest, mut whole) = (cut_off, true);
+                while whole && !rest.is_empty() {
+                    whole = varint(rest).map(|(_, n)| rest = &rest[n..]).is_some();
+                }
+                assert_eq!(Ints::Packed(cut_off).all(|_| true), whole, "cut off by {cut}");
+            }
         }
     }
 }
