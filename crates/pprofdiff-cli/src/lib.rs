@@ -7,14 +7,13 @@ mod args;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use pprofdiff::report::{self, Kind, Table, TextOptions};
-use pprofdiff::{Compression, Diff, LoadOptions, Profile, View, WriteOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, View, WriteOptions};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -51,10 +50,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
                 let _ = e.print();
                 return 0;
             }
-            // clap explains over several lines; the first is the reason.
+            // clap explains over several lines, which end with the usage.
             let reason = e.to_string();
-            let reason = reason.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            let _ = writeln!(io::stderr(), "pprofdiff: {reason}; see pprofdiff --help");
+            let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
+            let reason = lines.filter(|l| !l.is_empty() && !l.starts_with("For more")).collect::<Vec<_>>().join(" ");
+            let _ = writeln!(io::stderr(), "pprofdiff: {}; see pprofdiff --help", reason.trim_start_matches("error: "));
             return 2;
         }
     };
@@ -77,21 +77,31 @@ fn execute(cli: Cli) -> Result<()> {
     match cli.verb {
         None => diff(&cli.diff),
         Some(Verb::Diff(args)) => diff(&args),
-        Some(Verb::Top(args)) => show(&args, &open(&args.input)?, |view| Ok(view.top(args.sort()).table())),
+        Some(Verb::Top(args)) => show_top(&args, &open(&args.input)?),
         Some(Verb::Tree(args)) => {
-            show(&args, &open(&args.input)?, |view| Ok(view.edges(None, args.sort())?.table(Kind::Tree)))
+            rows_only(&args, "tree")?;
+            show(&args, &open(&args.input)?, |view, n| Ok(view.edges(None, args.sort())?.table(Kind::Tree).head(n)))
         }
-        Some(Verb::Peek { regex, view: args }) => show(&args, &open(&args.input)?, |view| {
-            let edges = view.edges(Some(&regex), args.sort())?;
-            if edges.nodes.is_empty() {
-                return Err(Failure::Message(format!("no frame matches {regex:?}")));
-            }
-            Ok(edges.table(Kind::Peek))
-        }),
+        Some(Verb::Peek { regex, view: args }) => {
+            rows_only(&args, "peek")?;
+            show(&args, &open(&args.input)?, |view, n| {
+                let edges = view.edges(Some(&regex), args.sort())?;
+                if edges.nodes.is_empty() {
+                    return Err(Failure::Message(format!("no frame matches {regex:?}")));
+                }
+                Ok(edges.table(Kind::Peek).head(n))
+            })
+        }
         Some(Verb::Stacks { labels, view: args }) => {
-            show(&args, &open(&args.input)?, |view| Ok(view.stacks(labels).table()))
+            if labels {
+                rows_only(&args, "stacks --labels")?;
+            }
+            show(&args, &open(&args.input)?, |view, n| Ok(view.stacks(labels).table_head(n)))
         }
-        Some(Verb::Labels(args)) => show(&args, &open(&args.input)?, |view| Ok(view.labels().table())),
+        Some(Verb::Labels(args)) => {
+            rows_only(&args, "labels")?;
+            show(&args, &open(&args.input)?, |view, n| Ok(view.labels().table().head(n)))
+        }
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),
         Some(Verb::Completions { shell }) => {
@@ -110,65 +120,103 @@ fn diff(args: &ViewArgs) -> Result<()> {
         let message = format!("a diff needs BASE and NEW, or a written diff; for one profile: pprofdiff top {file}");
         return Err(Failure::Message(message));
     }
-    show(args, &diff, |view| Ok(view.top(args.sort()).table()))
+    show_top(args, &diff)
+}
+
+fn show_top(args: &ViewArgs, diff: &Diff) -> Result<()> {
+    show(args, diff, |view, n| Ok(view.top(args.sort()).table_head(n)))
+}
+
+/// Refuses the formats that write all stacks, for verbs that show something else.
+fn rows_only(args: &ViewArgs, verb: &str) -> Result<()> {
+    match args.format {
+        Format::Pprof | Format::Folded => Err(Failure::Message(format!(
+            "{verb} can't be written as a profile or as folded stacks; diff, top and stacks can"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
 fn open(input: &InputArgs) -> Result<Diff> {
     let options = LoadOptions { inflated_limit: input.inflated_limit };
     let (base, new): (&[PathBuf], &[PathBuf]) = match input.files.as_slice() {
-        [one] => return Ok(Diff::of_profile(&Arc::new(load(one, &options)?))?),
+        [one] => return Ok(Diff::of_profile(&source(one)?.load(&options)?)?),
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
         _ => (&input.base, &input.new),
     };
     if base.is_empty() || new.is_empty() {
         return Err(Failure::Message("no profile is given; see pprofdiff --help".to_owned()));
     }
-    if base.iter().chain(new).filter(|p| is_stdin(p)).count() > 1 {
-        return Err(Failure::Message("standard input can be read only once, so only one file can be -".to_owned()));
-    }
-    let load_side = |side: &[PathBuf]| -> pprofdiff::Result<Vec<Arc<Profile>>> {
-        side.iter().map(|p| load(p, &options).map(Arc::new)).collect()
-    };
-    let (base, new) = rayon::join(|| load_side(base), || load_side(new));
-    Ok(Diff::new(&base?, &new?)?)
+    one_stdin(base.iter().chain(new))?;
+    let sources = |side: &[PathBuf]| side.iter().map(|p| source(p)).collect::<Result<Vec<_>>>();
+    Ok(Diff::load(&sources(base)?, &sources(new)?, &options)?)
 }
 
 fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn load(path: &Path, options: &LoadOptions) -> pprofdiff::Result<Profile> {
-    if is_stdin(path) { Profile::from_reader("-", io::stdin().lock(), options) } else { Profile::open(path, options) }
+fn one_stdin<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
+    if files.filter(|p| is_stdin(p)).count() > 1 {
+        return Err(Failure::Message("standard input can be read only once, so only one file can be -".to_owned()));
+    }
+    Ok(())
 }
 
-/// Writes one view of a diff in the format that was asked for.
-fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View) -> Result<Table>) -> Result<()> {
+fn source(path: &Path) -> Result<Source> {
+    if !is_stdin(path) {
+        return Ok(Source::Path(path.to_owned()));
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(Source::Bytes("-".to_owned(), bytes))
+}
+
+/// Writes one view of a diff in the format that was asked for. `table` makes the first rows of it.
+fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result<Table>) -> Result<()> {
     let query = args.query()?;
+    let (output, all_stacks) = (args.output.as_deref(), matches!(args.format, Format::Pprof | Format::Folded));
+    if all_stacks && args.n.is_some() {
+        return Err(Failure::Message("-n limits rows; a profile and folded stacks are written whole".to_owned()));
+    }
     if args.format == Format::Pprof {
-        let bytes = diff.to_profile(&query)?.to_bytes(&packing(args.output.as_deref()))?;
-        if args.output.is_none() && io::stdout().is_terminal() {
+        if output.is_none() && io::stdout().is_terminal() {
             return Err(Failure::Message("a profile is binary; name a file for it with -o".to_owned()));
         }
-        return write_to(args.output.as_deref(), |out| out.write_all(&bytes));
+        if !query.filters.set().is_empty() {
+            warn(&diff.view(&query)?);
+        }
+        let bytes = diff.to_profile(&query)?.to_bytes(&packing(output))?;
+        return write_to(output, |out| out.write_all(&bytes));
     }
     let view = diff.view(&query)?;
+    if matches!(args.format, Format::Csv | Format::Folded) {
+        warn(&view);
+    }
     if args.format == Format::Folded {
         let stacks = view.stacks(false);
-        return write_to(args.output.as_deref(), |out| report::folded(&stacks, out));
+        return write_to(output, |out| report::folded(&stacks, out));
     }
     let most = match (args.n, args.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
         (Some(n), _) => n,
         (None, _) => 20,
     };
-    let table = table(&view)?.head(most);
-    write_to(args.output.as_deref(), |out| match args.format {
+    let table = table(&view, most)?;
+    write_to(output, |out| match args.format {
         Format::Json => table.write_json(out),
         Format::Csv => table.write_csv(out),
         Format::Markdown => table.write_markdown(out),
-        _ => table.write_text(out, TextOptions { color: args.output.is_none() && color_wanted() }),
+        _ => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
     })
+}
+
+/// Says on standard error what the other formats have room for.
+fn warn(view: &View) {
+    for warning in &view.summary().warnings {
+        let _ = writeln!(io::stderr(), "pprofdiff: warning: {}", warning.replace(char::is_control, " "));
+    }
 }
 
 /// Colour for people only: on a terminal, and not where they said no (no-color.org).
@@ -187,11 +235,9 @@ fn info(args: &InfoArgs) -> Result<()> {
 
 fn merge(args: &MergeArgs) -> Result<()> {
     let options = LoadOptions { inflated_limit: args.inflated_limit };
-    if args.files.iter().filter(|p| is_stdin(p)).count() > 1 {
-        return Err(Failure::Message("standard input can be read only once, so only one file can be -".to_owned()));
-    }
-    let profiles = args.files.iter().map(|p| load(p, &options)).collect::<pprofdiff::Result<Vec<_>>>()?;
-    let merged = pprofdiff::merge(&profiles.iter().collect::<Vec<_>>())?;
+    one_stdin(args.files.iter())?;
+    let profiles = args.files.iter().map(|p| Ok(source(p)?.load(&options)?)).collect::<Result<Vec<_>>>()?;
+    let merged = pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())?;
     let bytes = merged.to_bytes(&packing(Some(&args.output)))?;
     write_to(Some(&args.output), |out| out.write_all(&bytes))
 }

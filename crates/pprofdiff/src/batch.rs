@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -49,6 +49,15 @@ impl Source {
 }
 
 impl Diff {
+    /// Loads the files of both sides and compares them; inside a rayon pool, at the same time.
+    ///
+    /// # Errors
+    /// As [`Profile::open`] and [`Diff::new`].
+    pub fn open(base: &[&Path], new: &[&Path], options: &LoadOptions) -> Result<Diff> {
+        let sources = |paths: &[&Path]| paths.iter().map(|p| Source::Path(p.to_path_buf())).collect::<Vec<_>>();
+        Diff::load(&sources(base), &sources(new), options)
+    }
+
     /// Loads both sides, whatever they come from, and compares them; inside a rayon pool, at the same time.
     ///
     /// # Errors

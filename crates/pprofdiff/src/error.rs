@@ -60,6 +60,12 @@ impl Error {
         e
     }
 
+    /// Says something before what is wrong.
+    pub(crate) fn prefixed(mut self, words: &str) -> Error {
+        self.0.detail.insert_str(0, words);
+        self
+    }
+
     /// Names the file or other input, unless it is named already.
     pub(crate) fn in_input(mut self, name: &str) -> Error {
         self.0.input.get_or_insert_with(|| name.to_owned());

@@ -37,7 +37,7 @@ static FAMILIES: [Family; 3] = [
     Family {
         units: &[
             unit("ns", &["ns", "nanosecond"], 1),
-            unit("us", &["μs", "us", "microsecond"], 1_000),
+            unit("us", &["μs", "µs", "us", "microsecond"], 1_000),
             unit("ms", &["ms", "millisecond"], 1_000_000),
             unit("s", &["s", "sec", "second"], 1_000_000_000),
             unit("hrs", &["hour", "hr"], 3_600_000_000_000),
@@ -70,7 +70,7 @@ pub(crate) struct Known {
 /// Looks a unit up by any of its names; `None` if pprof does not know it either (`count`, `objects`).
 pub(crate) fn find(name: &str) -> Option<Known> {
     let name = name.to_lowercase();
-    let name = if name.len() > 2 { name.strip_suffix('s').unwrap_or(&name) } else { &name };
+    let name = if name.chars().count() > 2 { name.strip_suffix('s').unwrap_or(&name) } else { &name };
     FAMILIES.iter().find_map(|family| {
         let index = family.units.iter().position(|u| u.aliases.contains(&name))?;
         Some(Known { family, index })
@@ -139,6 +139,14 @@ pub(crate) fn format(scaled: Scaled) -> String {
     match digits.strip_suffix(".00").unwrap_or(&digits) {
         "0" | "-0" => "0".to_owned(),
         digits => format!("{digits}{}", scaled.symbol),
+    }
+}
+
+/// A value in the unit that suits it; one of an unknown unit in digits, all of them.
+pub(crate) fn show(value: i64, unit: &str) -> String {
+    match find(unit) {
+        Some(_) => format(scale_auto(value, unit)),
+        None => value.to_string(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::filter::compile_regex;
+use super::pattern;
 use super::top::{Sort, TopRow};
 use super::{Frames, Pair, Summary, View};
 use crate::error::Result;
@@ -66,7 +66,7 @@ impl View {
     /// # Errors
     /// A bad regular expression.
     pub fn edges(&self, pattern: Option<&str>, sort: Sort) -> Result<Edges> {
-        let regex = pattern.map(|p| compile_regex("peek", p)).transpose()?;
+        let regex = pattern.map(|p| pattern::compile("peek", p)).transpose()?;
         let top = self.top(sort);
         let (base, new) = self.sides(|base| self.edge_sums(base));
         let mut weights: HashMap<u64, Pair, foldhash::fast::RandomState> = HashMap::default();

@@ -11,9 +11,10 @@
 
 use std::collections::HashMap;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::pattern;
 use crate::error::{Error, Result};
 use crate::profile::{LabelValue, NONE, Profile, Sample, Selection, StringId};
 use crate::units;
@@ -60,7 +61,7 @@ impl Filters {
             ("tagignore", &self.tagignore),
             ("prune_from", &self.prune_from),
         ];
-        all.into_iter().filter_map(|(name, value)| value.as_deref().map(|v| (name, v))).collect()
+        all.into_iter().filter_map(|(name, value)| given(value).map(|v| (name, v))).collect()
     }
 
     /// Says what is wrong with the expressions before anything is looked at.
@@ -72,18 +73,9 @@ impl Filters {
     }
 }
 
-/// Compiles one regular expression; its automaton is bounded, so a hostile one is an error.
-pub(crate) fn compile_regex(name: &str, pattern: &str) -> Result<Regex> {
-    RegexBuilder::new(pattern)
-        .size_limit(16 << 20)
-        .dfa_size_limit(16 << 20)
-        .build()
-        .map_err(|e| Error::query(format!("the regular expression of {name} is no good: {}", one_line(&e.to_string()))))
-}
-
-/// regex explains syntax errors over several lines, with a caret; the last line is the reason.
-fn one_line(message: &str) -> String {
-    message.lines().last().unwrap_or(message).trim().trim_start_matches("error: ").to_owned()
+/// An empty filter is none, as in pprof: scripts pass variables that are not set.
+fn given(filter: &Option<String>) -> Option<&str> {
+    filter.as_deref().filter(|f| !f.is_empty())
 }
 
 /// Filters, compiled.
@@ -103,8 +95,8 @@ pub(crate) struct Compiled {
 
 impl Compiled {
     pub(crate) fn new(filters: &Filters, no_inlines: bool) -> Result<Compiled> {
-        let regex = |name, value: &Option<String>| value.as_deref().map(|v| compile_regex(name, v)).transpose();
-        let tag = |name, value: &Option<String>| value.as_deref().map(|v| TagFilter::new(name, v)).transpose();
+        let regex = |name, value: &Option<String>| given(value).map(|v| pattern::compile(name, v)).transpose();
+        let tag = |name, value: &Option<String>| given(value).map(|v| TagFilter::new(name, v)).transpose();
         let keys = |value: &Option<String>| -> Vec<String> {
             value.iter().flat_map(|v| v.split(',')).filter(|k| !k.is_empty()).map(str::to_owned).collect()
         };
@@ -303,7 +295,7 @@ impl Plan {
     fn add_pseudo(&mut self, profile: &Profile, filters: &Compiled) -> Result<(bool, bool)> {
         let mut ids: HashMap<(Vec<u8>, Vec<u8>), u32> = HashMap::new();
         let (mut root_matched, mut leaf_matched) = (false, false);
-        let most = profile.inflated_size() * 4 + (64 << 20);
+        let most = (profile.inflated_size() * 4 + (64 << 20)).min(u32::MAX as usize);
         let mut bytes = 0;
         for sample in profile.samples() {
             let mut make = |keys: &[String], matched: &mut bool| -> Result<Vec<u32>> {
@@ -491,11 +483,16 @@ fn drop_regexes(p: &Profile, warnings: &mut Vec<String>) -> Option<(Regex, Optio
         if pattern.is_empty() {
             return Ok(None);
         }
-        compile_regex(name, &format!("^(?:{pattern})$"))
-            .map(Some)
-            .map_err(|e| warnings.push(format!("{}: {name} of the profile is not applied: {}", p.name(), e.detail())))
+        pattern::compile(name, &format!("^(?:{pattern})$")).map(Some).map_err(|e| {
+            warnings.push(format!(
+                "{}: drop_frames and keep_frames of the profile are not applied: {}",
+                p.name(),
+                e.detail()
+            ))
+        })
     };
     let drop = compile("drop_frames", p.header().drop_frames).ok()??;
+    // As pprof: without keep_frames to hold it back, drop_frames is not applied either.
     let keep = compile("keep_frames", p.header().keep_frames).ok()?;
     Some((drop, keep))
 }
@@ -564,9 +561,7 @@ fn label_values(p: &Profile, sample: &Sample<'_>, key: &[u8]) -> Vec<Vec<u8>> {
     for label in sample.labels().filter(|l| p.string(l.key) == key) {
         match label.value {
             LabelValue::Text(t) => texts.push(p.string(t).to_vec()),
-            LabelValue::Number(v, unit) => {
-                numbers.push(units::format(units::scale_auto(v, &p.text(unit))).into_bytes())
-            }
+            LabelValue::Number(v, unit) => numbers.push(units::show(v, &p.text(unit)).into_bytes()),
         }
     }
     texts.append(&mut numbers);
@@ -623,7 +618,7 @@ impl TagFilter {
         };
         let test = match parse_range(value) {
             Some(range) => range,
-            None => TagTest::Regexes(value.split(',').map(|r| compile_regex(name, r)).collect::<Result<_>>()?),
+            None => TagTest::Regexes(value.split(',').map(|r| pattern::compile(name, r)).collect::<Result<_>>()?),
         };
         Ok(TagFilter { key, test })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::filter::number_units;
 use super::{Pair, Status, Summary, View};
-use crate::profile::{BASE_LABEL, Label, LabelValue, Profile};
+use crate::profile::LabelValue;
 
 /// One value of one label key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl View {
         for walk in self.walks.iter().filter(|w| w.member.base == base) {
             let p = &*walk.member.profile;
             walk.each(|weight, _, sample| {
-                for l in sample.labels().filter(|l| !is_base_label(p, l)) {
+                for l in sample.labels() {
                     let value = match l.value {
                         LabelValue::Text(t) => Ok(p.string(t)),
                         LabelValue::Number(n, _) => Err(n),
@@ -87,9 +87,4 @@ impl View {
         }
         sums
     }
-}
-
-/// True for the label that marks the base in a written diff, which is never shown.
-pub(super) fn is_base_label(p: &Profile, label: &Label) -> bool {
-    p.is_diff() && p.string(label.key) == BASE_LABEL.0
 }

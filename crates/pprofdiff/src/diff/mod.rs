@@ -16,6 +16,7 @@ mod frames;
 mod identity;
 mod labels;
 mod normalize;
+mod pattern;
 mod stacks;
 mod top;
 mod view;
@@ -36,8 +37,7 @@ pub use view::{Query, Side, Summary, View};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::parallel;
-use crate::profile::{CommonType, LoadOptions, Profile, Total, common_types};
+use crate::profile::{CommonType, Profile, Total, common_types};
 
 /// A value of both sides. Of a single profile, `base` is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,18 +147,6 @@ impl Diff {
         Diff::from_members(new.iter().chain(base).enumerate().map(member).collect(), true)
     }
 
-    /// Loads both sides and compares them; inside a rayon pool, at the same time.
-    ///
-    /// # Errors
-    /// As [`Profile::open`] and [`Diff::new`].
-    pub fn open(base: &[&std::path::Path], new: &[&std::path::Path], options: &LoadOptions) -> Result<Diff> {
-        let load = |paths: &[&std::path::Path]| -> Result<Vec<Arc<Profile>>> {
-            parallel::map(paths, |p| Profile::open(p, options).map(Arc::new)).into_iter().collect()
-        };
-        let (base, new) = parallel::join(|| load(base), || load(new));
-        Diff::new(&base?, &new?)
-    }
-
     /// Opens a diff that was written as one profile ([`Diff::to_profile`], or pprof with `-proto -diff_base`)
     /// as a diff again; any other profile as itself, with one side.
     pub fn of_profile(profile: &Arc<Profile>) -> Result<Diff> {
@@ -169,15 +157,12 @@ impl Diff {
         Diff::from_members(vec![member(false, None)], false)
     }
 
-    fn from_members(mut members: Vec<Member>, two_sided: bool) -> Result<Diff> {
+    fn from_members(members: Vec<Member>, two_sided: bool) -> Result<Diff> {
         let mut profiles: Vec<&Profile> = members.iter().map(|m| &*m.profile).collect();
         if members.iter().any(|m| m.part.is_some()) {
             profiles.truncate(1);
         }
         let types = common_types(&profiles)?;
-        for (i, m) in members.iter_mut().enumerate() {
-            m.index = if m.part.is_some() { 0 } else { i };
-        }
         let wanted = members.iter().find_map(|m| {
             let default = m.profile.text(crate::profile::StringId(m.profile.header().default_sample_type));
             (!default.is_empty()).then_some(default)
@@ -212,15 +197,33 @@ impl Diff {
         self.members.iter().filter(|m| !m.base).map(|m| &m.profile)
     }
 
-    /// The column of a sample type by its name, also without the `inuse_` prefix, or by its number.
+    /// All profiles, each once, with what it is here: `base`, `new` or `profile`.
+    pub fn profiles(&self) -> impl Iterator<Item = (&'static str, &Profile)> {
+        let whole = |m: &Member| m.part.is_some() || !self.two_sided;
+        let side = move |m: &Member| {
+            if whole(m) {
+                "profile"
+            } else if m.base {
+                "base"
+            } else {
+                "new"
+            }
+        };
+        let members = self.members.iter().filter(|m| m.part != Some(true));
+        let (base, new): (Vec<&Member>, Vec<&Member>) = members.partition(|m| m.base);
+        base.into_iter().chain(new).map(move |m| (side(m), &*m.profile))
+    }
+
+    /// The column of a sample type by its name (where pprof's old names without `inuse_` are used, with it as
+    /// well), or by its number.
     pub(crate) fn find_type(&self, name: Option<&str>) -> Result<usize> {
         if self.types.is_empty() {
             return Err(Error::query("the profile has no sample types, so there is nothing to show"));
         }
         let Some(name) = name else { return Ok(self.default_type) };
         let position = |wanted: &str| self.types.iter().position(|t| t.kind == wanted);
-        let found =
-            position(name).or_else(|| self.types.iter().position(|t| t.kind.strip_prefix("inuse_") == Some(name)));
+        let number = || name.parse().ok().filter(|&n: &usize| n < self.types.len());
+        let found = position(name).or_else(|| position(name.strip_prefix("inuse_")?)).or_else(number);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.types.iter().map(|t| t.kind.as_str()).collect();
             Error::query(format!("there is no sample type {name:?}; there are {}", names.join(", ")))
@@ -241,7 +244,9 @@ impl Diff {
 
     /// Nanoseconds that one side's profiles took together.
     pub(crate) fn side_duration(&self, base: bool) -> i64 {
-        let durations = self.members.iter().filter(|m| m.base == base).map(|m| m.profile.duration_nanos());
+        // A written diff tells only the new side's duration.
+        let members = self.members.iter().filter(|m| m.base == base && m.part != Some(true));
+        let durations = members.map(|m| m.profile.duration_nanos());
         durations.fold(0, i64::saturating_add)
     }
 }

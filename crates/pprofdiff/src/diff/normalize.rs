@@ -73,6 +73,9 @@ impl Scale {
                 let side = if base == 0 { "base" } else { "new side" };
                 return Err(Error::query(format!("can't normalize by {what}: that of the {side} is zero")));
             }
+            if (base < 0) != (new < 0) {
+                return Err(Error::query(format!("can't normalize by {what}: {base} and {new} have opposite signs")));
+            }
             Ok(Scale::Ratio(base, new))
         };
         match mode {

@@ -178,7 +178,6 @@ fn label_set(
     let p = &walk.member.profile;
     let mut set: Vec<String> = sample
         .labels()
-        .filter(|l| !super::labels::is_base_label(p, l))
         .map(|l| match l.value {
             LabelValue::Text(t) => format!("{}={}", p.text(l.key), p.text(t)),
             LabelValue::Number(v, unit) => format!("{}={v}{}", p.text(l.key), p.text(unit)),

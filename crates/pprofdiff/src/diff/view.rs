@@ -11,7 +11,7 @@ use super::normalize::{Normalize, Scale};
 use super::{Diff, Filters, Member, Pair};
 use crate::error::Result;
 use crate::parallel;
-use crate::profile::{Profile, Sample};
+use crate::profile::{Profile, Sample, Total};
 
 /// What to look at, and how.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -130,12 +130,7 @@ impl Diff {
         let sample_type = self.find_type(query.sample_type.as_deref())?;
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let (base, new) = (self.side_total(true, sample_type), self.side_total(false, sample_type));
-        let durations = (self.side_duration(true), self.side_duration(false));
-        if !self.is_two_sided() && query.normalize != Normalize::None {
-            return Err(crate::Error::query("normalize scales one side to the other; there is only one profile"));
-        }
-        let scale = Scale::new(query.normalize, (base.sum, new.sum), durations)?;
-        scale.check(base.magnitude, new.magnitude)?;
+        let scale = self.scale(query.normalize, base, new)?;
 
         let mut warnings: Vec<String> = Vec::new();
         for m in self.members.iter().filter(|m| m.part != Some(true)) {
@@ -175,9 +170,20 @@ impl Diff {
         Ok(View { walks: walks.collect(), frames: Arc::new(frames), translations, scale, summary: Arc::new(summary) })
     }
 
+    /// What the new side's values of a sample type are scaled by, given the sums of both sides.
+    pub(crate) fn scale(&self, mode: Normalize, base: Total, new: Total) -> Result<Scale> {
+        if !self.is_two_sided() && mode != Normalize::None {
+            return Err(crate::Error::query("normalize scales one side to the other; there is only one profile"));
+        }
+        let durations = (self.side_duration(true), self.side_duration(false));
+        let scale = Scale::new(mode, (base.sum, new.sum), durations)?;
+        scale.check(base.magnitude, new.magnitude)?;
+        Ok(scale)
+    }
+
     /// The filters worked out for each member; says which of them matched nothing anywhere.
     pub(crate) fn plans(&self, query: &Query, filters: &Compiled, warnings: &mut Vec<String>) -> Result<Vec<Plan>> {
-        let by_range = query.filters.tagfocus.is_some() || query.filters.tagignore.is_some();
+        let by_range = query.filters.set().iter().any(|(name, _)| matches!(*name, "tagfocus" | "tagignore"));
         let units = if by_range { number_units(self.members.iter().map(|m| &*m.profile)) } else { Default::default() };
         let mut plans = Vec::with_capacity(self.members.len());
         let mut matched: Vec<(&str, bool)> = Vec::new();

@@ -3,10 +3,10 @@
 //! `go tool pprof` opens it with the numbers of `-diff_base`; we open it as the diff it was.
 
 use super::filter::{Compiled, Filtered};
-use super::normalize::Scale;
+use super::normalize::{Normalize, Scale};
 use super::{Diff, Query};
 use crate::error::{Error, Result};
-use crate::profile::{Merger, Part, Profile};
+use crate::profile::{Fields, Merger, Part, Profile};
 
 impl Diff {
     /// The diff as a profile with all its sample types; write it with [`Profile::to_bytes`].
@@ -24,15 +24,12 @@ impl Diff {
         }
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let plans = self.plans(query, &filters, &mut Vec::new())?;
-        let durations = (self.side_duration(true), self.side_duration(false));
         let scale = |t: usize| {
             let (base, new) = (self.side_total(true, t), self.side_total(false, t));
-            // Where a column is empty on both sides there is nothing to scale; only one view's own
-            // column must be scalable.
-            let scale = Scale::new(query.normalize, (base.sum, new.sum), durations);
-            let scale = if (base.sum, new.sum) == (0, 0) { Scale::One } else { scale? };
-            scale.check(base.magnitude, new.magnitude)?;
-            Ok(scale)
+            // A column without values has nothing to scale.
+            let mode = if new.magnitude == 0 { Normalize::None } else { query.normalize };
+            let kind = &self.types[t].kind;
+            self.scale(mode, base, new).map_err(|e| Error::query(format!("sample type {kind}: {}", e.detail())))
         };
         let scales: Vec<Scale> = (0..self.types.len()).map(scale).collect::<Result<_>>()?;
         let mut merger = Merger::new(&self.types);
@@ -41,12 +38,7 @@ impl Diff {
             merger.add(Part { profile: &m.profile, index: m.index, side: m.part, as_base: m.base, selection });
         }
         let profiles: Vec<&Profile> = self.members.iter().map(|m| &*m.profile).collect();
-        let duration = self.side_duration(false);
-        merger.finish(
-            "diff",
-            &profiles,
-            duration,
-            |is_base, column, v| if is_base { v } else { scales[column].apply(v) },
-        )
+        let fields = Fields { duration_nanos: self.side_duration(false), frames_dropped: true };
+        merger.finish("diff", &profiles, fields, |is_base, column, v| if is_base { v } else { scales[column].apply(v) })
     }
 }

@@ -17,7 +17,7 @@ use std::ops::Range;
 use super::ids::Ids;
 use super::wire::{Fields, SampleParts, Value, each_int, varint};
 use super::{BASE_LABEL, Functions, Header, Locations, Mapping, NONE, Profile, StringId, Total, ValueType};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// A top-level table: how many records, and the part of the buffer from the first to the last.
 #[derive(Default, Clone)]
@@ -51,6 +51,10 @@ struct Record<'a> {
 
 impl Profile {
     pub(super) fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
+        if data.len() > u32::MAX as usize {
+            let detail = "the profile is larger than 4 GiB, which offsets of 32 bits can't reach";
+            return Err(Error::new(ErrorKind::Limit, detail));
+        }
         let scan = scan(&data)?;
         let tables = &scan.tables;
         let strings = strings(&data, &tables[STRING as usize])?;
@@ -89,7 +93,9 @@ fn scan(data: &[u8]) -> Result<Scan> {
     let mut fields = Fields::new(data, 0);
     loop {
         let start = fields.offset();
-        let Some((field, value)) = fields.next().map_err(|e| e.in_record(|| "profile".into()))? else { break };
+        let begun = scan.tables.iter().any(|t| t.count > 0);
+        let unlike = move |e: Error| if begun { e } else { e.prefixed("this is not a profile: ") };
+        let Some((field, value)) = fields.next().map_err(|e| unlike(e).in_record(|| "profile".into()))? else { break };
         let mut read = || -> Result<()> {
             match field {
                 SAMPLE_TYPE..=STRING => {
@@ -122,7 +128,7 @@ fn scan(data: &[u8]) -> Result<Scan> {
             }
             Ok(())
         };
-        read().map_err(|e| e.in_record(|| format!("profile field {field}")).at(start))?;
+        read().map_err(|e| unlike(e).in_record(|| format!("profile field {field}")).at(start))?;
     }
     if scan.tables.iter().all(|t| t.count == 0) {
         return Err(Error::malformed("this is not a profile: it has no sample type, no sample and no string").at(0));

@@ -135,6 +135,14 @@ impl Memo {
     }
 }
 
+/// Fields of the result that do not follow from the profiles alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields {
+    pub duration_nanos: i64,
+    /// What drop_frames says was done already, so the result must not say it again.
+    pub frames_dropped: bool,
+}
+
 /// Adds profiles up; see the module's text for what is the same.
 pub(crate) struct Merger<'p> {
     types: &'p [CommonType],
@@ -172,7 +180,7 @@ pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
         merger.add(Part { profile, index, side: None, as_base: false, selection: Everything(profile) });
     }
     let duration = profiles.iter().fold(0i64, |sum, p| sum.saturating_add(p.duration_nanos()));
-    merger.finish("merged", profiles, duration, |_, _, v| v)
+    merger.finish("merged", profiles, Fields { duration_nanos: duration, frames_dropped: false }, |_, _, v| v)
 }
 
 impl<'p> Merger<'p> {
@@ -237,7 +245,7 @@ impl<'p> Merger<'p> {
                 *l = self.location(p, *l, &part.selection, &mut memo);
             }
             labels.clear();
-            for label in sample.labels() {
+            for label in sample.all_labels() {
                 let key = self.string(p, label.key, &mut memo);
                 labels.push(match label.value {
                     LabelValue::Text(t) => {
@@ -408,13 +416,13 @@ impl<'p> Merger<'p> {
         mut self,
         name: &str,
         header_of: &[&'p Profile],
-        duration_nanos: i64,
+        fields: Fields,
         value: impl Fn(bool, usize, i64) -> i64,
     ) -> Result<Profile> {
         let types: &'p [CommonType] = self.types;
         let types: Vec<(u32, u32)> =
             types.iter().map(|t| (self.intern(t.kind.as_bytes()), self.intern(t.unit.as_bytes()))).collect();
-        let header = self.header(header_of, duration_nanos);
+        let header = self.header(header_of, fields);
         let n = types.len();
         let mut out = Output::new(&self);
         for (kind, unit) in types {
@@ -436,30 +444,27 @@ impl<'p> Merger<'p> {
         Profile::decode(name, out.out)
     }
 
-    fn header(&mut self, profiles: &[&'p Profile], duration_nanos: i64) -> MergedHeader {
+    fn header(&mut self, profiles: &[&'p Profile], fields: Fields) -> MergedHeader {
         let mut first_string = |get: &dyn Fn(&super::Header) -> u32| {
             let bytes = profiles.iter().map(|p| p.string(StringId(get(p.header())))).find(|s| !s.is_empty());
             self.intern(bytes.unwrap_or_default())
         };
         let default_sample_type = first_string(&|h| h.default_sample_type);
         let doc_url = first_string(&|h| h.doc_url);
-        let drop_frames = first_string(&|h| h.drop_frames);
-        let keep_frames = first_string(&|h| h.keep_frames);
+        let drop_frames = first_string(&|h| if fields.frames_dropped { 0 } else { h.drop_frames });
+        let keep_frames = first_string(&|h| if fields.frames_dropped { 0 } else { h.keep_frames });
         let mut comments: Vec<u32> = Vec::new();
+        let mut known = std::collections::HashSet::new();
         for p in profiles {
-            for &c in &p.header().comments {
-                let c = self.intern(p.string(c));
-                if !comments.contains(&c) {
-                    comments.push(c);
-                }
-            }
+            let all = p.header().comments.iter().map(|&c| self.intern(p.string(c)));
+            comments.extend(all.filter(|&c| known.insert(c)));
         }
         let period_type = profiles.iter().find_map(|p| p.header().period_type.map(|t| (p, t)));
         MergedHeader {
             drop_frames,
             keep_frames,
             time_nanos: profiles.iter().map(|p| p.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
-            duration_nanos,
+            duration_nanos: fields.duration_nanos,
             period_type: period_type.map(|(p, t)| (self.intern(p.string(t.kind)), self.intern(p.string(t.unit)))),
             period: profiles.iter().map(|p| p.period()).max().unwrap_or(0),
             comments,

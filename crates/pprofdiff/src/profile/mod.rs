@@ -27,7 +27,7 @@ use std::path::Path;
 pub use encode::{Compression, WriteOptions};
 pub use input::LoadOptions;
 pub use merge::merge;
-pub(crate) use merge::{Merger, Part, Selection};
+pub(crate) use merge::{Fields, Merger, Part, Selection};
 pub use samples::{Label, LabelValue, Sample};
 pub(crate) use types::{CommonType, common_types};
 

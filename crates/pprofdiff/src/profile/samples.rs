@@ -82,8 +82,15 @@ impl<'p> Sample<'p> {
         self.parts.values.nth(sample_type).unwrap_or(0) as i64
     }
 
-    /// The labels in the file's order. Labels that say nothing (no string, zero, no unit) are left out, as pprof does.
+    /// The labels in the file's order. Labels that say nothing (no string, zero, no unit) are left out, as pprof
+    /// does, and so is the one that marks the base of a written diff.
     pub fn labels(&self) -> impl Iterator<Item = Label> + use<'p> {
+        let p = self.profile;
+        self.all_labels().filter(move |l| !p.is_diff || p.string(l.key) != BASE_LABEL.0)
+    }
+
+    /// The labels, with the one that marks the base of a written diff.
+    pub(crate) fn all_labels(&self) -> impl Iterator<Item = Label> + use<'p> {
         let mut fields = Fields::new(self.parts.labels, 0);
         std::iter::from_fn(move || {
             while let Ok(Some((field, value))) = fields.next() {
@@ -101,7 +108,7 @@ impl<'p> Sample<'p> {
     pub(crate) fn is_base(&self) -> bool {
         let p = self.profile;
         p.is_diff
-            && self.labels().any(|l| {
+            && self.all_labels().any(|l| {
                 matches!(l.value, LabelValue::Text(v) if p.string(l.key) == BASE_LABEL.0 && p.string(v) == BASE_LABEL.1)
             })
     }

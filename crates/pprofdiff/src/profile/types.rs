@@ -3,6 +3,8 @@
 //! Types are matched by name, in the order of the first profile. Where the units of one name differ
 //! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
 
+use std::collections::HashMap;
+
 use super::Profile;
 use crate::error::{Error, ErrorKind, Result};
 use crate::units;
@@ -22,14 +24,18 @@ pub(crate) struct CommonType {
 pub(crate) fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
     let Some((first, rest)) = profiles.split_first() else { return Ok(Vec::new()) };
     let mut types = Vec::new();
+    // The first column of a name wins, should a name occur twice.
+    fn by_name<'p>(p: &&'p Profile) -> HashMap<&'p [u8], usize> {
+        p.value_types().iter().enumerate().rev().map(|(i, t)| (p.string(t.kind), i)).collect()
+    }
+    let (of_first, of_rest) = (by_name(first), rest.iter().map(by_name).collect::<Vec<_>>());
     for (index, t) in first.value_types().iter().enumerate() {
         let name = first.string(t.kind);
-        // The first column of a name wins, should a name occur twice.
-        if first.value_types()[..index].iter().any(|u| first.string(u.kind) == name) {
+        if of_first[name] != index {
             continue;
         }
-        let column_of = |p: &&Profile| p.value_types().iter().position(|t| p.string(t.kind) == name);
-        let Some(mut columns) = rest.iter().map(column_of).collect::<Option<Vec<usize>>>() else { continue };
+        let columns = of_rest.iter().map(|columns| columns.get(name).copied()).collect::<Option<Vec<usize>>>();
+        let Some(mut columns) = columns else { continue };
         columns.insert(0, index);
         types.push(convert_units(profiles, first.text(t.kind), &columns)?);
     }

@@ -420,7 +420,8 @@ mod tests {
 
     #[test]
     fn numbers_of_all_lengths_in_all_orders_are_read_as_one_by_one() {
-        let numbers: Vec<u64> = (0..64).map(|i| 1u64 << i).flat_map(|v| [v - 1, v, v + 1]).chain([u64::MAX, 0]).collect();
+        let numbers: Vec<u64> =
+            (0..64).map(|i| 1u64 << i).flat_map(|v| [v - 1, v, v + 1]).chain([u64::MAX, 0]).collect();
         for step in 1..numbers.len() {
             let row: Vec<u64> = (0..numbers.len()).map(|i| numbers[i * step % numbers.len()]).collect();
             let mut bytes = Vec::new();

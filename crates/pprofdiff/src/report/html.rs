@@ -81,7 +81,7 @@ impl Table {
 }
 
 fn summary(s: &Summary) -> String {
-    let number = |v: i64| units::format(units::scale_auto(v, &s.unit));
+    let number = |v: i64| units::show(v, &s.unit);
     let side = |side: &Side| {
         let s = if side.samples == 1 { "" } else { "s" };
         format!("{} ({} sample{s})", escape(&list_of_inputs(&side.paths)), side.samples)

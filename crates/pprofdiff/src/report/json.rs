@@ -97,9 +97,10 @@ fn cell(out: &mut dyn Write, cell: &Cell<'_>) -> io::Result<()> {
 /// What the profiles of a diff, or a single one, consist of.
 pub fn info_json(diff: &Diff) -> String {
     let profile = |side: &str, p: &Profile| {
-        let types = p.sample_types().into_iter().enumerate().map(|(i, (kind, unit))| {
-            json!({"type": kind, "unit": unit, "total": p.total(i), "default": p.default_sample_type() == Some(i)})
-        });
+        let default = p.default_sample_type();
+        let types = p.sample_types().into_iter().enumerate().map(
+            |(i, (kind, unit))| json!({"type": kind, "unit": unit, "total": p.total(i), "default": default == Some(i)}),
+        );
         json!({
             "side": side,
             "path": p.name(),
@@ -117,8 +118,6 @@ pub fn info_json(diff: &Diff) -> String {
             "warnings": p.warnings(),
         })
     };
-    let new = if diff.is_two_sided() { "new" } else { "profile" };
-    let profiles: Vec<Value> =
-        diff.base().map(|p| profile("base", p)).chain(diff.new_side().map(|p| profile(new, p))).collect();
+    let profiles: Vec<Value> = diff.profiles().map(|(side, p)| profile(side, p)).collect();
     format!("{}\n", json!({"schema": "pprofdiff/1", "kind": "info", "profiles": profiles}))
 }

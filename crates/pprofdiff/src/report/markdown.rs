@@ -14,7 +14,7 @@ impl Table {
     /// The writer's.
     pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         let s = &self.summary;
-        let number = |v: i64| units::format(units::scale_auto(v, &s.unit));
+        let number = |v: i64| units::show(v, &s.unit);
         if s.base.is_some() {
             let percent =
                 percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);

@@ -1,12 +1,12 @@
 //! A view's rows as columns: what every output format, and every data frame, is made from.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Edges, Frames, Labels, Pair, Stacks, Status, Summary, Top};
+use crate::diff::{Edges, Frames, Labels, Pair, StackRow, Stacks, Status, Summary, Top, TopRow};
 
 /// What the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,21 +163,32 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Number of rows before any were cut off.
     pub rows_total: usize,
-    /// Of callers and callees: each node's own costs, for people. Empty in other tables.
-    pub(crate) nodes: Arc<HashMap<String, Node>>,
+    /// Of callers and callees: the nodes, for people. Empty in other tables.
+    pub(crate) nodes: Nodes,
     len: usize,
 }
 
+/// The nodes of callers and callees. Two nodes may have the same label, so rows refer to them by number.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Nodes {
+    pub all: Arc<Vec<Node>>,
+    /// The nodes to show, in order. One without callers and callees has no rows.
+    pub shown: Vec<u32>,
+    /// The node of each row.
+    pub of_row: Vec<u32>,
+}
+
 /// What a node of a call graph costs.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Node {
+    pub label: String,
     pub flat: Pair,
     pub cum: Pair,
 }
 
 impl Table {
     fn new(kind: Kind, summary: &Arc<Summary>, columns: Vec<Column>, len: usize) -> Table {
-        Table { kind, summary: summary.clone(), columns, rows_total: len, nodes: Arc::default(), len }
+        Table { kind, summary: summary.clone(), columns, rows_total: len, nodes: Nodes::default(), len }
     }
 
     /// Number of rows.
@@ -211,28 +222,37 @@ impl Table {
         }
     }
 
-    /// The first `n` rows; of callers and callees, the rows of the first `n` nodes.
+    /// The first `n` rows; of callers and callees the rows of the first `n` nodes, of labels the first `n` of each
+    /// key.
     #[must_use]
     pub fn head(&self, n: usize) -> Table {
-        let n = match self.texts("node") {
-            Some(nodes) => {
-                let mut seen = 0;
-                (0..self.len).position(|r| {
-                    seen += usize::from(r == 0 || nodes.get(r) != nodes.get(r - 1));
-                    seen > n
-                })
+        let rows: Vec<usize> = match self.kind {
+            Kind::Peek | Kind::Tree => {
+                let shown = &self.nodes.shown[..n.min(self.nodes.shown.len())];
+                let wanted: HashSet<u32> = shown.iter().copied().collect();
+                let rows: Vec<usize> = (0..self.len).filter(|&r| wanted.contains(&self.nodes.of_row[r])).collect();
+                let mut head = self.take(&rows);
+                head.nodes.shown = shown.to_vec();
+                return head;
             }
-            None => Some(n),
+            Kind::Labels => {
+                let mut counts: HashMap<Option<&str>, usize> = HashMap::new();
+                let keys = self.texts("key");
+                let mut within = |row: usize| {
+                    let count = counts.entry(keys.and_then(|k| k.get(row))).or_default();
+                    *count += 1;
+                    *count <= n
+                };
+                (0..self.len).filter(|&r| within(r)).collect()
+            }
+            _ => (0..n.min(self.len)).collect(),
         };
-        match n {
-            Some(n) if n < self.len => self.take(&(0..n).collect::<Vec<_>>()),
-            _ => self.clone(),
-        }
+        if rows.len() == self.len { self.clone() } else { self.take(&rows) }
     }
 
     /// The same table without columns.
     fn shallow(&self) -> Table {
-        Table { columns: Vec::new(), summary: self.summary.clone(), nodes: self.nodes.clone(), ..*self }
+        Table { columns: Vec::new(), summary: self.summary.clone(), nodes: Nodes::default(), ..*self }
     }
 
     /// The given rows, in the given order.
@@ -256,7 +276,11 @@ impl Table {
             };
             Column { name: c.name.clone(), data }
         });
-        Table { columns: columns.collect(), len: rows.len(), ..self.shallow() }
+        let of_row: Vec<u32> = rows.iter().filter_map(|&r| self.nodes.of_row.get(r).copied()).collect();
+        let mut seen = HashSet::new();
+        let shown = of_row.iter().copied().filter(|&node| seen.insert(node)).collect();
+        let nodes = Nodes { all: self.nodes.all.clone(), shown, of_row };
+        Table { columns: columns.collect(), len: rows.len(), nodes, ..self.shallow() }
     }
 
     /// Ordered by one column; rows that are equal in it keep their order. `None` if there is no such column.
@@ -314,8 +338,13 @@ impl Top {
     /// The table of frames. Columns: name, file, line, address, mapping; for two sides status and
     /// `flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta`, else `flat, cum`.
     pub fn table(&self) -> Table {
+        self.table_head(usize::MAX)
+    }
+
+    /// The first `n` rows of [`Top::table`], without making the others.
+    pub fn table_head(&self, n: usize) -> Table {
         let two_sided = self.summary.base.is_some();
-        let (frames, rows) = (&self.frames, &self.rows);
+        let (frames, rows) = (&self.frames, &self.rows[..n.min(self.rows.len())]);
         let text = |name: &'static str, f: &dyn Fn(u32) -> Option<String>| Column {
             name: name.into(),
             data: Data::Text(rows.iter().map(|r| f(r.frame)).collect()),
@@ -340,7 +369,8 @@ impl Top {
             two_sided,
             rows.iter().map(|r| r.cum),
         ));
-        Table::new(if two_sided { Kind::Diff } else { Kind::Top }, &self.summary, columns, rows.len())
+        let kind = if two_sided { Kind::Diff } else { Kind::Top };
+        Table { rows_total: self.rows.len(), ..Table::new(kind, &self.summary, columns, rows.len()) }
     }
 }
 
@@ -362,8 +392,17 @@ impl Edges {
             },
         ];
         columns.extend(pair_columns(WEIGHT, self.summary.base.is_some(), edges.iter().map(|e| e.weight)));
-        let nodes = self.nodes.iter().map(|r| (self.frames.label(r.frame), Node { flat: r.flat, cum: r.cum }));
-        Table { nodes: Arc::new(nodes.collect()), ..Table::new(kind, &self.summary, columns, edges.len()) }
+        let mut number = vec![u32::MAX; self.frames.len()];
+        for (i, row) in self.nodes.iter().enumerate() {
+            number[row.frame as usize] = i as u32;
+        }
+        let node = |r: &TopRow| Node { label: self.frames.label(r.frame), flat: r.flat, cum: r.cum };
+        let nodes = Nodes {
+            all: Arc::new(self.nodes.iter().map(node).collect()),
+            shown: (0..self.nodes.len() as u32).collect(),
+            of_row: edges.iter().map(|e| number[e.node as usize]).collect(),
+        };
+        Table { nodes, ..Table::new(kind, &self.summary, columns, edges.len()) }
     }
 }
 
@@ -371,8 +410,13 @@ impl Stacks {
     /// One stack a row. Columns: frames (root first, in pprof's words), with `by_labels` labels (sorted
     /// `key=value`); for two sides `base, new, delta, status`, else `weight`.
     pub fn table(&self) -> Table {
+        self.table_head(usize::MAX)
+    }
+
+    /// The first `n` rows of [`Stacks::table`], without making the others.
+    pub fn table_head(&self, n: usize) -> Table {
         let two_sided = self.summary.base.is_some();
-        let rows = &self.rows;
+        let rows = &self.rows[..n.min(self.rows.len())];
         let (texts, number) = dictionary(&self.frames, rows.iter().flat_map(|r| self.frames_of(r).iter().copied()));
         let mut lists = Lists { dictionary: Arc::new(texts), ..Lists::default() };
         for row in rows {
@@ -381,19 +425,19 @@ impl Stacks {
         }
         let mut columns = vec![Column { name: "frames".into(), data: Data::Lists(lists) }];
         if self.by_labels {
-            columns.push(Column { name: "labels".into(), data: Data::Lists(self.labels_column()) });
+            columns.push(Column { name: "labels".into(), data: Data::Lists(self.labels_column(rows)) });
         }
         columns.extend(pair_columns(WEIGHT, two_sided, rows.iter().map(|r| r.weight)));
         if two_sided {
             columns.push(status_column(rows.iter().map(|r| r.status)));
         }
-        Table::new(Kind::Stacks, &self.summary, columns, rows.len())
+        Table { rows_total: self.rows.len(), ..Table::new(Kind::Stacks, &self.summary, columns, rows.len()) }
     }
 
-    fn labels_column(&self) -> Lists {
+    fn labels_column(&self, rows: &[StackRow]) -> Lists {
         let mut known = HashMap::new();
         let (mut texts, mut lists) = (Texts::default(), Lists::default());
-        for row in &self.rows {
+        for row in rows {
             for label in &self.label_sets[row.labels as usize] {
                 lists.ids.push(*known.entry(label.as_str()).or_insert_with(|| {
                     texts.push(Some(label));

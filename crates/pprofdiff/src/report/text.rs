@@ -2,10 +2,12 @@
 //!
 //! Colour (red: costs more, green: costs less) is the caller's decision; only a terminal should get it.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::percent_of_base;
-use super::table::{Kind, Node, Table};
+use super::table::{Kind, Table};
 use crate::diff::{Diff, Normalize, Pair, Side, Summary};
 use crate::profile::Profile;
 use crate::units::{self, ReportUnit};
@@ -185,7 +187,7 @@ impl Table {
             }
             let value = text("value", row).unwrap_or_default();
             let value = match (value.parse(), text("unit", row)) {
-                (Ok(number), Some(unit)) => units::format(units::scale_auto(number, unit)),
+                (Ok(number), Some(unit)) => units::show(number, unit),
                 _ => value.to_owned(),
             };
             cells.push(format!("{} = {value}", text("key", row).unwrap_or_default()).into());
@@ -208,7 +210,7 @@ impl Table {
             for column in ["labels", "frames"] {
                 if let Some(super::Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
                     let indent = if column == "labels" { "  # " } else { "    " };
-                    lists.get(row).try_for_each(|text| writeln!(out, "{indent}{text}"))?;
+                    lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", printable(text)))?;
                 }
             }
         }
@@ -220,45 +222,37 @@ impl Table {
         let two_sided = self.summary.base.is_some();
         let head: &[&str] =
             if two_sided { &["base", "new", "delta", "%", "  frame"] } else { &["weight", "%", "  frame"] };
-        let (Some(nodes), Some(others), Some(relations)) =
-            (self.texts("node"), self.texts("other"), self.texts("relation"))
-        else {
-            return Ok(());
-        };
+        let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (row, &node) in self.nodes.of_row.iter().enumerate() {
+            rows_of.entry(node).or_default().push(row);
+        }
+        let text = |column: &str, row: usize| self.texts(column).and_then(|t| t.get(row)).unwrap_or_default();
         let mut grid = Grid::new(head);
-        let mut row = 0;
-        while row < self.len() {
-            let node = nodes.get(row);
-            let end = (row..self.len()).find(|&r| nodes.get(r) != node).unwrap_or(self.len());
-            let callers_end = (row..end).find(|&r| relations.get(r) != Some("caller")).unwrap_or(end);
-            let mut edge = |row: usize, arrow: &str| {
-                let mut cells = numbers.pair(self.weight(row));
-                cells.push(format!("    {arrow} {}", others.get(row).unwrap_or_default()).into());
-                grid.rows.push(cells);
+        for (i, number) in self.nodes.shown.iter().enumerate() {
+            if i > 0 {
+                grid.rows.push(Vec::new());
+            }
+            let rows = rows_of.get(number).map_or(&[][..], Vec::as_slice);
+            let edges = |relation: &'static str, word: &'static str| {
+                rows.iter().filter(move |&&row| text("relation", row) == relation).map(move |&row| {
+                    let mut cells = numbers.pair(self.weight(row));
+                    cells.push(format!("    {word} {}", text("other", row)).into());
+                    cells
+                })
             };
-            (row..callers_end).for_each(|r| edge(r, "from"));
-            let name = node.unwrap_or_default();
-            let costs = self.nodes.get(name).copied();
-            let Node { flat, cum } = costs.unwrap_or(Node { flat: Pair::default(), cum: Pair::default() });
-            let flat = numbers.pair(flat);
+            grid.rows.extend(edges("caller", "from"));
+            let node = &self.nodes.all[*number as usize];
+            let flat = numbers.pair(node.flat);
             let own = if two_sided {
                 format!("flat {} -> {}, {}", flat[0].text, flat[1].text, flat[2].text)
             } else {
                 format!("flat {}", flat[0].text)
             };
-            let mut cells = numbers.pair(cum);
-            cells.push(format!("  {name}   ({own})").into());
+            let mut cells = numbers.pair(node.cum);
+            cells.push(format!("  {}   ({own})", node.label).into());
             grid.rows.push(cells);
-            let mut edge = |row: usize, arrow: &str| {
-                let mut cells = numbers.pair(self.weight(row));
-                cells.push(format!("    {arrow} {}", others.get(row).unwrap_or_default()).into());
-                grid.rows.push(cells);
-            };
-            (callers_end..end).for_each(|r| edge(r, "calls"));
-            grid.rows.push(Vec::new());
-            row = end;
+            grid.rows.extend(edges("callee", "calls"));
         }
-        grid.rows.pop();
         grid.write(out, options)
     }
 }
@@ -271,8 +265,7 @@ fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     } else {
         writeln!(out, "{}", side(&s.new))?;
     }
-    let number =
-        |v: i64| units::find(&s.unit).map_or_else(|| v.to_string(), |_| units::format(units::scale_auto(v, &s.unit)));
+    let number = |v: i64| units::show(v, &s.unit);
     let total = s.total;
     match (&s.base, percent_of_base(total.delta(), s)) {
         (None, _) => writeln!(out, "{} ({}): {}", s.sample_type, s.unit, number(total.new))?,
@@ -296,32 +289,42 @@ fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if !settings.is_empty() {
         writeln!(out, "{}", settings.join("  "))?;
     }
-    s.warnings.iter().try_for_each(|w| writeln!(out, "warning: {w}"))
+    s.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", printable(w)))
 }
 
 fn side(s: &Side) -> String {
     let mut text = list_of_inputs(&s.paths);
     text.push_str(&format!("  {} samples", s.samples));
     if s.duration_nanos != 0 {
-        text.push_str(&format!(" in {}", units::format(units::scale_auto(s.duration_nanos, "nanoseconds"))));
+        text.push_str(&format!(" in {}", units::show(s.duration_nanos, "nanoseconds")));
     }
     text
 }
 
 /// The names of a side's inputs, cut short where there are many.
 pub fn list_of_inputs(paths: &[String]) -> String {
-    match paths {
+    let list = match paths {
         [one] => one.clone(),
         [first, .., last] if paths.len() > 3 => format!("{first} ... {last} ({} files)", paths.len()),
         _ => paths.join(" + "),
+    };
+    printable(&list).into_owned()
+}
+
+/// Text without control characters: a name can neither break a line nor speak to the terminal.
+fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().any(char::is_control) {
+        return text.replace(char::is_control, "\u{fffd}").into();
     }
+    text.into()
 }
 
 fn paint(text: &str, sign: i64, options: TextOptions) -> String {
+    let text = printable(text);
     match sign {
         1 if options.color => format!("\x1b[31m{text}\x1b[0m"),
         -1 if options.color => format!("\x1b[32m{text}\x1b[0m"),
-        _ => text.to_owned(),
+        _ => text.into_owned(),
     }
 }
 
@@ -357,9 +360,7 @@ impl Grid {
 /// # Errors
 /// The writer's.
 pub fn info(diff: &Diff, out: &mut dyn Write) -> io::Result<()> {
-    let base = diff.base().map(|p| ("base  ", p));
-    let new = diff.new_side().map(|p| (if diff.is_two_sided() { "new   " } else { "" }, p));
-    for (i, (side, p)) in base.chain(new).enumerate() {
+    for (i, (side, p)) in diff.profiles().enumerate() {
         if i > 0 {
             writeln!(out)?;
         }
@@ -369,11 +370,17 @@ pub fn info(diff: &Diff, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> {
-    let duration = |nanos: i64| units::format(units::scale_auto(nanos, "nanoseconds"));
-    writeln!(out, "{side}{}", p.name())?;
+    let duration = |nanos: i64| units::show(nanos, "nanoseconds");
+    let note = if p.is_diff() { "  (a written diff: totals are of both sides)" } else { "" };
+    writeln!(
+        out,
+        "{}{}{note}",
+        if side == "profile" { String::new() } else { format!("{side:<6}") },
+        printable(p.name())
+    )?;
     let default = p.default_sample_type();
     for (i, (kind, unit)) in p.sample_types().into_iter().enumerate() {
-        let total = units::format(units::scale_auto(p.total(i).unwrap_or(0), &unit));
+        let total = units::show(p.total(i).unwrap_or(0), &unit);
         let note = if Some(i) == default { "  (default)" } else { "" };
         writeln!(out, "  sample type  {kind} ({unit}): {total}{note}")?;
     }
@@ -401,5 +408,5 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
             writeln!(out, "  {name:<12} {value}")?;
         }
     }
-    p.warnings().iter().try_for_each(|w| writeln!(out, "  warning: {w}"))
+    p.warnings().iter().try_for_each(|w| writeln!(out, "  warning: {}", printable(w)))
 }
