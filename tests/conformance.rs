@@ -1,0 +1,233 @@
+//! Compares what the command says with what `go tool pprof` says, live: for every pair of the corpus, every sample type,
+//! granularity and filter, all rows of `top`, all edges of `peek` and all sums of `labels`, of each side and of the diff.
+//!
+//! Nothing here knows the engine: both tools get options and give reports, which are compared as multisets of rows. Where
+//! pprof is wrong, `exceptions` says so, and nowhere else. The whole takes a minute and a half on two cores; `go` must be
+//! installed.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "conformance/command.rs"]
+mod command;
+#[path = "conformance/compiler.rs"]
+mod compiler;
+#[path = "conformance/examine.rs"]
+mod examine;
+#[path = "conformance/exceptions.rs"]
+mod exceptions;
+#[path = "conformance/generated.rs"]
+mod generated;
+#[path = "conformance/pairs.rs"]
+mod pairs;
+#[path = "conformance/pprof.rs"]
+mod pprof;
+#[path = "conformance/profile.rs"]
+mod profile;
+#[path = "conformance/question.rs"]
+mod question;
+#[path = "conformance/reports.rs"]
+mod reports;
+#[path = "conformance/rows.rs"]
+mod rows;
+#[path = "conformance/units.rs"]
+mod units;
+#[path = "conformance/written.rs"]
+mod written;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use examine::{Log, examine, examine_sums};
+use pairs::Pair;
+use pprof::Subject;
+use question::{Granularity, Question};
+
+/// The tools take most of the time, and two of them at once leave a small machine usable.
+const WORKERS: usize = 2;
+
+/// A pair that compares fewer rows than this has stopped comparing: the smallest of the corpus compares twice as many,
+/// the largest seventy times.
+const LEAST_ROWS_PER_PAIR: usize = 5_000;
+
+/// Each is another seed: more of them find more, and take five seconds each.
+const GENERATED_PAIRS: u64 = 4;
+
+fn corpus() -> Vec<Pair> {
+    let pairs = pairs::in_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus"));
+    assert!(!pairs.is_empty(), "no pairs in tests/corpus");
+    pairs
+}
+
+/// Does `work` for each item on a few threads and adds up what they logged. A panic is a difference like any other, so
+/// that one bad report does not hide the rest.
+fn for_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
+    let (next, whole) = (AtomicUsize::new(0), Mutex::new(Log::default()));
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let mut log = Log::default();
+                    let worked = catch_unwind(AssertUnwindSafe(|| work(item, &mut log)));
+                    if let Err(panic) = worked {
+                        let said = panic.downcast_ref::<String>().cloned();
+                        log.differences.push(said.unwrap_or_else(|| "a panic without a message".into()));
+                    }
+                    whole.lock().unwrap().add(log);
+                }
+            });
+        }
+    });
+    whole.into_inner().unwrap()
+}
+
+/// Fails with the first differences, and with the reasons for which some are meant to be there.
+fn assert_equal(what: &str, log: &Log) {
+    log.tell(what);
+    if !log.differences.is_empty() {
+        let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.txt", what.replace(' ', "-")));
+        std::fs::write(&all, log.differences.join("\n")).unwrap();
+        let shown = log.differences.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
+        panic!(
+            "{what}: {} comparisons differ (all of them: {})\n{shown}\nallowed for:\n- {}",
+            log.differences.len(),
+            all.display(),
+            exceptions::REASONS.join("\n- "),
+        );
+    }
+}
+
+#[test]
+fn every_report_about_the_corpus_equals_pprofs() {
+    let mut whole = Log::default();
+    for pair in corpus() {
+        let log = for_each(&pair.questions(), |question, log| examine(&pair, question, log));
+        log.tell(&pair.name);
+        assert!(log.rows >= LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
+        whole.add(log);
+    }
+    assert_equal("the corpus", &whole);
+}
+
+/// Legal profiles that are unlike any in the corpus.
+#[test]
+fn every_report_about_generated_profiles_equals_pprofs() {
+    let mut whole = Log::default();
+    for pair in generated::pairs(GENERATED_PAIRS) {
+        let log = for_each(&pair.questions(), |question, log| examine(&pair, question, log));
+        log.tell(&pair.name);
+        whole.add(log);
+    }
+    assert_equal("generated profiles", &whole);
+    assert!(whole.rows >= LEAST_ROWS_PER_PAIR * GENERATED_PAIRS as usize, "only {} rows", whole.rows);
+}
+
+/// Large profiles of a real program. A few questions each: what is asked of the corpus is asked of them at a size that
+/// takes pprof a quarter of a second a report.
+#[test]
+fn reports_about_the_go_compiler_equal_pprofs() {
+    for pair in compiler::pairs() {
+        let sample_type = &pair.common_sample_types().pop().unwrap().0;
+        let asked = |question: &Question| {
+            let choice = question.choices.first().map_or("", |choice| choice.name);
+            question.sample_type == *sample_type
+                && match question.granularity {
+                    Granularity::Functions => ["", "noinlines", "focus", "hide", "show_from"].contains(&choice),
+                    Granularity::Lines => ["", "hide"].contains(&choice),
+                    Granularity::Addresses => choice.is_empty(),
+                    _ => false,
+                }
+                && question.choices.len() <= 1
+        };
+        let questions: Vec<Question> = pair.questions().into_iter().filter(asked).collect();
+        let log = for_each(&questions, |question, log| examine(&pair, question, log));
+        assert_equal(&pair.name, &log);
+        assert!(log.rows >= 20 * LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
+    }
+}
+
+#[test]
+fn several_files_on_a_side_add_up_as_in_pprof() {
+    let questions = |pair: &Pair, log: &mut Log| {
+        for granularity in Granularity::ALL {
+            examine_sums(pair, &pair.plain(granularity), log);
+        }
+    };
+    assert_equal("several files", &for_each(&corpus(), questions));
+}
+
+#[test]
+fn the_sample_type_that_is_shown_by_default_is_pprofs() {
+    let compare = |pair: &Pair, log: &mut Log| {
+        let (base, new) = (&*pair.base.path, &*pair.new.path);
+        for subject in [Subject::One(base), Subject::One(new), Subject::Two { base, new }] {
+            let ours: serde_json::Value = serde_json::from_str(&command::run(&["top"], subject, &[])).unwrap();
+            let theirs = pprof::report_of_command_line("top", subject, &[]);
+            let same = theirs.lines().any(|line| line.strip_prefix("Type: ") == ours["sample_type"].as_str());
+            log.equal(same.into(), 1, "sample type", || command::command_line(&["top"], subject, &[]));
+        }
+    };
+    assert_equal("default sample types", &for_each(&corpus(), compare));
+}
+
+#[test]
+fn a_written_diff_says_the_same_to_pprof_and_to_us() {
+    let pairs = corpus();
+    assert_equal("written diffs", &for_each(&pairs, written::examine_written_diff));
+}
+
+#[test]
+fn normalized_values_are_as_near_to_pprofs_as_rounding_allows() {
+    let pairs = corpus();
+    assert_equal("normalized", &for_each(&pairs, written::examine_normalized));
+}
+
+/// To save time, pprof is asked in its interactive mode and the command is called as a function. A user runs both as
+/// processes, with options on the command line: that must say the same.
+#[test]
+fn both_tools_say_the_same_as_processes_of_their_own() {
+    let ask = |pair: &Pair, log: &mut Log| {
+        let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
+        let questions = pair.questions();
+        for question in questions.iter().step_by(questions.len() / 8 + 1) {
+            let words = question.in_pprof_words();
+            for command in ["top", "peek .", "tags", "traces"] {
+                let in_a_session = reports::rows(command, &pprof::report(command, subject, &words));
+                let alone = reports::rows(command, &pprof::report_of_command_line(command, subject, &words));
+                log.compare(in_a_session, alone, || pprof::command_line(command, subject, &words));
+            }
+            let words = question.in_our_words();
+            for view in ["top", "tree", "labels", "stacks"] {
+                let same = command::run(&[view], subject, &words) == command::run_binary(&[view], subject, &words);
+                log.equal(same.into(), 1, view, || command::command_line(&[view], subject, &words));
+            }
+        }
+    };
+    assert_equal("as processes", &for_each(&corpus(), ask));
+}
+
+/// An error of one in any one number of any one comparison is found. What is compared is what the tools say, so that a
+/// report that is read wrong, and hence compared with nothing, is found too.
+#[test]
+fn a_planted_error_of_one_is_found() {
+    let pair = corpus().into_iter().find(Pair::has_labels).expect("a pair whose sides both have labels");
+    let mut sound = Log { kept: Some(Vec::new()), ..Log::default() };
+    examine(&pair, &pair.plain(Granularity::Functions), &mut sound);
+    assert_equal("without an error", &sound);
+    assert!(sound.comparisons >= 18, "only {} comparisons", sound.comparisons);
+
+    for (ours, theirs) in sound.kept.unwrap() {
+        assert!(!ours.is_empty(), "nothing to compare with {theirs:?}");
+        for (row, number) in
+            ours.iter().enumerate().flat_map(|(row, found)| (0..found.numbers.len()).map(move |n| (row, n)))
+        {
+            let mut wrong = ours.clone();
+            wrong[row].numbers[number] += 1;
+            let mut log = Log::default();
+            log.compare(wrong, theirs.clone(), String::new);
+            assert_eq!(log.differences.len(), 1, "an error in {} was not found", ours[row]);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Runs our command and reads its JSON into the rows that pprof would print.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::pprof::Subject;
+use crate::question::Question;
+use crate::reports::edge;
+use crate::rows::Row;
+use crate::units;
+
+/// One row of our JSON: the printed names and every number column under its name.
+pub struct Entry {
+    json: Value,
+}
+
+/// A report of ours: its header fields and its rows.
+pub struct Answer {
+    pub json: Value,
+    pub entries: Vec<Entry>,
+}
+
+pub fn ask(view: &[&str], subject: Subject, question: &Question) -> Answer {
+    let words = &question.in_our_words();
+    let text = run(view, subject, words);
+    let mut json: Value = serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("{}: not JSON: {error}", command_line(view, subject, words)));
+    let Value::Array(rows) = json["rows"].take() else {
+        panic!("{}: no rows", command_line(view, subject, words));
+    };
+    // All rows are asked for, so a count that differs means that some were cut.
+    assert_eq!(json["rows_total"].as_u64(), Some(rows.len() as u64), "{}", command_line(view, subject, words));
+    let entries = rows.into_iter().map(|json| Entry { json }).collect();
+    Answer { json, entries }
+}
+
+/// Runs the command for a file that it writes.
+pub fn write_diff(base: &Path, new: &Path, out: &Path) {
+    let status = Command::new(env!("CARGO_BIN_EXE_pprofdiff"))
+        .arg("diff")
+        .args([base, new])
+        .args(["--format", "pprof", "-o"])
+        .arg(out)
+        .status();
+    assert!(status.unwrap().success());
+}
+
+pub fn command_line(view: &[&str], subject: Subject, words: &[String]) -> String {
+    format!("pprofdiff {}", arguments(view, subject, words).join(" "))
+}
+
+impl Entry {
+    /// A number column, such as `flat_base`.
+    pub fn number(&self, column: &str) -> i64 {
+        self.json[column].as_i64().unwrap_or_else(|| panic!("no number {column:?} in {}", self.json))
+    }
+
+    pub fn text(&self, column: &str) -> String {
+        self.json[column].as_str().unwrap_or_else(|| panic!("no text {column:?} in {}", self.json)).into()
+    }
+
+    pub fn json(&self) -> &Value {
+        &self.json
+    }
+
+    /// The rows of `top`, with these two of its columns.
+    pub fn sums(&self, flat: &str, cum: &str) -> Row {
+        Row { subject: self.node(), numbers: vec![self.number(flat), self.number(cum)] }
+    }
+
+    pub fn node(&self) -> String {
+        printed_name(&self.json)
+    }
+
+    /// A row of `peek`: the edge and one column. Its ends are named as pprof names them.
+    pub fn edge(&self, column: &str) -> Row {
+        let subject = edge(&self.text("node"), &(self.text("relation") + " "), &self.text("other"));
+        Row { subject, numbers: vec![self.number(column)] }
+    }
+
+    /// A row of `labels`: the label, its value scaled to `unit` as pprof does with all numbers of a report.
+    pub fn label(&self, column: &str, unit: &str) -> Row {
+        let value = match self.json["unit"].as_str() {
+            None => self.text("value"),
+            Some(own) => units::scaled(self.text("value").parse().unwrap(), own, unit),
+        };
+        Row { subject: format!("{}={value}", self.text("key")), numbers: vec![self.number(column)] }
+    }
+
+    /// A row of `stacks`: the frames, root first.
+    pub fn stack(&self, column: &str) -> Row {
+        let frames = self.json["frames"].as_array().unwrap();
+        let frames: Vec<&str> = frames.iter().map(|frame| frame.as_str().unwrap()).collect();
+        Row { subject: frames.join("; "), numbers: vec![self.number(column)] }
+    }
+}
+
+/// The name that pprof prints for a frame: address, function, place; the place alone at `files`.
+fn printed_name(frame: &Value) -> String {
+    let name = frame["name"].as_str().unwrap_or("");
+    let file = frame["file"].as_str().unwrap_or("");
+    let line = frame["line"].as_i64().unwrap_or(0);
+    let mut parts = Vec::new();
+    match frame["address"].as_u64() {
+        None | Some(0) => {}
+        Some(address) => parts.push(format!("{address:016x}")),
+    }
+    // A frame without a name is called by its file, at `files` every frame is. pprof prints that once.
+    if !name.is_empty() && name != file {
+        parts.push(name.into());
+    }
+    match (line, file) {
+        (0, "") => {}
+        (0, file) => parts.push(file.into()),
+        (line, file) => parts.push(format!("{file}:{line}")),
+    }
+    parts.join(" ")
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn arguments(view: &[&str], subject: Subject, words: &[String]) -> Vec<String> {
+    let mut arguments: Vec<String> = view.iter().map(|word| word.to_string()).collect();
+    match subject {
+        Subject::One(profile) => arguments.push(shown(profile)),
+        Subject::Two { base, new } => arguments.extend([shown(base), shown(new)]),
+        Subject::Several { base, new } => {
+            arguments.push(format!("--base={}", shown(base)));
+            arguments.extend(new.iter().map(|path| format!("--new={}", shown(path))));
+        }
+    }
+    arguments.extend(["--format".into(), "json".into()]);
+    arguments.extend_from_slice(words);
+    arguments
+}
+
+/// Runs the command in this process, which saves the better part of the time that starting one takes. Its answer goes
+/// to a file, as with `-o`.
+pub fn run(view: &[&str], subject: Subject, words: &[String]) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("answers");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(format!("{}-{:?}.json", std::process::id(), std::thread::current().id()));
+    let mut arguments = vec!["pprofdiff".to_string()];
+    arguments.extend(self::arguments(view, subject, words));
+    arguments.extend(["-o".into(), shown(&file)]);
+    let code = pprofdiff_cli::run(arguments.into_iter().map(OsString::from));
+    assert_eq!(code, 0, "{}", command_line(view, subject, words));
+    let answer = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    answer
+}
+
+/// The same question in a process of its own, with the answer on standard output: the command as a user runs it.
+pub fn run_binary(view: &[&str], subject: Subject, words: &[String]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(arguments(view, subject, words)).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {}\n{said}", command_line(view, subject, words), output.status);
+    String::from_utf8(output.stdout).unwrap()
+}

@@ -1,0 +1,275 @@
+//! Asks both tools one question about one pair and compares all that they say.
+
+use crate::command::{self, Answer, Entry};
+use crate::exceptions::{Shown, added_up, without_zeros};
+use crate::pairs::{Input, Pair};
+use crate::pprof::{self, Side, Subject};
+use crate::question::{Granularity, Question};
+use crate::reports::{self, Graph};
+use crate::rows::{Row, compare};
+use crate::units;
+
+/// What was compared, and what differed.
+#[derive(Default)]
+pub struct Log {
+    pub comparisons: usize,
+    pub rows: usize,
+    pub differences: Vec<String>,
+    /// Where asked for, what was compared: ours, then pprof's.
+    pub kept: Option<Vec<(Vec<Row>, Vec<Row>)>>,
+}
+
+impl Log {
+    /// Compares our rows with pprof's. `said_by` names the two commands.
+    pub fn compare(&mut self, ours: Vec<Row>, theirs: Vec<Row>, said_by: impl Fn() -> String) {
+        if let Some(kept) = &mut self.kept {
+            kept.push((ours.clone(), theirs.clone()));
+        }
+        self.comparisons += 1;
+        self.rows += theirs.len();
+        if let Err(difference) = compare(ours, theirs) {
+            self.differences.push(format!("{}\n{difference}", said_by()));
+        }
+    }
+
+    pub fn equal(&mut self, ours: i64, theirs: i64, what: &str, said_by: impl Fn() -> String) {
+        let row = |number| vec![Row { subject: what.into(), numbers: vec![number] }];
+        self.compare(row(ours), row(theirs), said_by);
+    }
+
+    pub fn tell(&self, what: &str) {
+        println!("{what}: {} comparisons, {} rows, {} differ", self.comparisons, self.rows, self.differences.len());
+    }
+
+    pub fn add(&mut self, other: Log) {
+        self.comparisons += other.comparisons;
+        self.rows += other.rows;
+        self.differences.extend(other.differences);
+    }
+}
+
+/// Everything that one question can be compared by: each side alone, and the diff.
+pub fn examine(pair: &Pair, question: &Question, log: &mut Log) {
+    let base = examine_one(&pair.base, question, log);
+    let new = examine_one(&pair.new, question, log);
+    examine_diff(pair, question, base, new, log);
+}
+
+/// One profile: `top` and `peek`, and `labels` where the granularity is the default one (labels have none). Gives what
+/// pprof says, for comparing it with the columns of the diff.
+fn examine_one(input: &Input, question: &Question, log: &mut Log) -> Graph {
+    let unit = input.unit_of(&question.sample_type).expect("a sample type of both sides");
+    // Of a diff, the report is in the finer unit of the two.
+    let unit = if units::has_family(unit) { unit } else { &question.unit };
+    let question = &Question { unit: unit.into(), ..question.clone() };
+    let ours = Subject::One(&input.path);
+    let theirs = Subject::One(input.for_pprof.at(question.granularity));
+    let said_by = |view: &'static [&'static str], format: &'static str| {
+        move || said_by(view, ours, &question.in_our_words(), format, theirs, &question.in_pprof_words())
+    };
+
+    let top = command::ask(&["top"], ours, question);
+    let peek = peek_at_all(&top, ours, question);
+    let shown = Shown::new(&top.entries, ["flat", "cum"], &peek.entries, "weight");
+    let graph = reports::graph(&ask_pprof("peek .", theirs, question));
+    log.compare(shown.nodes.clone(), graph.nodes.clone(), said_by(&["top"], "-peek=."));
+    let (edges, expected) = shown.edges(graph.edges.clone());
+    log.compare(edges, expected, said_by(&["peek", "."], "-peek=."));
+
+    // `-peek` prints the nodes of `-top`, and the edges: so `-top` itself is run only as often as makes sure of that.
+    if question.granularity == Granularity::Functions || question.choices.is_empty() {
+        let expected = reports::top(&ask_pprof("top", theirs, question));
+        log.compare(shown.nodes, expected.rows, said_by(&["top"], "-top"));
+        log.equal(total(&top, "total"), expected.total, "total", said_by(&["top"], "-top"));
+    }
+    if question.granularity == Granularity::Functions {
+        let labels = command::ask(&["labels"], ours, question);
+        compare_labels(&labels, ours, theirs, question, "weight", None, log);
+    }
+    graph
+}
+
+/// A new side that is the sum of several profiles.
+pub fn examine_sums(pair: &Pair, question: &Question, log: &mut Log) {
+    let for_pprof = |input: &'_ Input| input.for_pprof.at(question.granularity).to_path_buf();
+    let (base, new) = (&*pair.base.path, &*pair.new.path);
+    let (base_for_pprof, new_for_pprof) = (&*for_pprof(&pair.base), &*for_pprof(&pair.new));
+    let ours = Subject::Several { base, new: &[new, base, new] };
+    let theirs = Subject::Several { base: base_for_pprof, new: &[new_for_pprof, base_for_pprof, new_for_pprof] };
+    examine_deltas(pair, ours, theirs, question, log);
+}
+
+/// The deltas of `top` and `peek` with `-diff_base`. Gives what we say.
+fn examine_deltas(pair: &Pair, ours: Subject, theirs: Subject, question: &Question, log: &mut Log) -> (Answer, Answer) {
+    let said_by = |view: &'static [&'static str], format: &'static str| {
+        move || said_by(view, ours, &question.in_our_words(), format, theirs, &question.in_pprof_words())
+    };
+    let top = command::ask(&["top"], ours, question);
+    let peek = peek_at_all(&top, ours, question);
+    let shown = Shown::new(&top.entries, ["flat_delta", "cum_delta"], &peek.entries, "delta");
+    let pprofs_top = reports::top(&ask_pprof("top", theirs, question));
+    let (edges, expected) = shown.edges(reports::graph(&ask_pprof("peek .", theirs, question)).edges);
+    log.compare(shown.nodes, pprofs_top.rows, said_by(&["top"], "-top"));
+    log.compare(edges, expected, said_by(&["peek", "."], "-peek=."));
+    // Without a base to speak of, pprof's percentages are of what there is in new. See also `exceptions::MERGED_TOTALS`.
+    if total(&top, "total_base") != 0 && !pair.base.profile.has_negative_values() {
+        log.equal(total(&top, "total_base"), pprofs_top.total, "total_base", said_by(&["top"], "-top"));
+    }
+    for entry in &top.entries {
+        check_status(entry, log);
+    }
+    (top, peek)
+}
+
+/// Two profiles: the deltas, and the columns of each side with what pprof says of that side.
+fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: &mut Log) {
+    let granularity = question.granularity;
+    let ours = Subject::Two { base: &pair.base.path, new: &pair.new.path };
+    let theirs = Subject::Two { base: pair.base.for_pprof.at(granularity), new: pair.new.for_pprof.at(granularity) };
+    let said_by = |view: &'static [&'static str], format: &'static str, side: Option<Side>| {
+        move || {
+            let mut words = question.in_pprof_words();
+            words.extend(side.map(|side| side.filter().to_string()));
+            said_by(view, ours, &question.in_our_words(), format, theirs, &words)
+        }
+    };
+
+    let (top, peek) = examine_deltas(pair, ours, theirs, question, log);
+
+    // The samples of each side can be told apart in pprof's diff by a tag filter, unless the question has one.
+    let has_tag_filter = question.asks_for("tagfocus") || question.asks_for("tagignore");
+    for (side, input, alone, [flat, cum, weight]) in [
+        (Side::Base, &pair.base, base, ["flat_base", "cum_base", "base"]),
+        (Side::New, &pair.new, new, ["flat_new", "cum_new", "new"]),
+    ] {
+        // A side's column says what the side alone says, but for what the diff changes: addresses are moved to where the
+        // other side has its binary, and units to the finer one.
+        let unit = input.unit_of(&question.sample_type).unwrap();
+        let same_alone = granularity != Granularity::Addresses && (unit == question.unit || !units::has_family(unit));
+        let expected = match (same_alone, has_tag_filter) {
+            (true, _) => Some(alone),
+            (false, false) => Some(graph_of_side(theirs, question, side)),
+            (false, true) => None,
+        };
+        if let Some(expected) = expected {
+            let shown = Shown::new(&top.entries, [flat, cum], &peek.entries, weight);
+            let (edges, expected_edges) = shown.edges(expected.edges);
+            log.compare(shown.nodes, expected.nodes, said_by(&["top"], "-peek=.", Some(side)));
+            log.compare(
+                without_zeros(edges),
+                without_zeros(expected_edges),
+                said_by(&["peek", "."], "-peek=.", Some(side)),
+            );
+        }
+    }
+
+    if granularity == Granularity::Functions {
+        let labels = &command::ask(&["labels"], ours, question);
+        compare_labels(labels, ours, theirs, question, "delta", None, log);
+        if !has_tag_filter {
+            compare_labels(labels, ours, theirs, question, "base", Some(Side::Base), log);
+            compare_labels(labels, ours, theirs, question, "new", Some(Side::New), log);
+        }
+    }
+    if [Granularity::Functions, Granularity::Lines].contains(&granularity) {
+        let stacks = command::ask(&["stacks"], ours, question);
+        let expected = reports::stacks(&ask_pprof("traces", theirs, question));
+        for (column, expected) in [("base", expected.base), ("new", expected.new)] {
+            let rows = added_up(stacks.entries.iter().map(|entry| entry.stack(column)));
+            log.compare(rows, added_up(expected), said_by(&["stacks"], "-traces", None));
+        }
+    }
+    // `tree` is `peek .` under another name.
+    if question.choices.is_empty() {
+        let tree = command::ask(&["tree"], ours, question);
+        let edges = |answer: &Answer| answer.entries.iter().map(|entry| entry.edge("delta")).collect();
+        log.compare(edges(&tree), edges(&peek), said_by(&["tree"], "-peek=.", None));
+    }
+}
+
+fn ask_pprof(command: &str, subject: Subject, question: &Question) -> String {
+    pprof::report(command, subject, &question.in_pprof_words())
+}
+
+/// pprof's graph of one side of its diff.
+pub fn graph_of_side(diff: Subject, question: &Question, side: Side) -> Graph {
+    let mut words = question.in_pprof_words();
+    words.push(side.filter().into());
+    let graph = reports::graph(&pprof::report("peek .", diff, &words));
+    let with_sign = |rows: Vec<Row>| match side {
+        Side::Base => rows.into_iter().map(Row::negated).collect(),
+        Side::New => rows,
+    };
+    Graph { nodes: with_sign(graph.nodes), edges: with_sign(graph.edges) }
+}
+
+/// One column of `labels` with `-tags`. Both are converted to units in which every number is whole.
+fn compare_labels(
+    labels: &Answer,
+    ours: Subject,
+    theirs: Subject,
+    question: &Question,
+    column: &str,
+    side: Option<Side>,
+    log: &mut Log,
+) {
+    let whole = &Question { unit: units::WHOLE.into(), ..question.clone() };
+    let mut words = whole.in_pprof_words();
+    words.extend(side.map(|side| side.filter().to_string()));
+    let expected = reports::tags(&pprof::report("tags", theirs, &words)).into_iter();
+    let expected = match side {
+        Some(Side::Base) => without_zeros(expected.map(Row::negated)),
+        _ => without_zeros(expected),
+    };
+
+    let rows = labels.entries.iter().map(|entry| {
+        let mut row = entry.label(column, units::WHOLE);
+        row.numbers[0] = units::whole(row.numbers[0], &question.unit);
+        row
+    });
+    log.compare(without_zeros(rows), expected, || {
+        said_by(&["labels"], ours, &question.in_our_words(), "-tags", theirs, &words)
+    });
+}
+
+/// `peek .`, which is an error in both tools where no frame is left that could match.
+fn peek_at_all(top: &Answer, subject: Subject, question: &Question) -> Answer {
+    match top.entries.is_empty() {
+        true => Answer { json: serde_json::Value::Null, entries: Vec::new() },
+        false => command::ask(&["peek", "."], subject, question),
+    }
+}
+
+/// The status of a row follows from its numbers.
+fn check_status(entry: &Entry, log: &mut Log) {
+    let zero = |flat, cum| entry.number(flat) == 0 && entry.number(cum) == 0;
+    let holds = match entry.text("status").as_str() {
+        "added" => zero("flat_base", "cum_base"),
+        "removed" => zero("flat_new", "cum_new"),
+        "changed" => !zero("flat_delta", "cum_delta"),
+        "same" => zero("flat_delta", "cum_delta"),
+        _ => false,
+    };
+    let adds_up = ["flat", "cum"].iter().all(|sum| {
+        let column = |side| entry.number(&format!("{sum}_{side}"));
+        column("delta") == column("new") - column("base")
+    });
+    if !holds || !adds_up {
+        log.differences.push(format!("the columns of a row contradict each other: {}", entry.json()));
+    }
+}
+
+fn total(answer: &Answer, column: &str) -> i64 {
+    answer.json[column].as_i64().unwrap_or_else(|| panic!("no {column} in {}", answer.json))
+}
+
+fn said_by(
+    view: &[&str],
+    ours: Subject,
+    our_words: &[String],
+    format: &str,
+    theirs: Subject,
+    pprof_words: &[String],
+) -> String {
+    format!("{}\n{}", command::command_line(view, ours, our_words), pprof::command_line(format, theirs, pprof_words))
+}

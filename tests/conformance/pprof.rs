@@ -1,0 +1,223 @@
+//! Asks `go tool pprof` for reports.
+//!
+//! A command line of pprof costs 7 ms of one core, nearly all of it for starting and loading. So a profile is opened once,
+//! in pprof's interactive mode, and every question is typed there: options, then a command. What it prints is what the
+//! command line prints, which `conformance.rs` makes sure of.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::question::Granularity;
+
+/// What a report is about: one profile, or two of which `base` is subtracted, or a new side that is the sum of several.
+/// (Of several `-diff_base`, `go tool pprof` takes the last.)
+#[derive(Clone, Copy)]
+pub enum Subject<'a> {
+    One(&'a Path),
+    Two { base: &'a Path, new: &'a Path },
+    Several { base: &'a Path, new: &'a [&'a Path] },
+}
+
+/// One side of a diff, with the addresses and the units that the diff gives it. pprof labels the samples of the base, so
+/// its own tag filters tell the sides apart; the base's numbers come out negative.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Base,
+    New,
+}
+
+impl Side {
+    /// The filter takes the place of a tag filter of the question, so it only works for questions without one.
+    pub fn filter(self) -> &'static str {
+        match self {
+            Side::Base => "-tagfocus=pprof::base=true",
+            Side::New => "-tagignore=pprof::base=true",
+        }
+    }
+}
+
+/// The command line that was run, for the message about a difference.
+pub fn command_line(format: &str, subject: Subject, words: &[String]) -> String {
+    let arguments = arguments(&[format.into()], subject, words);
+    let quoted = |word: &String| match word.contains(|c: char| "()*|$\\ <>&;'".contains(c)) {
+        true => format!("'{}'", word.replace('\'', r"'\''")),
+        false => word.clone(),
+    };
+    format!("go tool pprof {}", arguments.iter().map(quoted).collect::<Vec<_>>().join(" "))
+}
+
+fn arguments(format: &[String], subject: Subject, words: &[String]) -> Vec<String> {
+    let mut arguments = format.to_vec();
+    arguments.extend_from_slice(words);
+    arguments.extend(["-symbolize=none".into(), "-trim=false".into()]);
+    let shown = |path: &Path| path.display().to_string();
+    match subject {
+        Subject::One(profile) => arguments.push(shown(profile)),
+        Subject::Two { base, new } => arguments.extend([format!("-diff_base={}", shown(base)), shown(new)]),
+        Subject::Several { base, new } => {
+            arguments.push(format!("-diff_base={}", shown(base)));
+            arguments.extend(new.iter().map(|path| shown(path)));
+        }
+    }
+    arguments
+}
+
+/// One report, from the session of this thread in which the subject is open. A report that is empty is asked for again
+/// on the command line, which tells a failure from nothing to say.
+pub fn report(command: &str, subject: Subject, words: &[String]) -> String {
+    thread_local! {
+        static SESSIONS: RefCell<HashMap<Vec<String>, Session>> = RefCell::default();
+    }
+    // Scaling by totals is done while loading, so it takes a session of its own.
+    let (loading, typed): (Vec<String>, Vec<String>) = words.iter().cloned().partition(|word| word == "-normalize");
+    let opened_with = arguments(&[], subject, &loading);
+    let text = SESSIONS.with_borrow_mut(|sessions| {
+        let session = sessions.entry(opened_with).or_insert_with_key(|arguments| Session::open(arguments));
+        session.report(command, &typed)
+    });
+    match text.is_empty() {
+        true => report_of_command_line(command, subject, words),
+        false => text,
+    }
+}
+
+/// One report from a pprof of its own. Its only failure that means "nothing": a peek that no node matches, because no
+/// node is left.
+pub fn report_of_command_line(command: &str, subject: Subject, words: &[String]) -> String {
+    let format = format!("-{}", command.replace(' ', "="));
+    let output = pprof(&arguments(std::slice::from_ref(&format), subject, words)).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        assert!(said.contains("no matches found"), "{}\n{said}", command_line(&format, subject, words));
+        return String::new();
+    }
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A pprof in interactive mode.
+struct Session {
+    child: Child,
+    /// The options as they are set: they stay so from one question to the next.
+    set: HashMap<String, String>,
+}
+
+const PROMPT: &str = "(pprof) ";
+
+impl Session {
+    fn open(arguments: &[String]) -> Session {
+        let mut command = pprof(arguments);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut session = Session { child: child.unwrap(), set: HashMap::new() };
+        session.read(1);
+        session
+    }
+
+    fn report(&mut self, command: &str, words: &[String]) -> String {
+        let wanted: HashMap<String, String> = words.iter().map(|word| assignment(word)).collect();
+        let stale = self.set.keys().filter(|name| !wanted.contains_key(*name));
+        let mut lines: Vec<String> = stale.map(|name| format!("{name}={}", default(name))).collect();
+        let changed = wanted.iter().filter(|(name, value)| self.set.get(*name) != Some(value));
+        lines.extend(changed.map(|(name, value)| format!("{name}={value}")));
+        lines.push(command.into());
+        self.set = wanted;
+
+        let stdin = self.child.stdin.as_mut().unwrap();
+        stdin.write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
+        let prompts = lines.len();
+        let text = self.read(prompts);
+        // Each line but the last says nothing, and is followed by a prompt; so is the report.
+        text.strip_suffix(PROMPT).unwrap().replacen(PROMPT, "", prompts - 1)
+    }
+
+    /// Reads up to the last of so many prompts.
+    fn read(&mut self, prompts: usize) -> String {
+        let stdout = self.child.stdout.as_mut().unwrap();
+        let (mut bytes, mut buffer) = (Vec::new(), [0; 1 << 16]);
+        loop {
+            let count = stdout.read(&mut buffer).unwrap();
+            assert!(count > 0, "pprof ended: {}", String::from_utf8_lossy(&bytes));
+            bytes.extend_from_slice(&buffer[..count]);
+            if bytes.ends_with(PROMPT.as_bytes()) {
+                let text = String::from_utf8_lossy(&bytes);
+                if text.matches(PROMPT).count() == prompts {
+                    return text.into_owned();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// An option of the command line as it is typed in interactive mode, where switches and the choices of one setting have
+/// names and values like any other.
+fn assignment(word: &str) -> (String, String) {
+    let option = word.trim_start_matches('-');
+    match option.split_once('=') {
+        Some((name, value)) => (name.into(), value.into()),
+        None if Granularity::ALL.iter().any(|granularity| granularity.name() == option) => {
+            ("granularity".into(), option.into())
+        }
+        None => (option.into(), "true".into()),
+    }
+}
+
+/// What an option is set back to.
+fn default(option: &str) -> &'static str {
+    if option == "noinlines" { "false" } else { "" }
+}
+
+/// pprof without what it would find in, or leave behind in, the home directory.
+fn pprof(arguments: &[String]) -> Command {
+    let tool = tool();
+    let mut command = Command::new(&tool.binary);
+    command
+        .args(arguments)
+        // There are as many of them as cores.
+        .env("GOMAXPROCS", "1")
+        .env("HOME", &tool.home)
+        .env("XDG_CONFIG_HOME", &tool.home)
+        .env("PPROF_TMPDIR", &tool.home)
+        .env("PPROF_BINARY_PATH", &tool.home);
+    command
+}
+
+struct Tool {
+    binary: PathBuf,
+    /// An empty directory: pprof looks for settings, and for binaries to symbolize with, below the home directory.
+    home: PathBuf,
+}
+
+fn tool() -> &'static Tool {
+    static TOOL: OnceLock<Tool> = OnceLock::new();
+    TOOL.get_or_init(|| {
+        // `go tool pprof` spends 100 ms on finding, and perhaps building, the binary that then runs for 5 ms.
+        let path = go(&["tool", "-n", "pprof"]);
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pprof-home");
+        std::fs::create_dir_all(&home).unwrap();
+        Tool { binary: path.trim().into(), home }
+    })
+}
+
+/// What a `go` command prints. Without Go there is no oracle, and a test that skips proves nothing: so it fails.
+pub fn go(arguments: &[&str]) -> String {
+    let output = Command::new("go").args(arguments).output().unwrap_or_else(|error| {
+        panic!(
+            "cannot run `go`: {error}. These tests compare with `go tool pprof`: install Go 1.24 or later \
+             (https://go.dev/dl/) and put its bin folder on PATH."
+        )
+    });
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "go {}: {said}", arguments.join(" "));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

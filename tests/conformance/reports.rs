@@ -1,0 +1,183 @@
+//! pprof's text reports, read back into rows.
+//!
+//! They are exact when pprof is asked for the unit of the file: it prints the sum as a float64 with two decimals and cuts
+//! `.00`, which is the integer itself up to 2^53 (three months of nanoseconds, nine petabytes). `number` insists on that,
+//! so nothing is ever compared rounded.
+
+use crate::rows::Row;
+
+/// `top`: flat and cum of every node.
+pub struct Top {
+    /// What percentages are of: the sum of absolute values before filters, of the base where there is one.
+    pub total: i64,
+    pub rows: Vec<Row>,
+}
+
+/// `peek .`: each node with its own sums, and the edges to its callers and callees.
+pub struct Graph {
+    pub nodes: Vec<Row>,
+    pub edges: Vec<Row>,
+}
+
+/// `traces` of a diff: the stack and the value of every sample of either side.
+pub struct Stacks {
+    pub base: Vec<Row>,
+    pub new: Vec<Row>,
+}
+
+/// Reads `top`.
+pub fn top(text: &str) -> Top {
+    let mut lines = text.lines();
+    let mut total = 0;
+    for line in lines.by_ref() {
+        // "Showing nodes accounting for 1ns, 50% of 2ns total"
+        if let Some(rest) = line.strip_prefix("Showing nodes accounting for ") {
+            total = number(rest.rsplit(' ').nth(1).unwrap());
+        }
+        if line.trim_start().starts_with("flat ") {
+            break;
+        }
+    }
+    let rows = lines.map(|line| {
+        let (flat, rest) = word(line);
+        let (_, rest) = word(rest);
+        let (_, rest) = word(rest);
+        let (cum, rest) = word(rest);
+        let (_, rest) = word(rest);
+        let name = rest.strip_prefix(' ').unwrap_or_else(|| panic!("pprof, top: {line}"));
+        Row { subject: without_inline_mark(name).into(), numbers: vec![number(flat), number(cum)] }
+    });
+    Top { total, rows: rows.collect() }
+}
+
+/// Reads `peek .`. Blocks between rulers: the callers, the node itself (its name one space after the bar), the callees.
+pub fn graph(text: &str) -> Graph {
+    let mut graph = Graph { nodes: Vec::new(), edges: Vec::new() };
+    let Some((_, body)) = text.split_once(" + context") else { return graph };
+    for block in body.split("----------------------------------------------------------+-------------\n").skip(1) {
+        let is_node = |line: &&str| line.split_once("| ").is_some_and(|(_, name)| !name.starts_with("  "));
+        let Some(node_line) = block.lines().find(is_node) else { continue };
+        let (numbers, node) = node_line.split_once("| ").unwrap();
+        let (flat, rest) = word(numbers);
+        let (_, rest) = word(rest);
+        let (_, rest) = word(rest);
+        let (cum, _) = word(rest);
+        graph.nodes.push(Row { subject: node.into(), numbers: vec![number(flat), number(cum)] });
+
+        let mut relation = "caller ";
+        for line in block.lines() {
+            if line == node_line {
+                relation = "callee ";
+                continue;
+            }
+            let (weight, name) = line.split_once("|   ").unwrap_or_else(|| panic!("pprof, peek: {line}"));
+            let (weight, _) = word(weight);
+            graph
+                .edges
+                .push(Row { subject: edge(node, relation, without_inline_mark(name)), numbers: vec![number(weight)] });
+        }
+    }
+    graph
+}
+
+/// How an edge is named in a row: pprof lists it once at either end.
+pub fn edge(node: &str, relation: &str, other: &str) -> String {
+    format!("{node} -- {relation}{other}")
+}
+
+/// pprof appends how a call was compiled to the name of a node or of an edge's end.
+fn without_inline_mark(name: &str) -> &str {
+    name.strip_suffix(" (inline)").or_else(|| name.strip_suffix(" (partial-inline)")).unwrap_or(name)
+}
+
+/// Reads `tags`: the sum of every value of every label. See `exceptions::BASE_LABEL`.
+pub fn tags(text: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for group in text.split("\n\n").filter(|group| !group.trim().is_empty()) {
+        let mut lines = group.trim_start_matches('\n').lines();
+        let heading = lines.next().unwrap().trim_start();
+        let (key, _) = heading.split_once(": Total ").unwrap_or_else(|| panic!("pprof, tags: {heading}"));
+        if key == "pprof::base" {
+            continue;
+        }
+        for line in lines {
+            let (sum, rest) = word(line);
+            // The percentage is missing where the total is zero: `5ns:` rather than `5ns (12%):`.
+            let value = match sum.strip_suffix(':') {
+                Some(_) => rest,
+                None => rest.split_once("%):").unwrap_or_else(|| panic!("pprof, tags: {line}")).1,
+            };
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            rows.push(Row { subject: format!("{key}={value}"), numbers: vec![number(sum.trim_end_matches(':'))] });
+        }
+    }
+    rows
+}
+
+/// Reads `traces`: every sample. The label by which pprof knows the base tells the sides apart.
+pub fn stacks(text: &str) -> Stacks {
+    let mut stacks = Stacks { base: Vec::new(), new: Vec::new() };
+    let samples = text.split("-----------+-------------------------------------------------------\n").skip(1);
+    for sample in samples.filter(|sample| !sample.is_empty()) {
+        // Labels come first, `key:  value`; then the frames from the leaf, the first after the value of the sample.
+        let starts_stack = |line: &str| {
+            let (value, frame) = word(line);
+            value.strip_prefix('-').unwrap_or(value).starts_with(|c: char| c.is_ascii_digit())
+                && frame.starts_with("  ")
+        };
+        let labels: Vec<&str> = sample.lines().take_while(|line| !starts_stack(line)).collect();
+        let mut frames: Vec<&str> = sample
+            .lines()
+            .skip(labels.len())
+            .map(|line| {
+                let frame = line.strip_prefix("             ").unwrap_or_else(|| word(line).1.trim_start());
+                without_inline_mark(frame)
+            })
+            .collect();
+        frames.reverse();
+        let (value, _) = word(sample.lines().nth(labels.len()).unwrap());
+        // See `exceptions::UNTRIMMED`.
+        let stack = frames.join("; ").replace("/proc/self/cwd/", "");
+        let row = Row { subject: stack, numbers: vec![number(value)] };
+        match labels.iter().any(|label| label.trim_start() == "pprof::base:  true") {
+            true => stacks.base.push(row.negated()),
+            false => stacks.new.push(row),
+        }
+    }
+    stacks
+}
+
+/// A number in the unit that was asked for: digits, then the unit. A decimal point would mean that pprof scaled it.
+fn number(printed: &str) -> i64 {
+    let end = printed.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(printed.len());
+    let (digits, unit) = printed.split_at(end);
+    assert!(!unit.starts_with('.'), "pprof scaled a value: {printed}");
+    let number: i64 = digits.parse().unwrap_or_else(|_| panic!("not a number of pprof: {printed:?}"));
+    assert!(number.abs() < 1 << 53, "pprof prints {printed} through a float64, which is not exact");
+    number
+}
+
+/// The first word of a line and what follows it.
+fn word(line: &str) -> (&str, &str) {
+    let line = line.trim_start();
+    line.split_once(' ').unwrap_or((line, ""))
+}
+
+/// All rows of any of these reports, for comparing two of them.
+pub fn rows(command: &str, text: &str) -> Vec<Row> {
+    match command {
+        "top" => top(text).rows,
+        "peek ." => {
+            let Graph { mut nodes, edges } = graph(text);
+            nodes.extend(edges);
+            nodes
+        }
+        "tags" => tags(text),
+        "traces" => {
+            let Stacks { mut base, new } = stacks(text);
+            base.extend(new);
+            base
+        }
+        other => panic!("pprof's {other} is not read here"),
+    }
+}

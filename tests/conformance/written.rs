@@ -1,0 +1,118 @@
+//! Our written diff, opened by pprof and by ourselves; and scaling, where both round.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::command;
+use crate::examine::{Log, graph_of_side};
+use crate::exceptions::without_zeros;
+use crate::pairs::{Input, Pair};
+use crate::pprof::{self, Side, Subject};
+use crate::question::{Choice, Granularity, Question};
+use crate::reports;
+use crate::rows::Row;
+
+/// `diff --format pprof` says to pprof what `-diff_base` says about the two files, and to us what the two files say.
+pub fn examine_written_diff(pair: &Pair, log: &mut Log) {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("written-{}.pb.gz", pair.name));
+    command::write_diff(&pair.base.path, &pair.new.path, &out);
+    let (written, files) = (Subject::One(&out), Subject::Two { base: &pair.base.path, new: &pair.new.path });
+
+    for (sample_type, unit) in pair.common_sample_types() {
+        for granularity in Granularity::ALL {
+            let question =
+                &Question { sample_type: sample_type.clone(), unit: unit.clone(), granularity, choices: Vec::new() };
+            let commands = || {
+                let words = question.in_pprof_words();
+                [files, written].map(|subject| pprof::command_line("-peek=.", subject, &words)).join("\n")
+            };
+            let [ours, theirs] = [written, files].map(|subject| {
+                let report = |command| pprof::report(command, subject, &question.in_pprof_words());
+                (reports::top(&report("top")), reports::graph(&report("peek .")))
+            });
+            log.compare(ours.0.rows, theirs.0.rows, commands);
+            log.equal(ours.0.total, theirs.0.total, "total", commands);
+            log.compare(ours.1.edges, theirs.1.edges, commands);
+
+            for view in [&["top"][..], &["peek", "."], &["stacks"], &["labels"]] {
+                let rows = |subject| command::ask(view, subject, question).rows_as_text();
+                log.compare(rows(written), rows(files), || {
+                    let words = question.in_our_words();
+                    [written, files].map(|subject| command::command_line(view, subject, &words)).join("\n")
+                });
+            }
+        }
+    }
+}
+
+/// Scaling new to base's total. pprof rounds each sample before it adds, we round each sum: a sample may take pprof half
+/// a unit away from the exact value, and our one rounding takes us another half.
+pub fn examine_normalized(pair: &Pair, log: &mut Log) {
+    let files = Subject::Two { base: &pair.base.path, new: &pair.new.path };
+    for (sample_type, unit) in pair.common_sample_types() {
+        let total = |pair: &Input| {
+            let column = pair.profile.sample_types.iter().position(|found| found.name == sample_type).unwrap();
+            pair.profile.samples.iter().map(|sample| sample.values[column]).sum::<i64>()
+        };
+        // There is no factor from or to nothing: an error for us, zeros for pprof.
+        if total(&pair.base) == 0 || total(&pair.new) == 0 {
+            continue;
+        }
+        let question = |choice| Question {
+            sample_type: sample_type.clone(),
+            unit: unit.clone(),
+            granularity: Granularity::Functions,
+            choices: vec![choice],
+        };
+        let ours = command::ask(&["top"], files, &question(Choice::new("normalize", "total")));
+        let theirs_asked = question(Choice::switch("normalize"));
+        let graph = graph_of_side(files, &theirs_asked, Side::New);
+        let delta = reports::top(&pprof::report("top", files, &theirs_asked.in_pprof_words())).rows;
+
+        let deltas = ours.entries.iter().map(|entry| entry.sums("flat_delta", "cum_delta"));
+        let news = ours.entries.iter().map(|entry| entry.sums("flat_new", "cum_new"));
+        for (ours, theirs) in [(without_zeros(deltas), delta), (without_zeros(news), graph.nodes)] {
+            log.comparisons += 1;
+            log.rows += theirs.len();
+            let (ours, theirs) = (by_name(ours), by_name(theirs));
+            for name in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
+                let bound = pair.new.profile.samples_with(name) as f64 * 0.5 + 0.5;
+                let numbers = |rows: &BTreeMap<String, Vec<i64>>| rows.get(name).cloned().unwrap_or(vec![0, 0]);
+                let (ours, theirs) = (numbers(&ours), numbers(&theirs));
+                if ours.iter().zip(&theirs).any(|(our, their)| (our - their).abs() as f64 > bound) {
+                    log.differences.push(format!(
+                        "{}\n{}\n  {name}: ours {ours:?}, pprof {theirs:?}, which may be {bound} apart",
+                        command::command_line(
+                            &["top"],
+                            files,
+                            &question(Choice::new("normalize", "total")).in_our_words()
+                        ),
+                        pprof::command_line("-top", files, &theirs_asked.in_pprof_words()),
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Rows that print one name are one row here; the bound of the name covers their samples together.
+fn by_name(rows: Vec<Row>) -> BTreeMap<String, Vec<i64>> {
+    let mut sums: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for row in rows {
+        let sum = sums.entry(row.subject).or_insert(vec![0; row.numbers.len()]);
+        for (sum, number) in sum.iter_mut().zip(row.numbers) {
+            *sum += number;
+        }
+    }
+    sums
+}
+
+impl command::Answer {
+    /// Our own rows as they are, for comparing two answers of ours.
+    fn rows_as_text(&self) -> Vec<Row> {
+        let text = |json: &Value| Row { subject: json.to_string(), numbers: vec![0] };
+        self.entries.iter().map(|entry| text(entry.json())).collect()
+    }
+}
