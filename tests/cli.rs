@@ -117,6 +117,42 @@ fn filters_and_normalization_are_in_the_result() {
 }
 
 #[test]
+fn csv_and_folded_say_warnings_on_standard_error() {
+    let [base, new] = story();
+    for format in ["csv", "folded", "pprof"] {
+        let out = temp("warned").display().to_string();
+        let output = run(&[&base, &new, "--format", format, "--focus", "no such frame", "-o", &out]);
+        assert!(output.status.success());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr, "pprofdiff: warning: focus \"no such frame\" matched nothing\n", "{format}");
+    }
+}
+
+#[test]
+fn an_empty_filter_is_none() {
+    let [base, new] = story();
+    let plain = stdout(&[&base, &new]);
+    assert_eq!(plain, stdout(&[&base, &new, "--ignore", "", "--focus=", "--tagignore", "", "--tagfocus", ""]));
+}
+
+#[test]
+fn callers_and_callees_of_nothing_are_an_empty_table() {
+    let [base, new] = story();
+    assert!(stdout(&["tree", &base, &new, "--focus", "no such frame"]).contains("0 edges"));
+}
+
+#[test]
+fn a_reopened_diff_knows_what_it_does_not_know() {
+    let [base, new] = story();
+    let out = temp("reopened.pb.gz").display().to_string();
+    stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
+    assert!(failure(&[&out, "--normalize", "duration"]).contains("duration"));
+    let by_tag = json(&[&out, "--tagfocus", "true", "--format", "json"]);
+    assert_eq!(by_tag["rows_total"], 0, "the label that marks the base is not to be seen");
+    assert!(stdout(&["info", &out]).contains("a written diff"));
+}
+
+#[test]
 fn mistakes_end_with_2_and_one_line() {
     let [base, new] = story();
     assert!(failure(&["nothing.pb.gz", &new]).contains("nothing.pb.gz: No such file"));
@@ -130,6 +166,10 @@ fn mistakes_end_with_2_and_one_line() {
     assert!(failure(&[&base, &new, "--normalize", "0"]).contains("positive"));
     assert!(failure(&[&base, &new, "third.pb.gz"]).contains("third.pb.gz"));
     assert!(failure(&["peek", "no such frame", &base]).contains("no frame matches"));
+    assert!(failure(&["merge", &base]).contains("--output"));
+    assert!(failure(&["peek", "x", &base, "--format", "folded"]).contains("folded"));
+    assert!(failure(&[&base, &new, "--format", "pprof", "-n", "3"]).contains("-n"));
+    assert!(failure(&["/etc/passwd", &new]).contains("not a profile"));
     assert!(failure(&["-", "-"]).contains("only once"));
     assert!(failure(&[]).contains("no profile is given"));
     assert!(failure(&["--no-such-option"]).contains("--help"));

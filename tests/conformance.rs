@@ -174,7 +174,7 @@ fn the_sample_type_that_is_shown_by_default_is_pprofs() {
 
 #[test]
 fn a_written_diff_says_the_same_to_pprof_and_to_us() {
-    let pairs = corpus();
+    let pairs: Vec<Pair> = corpus().into_iter().chain(generated::pairs(GENERATED_PAIRS)).collect();
     assert_equal("written diffs", &for_each(&pairs, written::examine_written_diff));
 }
 

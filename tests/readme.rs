@@ -18,7 +18,8 @@ fn the_readme_shows_what_the_command_prints() {
     for part in parts {
         let (block, rest) = part.split_once("```").unwrap();
         let command = block.lines().next().unwrap();
-        let mut args = command.strip_prefix("$ pprofdiff ").expect("a console block begins with its command").split(' ');
+        let mut args =
+            command.strip_prefix("$ pprofdiff ").expect("a console block begins with its command").split(' ');
         let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).current_dir(&root).args(&mut args).output().unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         fresh.push_str(&format!("```console\n{command}\n{}```{rest}", String::from_utf8(output.stdout).unwrap()));
@@ -28,6 +29,9 @@ fn the_readme_shows_what_the_command_prints() {
     if std::env::var_os("PPROFDIFF_BLESS").is_some() {
         std::fs::write(&path, fresh).unwrap();
     } else {
-        assert!(fresh == readme, "README.md shows other output; accept it with PPROFDIFF_BLESS=1 cargo test --test readme");
+        assert!(
+            fresh == readme,
+            "README.md shows other output; accept it with PPROFDIFF_BLESS=1 cargo test --test readme"
+        );
     }
 }

@@ -151,7 +151,10 @@ impl Pair {
             variants.push(one("tagignore", &format!("{key}=^{}$,^x", escaped(&value).replace(',', "."))));
             // The frames that labels become are there before the filters look.
             let focused = vec![Choice::new("tagroot", &key), Choice::new("focus", escaped(&value))];
-            for variant in [one("tagroot", &key), one("tagleaf", &key), Variant::of(focused)] {
+            // A key that no sample has gives each a frame without a name.
+            let two_keys = format!("{key},absent");
+            for variant in [one("tagroot", &key), one("tagleaf", &key), one("tagroot", &two_keys), Variant::of(focused)]
+            {
                 variants.push(Variant { names_numbers: self.has_numbers(&key), ..variant });
             }
             if let Some(middle) = &middle {

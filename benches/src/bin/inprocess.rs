@@ -69,11 +69,8 @@ fn check(paths: &[PathBuf; 2], size: &str) {
         assert_eq!(flat, (top.summary.total.base, top.summary.total.new), "the flat values do not add up");
         return;
     }
-    let ours: HashMap<String, [i64; 4]> = top
-        .rows
-        .iter()
-        .map(|r| (top.frames.name(r.frame), [r.flat.base, r.flat.new, r.cum.base, r.cum.new]))
-        .collect();
+    let ours: HashMap<String, [i64; 4]> =
+        top.rows.iter().map(|r| (top.frames.name(r.frame), [r.flat.base, r.flat.new, r.cum.base, r.cum.new])).collect();
     assert!(ours == obvious(paths), "ours and the obvious way disagree");
 }
 
