@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::filter::number_units;
+use super::tags::number_units;
 use super::{Pair, Status, Summary, View};
 use crate::profile::LabelValue;
 

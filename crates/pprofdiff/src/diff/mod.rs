@@ -18,6 +18,7 @@ mod labels;
 mod normalize;
 mod pattern;
 mod stacks;
+mod tags;
 mod top;
 mod view;
 mod write;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::{Compiled, Plan, number_units};
+use super::filter::{Compiled, Plan};
 use super::frames::{Frames, MemberFrames, State};
 use super::identity::{self, Granularity};
 use super::normalize::{Normalize, Scale};
+use super::tags::number_units;
 use super::{Diff, Filters, Member, Pair};
 use crate::error::Result;
 use crate::parallel;

@@ -18,8 +18,8 @@ use std::ops::Range;
 
 use hashbrown::{HashMap, HashTable};
 
+use super::message::{MergedHeader, Output};
 use super::types::{CommonType, common_types};
-use super::wire::put;
 use super::{BASE_LABEL, LabelValue, NONE, Profile, Sample, StringId};
 use crate::error::{Error, Result};
 
@@ -69,51 +69,51 @@ struct MappingKey {
 }
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
-struct FunctionKey {
-    start_line: i64,
-    name: u32,
-    system_name: u32,
-    file: u32,
+pub(super) struct FunctionKey {
+    pub start_line: i64,
+    pub name: u32,
+    pub system_name: u32,
+    pub file: u32,
 }
 
 #[derive(Clone, Copy)]
-struct MergedMapping {
-    start: u64,
-    limit: u64,
-    offset: u64,
-    file: u32,
-    build_id: u32,
-    flags: u8,
+pub(super) struct MergedMapping {
+    pub start: u64,
+    pub limit: u64,
+    pub offset: u64,
+    pub file: u32,
+    pub build_id: u32,
+    pub flags: u8,
 }
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
-struct MergedLine {
-    function: u32,
-    number: i64,
-    column: i64,
+pub(super) struct MergedLine {
+    pub function: u32,
+    pub number: i64,
+    pub column: i64,
 }
 
-struct MergedLocation {
+pub(super) struct MergedLocation {
     /// Index, or `NONE`.
-    mapping: u32,
-    address: u64,
-    folded: bool,
-    lines: Range<usize>,
+    pub mapping: u32,
+    pub address: u64,
+    pub folded: bool,
+    pub lines: Range<usize>,
 }
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
-struct MergedLabel {
+pub(super) struct MergedLabel {
     /// Text labels sort before numbers; within a key the file's order stays (the sort is stable).
-    numeric: bool,
-    key: u32,
-    value: i64,
-    unit: u32,
+    pub numeric: bool,
+    pub key: u32,
+    pub value: i64,
+    pub unit: u32,
 }
 
-struct MergedSample {
-    locations: Range<usize>,
-    labels: Range<usize>,
-    is_base: bool,
+pub(super) struct MergedSample {
+    pub locations: Range<usize>,
+    pub labels: Range<usize>,
+    pub is_base: bool,
 }
 
 /// What was already translated of the profile that is being added, by its own indexes.
@@ -147,19 +147,19 @@ pub(crate) struct Fields {
 pub(crate) struct Merger<'p> {
     types: &'p [CommonType],
     state: State,
-    strings: Vec<&'p [u8]>,
+    pub(super) strings: Vec<&'p [u8]>,
     string_ids: HashMap<&'p [u8], u32, State>,
-    functions: Vec<FunctionKey>,
+    pub(super) functions: Vec<FunctionKey>,
     function_ids: HashMap<FunctionKey, u32, State>,
-    mappings: Vec<MergedMapping>,
+    pub(super) mappings: Vec<MergedMapping>,
     mapping_ids: HashMap<MappingKey, u32, State>,
-    locations: Vec<MergedLocation>,
+    pub(super) locations: Vec<MergedLocation>,
     location_ids: HashTable<u32>,
-    lines: Vec<MergedLine>,
-    samples: Vec<MergedSample>,
+    pub(super) lines: Vec<MergedLine>,
+    pub(super) samples: Vec<MergedSample>,
     sample_ids: HashTable<u32>,
-    stacks: Vec<u32>,
-    labels: Vec<MergedLabel>,
+    pub(super) stacks: Vec<u32>,
+    pub(super) labels: Vec<MergedLabel>,
     values: Vec<i64>,
 }
 
@@ -471,177 +471,5 @@ impl<'p> Merger<'p> {
             default_sample_type,
             doc_url,
         }
-    }
-}
-
-/// The fields that are no tables; strings are indexes of [`Merger::strings`].
-struct MergedHeader {
-    drop_frames: u32,
-    keep_frames: u32,
-    time_nanos: i64,
-    duration_nanos: i64,
-    period_type: Option<(u32, u32)>,
-    period: i64,
-    comments: Vec<u32>,
-    default_sample_type: u32,
-    doc_url: u32,
-}
-
-/// Numbers things in the order of first use.
-struct Order {
-    ids: Vec<u32>,
-    used: Vec<u32>,
-}
-
-impl Order {
-    fn new(n: usize) -> Order {
-        Order { ids: vec![NONE; n], used: Vec::new() }
-    }
-
-    /// The number of `index`, from 0.
-    fn get(&mut self, index: u32) -> u64 {
-        let id = &mut self.ids[index as usize];
-        if *id == NONE {
-            *id = self.used.len() as u32;
-            self.used.push(index);
-        }
-        u64::from(*id)
-    }
-}
-
-/// The message that a merge becomes: only what the remaining samples refer to, in Go's order of fields.
-struct Output<'m, 'p> {
-    merger: &'m Merger<'p>,
-    out: Vec<u8>,
-    /// The record that is being built, and what is inside it.
-    message: Vec<u8>,
-    inner: Vec<u8>,
-    strings: Order,
-    functions: Order,
-    mappings: Order,
-    locations: Order,
-}
-
-impl<'m, 'p> Output<'m, 'p> {
-    fn new(merger: &'m Merger<'p>) -> Self {
-        let mut strings = Order::new(merger.strings.len());
-        strings.get(0);
-        Output {
-            out: Vec::new(),
-            message: Vec::new(),
-            inner: Vec::new(),
-            strings,
-            functions: Order::new(merger.functions.len()),
-            mappings: Order::new(merger.mappings.len()),
-            locations: Order::new(merger.locations.len()),
-            merger,
-        }
-    }
-
-    /// Appends `message` as a field and clears it.
-    fn end_record(&mut self, field: u32) {
-        put::bytes(&mut self.out, field, &self.message);
-        self.message.clear();
-    }
-
-    fn value_type(&mut self, field: u32, kind: u32, unit: u32) {
-        put::int(&mut self.message, 1, self.strings.get(kind));
-        put::int(&mut self.message, 2, self.strings.get(unit));
-        self.end_record(field);
-    }
-
-    fn sample(&mut self, s: &MergedSample, values: &[i64]) {
-        let ids = self.merger.stacks[s.locations.clone()].iter().map(|&l| self.locations.get(l) + 1);
-        put::packed(&mut self.message, 1, ids, &mut self.inner);
-        put::packed(&mut self.message, 2, values.iter().map(|&v| v as u64), &mut self.inner);
-        for l in &self.merger.labels[s.labels.clone()] {
-            self.inner.clear();
-            put::int(&mut self.inner, 1, self.strings.get(l.key));
-            if l.numeric {
-                put::int(&mut self.inner, 3, l.value as u64);
-                put::int(&mut self.inner, 4, self.strings.get(l.unit));
-            } else {
-                put::int(&mut self.inner, 2, self.strings.get(l.value as u32));
-            }
-            put::bytes(&mut self.message, 3, &self.inner);
-        }
-        self.end_record(2);
-    }
-
-    /// Mappings, locations and functions. Locations may use further mappings, so those are written
-    /// after all locations were numbered.
-    fn tables(&mut self) {
-        let merger = self.merger;
-        for i in 0..self.locations.used.len() {
-            let mapping = merger.locations[self.locations.used[i] as usize].mapping;
-            if mapping != NONE {
-                self.mappings.get(mapping);
-            }
-        }
-        for i in 0..self.mappings.used.len() {
-            let m = merger.mappings[self.mappings.used[i] as usize];
-            let (file, build_id) = (self.strings.get(m.file), self.strings.get(m.build_id));
-            for (field, v) in [(1, i as u64 + 1), (2, m.start), (3, m.limit), (4, m.offset), (5, file), (6, build_id)] {
-                put::int(&mut self.message, field, v);
-            }
-            for bit in 0..4 {
-                put::int(&mut self.message, 7 + bit, u64::from(m.flags >> bit & 1));
-            }
-            self.end_record(3);
-        }
-        for i in 0..self.locations.used.len() {
-            let l = &merger.locations[self.locations.used[i] as usize];
-            let mapping = if l.mapping == NONE { 0 } else { self.mappings.get(l.mapping) + 1 };
-            put::int(&mut self.message, 1, i as u64 + 1);
-            put::int(&mut self.message, 2, mapping);
-            put::int(&mut self.message, 3, l.address);
-            for line in &merger.lines[l.lines.clone()] {
-                self.inner.clear();
-                put::int(&mut self.inner, 1, self.functions.get(line.function) + 1);
-                put::int(&mut self.inner, 2, line.number as u64);
-                put::int(&mut self.inner, 3, line.column as u64);
-                put::bytes(&mut self.message, 4, &self.inner);
-            }
-            put::int(&mut self.message, 5, u64::from(l.folded));
-            self.end_record(4);
-        }
-        for i in 0..self.functions.used.len() {
-            let f = merger.functions[self.functions.used[i] as usize];
-            let strings = [f.name, f.system_name, f.file].map(|s| self.strings.get(s));
-            put::int(&mut self.message, 1, i as u64 + 1);
-            put::int(&mut self.message, 2, strings[0]);
-            put::int(&mut self.message, 3, strings[1]);
-            put::int(&mut self.message, 4, strings[2]);
-            put::int(&mut self.message, 5, f.start_line as u64);
-            self.end_record(5);
-        }
-    }
-
-    fn strings_and_header(&mut self, h: &MergedHeader) {
-        // The strings' numbers must be taken before the table is written, which comes first.
-        let drop_frames = self.strings.get(h.drop_frames);
-        let keep_frames = self.strings.get(h.keep_frames);
-        let period_type = h.period_type.map(|(kind, unit)| (self.strings.get(kind), self.strings.get(unit)));
-        let comments: Vec<u64> = h.comments.iter().map(|&c| self.strings.get(c)).collect();
-        let default_sample_type = self.strings.get(h.default_sample_type);
-        let doc_url = self.strings.get(h.doc_url);
-        for &s in &self.strings.used {
-            put::bytes(&mut self.out, 6, self.merger.strings[s as usize]);
-        }
-        let out = &mut self.out;
-        put::int(out, 7, drop_frames);
-        put::int(out, 8, keep_frames);
-        put::int(out, 9, h.time_nanos as u64);
-        put::int(out, 10, h.duration_nanos as u64);
-        if let Some((kind, unit)) = period_type {
-            self.inner.clear();
-            put::int(&mut self.inner, 1, kind);
-            put::int(&mut self.inner, 2, unit);
-            put::bytes(out, 11, &self.inner);
-        }
-        put::int(out, 12, h.period as u64);
-        put::packed(out, 13, comments.into_iter(), &mut self.inner);
-        put::int(out, 14, default_sample_type);
-        put::int(out, 15, doc_url);
     }
 }

@@ -17,6 +17,7 @@ mod ids;
 mod inflate;
 mod input;
 mod merge;
+mod message;
 pub mod proto;
 mod samples;
 mod types;

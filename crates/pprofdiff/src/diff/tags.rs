@@ -1,0 +1,141 @@
+//! Filters and pseudo-frames on labels: `tagfocus`, `tagignore`, and what `tagroot` and `tagleaf` print.
+//!
+//! The unit of a numeric label is that of its key, which pprof guesses from all samples ([`number_units`]).
+
+use std::collections::HashMap;
+
+use regex::bytes::Regex;
+
+use super::pattern;
+use crate::error::Result;
+use crate::profile::{LabelValue, Profile, Sample, StringId};
+use crate::units;
+
+/// The values of one label key, as pprof prints them: strings first, then numbers in a suitable unit.
+pub(crate) fn label_values(p: &Profile, sample: &Sample<'_>, key: &[u8]) -> Vec<Vec<u8>> {
+    let mut texts = Vec::new();
+    let mut numbers = Vec::new();
+    for label in sample.labels().filter(|l| p.string(l.key) == key) {
+        match label.value {
+            LabelValue::Text(t) => texts.push(p.string(t).to_vec()),
+            LabelValue::Number(v, unit) => numbers.push(units::show(v, &p.text(unit)).into_bytes()),
+        }
+    }
+    texts.append(&mut numbers);
+    texts
+}
+
+/// The unit of each numeric label key, as pprof guesses it: the first that any sample gives, else
+/// bytes for `alignment` and `request`, else the key itself.
+pub(crate) fn number_units<'p>(profiles: impl Iterator<Item = &'p Profile>) -> HashMap<Vec<u8>, String> {
+    let mut units: HashMap<Vec<u8>, String> = HashMap::new();
+    for p in profiles.filter(|p| p.has_labels()) {
+        let mut last = None;
+        for label in p.samples().flat_map(|s| s.labels()) {
+            let LabelValue::Number(_, unit) = label.value else { continue };
+            // Most samples repeat one key and unit.
+            if last.replace((label.key, unit)) == Some((label.key, unit)) {
+                continue;
+            }
+            let known = units.entry(p.string(label.key).to_vec()).or_default();
+            if known.is_empty() {
+                *known = p.text(unit);
+            }
+        }
+    }
+    for (key, unit) in &mut units {
+        if unit.is_empty() {
+            *unit = match key.as_slice() {
+                b"alignment" | b"request" => "bytes".to_owned(),
+                key => String::from_utf8_lossy(key).into_owned(),
+            };
+        }
+    }
+    units
+}
+
+/// `tagfocus` or `tagignore`.
+pub(crate) struct TagFilter {
+    key: Option<String>,
+    test: TagTest,
+}
+
+enum TagTest {
+    /// With a key, any of these on any value; without, all of these, each on some `key:value`.
+    Regexes(Vec<Regex>),
+    /// Numeric labels from `low` to `high` inclusive, in `unit`.
+    Range { low: f64, high: f64, unit: String },
+}
+
+impl TagFilter {
+    pub(crate) fn new(name: &str, value: &str) -> Result<TagFilter> {
+        let (key, value) = match value.split_once('=') {
+            Some((key, value)) => (Some(key).filter(|k| !k.is_empty()).map(str::to_owned), value),
+            None => (None, value),
+        };
+        let test = match parse_range(value) {
+            Some(range) => range,
+            None => TagTest::Regexes(value.split(',').map(|r| pattern::compile(name, r)).collect::<Result<_>>()?),
+        };
+        Ok(TagFilter { key, test })
+    }
+
+    pub(crate) fn matches(&self, p: &Profile, sample: &Sample<'_>, units: &HashMap<Vec<u8>, String>) -> bool {
+        let wanted = |key: StringId| self.key.as_ref().is_none_or(|k| k.as_bytes() == p.string(key));
+        match &self.test {
+            TagTest::Range { low, high, unit } => sample.labels().any(|l| match l.value {
+                LabelValue::Number(v, _) if wanted(l.key) => {
+                    let from = units.get(p.string(l.key)).map_or("", String::as_str);
+                    let (v, unit_of_v) = units::convert(v, from, unit);
+                    unit_of_v == *unit && (*low..=*high).contains(&v)
+                }
+                _ => false,
+            }),
+            TagTest::Regexes(regexes) if self.key.is_some() => sample.labels().any(|l| match l.value {
+                LabelValue::Text(t) if wanted(l.key) => regexes.iter().any(|r| r.is_match(p.string(t))),
+                _ => false,
+            }),
+            TagTest::Regexes(regexes) => regexes.iter().all(|r| {
+                sample.labels().any(|l| match l.value {
+                    LabelValue::Text(t) => r.is_match(&[p.string(l.key), b":", p.string(t)].concat()),
+                    LabelValue::Number(..) => false,
+                })
+            }),
+        }
+    }
+}
+
+/// `32kb`, `:64kb`, `4mb:` or `12kb:64mb`; anything else is a regular expression.
+fn parse_range(value: &str) -> Option<TagTest> {
+    let number = |s: &str| -> Option<(i64, String)> {
+        let digits = s.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(s.len());
+        let unit = &s[digits..];
+        unit.chars().all(|c| c.is_ascii_alphabetic()).then_some(())?;
+        Some((s[..digits].parse().ok()?, unit.to_owned()))
+    };
+    let range = |low: f64, high: f64, unit: String| Some(TagTest::Range { low, high, unit });
+    let scale = |(v, unit): (i64, String)| units::convert(v, &unit, &unit);
+    match value.split_once(':') {
+        None => {
+            let (v, unit) = scale(number(value)?);
+            range(v, v, unit)
+        }
+        Some(("", high)) => {
+            let (high, unit) = scale(number(high)?);
+            range(f64::NEG_INFINITY, high, unit)
+        }
+        Some((low, "")) => {
+            let (low, unit) = scale(number(low)?);
+            range(low, f64::INFINITY, unit)
+        }
+        Some((low, high)) => {
+            let (low, unit) = scale(number(low)?);
+            let (v, from) = number(high)?;
+            let (high, high_unit) = units::convert(v, &from, &unit);
+            if high_unit != unit {
+                return None;
+            }
+            range(low, high, unit)
+        }
+    }
+}
