@@ -13,12 +13,13 @@ use crate::reports::edge;
 use crate::rows::Row;
 
 /// The reasons, printed with every failure, so that nobody looks for a difference that is meant.
-pub const REASONS: [&str; 12] = [
+pub const REASONS: [&str; 13] = [
     FILES,
     COLUMNS,
     NAMELESS,
     CONVERTED,
     MERGED_TOTALS,
+    MERGED_ROWS,
     VANISHED_ROWS,
     ZERO_EDGES,
     ZERO_LABELS,
@@ -53,8 +54,12 @@ pub const VANISHED_ROWS: &str = "pprof leaves out nodes whose flat and cum are b
                                  edges at such a node";
 
 /// The total of a diff is the sum of the base's absolute values. pprof takes it when samples of the same stack and labels
-/// are already one, so that negative values among them have reduced it.
+/// are already one, so that negative values among them have reduced it. A written diff holds such samples as one too.
 pub const MERGED_TOTALS: &str = "totals of a diff are not compared where the base has negative values";
+
+/// Samples of one stack that cancel out are a row of zeros in the diff of the files, and nothing in the written diff, where
+/// they were merged.
+pub const MERGED_ROWS: &str = "written diffs: rows in which all is zero are left out";
 
 /// The columns of one side of a diff hold zeros for what only the other side has. An edge of pprof's one side is zero
 /// only where negative values of the profile itself cancel out.
