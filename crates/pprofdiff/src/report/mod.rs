@@ -14,7 +14,7 @@ mod text;
 pub use folded::folded;
 pub use json::{info_json, summary_json};
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
-pub use text::{TextOptions, info, list_of_inputs};
+pub use text::{TextOptions, info};
 
 use crate::diff::{Pair, Summary};
 

@@ -302,7 +302,7 @@ fn side(s: &Side) -> String {
 }
 
 /// The names of a side's inputs, cut short where there are many.
-pub fn list_of_inputs(paths: &[String]) -> String {
+pub(super) fn list_of_inputs(paths: &[String]) -> String {
     let list = match paths {
         [one] => one.clone(),
         [first, .., last] if paths.len() > 3 => format!("{first} ... {last} ({} files)", paths.len()),
