@@ -65,6 +65,27 @@ pub(crate) struct MemberFrames {
     expanded: Vec<u32>,
 }
 
+/// A location's innermost frame, and whether there are more.
+#[derive(Clone, Copy)]
+pub(crate) struct Lead(u32);
+
+impl Lead {
+    /// Indexes of frames are below 2^31, since each takes more than two bytes of a message below 4 GiB.
+    pub(crate) fn new(frame: u32, more: bool) -> Lead {
+        Lead(frame << 1 | u32::from(more))
+    }
+
+    #[inline(always)]
+    pub(crate) fn frame(self) -> u32 {
+        self.0 >> 1
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_more(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
 impl MemberFrames {
     pub(crate) fn new(
         profile: &Arc<Profile>,
@@ -123,9 +144,11 @@ impl MemberFrames {
         &self.expanded[self.first[l] as usize..self.first[l + 1] as usize]
     }
 
-    /// Number of locations, those that a plan made up included.
-    pub(crate) fn n_locations(&self) -> u32 {
-        self.first.len() as u32 - 1
+    /// The innermost frame of each location: a table half as large as that of [`MemberFrames::of`], since it
+    /// is what the inner loops wait for.
+    pub(crate) fn leads(&self) -> Vec<Lead> {
+        let leads = self.first.windows(2).map(|w| Lead::new(self.expanded[w[0] as usize], w[1] - w[0] > 1));
+        leads.collect()
     }
 
     pub(crate) fn len(&self) -> usize {

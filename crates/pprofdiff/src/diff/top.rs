@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::frames::MemberFrames;
 use super::{Frames, Pair, Status, Summary, View};
 use crate::parallel;
 
@@ -53,13 +52,9 @@ struct Cum {
     sum: i64,
 }
 
-/// Marks a location of more than two frames.
-const MANY: u32 = u32::MAX;
-
 /// One member's sums, by its own frame indexes.
 struct Sums {
     flat: Vec<i64>,
-    /// With one more entry than there are frames; see [`View::member_sums`].
     cum: Vec<Cum>,
 }
 
@@ -108,81 +103,72 @@ impl View {
 
     fn member_sums(&self, index: usize) -> Sums {
         let frames = self.frames.member(index);
-        let n = frames.len();
-        // Nearly all locations are one frame or two. Their frames lie side by side, the missing one being
-        // the frame `n`, which is no frame: so the inner loop takes both without asking how many there are.
-        let pairs: Vec<[u32; 2]> = (0..frames.n_locations())
-            .map(|l| match *frames.of(l) {
-                [one] => [one, n as u32],
-                [one, two] => [one, two],
-                _ => [MANY, l],
-            })
-            .collect();
-        let mut flat = vec![0; n];
-        let mut cums = Cums { cum: vec![Cum::default(); n + 1], pairs, frames };
+        let mut sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
+        let leads = frames.leads();
         let mut stamp = 0;
-        let leaf_of = |location: Option<u32>| location.and_then(|l| frames.of(l).first()).copied();
+        // Which locations are more than one frame can't be predicted, so they are put aside without a branch.
+        let mut inlined = [0; 64];
         let walk = &self.walks[index];
         let whole = walk.each_whole(|value, sample| {
             stamp += 1;
-            if let Some(leaf) = leaf_of(sample.leaf()) {
-                flat[leaf as usize] += value;
+            if let Some(leaf) = sample.leaf() {
+                sums.flat[leads[leaf as usize].frame() as usize] += value;
             }
-            sample.each_location(|l| cums.add(stamp, value, l));
+            let mut n_inlined = 0;
+            sample.each_location(|l| {
+                let lead = leads[l as usize];
+                sums.add(stamp, value, lead.frame());
+                inlined[n_inlined % 64] = l;
+                n_inlined += usize::from(lead.has_more());
+                if n_inlined == 64 {
+                    inlined.iter().for_each(|&l| sums.add_callers(stamp, value, frames.of(l)));
+                    n_inlined = 0;
+                }
+            });
+            inlined[..n_inlined].iter().for_each(|&l| sums.add_callers(stamp, value, frames.of(l)));
         });
         if !whole {
             walk.each(|value, locations, _| {
                 stamp += 1;
-                if let Some(leaf) = leaf_of(locations.first().copied()) {
-                    flat[leaf as usize] += value;
+                if let Some(&leaf) = locations.first() {
+                    sums.flat[leads[leaf as usize].frame() as usize] += value;
                 }
-                locations.iter().for_each(|&l| cums.add(stamp, value, l));
+                locations.iter().for_each(|&l| frames.of(l).iter().for_each(|&f| sums.add(stamp, value, f)));
             });
         }
-        Sums { flat, cum: cums.cum }
+        sums
     }
 }
 
-/// The sums while they are collected.
-struct Cums<'a> {
-    cum: Vec<Cum>,
-    pairs: Vec<[u32; 2]>,
-    frames: &'a MemberFrames,
-}
-
-impl Cums<'_> {
-    /// Adds a sample's value to the frames of one of its locations.
+impl Sums {
+    /// Adds a sample's value to one of its frames, without a branch.
     #[inline(always)]
-    fn add(&mut self, stamp: u32, value: i64, location: u32) {
-        let [one, two] = self.pairs[location as usize];
-        if one == MANY {
-            self.frames.of(two).iter().for_each(|&f| add_once(&mut self.cum, stamp, value, f));
-        } else {
-            add_once(&mut self.cum, stamp, value, one);
-            add_once(&mut self.cum, stamp, value, two);
-        }
+    fn add(&mut self, stamp: u32, value: i64, frame: u32) {
+        let cum = &mut self.cum[frame as usize];
+        cum.sum += if cum.stamp == stamp { 0 } else { value };
+        cum.stamp = stamp;
     }
-}
 
-/// Without a branch: whether a frame occurred before in its stack can't be predicted.
-#[inline(always)]
-fn add_once(cum: &mut [Cum], stamp: u32, value: i64, frame: u32) {
-    let cum = &mut cum[frame as usize];
-    cum.sum += if cum.stamp == stamp { 0 } else { value };
-    cum.stamp = stamp;
+    /// Adds it to those that a location's innermost frame was inlined into.
+    #[inline]
+    fn add_callers(&mut self, stamp: u32, value: i64, frames: &[u32]) {
+        frames[1..].iter().for_each(|&f| self.add(stamp, value, f));
+    }
 }
 
 impl Top {
     /// Orders the rows anew.
     pub fn sort(&mut self, sort: Sort) {
-        let frames = &self.frames;
         let value = |row: &TopRow| match sort {
             Sort::Flat => row.flat.delta().unsigned_abs(),
             Sort::Cum => row.cum.delta().unsigned_abs(),
         };
-        // Most rows differ in value, so names are compared only where they must be.
-        self.rows.sort_unstable_by(|a, b| {
-            Reverse(value(a)).cmp(&Reverse(value(b))).then_with(|| frames.order(a.frame).cmp(&frames.order(b.frame)))
-        });
+        self.rows.sort_unstable_by_key(|row| Reverse(value(row)));
+        // Most rows differ in value; the names of the others are looked up once each, and not at each comparison.
+        for tied in self.rows.chunk_by_mut(|a, b| value(a) == value(b)).filter(|tied| tied.len() > 1) {
+            let mut named: Vec<_> = tied.iter().map(|row| (self.frames.order(row.frame), *row)).collect();
+            named.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            tied.iter_mut().zip(named).for_each(|(row, (_, named))| *row = named);
+        }
     }
 }

@@ -83,16 +83,17 @@ pub(crate) struct Walk {
 impl Walk {
     /// The fast form of [`Walk::each`]: calls `f` with each sample that counts and its value, if
     /// nothing is filtered and so samples keep all their locations; else returns false.
+    #[inline(always)]
     pub(crate) fn each_whole<'s>(&'s self, mut f: impl FnMut(i64, Sample<'s>)) -> bool {
         if !self.plan.is_trivial() || self.member.part.is_some() {
             return false;
         }
-        for sample in self.member.profile.samples() {
+        self.member.profile.each_sample(|sample| {
             let value = sample.value(self.column);
             if value != 0 {
                 f(value * self.times, sample);
             }
-        }
+        });
         true
     }
 

@@ -79,6 +79,7 @@ impl Profile {
             header: scan.header,
             is_diff: false,
             has_labels: false,
+            usual_samples: false,
             data,
         };
         check_samples(&mut profile, &samples)?;
@@ -301,23 +302,15 @@ fn functions(data: &[u8], table: &Table, n_strings: u64) -> Result<(Functions, I
 
 fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) -> Result<(Locations, Ids)> {
     let n = table.count;
-    let mut n_lines = 0;
-    each_record(data, table, LOCATION, "location", |r| {
-        let mut fields = r.fields.clone();
-        while let Some((field, _)) = fields.next()? {
-            n_lines += usize::from(field == 4);
-        }
-        Ok(())
-    })?;
     let mut ids = Vec::with_capacity(n);
     let mut locations = Locations {
         mapping: Vec::with_capacity(n),
         address: Vec::with_capacity(n),
         folded: Vec::with_capacity(n),
         first_line: Vec::with_capacity(n + 1),
-        line_function: Vec::with_capacity(n_lines),
-        line_number: Vec::with_capacity(n_lines),
-        line_column: Vec::with_capacity(n_lines),
+        line_function: Vec::with_capacity(n),
+        line_number: Vec::with_capacity(n),
+        line_column: Vec::with_capacity(n),
     };
     locations.first_line.push(0);
     each_record(data, table, LOCATION, "location", |r| {
@@ -372,39 +365,45 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
     if n_types == 0 && table.count > 0 {
         return Err(Error::malformed("there are samples, but no sample type says what they count").at(table.part.start));
     }
-    let mut sums = vec![0i128; n_types];
-    let mut magnitudes = vec![0u128; n_types];
-    let (mut has_labels, mut is_diff) = (false, false);
+    let mut totals = vec![(0i64, 0u64); n_types];
+    let mut known_labels = KnownLabels::default();
+    let (mut has_labels, mut is_diff, mut all_usual) = (false, false, true);
     each_record(&profile.data, table, SAMPLE, "sample", |r| {
-        let parts = SampleParts::new(r.message);
         let mut n_values = 0;
         let mut add = |n_values: &mut usize, v: u64| {
-            if *n_values < n_types {
-                sums[*n_values] += i128::from(v as i64);
-                magnitudes[*n_values] += u128::from((v as i64).unsigned_abs());
+            if let Some((sum, magnitude)) = totals.get_mut(*n_values) {
+                // A sum that wraps around has a magnitude that does not fit, which is an error in the end.
+                *sum = sum.wrapping_add(v as i64);
+                *magnitude = magnitude.saturating_add((v as i64).unsigned_abs());
             }
             *n_values += 1;
-            true
         };
-        let usual = parts.usual
-            && match &profile.location_ids {
-                Ids::Sequential(n) => parts.locations.all(|id| id.wrapping_sub(1) < u64::from(*n)),
-                ids => parts.locations.all(|id| ids.get(id).is_some()),
-            }
-            && parts.values.all(|v| add(&mut n_values, v));
-        if usual {
-            if !parts.labels.is_empty() {
-                has_labels = true;
+        let usual = SampleParts::usual(r.message).filter(|parts| match &profile.location_ids {
+            Ids::Sequential(n) => parts.locations.are_within(*n),
+            ids => parts.locations.all(|id| ids.get(id).is_some()),
+        });
+        let labels = match &usual {
+            Some(parts) if parts.labels.is_empty() => Some((false, false)),
+            Some(parts) => {
                 let origin = r.fields.offset() + r.message.len() - parts.labels.len();
-                let mut labels = Fields::new(parts.labels, origin);
-                loop {
-                    let at = labels.offset();
-                    let Some((_, value)) = labels.next()? else { break };
-                    is_diff |= check_label(profile, labels.message(value)?, n_strings).map_err(|e| e.at(at))?;
-                }
+                let is_base = check_labels(profile, Fields::new(parts.labels, origin), n_strings, &mut known_labels)?;
+                is_base.map(|is_base| (true, is_base))
             }
+            None => None,
+        };
+        // Last, since it counts.
+        let values = usual.filter(|_| labels.is_some()).filter(|parts| {
+            parts.values.all_values(|v| {
+                add(&mut n_values, v);
+                true
+            })
+        });
+        if let (Some(_), Some((labelled, is_base))) = (values, labels) {
+            has_labels |= labelled;
+            is_diff |= is_base;
         } else {
             // Another form, or something is wrong: field by field, which finds out what and where.
+            all_usual = false;
             n_values = 0;
             let mut fields = r.fields.clone();
             loop {
@@ -434,18 +433,66 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
         }
         Ok(())
     })?;
-    for ((t, sum), magnitude) in profile.sample_types.iter().zip(sums).zip(magnitudes) {
+    for (t, (sum, magnitude)) in profile.sample_types.iter().zip(totals) {
         let Ok(magnitude) = i64::try_from(magnitude) else {
             let kind = profile.text(t.kind);
             return Err(Error::malformed(format!(
                 "the values of sample type {kind} add up to more than an int64 holds"
             )));
         };
-        // No larger than the magnitude, so it fits.
-        profile.totals.push(Total { sum: sum as i64, magnitude });
+        profile.totals.push(Total { sum, magnitude });
     }
-    (profile.has_labels, profile.is_diff) = (has_labels, is_diff);
+    (profile.has_labels, profile.is_diff, profile.usual_samples) = (has_labels, is_diff, all_usual);
     Ok(())
+}
+
+/// Checks fields that ought to be labels; `None` if one is something else, else whether one of them marks the
+/// base of a written diff.
+fn check_labels(
+    profile: &Profile,
+    mut labels: Fields<'_>,
+    n_strings: u64,
+    known: &mut KnownLabels,
+) -> Result<Option<bool>> {
+    let mut is_base = false;
+    loop {
+        let at = labels.offset();
+        let Some((field, value)) = labels.next()? else { return Ok(Some(is_base)) };
+        if field != 3 {
+            return Ok(None);
+        }
+        let message = value.bytes().map_err(|e| e.at(at))?;
+        let (slot, content) = known.find(message);
+        if known.0[slot] != content {
+            let marks_base = check_label(profile, labels.message(value)?, n_strings).map_err(|e| e.at(at))?;
+            is_base |= marks_base;
+            if !marks_base && content != 0 {
+                known.0[slot] = content;
+            }
+        }
+    }
+}
+
+/// Short labels that were accepted and do not mark a base, by their bytes: most samples have a label that others
+/// have too.
+struct KnownLabels([u64; 256]);
+
+impl Default for KnownLabels {
+    fn default() -> KnownLabels {
+        KnownLabels([u64::MAX; 256])
+    }
+}
+
+impl KnownLabels {
+    /// Where a label would be, and its bytes and length as one number: 0 if it is too long to be known.
+    fn find(&self, message: &[u8]) -> (usize, u64) {
+        if message.len() >= 8 {
+            return (0, 0);
+        }
+        let bytes = message.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let content = bytes << 8 | message.len() as u64;
+        ((content.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize, content)
+    }
 }
 
 /// Checks a label; true if it is the one that marks the base of a written diff.

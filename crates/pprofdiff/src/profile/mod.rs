@@ -151,6 +151,8 @@ pub struct Profile {
     /// Some sample carries [`BASE_LABEL`]: the profile is a diff that was written.
     is_diff: bool,
     has_labels: bool,
+    /// True if each sample is locations, values, labels, in this order and nothing else.
+    usual_samples: bool,
 }
 
 impl Profile {

@@ -36,16 +36,40 @@ pub enum LabelValue {
 impl Profile {
     /// The samples in the file's order.
     pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
-        let mut fields = Fields::new(&self.data[self.samples.clone()], self.samples.start);
-        std::iter::from_fn(move || {
-            // Loading accepted every field, so an error can't come; it would end the iteration.
-            while let Ok(Some((field, value))) = fields.next() {
-                if let (2, wire::Value::Bytes(message)) = (field, value) {
-                    return Some(Sample { profile: self, parts: SampleParts::new(message) });
-                }
+        let mut rest = &self.data[self.samples.clone()];
+        std::iter::from_fn(move || self.next_sample(&mut rest))
+    }
+
+    /// Calls `f` with each sample; what inner loops use instead of [`Profile::samples`].
+    #[inline(always)]
+    pub(crate) fn each_sample<'p>(&'p self, mut f: impl FnMut(Sample<'p>)) {
+        let mut rest = &self.data[self.samples.clone()];
+        while let Some(sample) = self.next_sample(&mut rest) {
+            f(sample);
+        }
+    }
+
+    /// Takes the next sample off the front of the fields that are left.
+    #[inline(always)]
+    fn next_sample<'p>(&'p self, rest: &mut &'p [u8]) -> Option<Sample<'p>> {
+        while let Some((&key, tail)) = rest.split_first() {
+            if key == 2 << 3 | 2 {
+                // Loading accepted every field, so an error can't come; it would end the iteration.
+                let (len, n) = wire::varint(tail)?;
+                let (message, after) = tail[n..].split_at_checked(len as usize)?;
+                *rest = after;
+                let usual = if self.usual_samples { SampleParts::usual(message) } else { None };
+                return Some(Sample { profile: self, parts: usual.unwrap_or_else(|| SampleParts::any(message)) });
             }
-            None
-        })
+            // Another field between samples, or a sample's key in a longer form than need be.
+            let mut fields = Fields::new(rest, 0);
+            let (field, value) = fields.next().ok()??;
+            *rest = &rest[fields.offset()..];
+            if let (2, wire::Value::Bytes(message)) = (field, value) {
+                return Some(Sample { profile: self, parts: SampleParts::any(message) });
+            }
+        }
+        None
     }
 }
 
@@ -53,31 +77,28 @@ impl<'p> Sample<'p> {
     /// Calls `f` with the index of each of the sample's locations, leaf first.
     #[inline(always)]
     pub fn each_location(&self, mut f: impl FnMut(u32)) {
-        match &self.profile.location_ids {
-            // Loading has seen that the id is one of 1..=n.
-            Ids::Sequential(_) => self.parts.locations.each(|id| f((id - 1) as u32)),
-            ids => self.parts.locations.each(|id| {
-                if let Some(index) = ids.get(id) {
-                    f(index);
-                }
-            }),
-        }
+        let ids = &self.profile.location_ids;
+        let sequential = matches!(ids, Ids::Sequential(_));
+        // Loading has seen that every id exists.
+        self.parts
+            .locations
+            .each(|id| f(if sequential { (id as u32).wrapping_sub(1) } else { ids.get(id).unwrap_or(0) }));
     }
 
     /// The index of the location at the leaf.
-    #[inline]
+    #[inline(always)]
     pub fn leaf(&self) -> Option<u32> {
-        self.profile.location_ids.get(self.parts.locations.nth(0)?)
+        self.profile.location_ids.get(self.parts.locations.first()?)
     }
 
     /// Calls `f` with each value, one for each sample type.
-    #[inline]
+    #[inline(always)]
     pub fn each_value(&self, mut f: impl FnMut(i64)) {
         self.parts.values.each(|v| f(v as i64));
     }
 
     /// The value of one sample type.
-    #[inline]
+    #[inline(always)]
     pub fn value(&self, sample_type: usize) -> i64 {
         self.parts.values.nth(sample_type).unwrap_or(0) as i64
     }

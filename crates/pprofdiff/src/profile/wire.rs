@@ -1,9 +1,8 @@
 //! The protobuf wire format, read from a borrowed buffer.
 //!
 //! Two readers over the same bytes. [`Fields`] checks everything and is what loading uses: whatever
-//! it accepted once is known to be well formed. [`SampleParts`] and [`Ints`] are for samples that
-//! were accepted: they recognise the usual form and read it with little more than the numbers' own
-//! cost, and simply end where a malformed one would be.
+//! it accepted once is known to be well formed. [`SampleParts`] and [`Ints`] are for samples: they
+//! take the usual form apart with little more than the numbers' own cost.
 //!
 //! Departures from prost, on purpose: a ten-byte varint may carry bits past the 64th (they are
 //! dropped, as Go and C++ do); a repeated integer may change between packed and unpacked.
@@ -98,10 +97,9 @@ impl<'a> Fields<'a> {
     /// The next field's number and value, or `None` at the end of the message.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>> {
+        let Some((&key, tail)) = self.data[self.at..].split_first() else { return Ok(None) };
         // Nearly every field of a profile: a key of one byte, then a number or a length.
-        let rest = &self.data[self.at..];
-        if let Some((&key, tail)) = rest.split_first()
-            && (8..0x80).contains(&key)
+        if (8..0x80).contains(&key)
             && matches!(key & 7, 0 | 2)
             && let Some((v, n)) = varint(tail)
         {
@@ -121,9 +119,6 @@ impl<'a> Fields<'a> {
     #[cold]
     #[inline(never)]
     fn next_unusual(&mut self) -> Result<Option<(u32, Value<'a>)>> {
-        if self.at == self.data.len() {
-            return Ok(None);
-        }
         let start = self.offset();
         let key = self.varint()?;
         if key >> 3 == 0 || key > u64::from(u32::MAX) {
@@ -179,37 +174,6 @@ pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
     if third < 0x80 { Some((low, 3)) } else { long_varint(data, low) }
 }
 
-/// Decodes the next two varints of packed numbers at once, or one where eight bytes do not hold two:
-/// the first, perhaps the second, and the length of what was decoded.
-///
-/// Location ids are two or three bytes long, and which can't be predicted. So nothing branches on a
-/// length, and finding where the next two begin takes one load and a few steps for both; decoding one
-/// after the other waits for each one's length before it can look at the next.
-#[inline(always)]
-fn two_varints(data: &[u8]) -> Option<(u64, Option<u64>, usize)> {
-    if let Some(word) = data.first_chunk::<8>() {
-        let word = u64::from_le_bytes(*word);
-        // The top bit of each byte that ends a number; then the same without the first.
-        let ends = !word & 0x8080_8080_8080_8080;
-        let second = ends & ends.wrapping_sub(1);
-        if second != 0 {
-            let up_to = |end: u64| word & (end ^ (end - 1));
-            let first_bits = ends.trailing_zeros() + 1;
-            let (a, b) = (without_top_bits(up_to(ends)), without_top_bits(up_to(second) >> first_bits));
-            return Some((a, Some(b), second.trailing_zeros() as usize / 8 + 1));
-        }
-    }
-    varint(data).map(|(v, n)| (v, None, n))
-}
-
-/// Closes the gaps that the top bit of each byte leaves: pairs of bytes, of two bytes, of four.
-#[inline(always)]
-fn without_top_bits(x: u64) -> u64 {
-    let x = (x & 0x7f00_7f00_7f00_7f00) >> 1 | x & 0x007f_007f_007f_007f;
-    let x = (x & 0x3fff_0000_3fff_0000) >> 2 | x & 0x0000_3fff_0000_3fff;
-    (x & 0x0fff_ffff_0000_0000) >> 4 | x & 0x0fff_ffff
-}
-
 fn long_varint(data: &[u8], mut v: u64) -> Option<(u64, usize)> {
     for (i, &byte) in data.iter().enumerate().take(10).skip(3) {
         v |= u64::from(byte & 0x7f) << (7 * i);
@@ -220,125 +184,210 @@ fn long_varint(data: &[u8], mut v: u64) -> Option<(u64, usize)> {
     None
 }
 
-/// The numbers of one repeated integer field of a message that loading has accepted, by how they lie.
+/// The numbers of one repeated integer field, wherever in a message they lie.
 ///
-/// Internal iteration ([`Ints::each`]) decides once how they lie and not at every number; it is the
-/// engine's innermost loop. Allocates nothing.
+/// What all known producers write is one packed field, or (Go, for up to two numbers) a field for each.
+/// The engine's innermost loop: a plain loop over the bytes, since most ids of a file are of one length, which a
+/// processor predicts; loops that decode without branches came out slower (benches/README.md).
 #[derive(Clone, Copy)]
-pub(crate) enum Ints<'a> {
-    /// One packed field: number after number.
-    Packed(&'a [u8]),
-    /// One unpacked field after the other: key and number, key and number. Go writes up to two so.
-    Tagged(&'a [u8]),
-    /// Anything else that protobuf allows: the whole message, and the field's number.
-    Mixed(&'a [u8], u32),
+pub(crate) struct Ints<'a> {
+    packed: &'a [u8],
+    /// Fields among which more may be.
+    fields: &'a [u8],
+    field: u32,
 }
 
 impl<'a> Ints<'a> {
-    /// Takes a run of a field (below 16) off the front of a message. What it returns is as well formed
-    /// as the message is; `None` if the message is cut off.
+    /// True if all numbers are well formed and `f` is true for each; ends at the first that is not.
+    #[inline(always)]
+    pub(crate) fn all(mut self, mut f: impl FnMut(u64) -> bool) -> bool {
+        loop {
+            // A slice of its own, so that it stays in registers.
+            let mut packed = self.packed;
+            while !packed.is_empty() {
+                match varint(packed) {
+                    Some((v, n)) if f(v) => packed = &packed[n..],
+                    _ => return false,
+                }
+            }
+            if self.fields.is_empty() {
+                return true;
+            }
+            match self.next_chunk() {
+                Some(ints) => self = ints,
+                None => return false,
+            }
+        }
+    }
+
+    /// True if all numbers are well formed and in `1..=n`.
+    #[inline(always)]
+    pub(crate) fn are_within(self, n: u32) -> bool {
+        (self.fields.is_empty() && packed_within(self.packed, n)) || self.all(|v| v.wrapping_sub(1) < u64::from(n))
+    }
+
+    /// Calls `f` with each number, up to the first that is malformed.
+    #[inline(always)]
+    pub(crate) fn each(self, mut f: impl FnMut(u64)) {
+        self.all(|v| {
+            f(v);
+            true
+        });
+    }
+
+    /// As [`Ints::all`], for numbers whose lengths can't be predicted, as those of values: where they end is found
+    /// at once for up to 64 bytes, and nothing branches on a length below nine.
+    #[inline(always)]
+    pub(crate) fn all_values(self, mut f: impl FnMut(u64) -> bool) -> bool {
+        if !self.fields.is_empty() || self.packed.len() > 64 {
+            return self.all(f);
+        }
+        let (mut ends, mut start) = (ends(self.packed), 0);
+        while ends != 0 {
+            let end = ends.trailing_zeros() as usize + 1;
+            ends &= ends - 1;
+            match number(self.packed, start, end) {
+                Some(v) if f(v) => start = end,
+                _ => return false,
+            }
+        }
+        start == self.packed.len()
+    }
+
+    /// The number at a place.
+    #[inline(always)]
+    pub(crate) fn nth(self, n: usize) -> Option<u64> {
+        if self.fields.is_empty() && self.packed.len() <= 64 && n < 64 {
+            let (mut ends, mut start) = (ends(self.packed), 0);
+            for _ in 0..n {
+                start = ends.trailing_zeros() as usize + 1;
+                ends &= ends.wrapping_sub(1);
+            }
+            return if ends == 0 { None } else { number(self.packed, start, ends.trailing_zeros() as usize + 1) };
+        }
+        let (mut before, mut found) = (n, None);
+        self.all(|v| {
+            found = (before == 0).then_some(v);
+            before = before.wrapping_sub(1);
+            found.is_none()
+        });
+        found
+    }
+
+    /// The first number.
+    #[inline(always)]
+    pub(crate) fn first(self) -> Option<u64> {
+        let ints = if self.packed.is_empty() { self.next_chunk()? } else { self };
+        varint(ints.packed).map(|(v, _)| v)
+    }
+
+    /// The next part that is packed, or one number, which is a packed part too.
+    #[inline(never)]
+    fn next_chunk(self) -> Option<Ints<'a>> {
+        let mut fields = Fields::new(self.fields, 0);
+        loop {
+            let start = fields.offset();
+            let Some((number, value)) = fields.next().ok()? else {
+                return Some(Ints { packed: &[], fields: &[], ..self });
+            };
+            if number == self.field {
+                let end = fields.offset();
+                let packed = match value {
+                    Value::Bytes(packed) => packed,
+                    // What follows the key.
+                    Value::Varint(_) => &self.fields[start + varint(&self.fields[start..])?.1..end],
+                    Value::Fixed => return None,
+                };
+                return Some(Ints { packed, fields: &self.fields[end..], ..self });
+            }
+        }
+    }
+
+    /// Takes a run of a field (below 16) off the front of a message; `None` if the message is cut off.
     #[inline(always)]
     fn run(message: &mut &'a [u8], field: u8) -> Option<Ints<'a>> {
         if message.first() == Some(&(field << 3 | 2)) {
             let (len, n) = varint(&message[1..])?;
             let (packed, rest) = message[1 + n..].split_at_checked(usize::try_from(len).ok()?)?;
             *message = rest;
-            return Some(Ints::Packed(packed));
+            return Some(Ints { packed, fields: &[], field: u32::from(field) });
         }
         let all = *message;
         while message.first() == Some(&(field << 3)) {
             let (_, n) = varint(&message[1..])?;
             *message = &message[1 + n..];
         }
-        Some(Ints::Tagged(&all[..all.len() - message.len()]))
-    }
-
-    /// True if the numbers are well formed and `f` is true for each; ends at the first that is not.
-    #[inline(always)]
-    pub(crate) fn all(self, mut f: impl FnMut(u64) -> bool) -> bool {
-        match self {
-            Ints::Packed(mut bytes) => {
-                while !bytes.is_empty() {
-                    match two_varints(bytes) {
-                        Some((a, b, n)) if f(a) && b.is_none_or(&mut f) => bytes = &bytes[n..],
-                        _ => return false,
-                    }
-                }
-                true
-            }
-            Ints::Tagged(mut bytes) => {
-                while !bytes.is_empty() {
-                    match varint(&bytes[1..]) {
-                        Some((v, n)) if f(v) => bytes = &bytes[1 + n..],
-                        _ => return false,
-                    }
-                }
-                true
-            }
-            Ints::Mixed(..) => false,
-        }
-    }
-
-    /// Calls `f` with each number. Ends where a malformed one would be.
-    #[inline(always)]
-    pub(crate) fn each(self, mut f: impl FnMut(u64)) {
-        match self {
-            Ints::Packed(mut bytes) => {
-                while let Some((a, b, n)) = two_varints(bytes) {
-                    bytes = &bytes[n..];
-                    f(a);
-                    if let Some(b) = b {
-                        f(b);
-                    }
-                }
-            }
-            Ints::Tagged(mut bytes) => {
-                while let Some((v, n)) = bytes.get(1..).and_then(varint) {
-                    bytes = &bytes[1 + n..];
-                    f(v);
-                }
-            }
-            Ints::Mixed(message, field) => each_mixed(message, field, &mut f),
-        }
-    }
-
-    /// The number at a place.
-    #[inline]
-    pub(crate) fn nth(self, n: usize) -> Option<u64> {
-        let (mut i, mut found) = (0, None);
-        match self {
-            Ints::Packed(mut bytes) => {
-                while let Some((v, len)) = varint(bytes) {
-                    if i == n {
-                        return Some(v);
-                    }
-                    i += 1;
-                    bytes = &bytes[len..];
-                }
-            }
-            _ => self.each(|v| {
-                if i == n {
-                    found = Some(v);
-                }
-                i += 1;
-            }),
-        }
-        found
+        Some(Ints { packed: &[], fields: &all[..all.len() - message.len()], field: u32::from(field) })
     }
 }
 
-#[cold]
-#[inline(never)]
-fn each_mixed(message: &[u8], field: u32, f: &mut dyn FnMut(u64)) {
-    let mut fields = Fields::new(message, 0);
-    while let Ok(Some((number, value))) = fields.next() {
-        if number == field {
-            let _ = each_int(value, |v| {
-                f(v);
-                Ok(())
-            });
-        }
+/// A bit for each of at most 64 bytes: set where a number ends, which is where the top bit is clear.
+#[inline(always)]
+fn ends(bytes: &[u8]) -> u64 {
+    let bits = |word: u64| (!word & 0x8080_8080_8080_8080).wrapping_mul(0x0002_0408_1020_4081) >> 56;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut ends = 0;
+    for (i, word) in words.iter().enumerate() {
+        ends |= bits(u64::from_le_bytes(*word)) << (8 * i);
     }
+    if !rest.is_empty() {
+        let word = rest.iter().rev().fold(u64::MAX, |word, &byte| word << 8 | u64::from(byte));
+        ends |= bits(word) << (8 * words.len());
+    }
+    ends
+}
+
+/// The number that lies in `bytes[start..end]`; `None` if it is too long.
+#[inline(always)]
+fn number(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
+    match bytes[start..].first_chunk::<8>() {
+        Some(word) if end - start <= 8 => {
+            // Closes the gaps that the top bits leave: between pairs of bytes, of two bytes, of four.
+            let x = u64::from_le_bytes(*word) & u64::MAX >> (64 - 8 * (end - start));
+            let x = (x & 0x7f00_7f00_7f00_7f00) >> 1 | x & 0x007f_007f_007f_007f;
+            let x = (x & 0x3fff_0000_3fff_0000) >> 2 | x & 0x0000_3fff_0000_3fff;
+            Some((x & 0x0fff_ffff_0000_0000) >> 4 | x & 0x0fff_ffff)
+        }
+        _ => varint(&bytes[start..]).map(|(v, _)| v),
+    }
+}
+
+/// True if it is plain at a glance that packed numbers are well formed and in `1..=n`; false says nothing.
+///
+/// Judges every byte by itself and the two before it, eight bytes at a time and without decoding anything. A
+/// number is surely in range if no byte of it is zero and it has fewer digits (of 7 bits, the last byte being
+/// the highest) than `n`, or as many and its first two are less than those of `n`.
+#[inline(always)]
+fn packed_within(bytes: &[u8], n: u32) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x80 * EACH;
+    // For n of two digits the digits are compared as they are; for n of three, the lowest is not looked at.
+    let (three, highest, next) = match n {
+        0x80..0x4000 => (false, n >> 7, (n & 0x7f) + 1),
+        0x4000..0x20_0000 => (true, n >> 14, n >> 7 & 0x7f),
+        _ => return false,
+    };
+    // Sets the top bit of each byte that is at least `limit` (0 to 0x80).
+    let at_least = |low: u64, limit: u32| low + (0x80 - u64::from(limit)) * EACH & TOP;
+    let (mut bad, mut more_before, mut reached_before) = (0, 0, 0);
+    let mut judge = |word: u64| {
+        let (low, more) = (word & !TOP, word & TOP);
+        let zero = !(low + !TOP) & !more & TOP;
+        let more_1 = more << 8 | more_before >> 56;
+        let more_2 = if three { more << 16 | more_before >> 48 } else { TOP };
+        let reached = at_least(low, next);
+        let next_reached = reached << 8 | reached_before >> 56;
+        let too_large = at_least(low, highest + 1) | at_least(low, highest) & next_reached;
+        bad |= zero | more_1 & more_2 & (more | too_large);
+        (more_before, reached_before) = (more, reached);
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().for_each(|word| judge(u64::from_le_bytes(*word)));
+    if !rest.is_empty() {
+        // Filled up with ones, each a number by itself, unless the last number is cut off; see below.
+        judge(rest.iter().rev().fold(EACH, |word, &byte| word << 8 | u64::from(byte)));
+    }
+    bad == 0 && bytes.last().is_none_or(|&last| last < 0x80)
 }
 
 /// A sample's message, taken apart.
@@ -348,36 +397,24 @@ pub(crate) struct SampleParts<'a> {
     pub values: Ints<'a>,
     /// Fields among which all labels are.
     pub labels: &'a [u8],
-    /// Locations, values, labels, in this order and nothing else: what all known producers write.
-    pub usual: bool,
 }
 
 impl<'a> SampleParts<'a> {
+    /// Locations, values, labels, in this order and nothing else: what all known producers write. `None` if it
+    /// is something else, or cut off. What the labels' field numbers are is not looked at.
     #[inline(always)]
-    pub(crate) fn new(message: &'a [u8]) -> SampleParts<'a> {
+    pub(crate) fn usual(message: &'a [u8]) -> Option<SampleParts<'a>> {
         let mut rest = message;
-        if let Some(locations) = Ints::run(&mut rest, 1)
-            && let Some(values) = Ints::run(&mut rest, 2)
-            && only_labels(rest)
-        {
-            return SampleParts { locations, values, labels: rest, usual: true };
-        }
-        let (locations, values) = (Ints::Mixed(message, 1), Ints::Mixed(message, 2));
-        SampleParts { locations, values, labels: message, usual: false }
+        let locations = Ints::run(&mut rest, 1)?;
+        let values = Ints::run(&mut rest, 2)?;
+        Some(SampleParts { locations, values, labels: rest })
     }
-}
 
-/// True if a message consists of fields 3 only.
-#[inline(always)]
-fn only_labels(mut message: &[u8]) -> bool {
-    while let Some((&key, rest)) = message.split_first() {
-        let Some((len, n)) = varint(rest).filter(|_| key == 3 << 3 | 2) else { return false };
-        match usize::try_from(len).ok().and_then(|len| rest[n..].get(len..)) {
-            Some(rest) => message = rest,
-            None => return false,
-        }
+    /// Any form that protobuf allows.
+    pub(crate) fn any(message: &'a [u8]) -> SampleParts<'a> {
+        let ints = |field| Ints { packed: &[], fields: message, field };
+        SampleParts { locations: ints(1), values: ints(2), labels: message }
     }
-    true
 }
 
 /// Appends varints and length-delimited fields to a buffer: the writing half.
@@ -415,34 +452,106 @@ pub(crate) mod put {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Ints, put, varint};
+    use super::{Ints, SampleParts, packed_within, put};
 
     #[test]
-    fn numbers_of_all_lengths_in_all_orders_are_read_as_one_by_one() {
+    fn numbers_are_read_in_every_form_and_a_malformed_one_shows() {
         let numbers: Vec<u64> =
             (0..64).map(|i| 1u64 << i).flat_map(|v| [v - 1, v, v + 1]).chain([u64::MAX, 0]).collect();
-        for step in 1..numbers.len() {
-            let row: Vec<u64> = (0..numbers.len()).map(|i| numbers[i * step % numbers.len()]).collect();
-            let mut bytes = Vec::new();
-            row.iter().for_each(|&v| put::varint(&mut bytes, v));
+        let mut packed = Vec::new();
+        numbers.iter().for_each(|&v| put::varint(&mut packed, v));
+        let mut message = Vec::new();
+        put::int(&mut message, 3, 7);
+        put::bytes(&mut message, 1, &packed);
+        put::int(&mut message, 1, 5);
+        put::int(&mut message, 2, 6);
+        put::bytes(&mut message, 1, &[]);
+        put::bytes(&mut message, 1, &packed);
+        let read = |ints: Ints<'_>| {
             let mut got = Vec::new();
-            Ints::Packed(&bytes).each(|v| got.push(v));
-            assert_eq!(got, row);
-            got.clear();
-            assert!(Ints::Packed(&bytes).all(|v| {
+            let whole = ints.all(|v| {
                 got.push(v);
                 true
-            }));
-            assert_eq!(got, row);
-            for cut in 1..9 {
-                let cut_off = &bytes[..bytes.len() - cut];
-                let (mut rest, mut whole) = (cut_off, true);
-                while whole && !rest.is_empty() {
-                    whole = varint(rest).map(|(_, n)| rest = &rest[n..]).is_some();
+            });
+            let mut again = Vec::new();
+            let as_values = ints.all_values(|v| {
+                again.push(v);
+                true
+            });
+            assert_eq!((as_values, &again), (whole, &got));
+            (whole, got)
+        };
+        let want: Vec<u64> = numbers.iter().copied().chain([5]).chain(numbers.iter().copied()).collect();
+        let ints = SampleParts::any(&message).locations;
+        assert_eq!(
+            (0..want.len() + 1).map(|n| ints.nth(n)).collect::<Vec<_>>(),
+            want.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
+        );
+        assert_eq!(read(ints), (true, want));
+
+        let mut usual = Vec::new();
+        put::bytes(&mut usual, 1, &packed);
+        [8, 9].iter().for_each(|&v| put::int(&mut usual, 2, v));
+        let parts = SampleParts::usual(&usual).unwrap();
+        assert_eq!(read(parts.locations), (true, numbers.clone()));
+        assert_eq!((read(parts.values), parts.labels), ((true, vec![8, 9]), &[][..]));
+
+        for chunk in numbers.chunks(7) {
+            let mut packed = Vec::new();
+            chunk.iter().for_each(|&v| put::varint(&mut packed, v));
+            let ints = Ints { packed: &packed, fields: &[], field: 1 };
+            assert_eq!(read(ints), (true, chunk.to_vec()));
+            assert_eq!(
+                (0..8).map(|n| ints.nth(n)).collect::<Vec<_>>(),
+                (0..8).map(|n| chunk.get(n).copied()).collect::<Vec<_>>()
+            );
+            assert_eq!(ints.first(), Some(chunk[0]));
+        }
+        let cut_off = Ints { packed: &[1, 2, 0x80], fields: &[], field: 1 };
+        assert_eq!(read(cut_off), (false, vec![1, 2]));
+    }
+
+    #[test]
+    fn a_glance_at_ids_never_accepts_what_is_out_of_range() {
+        let packed = |ids: &[u64]| {
+            let mut bytes = Vec::new();
+            ids.iter().for_each(|&v| put::varint(&mut bytes, v));
+            bytes
+        };
+        let mut accepted = 0;
+        for n in [127, 128, 129, 255, 256, 300, 16_383, 16_384, 16_385, 24_752, 236_113, 2_097_151, 2_097_152u32] {
+            let edges =
+                [0, 1, 2, 127, 128, 129, 16_383, 16_384, 2_097_151, 2_097_152, 1 << 21, 1 << 28, 1 << 35, u64::MAX];
+            let near = (0..300).flat_map(|d| [u64::from(n).saturating_sub(d), u64::from(n) + d]);
+            for id in edges.into_iter().chain(near) {
+                // At each place of a word, and before a longer and a shorter one.
+                for before in 0..9 {
+                    for after in [&[][..], &[1], &[u64::from(n)]] {
+                        let ids: Vec<u64> =
+                            vec![1; before].into_iter().chain([id]).chain(after.iter().copied()).collect();
+                        let valid = ids.iter().all(|&id| 1 <= id && id <= u64::from(n));
+                        let glance = packed_within(&packed(&ids), n);
+                        assert!(valid || !glance, "{ids:?} are not all within 1..={n}");
+                        accepted += usize::from(glance);
+                        let ints = Ints { packed: &packed(&ids), fields: &[], field: 1 };
+                        assert_eq!(ints.are_within(n), valid, "{ids:?} {n}");
+                    }
                 }
-                assert_eq!(Ints::Packed(cut_off).all(|_| true), whole, "cut off by {cut}");
             }
+        }
+        assert!(accepted > 10_000, "a glance accepts next to nothing: {accepted}");
+        for malformed in [
+            &[0x80][..],
+            &[1, 0x80],
+            &[1, 1, 1, 1, 1, 1, 1, 0xff],
+            &[0x80, 0x80, 0x80, 0x01],
+            &[0x80, 0],
+            &[0x81, 0x00],
+        ] {
+            assert!(!packed_within(malformed, 20_000), "{malformed:?}");
+            assert!(!packed_within(malformed, 1000), "{malformed:?}");
         }
     }
 }
