@@ -111,7 +111,7 @@ fn snapshot(i: u64) -> Vec<u8> {
     let mut strings: Vec<Vec<u8>> = ["", "alloc_space", "bytes", "main"].map(|s| s.as_bytes().to_vec()).to_vec();
     let first = 40 * i;
     strings.extend((first..first + 2000).map(|f| format!("function number {f}").into_bytes()));
-    let line = |function_id| proto::Line { function_id, line: 3, column: 0 };
+    let line = |function_id| Line { function_id, line: 3, column: 0 };
     let p = proto::Profile {
         sample_type: vec![ValueType { r#type: 1, unit: 2 }],
         function: (1..=2001).map(|id| Function { id, name: id as i64 + 2, ..Default::default() }).collect(),
