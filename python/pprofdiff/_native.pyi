@@ -26,6 +26,7 @@ _Side: TypeAlias = _Source | Sequence[_Source]
 _Sort: TypeAlias = Literal["flat", "cum"]
 _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
+_OnReset: TypeAlias = Literal["error", "pass", "clamp"]
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side], covariant=True)
 
 class PprofError(ValueError):
@@ -72,6 +73,15 @@ def merge(profiles: Iterable[_Source], *, inflated_limit: int | None = None) -> 
 
     Raises PprofError and OSError as diff() does.
     """
+
+def delta(
+    prev: _Source,
+    cur: _Source,
+    cumulative: Sequence[str] | None = None,
+    *,
+    on_reset: _OnReset = "error",
+    inflated_limit: int | None = None,
+) -> Profile: ...
 
 def diff_many(
     pairs: Iterable[_Pair],
@@ -319,6 +329,22 @@ class Result(Generic[_Pair]):
     @property
     def error(self) -> Exception | None:
         """The exception, or None if the pair did not fail."""
+
+@final
+class DeltaComputer:
+    def __new__(
+        cls, cumulative: Sequence[str] | None = None, *, on_reset: _OnReset = "error", inflated_limit: int | None = None
+    ) -> DeltaComputer: ...
+    def start(self, snapshot: _Source) -> None: ...
+    def update(self, snapshot: _Source, *, on_reset: _OnReset | None = None) -> Profile: ...
+    @property
+    def cumulative(self) -> list[str]: ...
+    @property
+    def gauges(self) -> list[str]: ...
+    @property
+    def reset(self) -> str | None: ...
+    @property
+    def vanished(self) -> int: ...
 
 @final
 class Table:
