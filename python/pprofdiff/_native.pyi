@@ -82,7 +82,6 @@ def delta(
     on_reset: _OnReset = "error",
     inflated_limit: int | None = None,
 ) -> Profile: ...
-
 def diff_many(
     pairs: Iterable[_Pair],
     *,

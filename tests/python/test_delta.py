@@ -131,7 +131,7 @@ def test_mistakes():
     a, b = snapshot("heap", 1), snapshot("heap", 2)
     with pytest.raises(pprofdiff.PprofError, match="give the older snapshot first"):
         pprofdiff.delta(b, a)
-    with pytest.raises(pprofdiff.PprofError, match="no sample type \"heap\""):
+    with pytest.raises(pprofdiff.PprofError, match='no sample type "heap"'):
         pprofdiff.delta(a, b, cumulative=["heap"])
     with pytest.raises(pprofdiff.PprofError, match="'error', 'pass' or 'clamp'"):
         pprofdiff.delta(a, b, on_reset="ignore")
