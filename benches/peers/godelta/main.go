@@ -3,7 +3,7 @@
 //
 // godelta RUNS SNAPSHOT... prints the milliseconds of each delta (the median of the runs) as JSON, and the bytes written.
 // godelta check SNAPSHOT... -- DELTA... compares deltas with its own: merged with the negated expectation, nothing may be
-// left but samples that vanished, for which the library says less than nothing.
+// left but samples that vanished (or count less because one of two vanished), where the library says less than nothing.
 package main
 
 import (
