@@ -1,36 +1,46 @@
 //! Zero copy, shown: loading and diffing allocates by the table, never by the sample, location or
-//! string. A counting allocator counts while profiles of two sizes go through.
+//! string. A counting allocator counts while profiles of two sizes go through. And memory that stays flat while a
+//! thousand snapshots go through a stream of deltas.
 
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::slice::from_ref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use pprofdiff::proto::{Function, Label, Line, Location, Sample, ValueType};
-use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, proto};
+use pprofdiff::{DeltaComputer, Diff, LoadOptions, Policy, Profile, Query, Sort, WriteOptions, proto};
 use prost::Message;
 
 struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that are allocated now.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Held by a test while it counts.
+static ALONE: Mutex<()> = Mutex::new(());
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promised.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promised.
         unsafe { System.dealloc(ptr, layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        LIVE.fetch_add(new_size, Ordering::Relaxed);
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promised.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
@@ -70,6 +80,7 @@ fn profile(n: u64) -> Vec<u8> {
 
 #[test]
 fn allocations_do_not_grow_with_the_profile() {
+    let _alone = ALONE.lock().unwrap();
     let counts: Vec<(usize, usize)> = [200, 20_000]
         .into_iter()
         .map(|n| {
@@ -92,4 +103,52 @@ fn allocations_do_not_grow_with_the_profile() {
     // Interning does not know beforehand how many texts and frames are distinct: its tables double,
     // which is seven more steps for a hundred times the size, for each of a few tables.
     assert!(large.1 - small.1 <= 7 * 14, "diffing allocates by the record: {counts:?}");
+}
+
+/// Snapshot `i` of a process whose stacks come and go: of 2,000 at a time, 40 are other ones each time, and so are their
+/// functions. One that stays says that it is still the same process.
+fn snapshot(i: u64) -> Vec<u8> {
+    let mut strings: Vec<Vec<u8>> = ["", "alloc_space", "bytes", "main"].map(|s| s.as_bytes().to_vec()).to_vec();
+    let first = 40 * i;
+    strings.extend((first..first + 2000).map(|f| format!("function number {f}").into_bytes()));
+    let line = |function_id| Line { function_id, line: 3, column: 0 };
+    let p = proto::Profile {
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        function: (1..=2001).map(|id| Function { id, name: id as i64 + 2, ..Default::default() }).collect(),
+        location: (1..=2001).map(|id| Location { id, line: vec![line(id)], ..Default::default() }).collect(),
+        sample: (1..=2001)
+            .map(|id| Sample { location_id: vec![id, 1], value: vec![(i + 1) as i64 * 48], label: Vec::new() })
+            .collect(),
+        string_table: strings,
+        time_nanos: 1 + i as i64,
+        ..Default::default()
+    };
+    p.encode_to_vec()
+}
+
+#[test]
+fn a_stream_of_a_thousand_snapshots_takes_the_memory_of_one() {
+    let _alone = ALONE.lock().unwrap();
+    let mut computer = DeltaComputer::new(Policy::default());
+    // Live bytes and allocations of each update, the packed result included. Loading is not the computer's.
+    let mut seen: Vec<(usize, usize)> = Vec::with_capacity(1000);
+    for i in 0..1000 {
+        let profile = Profile::from_bytes("p", &snapshot(i), &LoadOptions::default()).unwrap();
+        let before = LIVE.load(Ordering::Relaxed);
+        let ((), allocations) = count(|| {
+            let delta = computer.update(&profile).unwrap();
+            assert_eq!((delta.samples, delta.vanished), if i == 0 { (2001, 0) } else { (2001, 40) });
+            drop(delta.to_bytes(&WriteOptions::default()).unwrap());
+        });
+        let grown = LIVE.load(Ordering::Relaxed) as isize - before as isize;
+        seen.push((allocations, if i == 0 { grown } else { seen[i as usize - 1].1 as isize + grown } as usize));
+    }
+    println!(
+        "(allocations, live bytes) of updates 1, 2, 3, 10, 100, 1000: {:?}",
+        [0, 1, 2, 9, 99, 999].map(|i| seen[i])
+    );
+    let (settled, last) = (seen[9], seen[999]);
+    assert!(seen[9..].iter().all(|s| s.1 <= settled.1), "memory grows: {settled:?}, {last:?}");
+    assert!(seen[9..].iter().all(|s| s.0 <= 40), "an update allocates {:?} times", seen[9..].iter().map(|s| s.0).max());
+    assert!(settled.1 < 2001 * 400, "{} bytes are kept for 2001 samples", settled.1);
 }

@@ -245,6 +245,66 @@ fn a_written_diff_opens_again_and_merged_profiles_add_up() {
 }
 
 #[test]
+fn deltas_of_snapshots_are_written_one_for_each_two() {
+    let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
+    let out = temp("delta.pb.gz").display().to_string();
+    assert_eq!(stdout(&["delta", &snapshot(3), &snapshot(4), "-o", &out]), "");
+    let allocated =
+        |file: &str| json(&["top", file, "--sample-type", "alloc_space", "--format", "json"])["total"].clone();
+    let difference = allocated(&snapshot(4)).as_i64().unwrap() - allocated(&snapshot(3)).as_i64().unwrap();
+    assert_eq!(allocated(&out), difference);
+    assert!(stdout(&["info", &out]).contains("pprofdiff delta: cumulative alloc_objects alloc_space;"));
+
+    let all: Vec<String> = (0..9).map(snapshot).collect();
+    let template = temp("{index}.delta.pb").display().to_string();
+    let files: Vec<&str> = all.iter().map(String::as_str).collect();
+    stdout(&[&["delta"], &files[..], &["-o", &template]].concat());
+    let sum: i64 = (1..9).map(|i| allocated(&template.replace("{index}", &i.to_string())).as_i64().unwrap()).sum();
+    assert_eq!(sum, allocated(&all[8]).as_i64().unwrap() - allocated(&all[0]).as_i64().unwrap());
+
+    // Packed as told.
+    let size = |name: &str, level: &str| {
+        let out = temp(name).display().to_string();
+        stdout(&["delta", &all[3], &all[4], "-o", &out, "--level", level]);
+        std::fs::metadata(out).unwrap().len()
+    };
+    assert!(size("1.pb.gz", "1") > size("9.pb.gz", "9") && size("1.zst", "1") > size("19.zst", "19"));
+}
+
+#[test]
+fn a_restart_between_snapshots_is_always_said() {
+    let snapshot = |i: usize| corpus(&format!("series/mutex-{i:02}.pb.gz"));
+    let (before, after, out) = (snapshot(8), snapshot(9), temp("reset.pb.gz").display().to_string());
+    let line = failure(&["delta", &before, &after, "-o", &out]);
+    assert!(line.contains("mutex-09.pb.gz: counters went down in ") && line.contains("--on-reset pass"), "{line}");
+    for (policy, words) in [("pass", "the snapshot is passed as it is"), ("clamp", "these count as unchanged")] {
+        let output = run(&["delta", &before, &after, "-o", &out, "--on-reset", policy]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && stderr.starts_with("pprofdiff: warning: ") && stderr.lines().count() == 1);
+        assert!(stdout(&["info", &out]).contains(words));
+    }
+}
+
+#[test]
+fn mistakes_about_snapshots_end_with_2_and_one_line() {
+    let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
+    let (a, b, c) = (snapshot(1), snapshot(2), snapshot(3));
+    let out = temp("none.pb.gz").display().to_string();
+    assert!(failure(&["delta", &a, "-o", &out]).contains("two snapshots"));
+    assert!(failure(&["delta", &a, &b]).contains("--output"));
+    assert!(failure(&["delta", &a, &b, &c, "-o", &out]).contains("{index}"));
+    assert!(failure(&["delta", &b, &a, "-o", &out]).contains("give the older snapshot first"));
+    assert!(failure(&["delta", &a, &corpus("series/mutex-02.pb.gz"), "-o", &out]).contains("cumulative sample types"));
+    assert!(failure(&["delta", &a, &b, "-o", &out, "--cumulative", "heap"]).contains("\"heap\""));
+    assert!(failure(&["delta", &a, &b, "-o", &out, "--level", "10"]).contains("levels 0 to 9"));
+    assert!(failure(&["delta", "-", "-", "-o", &out]).contains("only once"));
+    assert!(!Path::new(&out).exists());
+    // Naming a gauge is the user's right.
+    stdout(&["delta", &a, &b, "-o", &out, "--cumulative", "alloc_space,alloc_objects"]);
+    assert!(stdout(&["delta", "--help"]).contains("mutex_duration"));
+}
+
+#[test]
 fn folded_stacks_have_a_column_a_side() {
     let [base, new] = story();
     let folded = stdout(&[&base, &new, "--format", "folded"]);

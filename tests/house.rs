@@ -34,7 +34,15 @@ fn files(dir: &str, endings: &[&str]) -> Vec<(PathBuf, String)> {
 fn a_lower_floor_never_knows_a_higher_one() {
     let floors: &[(&str, &[&str])] = &[
         ("crates/pprofdiff/src/profile", &["crate::diff", "crate::report", "crate::batch", "crate::delta"]),
-        ("crates/pprofdiff/src/diff", &["crate::report", "crate::batch", "profile::wire", "serde_json"]),
+        (
+            "crates/pprofdiff/src/diff",
+            &["crate::report", "crate::batch", "crate::delta", "profile::wire", "serde_json"],
+        ),
+        (
+            "crates/pprofdiff/src/delta",
+            &["crate::diff", "crate::report", "crate::batch", "profile::wire", "serde_json"],
+        ),
+        ("crates/pprofdiff/src/report", &["crate::batch", "crate::delta"]),
         ("crates/pprofdiff/src", &["pyo3", "clap", "arrow_array", "thread::spawn", "thread::scope"]),
         ("crates/pprofdiff-cli/src", &["pyo3", "std::collections"]),
         ("crates/pprofdiff-python/src", &["clap::"]),

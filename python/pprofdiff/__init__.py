@@ -7,13 +7,16 @@
     d.filter(focus="parse").peek("tokenize")
     d.write("diff.pb.gz")
 
-`load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores. A view
+`load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores; `delta` and
+`deltas` say what happened between snapshots of a growing profile. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
 read as well.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
+from ._deltas import deltas
 from ._native import (
+    DeltaComputer,
     Diff,
     PprofError,
     Profile,
@@ -21,6 +24,7 @@ from ._native import (
     Table,
     Views,
     __version__,
+    delta,
     diff,
     diff_many,
     load,
@@ -28,6 +32,7 @@ from ._native import (
 )
 
 __all__ = [
+    "DeltaComputer",
     "Diff",
     "PprofError",
     "Profile",
@@ -35,6 +40,8 @@ __all__ = [
     "Table",
     "Views",
     "__version__",
+    "delta",
+    "deltas",
     "diff",
     "diff_many",
     "load",

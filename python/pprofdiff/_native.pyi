@@ -26,6 +26,7 @@ _Side: TypeAlias = _Source | Sequence[_Source]
 _Sort: TypeAlias = Literal["flat", "cum"]
 _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
+_OnReset: TypeAlias = Literal["error", "pass", "clamp"]
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side], covariant=True)
 
 class PprofError(ValueError):
@@ -44,7 +45,8 @@ class PprofError(ValueError):
 def load(source: _Source, *, inflated_limit: int | None = None) -> Profile:
     """Load a profile: gzip, zstd or raw.
 
-    `source` is a path (str or os.PathLike), bytes (or anything with their buffer), a file object
+    `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others
+    work, each with what fsspec wants for it), bytes (or anything with their buffer), a file object
     (read to its end) or a Profile (returned as it is). Loading validates everything, so no view can
     fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to:
     2 GiB unless given, 4 GiB at most.
@@ -71,6 +73,30 @@ def merge(profiles: Iterable[_Source], *, inflated_limit: int | None = None) -> 
     finest of their units; durations add up; the time is the earliest.
 
     Raises PprofError and OSError as diff() does.
+    """
+
+def delta(
+    prev: _Source,
+    cur: _Source,
+    cumulative: Sequence[str] | None = None,
+    *,
+    on_reset: _OnReset = "error",
+    inflated_limit: int | None = None,
+) -> Profile:
+    """What happened between two snapshots of a growing profile, such as Go's heap, mutex and block profiles.
+
+    `prev` (the older) and `cur` are whatever load() takes. The sample types that `cumulative` names are
+    subtracted; all others (gauges) are as in `cur`. None stands for those that are known to be cumulative:
+    alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration.
+    The last of the result's comments says which were treated how. Samples that come to zero are gone, with all
+    that only they referred to; the duration is the time between the snapshots (None if one of them does not say
+    when it was taken), all other fields are those of `cur`.
+
+    A counter that went down means that the process was started anew. With `on_reset="error"` that is a
+    PprofError; with "pass" the result is `cur` as it is, with "clamp" such counters count as unchanged, and both
+    are said in the comment and by a UserWarning.
+
+    Raises PprofError also for snapshots in the wrong order or with other cumulative sample types; and as load().
     """
 
 def diff_many(
@@ -319,6 +345,43 @@ class Result(Generic[_Pair]):
     @property
     def error(self) -> Exception | None:
         """The exception, or None if the pair did not fail."""
+
+@final
+class DeltaComputer:
+    """What happened in a stream of snapshots of one growing profile.
+
+    `cumulative` and `on_reset` are as for delta(). It keeps 16 bytes and the cumulative values of each sample of
+    the last snapshot, and uses its memory again, so it takes no more for a thousand snapshots than for one.
+    """
+    def __new__(
+        cls, cumulative: Sequence[str] | None = None, *, on_reset: _OnReset = "error", inflated_limit: int | None = None
+    ) -> DeltaComputer: ...
+    def start(self, snapshot: _Source) -> None:
+        """Take a snapshot (whatever load() takes) as the one before the next, and make nothing of it.
+
+        Raises PprofError and OSError as load() does.
+        """
+    def update(self, snapshot: _Source, *, on_reset: _OnReset | None = None) -> Profile:
+        """What happened since the last snapshot; the first one is passed on as it is (duplicate samples added up,
+        zeros gone).
+
+        `snapshot` is whatever load() takes; `on_reset` stands for the computer's own, this time. After an error
+        the last snapshot is still the last one.
+
+        Raises as delta() does.
+        """
+    @property
+    def cumulative(self) -> list[str]:
+        """The sample types that the last update() subtracted."""
+    @property
+    def gauges(self) -> list[str]:
+        """The sample types that the last update() left as they were in the snapshot."""
+    @property
+    def reset(self) -> str | None:
+        """What went down at the last update(), or None."""
+    @property
+    def vanished(self) -> int:
+        """How many samples had counted something before the last update() and were not in its snapshot."""
 
 @final
 class Table:

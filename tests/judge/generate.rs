@@ -1,6 +1,6 @@
 //! Profiles that proptest makes up, and every legal way to write them down.
 
-#![allow(clippy::unwrap_used)]
+#![allow(dead_code, clippy::unwrap_used)] // each test file uses its own part
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use proptest::prelude::*;

@@ -138,7 +138,7 @@ def test_importing_it_imports_next_to_nothing():
     code = "import sys; before = set(sys.modules); import pprofdiff; print(*sorted(set(sys.modules) - before))"
     command = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["pprofdiff", "pprofdiff._native"]
+    assert done.stdout.split() == ["pprofdiff", "pprofdiff._deltas", "pprofdiff._native"]
 
 
 def test_version():

@@ -1,10 +1,11 @@
 //! The command line: verbs, options, help and examples.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pprofdiff::{Filters, Granularity, LoadOptions, Normalize, Query};
+use pprofdiff::{CUMULATIVE, Filters, Granularity, LoadOptions, Normalize, OnReset, Policy, Query};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,6 +18,8 @@ Examples:
   pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz
   pprofdiff top heap.pb.gz                             one profile
   curl -s localhost:6060/debug/pprof/heap | pprofdiff top -
+  pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz   what happened between two snapshots of a growing profile
+  pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
 
 A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error.";
 
@@ -61,6 +64,8 @@ pub enum Verb {
     Info(InfoArgs),
     /// Add profiles up to one
     Merge(MergeArgs),
+    /// What happened between snapshots of a growing profile (heap, mutex, block)
+    Delta(DeltaArgs),
     /// Print a script that completes pprofdiff's words in a shell
     Completions {
         #[arg(value_name = "SHELL")]
@@ -202,6 +207,96 @@ pub struct MergeArgs {
     /// Most bytes that a profile may inflate to
     #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
     pub inflated_limit: u64,
+}
+
+/// How long something takes: a number with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>().map_err(|_| "write it as 30s, 500ms or 1m30s".to_owned())?;
+    Duration::try_from(parsed).ok().filter(|d| !d.is_zero()).ok_or_else(|| "it must be longer than nothing".to_owned())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnResetArg {
+    /// End with an error
+    Error,
+    /// Write the new snapshot as it is
+    Pass,
+    /// Counters that went down count as unchanged
+    Clamp,
+}
+
+#[derive(Args)]
+#[command(after_help = DELTA_EXAMPLES)]
+pub struct DeltaArgs {
+    /// The snapshots, oldest first, or one http(s) URL to take them from. `-` is standard input
+    #[arg(value_name = "SNAPSHOT|URL", required = true)]
+    pub snapshots: Vec<PathBuf>,
+    /// Where to write the delta; of several, {index} is their number, from 1. .zst is packed with zstd, .pb not at all,
+    /// anything else with gzip
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// The sample types that count from the start of the process; all others are taken from the newer snapshot
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_values = CUMULATIVE)]
+    cumulative: Vec<String>,
+    /// What to do when a counter went down, because the process was started anew
+    #[arg(long, value_enum, default_value = "error")]
+    on_reset: OnResetArg,
+    /// How hard to pack: gzip 0 to 9 [default: 6], zstd 1 to 22 [default: 3]
+    #[arg(long, value_name = "N")]
+    pub level: Option<u32>,
+    /// Take a snapshot from URL, and another one so many seconds later
+    #[arg(long, value_name = "N", conflicts_with_all = ["every", "count"], value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: Option<u64>,
+    /// Take snapshots from URL again and again, at such intervals (30s, 5m)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    every: Option<Duration>,
+    /// Write so many deltas, then end [default: go on until Ctrl-C]
+    #[arg(long, value_name = "N", requires = "every", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// How long a snapshot may take to arrive
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
+    pub timeout: Duration,
+    /// Most bytes that a profile may inflate to
+    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
+    pub inflated_limit: u64,
+}
+
+const DELTA_EXAMPLES: &str = "\
+Examples:
+  pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz
+  pprofdiff delta heap*.pb.gz -o 'delta-{index}.pb.gz'      one delta for each two that follow each other
+  pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
+  pprofdiff delta http://localhost:6060/debug/pprof/mutex --every 30s --count 10 -o 'mutex-{index}.pb.gz'
+
+While snapshots are taken from a URL, the last one is kept beside OUT: should the next one fail to come, or Ctrl-C be
+pressed, nothing that was taken is lost.";
+
+/// When to take snapshots from a URL.
+#[derive(Clone, Copy)]
+pub struct Schedule {
+    pub every: Duration,
+    /// Number of deltas; without end if not given.
+    pub count: Option<u64>,
+}
+
+impl DeltaArgs {
+    pub fn policy(&self) -> Policy {
+        let on_reset = match self.on_reset {
+            OnResetArg::Error => OnReset::Error,
+            OnResetArg::Pass => OnReset::Pass,
+            OnResetArg::Clamp => OnReset::Clamp,
+        };
+        // The known names need not occur; names that were given must.
+        let known = self.cumulative == CUMULATIVE;
+        Policy { cumulative: (!known).then(|| self.cumulative.clone()), on_reset }
+    }
+
+    pub fn schedule(&self) -> Option<Schedule> {
+        match (self.seconds, self.every) {
+            (Some(seconds), _) => Some(Schedule { every: Duration::from_secs(seconds), count: Some(1) }),
+            (None, every) => every.map(|every| Schedule { every, count: self.count }),
+        }
+    }
 }
 
 impl ViewArgs {

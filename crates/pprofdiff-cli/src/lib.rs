@@ -4,6 +4,8 @@
 //! face holds no algorithm: this one parses arguments, calls the engine, writes the table.
 
 mod args;
+mod delta;
+mod fetch;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -104,6 +106,7 @@ fn execute(cli: Cli) -> Result<()> {
         }
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),
+        Some(Verb::Delta(args)) => delta::run(&args),
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.
             let mut script = Vec::new();

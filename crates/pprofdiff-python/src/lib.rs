@@ -5,6 +5,7 @@
 
 mod arrow;
 mod batch;
+mod delta;
 mod error;
 mod runtime;
 mod source;
@@ -25,6 +26,9 @@ mod _native {
     use crate::batch::DiffMany;
     #[pymodule_export]
     use crate::batch::Result;
+    #[pymodule_export]
+    use crate::delta::DeltaComputer;
+    use crate::delta::{policy, warn};
     use crate::source::{self, Side};
     #[pymodule_export]
     use crate::table::Table;
@@ -45,7 +49,8 @@ mod _native {
 
     /// Load a profile: gzip, zstd or raw.
     ///
-    /// `source` is a path (str or os.PathLike), bytes (or anything with their buffer), a file object
+    /// `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others
+    /// work, each with what fsspec wants for it), bytes (or anything with their buffer), a file object
     /// (read to its end) or a Profile (returned as it is). Loading validates everything, so no view can
     /// fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to:
     /// 2 GiB unless given, 4 GiB at most.
@@ -101,6 +106,42 @@ mod _native {
             pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())
         })?;
         Profile::new(py, merged.into())
+    }
+
+    /// What happened between two snapshots of a growing profile, such as Go's heap, mutex and block profiles.
+    ///
+    /// `prev` (the older) and `cur` are whatever load() takes. The sample types that `cumulative` names are
+    /// subtracted; all others (gauges) are as in `cur`. None stands for those that are known to be cumulative:
+    /// alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration.
+    /// The last of the result's comments says which were treated how. Samples that come to zero are gone, with all
+    /// that only they referred to; the duration is the time between the snapshots (None if one of them does not say
+    /// when it was taken), all other fields are those of `cur`.
+    ///
+    /// A counter that went down means that the process was started anew. With `on_reset="error"` that is a
+    /// PprofError; with "pass" the result is `cur` as it is, with "clamp" such counters count as unchanged, and both
+    /// are said in the comment and by a UserWarning.
+    ///
+    /// Raises PprofError also for snapshots in the wrong order or with other cumulative sample types; and as load().
+    #[pyfunction]
+    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", inflated_limit = None))]
+    fn delta(
+        py: Python<'_>,
+        prev: &Bound<'_, PyAny>,
+        cur: &Bound<'_, PyAny>,
+        cumulative: Option<Vec<String>>,
+        on_reset: &str,
+        inflated_limit: Option<u64>,
+    ) -> PyResult<Py<Profile>> {
+        let policy = policy(py, cumulative, on_reset)?;
+        let (prev, cur, options) = (source::source(prev)?, source::source(cur)?, source::options(inflated_limit));
+        let (profile, reset) = runtime::run(py, move || {
+            let (prev, cur) = rayon::join(|| prev.load(&options), || cur.load(&options));
+            let (prev, cur) = (prev?, cur?);
+            let delta = pprofdiff::delta(&prev, &cur, &policy)?;
+            Ok((delta.to_profile("delta")?, delta.reset.map(|r| r.to_string())))
+        })?;
+        warn(py, reset.as_deref())?;
+        Profile::new(py, profile.into())
     }
 
     /// Compare many pairs over all cores: an iterator of Result, in the order of the pairs.

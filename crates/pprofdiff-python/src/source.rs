@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pprofdiff::{LoadOptions, Source};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyModuleNotFoundError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
@@ -18,6 +18,9 @@ pub fn options(inflated_limit: Option<u64>) -> LoadOptions {
 pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(profile) = object.cast::<Profile>() {
         return Ok(Source::Profile(profile.get().profile.clone()));
+    }
+    if let Some(url) = url(object) {
+        return Ok(Source::Bytes(url.to_owned(), fetch(object.py(), &url)?));
     }
     if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
         return Ok(Source::Path(object.extract::<PathBuf>()?));
@@ -37,7 +40,29 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         };
     }
     let type_name = object.get_type().name()?;
-    Err(PyTypeError::new_err(format!("a profile is a path, bytes, a file object or a Profile, not {type_name}")))
+    Err(PyTypeError::new_err(format!("a profile is a path, a URL, bytes, a file object or a Profile, not {type_name}")))
+}
+
+/// The text of an object that is a URL: a scheme (letters first) before `://`.
+fn url(object: &Bound<'_, PyAny>) -> Option<String> {
+    let text = object.cast::<PyString>().ok()?.to_str().ok()?;
+    let (scheme, _) = text.split_once("://")?;
+    let legal = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal)).then(|| text.to_owned())
+}
+
+/// What is behind a URL, through fsspec: it knows the schemes, and its errors are told as they are.
+fn fetch(py: Python<'_>, url: &str) -> PyResult<Vec<u8>> {
+    let fsspec = py.import("fsspec.core").map_err(|e| {
+        if !e.is_instance_of::<PyModuleNotFoundError>(py) {
+            return e;
+        }
+        PyModuleNotFoundError::new_err(format!("{url}: to load from a URL takes fsspec: pip install fsspec"))
+    })?;
+    let (filesystem, path): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+        fsspec.call_method1("url_to_fs", (url,))?.extract()?;
+    let content = filesystem.call_method1("cat_file", (path,))?;
+    bytes(&content)?.ok_or_else(|| PyTypeError::new_err(format!("{url}: fsspec gave something other than bytes")))
 }
 
 /// The content of bytes, or of another object that shows its bytes; `None` if it is neither.

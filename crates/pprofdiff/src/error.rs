@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Limit,
     /// The inputs are valid, but can't be compared or merged with each other.
     Incompatible,
+    /// Counters went down between two snapshots: their process was started anew.
+    Reset,
     /// The question can't be answered: an unknown sample type, a bad regular expression, a factor of NaN.
     Query,
 }

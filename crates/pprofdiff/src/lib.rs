@@ -16,10 +16,12 @@
 //!
 //! Three floors, of which a lower one never knows a higher one: the profile (bytes to validated
 //! columns, and back), the diff (two sides to ordered rows), and [`report`] (rows to text, JSON, CSV,
-//! Markdown, HTML, folded stacks). The crate starts no thread: inside a rayon pool of the caller's
+//! Markdown, HTML, folded stacks). Beside the diff, on the same floor and knowing nothing of it, is the
+//! [`delta`](delta()) of two snapshots of a growing profile. The crate starts no thread: inside a rayon pool of the caller's
 //! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
 
 mod batch;
+mod delta;
 mod diff;
 mod error;
 mod parallel;
@@ -28,6 +30,7 @@ pub mod report;
 mod units;
 
 pub use batch::{Batch, Source, diff_many};
+pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
 pub use diff::{
     Diff, Edge, Edges, Filters, Frames, Granularity, LabelRow, Labels, Normalize, Pair, Query, Relation, Side, Sort,
     StackRow, Stacks, Status, Summary, Top, TopRow, View,

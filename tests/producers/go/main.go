@@ -30,6 +30,10 @@ func main() {
 		labels(dir, "base", bubbleDown, 500_000)
 	case "labels-new":
 		labels(dir, "new", mergeSort, 900_000)
+	case "series":
+		series(dir, 0, 9)
+	case "series-restarted":
+		series(dir, 9, 12)
 	default:
 		usage()
 	}

@@ -50,7 +50,8 @@ struct Record<'a> {
 }
 
 impl Profile {
-    pub(super) fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
+    /// A message that is not packed, checked.
+    pub(crate) fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
         if data.len() > u32::MAX as usize {
             let detail = "the profile is larger than 4 GiB, which offsets of 32 bits can't reach";
             return Err(Error::new(ErrorKind::Limit, detail));

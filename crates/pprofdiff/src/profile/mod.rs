@@ -13,6 +13,7 @@
 
 mod decode;
 mod encode;
+mod extract;
 mod ids;
 mod inflate;
 mod input;
@@ -25,7 +26,9 @@ pub(crate) mod wire;
 
 use std::path::Path;
 
+pub(crate) use encode::pack;
 pub use encode::{Compression, WriteOptions};
+pub(crate) use extract::{About, Extract};
 pub use input::LoadOptions;
 pub use merge::merge;
 pub(crate) use merge::{Fields, Merger, Part, Selection};

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Measures deltas of heap snapshots beside the Go library, and prints Markdown: `benches/peers/delta.py [RUNS]`.
+
+Ten snapshots of size M of one process. Per snapshot, from the bytes of its gzip file to those of the delta's, gzip
+level 1 on both sides: ours with DeltaComputer on one thread; the Go library with Parse, ScaleN, Merge, Write. Both in
+turns, medians. Nothing is timed before the answers agree. Needs Rust and Go.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "target" / "bench-data"
+OURS = str(ROOT / "target" / "release" / "deltas")
+
+
+def output(*args: str, cwd: Path = ROOT) -> str:
+    """What a command prints."""
+    return subprocess.run(args, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main() -> None:
+    """Check, measure, print."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-bench", "--bin", "deltas")
+    scratch = Path(tempfile.mkdtemp())
+    go = str(scratch / "godelta")
+    output("go", "build", "-o", go, ".", cwd=ROOT / "benches" / "peers" / "godelta")
+
+    output(OURS, "1", str(scratch / "delta-{index}.pb.gz"))
+    snapshots = [str(DATA / f"M-heap.{i}.pb.gz") for i in range(10)]
+    deltas = [str(scratch / f"delta-{i}.pb.gz") for i in range(1, 10)]
+    output(go, "check", *snapshots, "--", *deltas)
+
+    times: dict[str, list[float]] = {"load": [], "update": [], "pack": [], "milliseconds": [], "go": []}
+    ours, theirs = {}, {}
+    for _ in range(runs):
+        ours = json.loads(output(OURS, "1"))
+        theirs = json.loads(output(go, "1", *snapshots))
+        for name in ("load", "update", "pack", "milliseconds"):
+            times[name] += ours[name]
+        times["go"] += theirs["milliseconds"]
+    medians = {name: statistics.median(all) for name, all in times.items()}
+    ratio = medians["go"] / medians["milliseconds"]
+    count = len(deltas)
+    print("| per snapshot (M) | ms |\n|---|---|")
+    for name, row in [
+        ("load", "inflate, parse, check"),
+        ("update", "delta as a message"),
+        ("pack", "gzip level 1"),
+        ("milliseconds", "all"),
+        ("go", "Go library: Parse, ScaleN, Merge, Write"),
+    ]:
+        print(f"| {row} | {medians[name]:.1f} |")
+    print(f"\n{ratio:.1f} times as fast (target: 12); {medians['milliseconds']:.1f} ms (target: 25)")
+    print(
+        f"bytes per snapshot {ours['snapshot_bytes'] // count:,}, per delta ours {ours['bytes'] // count:,}, "
+        f"Go's {theirs['bytes'] // count:,}"
+    )
+
+
+main()

@@ -1,0 +1,59 @@
+//! The deltas of a series of heap snapshots: milliseconds of each stage, a snapshot, as JSON; medians of the runs.
+//!
+//! `deltas RUNS [OUT-{index}]`. From the bytes of a gzip file to the bytes of a gzip file (level 1), on one thread. With a
+//! name, the deltas of the last run are written, for others to check.
+
+#![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
+
+use std::time::Instant;
+
+use pprofdiff::{DeltaComputer, LoadOptions, OnReset, Policy, Profile, WriteOptions};
+use pprofdiff_bench::{M, series};
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let runs: usize = args.next().map_or(5, |runs| runs.parse().expect("RUNS is a number"));
+    let out = args.next();
+    let paths = series(M).unwrap();
+    let snapshots: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    let options = WriteOptions { level: Some(1), ..WriteOptions::default() };
+    let load = |bytes: &[u8]| Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap();
+
+    // Of each snapshot but the first: load, update, pack, all.
+    let mut times = vec![[const { Vec::new() }; 4]; snapshots.len() - 1];
+    let (mut size, mut snapshot_size, mut inflated, mut samples) = (0, 0, 0, 0);
+    for _ in 0..runs {
+        // A few of the made-up stacks occur twice, and count less when one of the two is missing.
+        let mut computer = DeltaComputer::new(Policy { on_reset: OnReset::Clamp, ..Policy::default() });
+        computer.start(&load(&snapshots[0])).unwrap();
+        (size, snapshot_size, inflated, samples) = (0, 0, 0, 0);
+        for (i, bytes) in snapshots[1..].iter().enumerate() {
+            let start = Instant::now();
+            let profile = load(bytes);
+            let loaded = start.elapsed();
+            let delta = computer.update(&profile).unwrap();
+            let updated = start.elapsed();
+            let packed = delta.to_bytes(&options).unwrap();
+            (inflated, samples) = (inflated + delta.size(), samples + delta.samples);
+            drop(profile);
+            let all = start.elapsed();
+            for (times, time) in times[i].iter_mut().zip([loaded, updated - loaded, all - updated, all]) {
+                times.push(time.as_secs_f64() * 1000.0);
+            }
+            (size, snapshot_size) = (size + packed.len(), snapshot_size + bytes.len());
+            if let Some(out) = &out {
+                std::fs::write(out.replace("{index}", &(i + 1).to_string()), packed).unwrap();
+            }
+        }
+    }
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let column = |c: usize| -> Vec<f64> { times.iter().map(|t| median(t[c].clone())).collect() };
+    let json = serde_json::json!({
+        "load": column(0), "update": column(1), "pack": column(2), "milliseconds": column(3),
+        "bytes": size, "snapshot_bytes": snapshot_size, "inflated": inflated, "samples": samples,
+    });
+    println!("{json}");
+}

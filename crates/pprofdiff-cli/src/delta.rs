@@ -1,0 +1,214 @@
+//! `pprofdiff delta`: snapshots from files or from a live process, deltas to files.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pprofdiff::{Delta, DeltaComputer, LoadOptions, Profile, Source, WriteOptions};
+
+use crate::args::{DeltaArgs, Schedule};
+use crate::fetch::{self, Fetcher};
+use crate::{Failure, Result, is_stdin, one_stdin, packing, source, write_to};
+
+/// What stands in the output's name for the number of the delta.
+const INDEX: &str = "{index}";
+
+pub fn run(args: &DeltaArgs) -> Result<()> {
+    let snapshots = args.snapshots.as_slice();
+    match (snapshots, args.schedule()) {
+        ([url], Some(schedule)) if fetch::url(url).is_some() => live(args, &url.to_string_lossy(), schedule),
+        (_, Some(_)) => {
+            Err(Failure::Message("--seconds and --every take snapshots from one http:// or https:// URL".to_owned()))
+        }
+        ([url], None) if fetch::url(url).is_some() => Err(Failure::Message(
+            "say how long to wait for the second snapshot: --seconds 30, or --every 30s --count 10".to_owned(),
+        )),
+        ([_], None) => Err(Failure::Message("a delta needs two snapshots, the older one first".to_owned())),
+        (snapshots, None) => files(args, snapshots),
+    }
+}
+
+fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
+    one_stdin(snapshots.iter())?;
+    let mut deltas = Deltas::new(args, snapshots.len() > 2)?;
+    let load = |path: &PathBuf| load(args, path);
+    let mut next = load(&snapshots[0]);
+    for path in snapshots[1..].iter().map(Some).chain([None]) {
+        let snapshot = next?;
+        // While one is worked on, the one after it is loaded.
+        let (done, loaded) = rayon::join(|| deltas.add(&snapshot), || path.map(load));
+        done?;
+        let Some(loaded) = loaded else { break };
+        next = loaded;
+    }
+    Ok(())
+}
+
+fn load(args: &DeltaArgs, path: &Path) -> Result<Arc<Profile>> {
+    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    let source = match fetch::url(path) {
+        Some(url) => {
+            let bytes = Fetcher::new(args.timeout, args.inflated_limit).get(url)?;
+            Source::Bytes(url.to_owned(), bytes)
+        }
+        None => source(path)?,
+    };
+    Ok(source.load(&options)?)
+}
+
+/// Takes snapshots until there are enough. The last one stays beside the output until the last delta is written.
+fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
+    let mut deltas = Deltas::new(args, schedule.count != Some(1))?;
+    let fetcher = Fetcher::new(args.timeout, args.inflated_limit);
+    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    let kept = Kept::beside(&args.output);
+    let begin = Instant::now();
+    let mut taken = 0;
+    loop {
+        let took = fetcher.get(url).and_then(|bytes| {
+            let snapshot = Profile::from_bytes(url, &bytes, &options)?;
+            deltas.add(&snapshot)?;
+            kept.replace(&bytes)?;
+            Ok(bytes.len())
+        });
+        let size = took.map_err(|e| kept.mention(e, taken > 0))?;
+        taken += 1;
+        if schedule.count.is_some_and(|count| taken > count) {
+            kept.remove();
+            return Ok(());
+        }
+        // From the beginning, so that a slow answer does not shift those after it.
+        let due = begin + schedule.every.saturating_mul(u32::try_from(taken).unwrap_or(u32::MAX));
+        let of = schedule.count.map_or_else(String::new, |count| format!(" of {}", count + 1));
+        wait(due, &format!("snapshot {taken}{of} taken, {}", kilobytes(size)));
+    }
+}
+
+/// Waits; on a terminal, says for how long.
+fn wait(due: Instant, done: &str) {
+    let terminal = io::stderr().is_terminal();
+    loop {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        if terminal {
+            let _ = write!(io::stderr(), "\r{done}; the next in {} s\x1b[K", left.as_secs_f64().ceil());
+        }
+        let tick = Duration::from_nanos(u64::from(left.subsec_nanos()));
+        thread::sleep(if tick.is_zero() { left.min(Duration::from_secs(1)) } else { tick });
+    }
+    if terminal {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+}
+
+/// Snapshots in, files out.
+struct Deltas<'a> {
+    args: &'a DeltaArgs,
+    computer: DeltaComputer,
+    options: WriteOptions,
+    /// Number of snapshots so far.
+    seen: u64,
+}
+
+impl<'a> Deltas<'a> {
+    fn new(args: &'a DeltaArgs, several: bool) -> Result<Deltas<'a>> {
+        if several && !args.output.to_string_lossy().contains(INDEX) {
+            let message =
+                format!("there will be several deltas; name them with their number, such as -o 'delta-{INDEX}.pb.gz'");
+            return Err(Failure::Message(message));
+        }
+        let options = WriteOptions { level: args.level, ..packing(Some(&args.output)) };
+        Ok(Deltas { args, computer: DeltaComputer::new(args.policy()), options, seen: 0 })
+    }
+
+    /// Takes a snapshot; writes a delta, unless it is the first.
+    fn add(&mut self, snapshot: &Profile) -> Result<()> {
+        self.seen += 1;
+        if self.seen == 1 {
+            return Ok(self.computer.start(snapshot)?);
+        }
+        let on_reset = "say what to do then with --on-reset pass or --on-reset clamp";
+        let delta = self.computer.update(snapshot).map_err(|e| match e.kind() {
+            pprofdiff::ErrorKind::Reset => Failure::Message(format!("{e}; {on_reset}")),
+            _ => e.into(),
+        })?;
+        let bytes = delta.to_bytes(&self.options)?;
+        let output = self.args.output.to_string_lossy().replace(INDEX, &(self.seen - 1).to_string());
+        let output = Path::new(&output);
+        write_to(Some(output), |out| out.write_all(&bytes))?;
+        tell(snapshot, &delta, output, bytes.len());
+        Ok(())
+    }
+}
+
+/// Says what was written where somebody looks on, and always that counters went down.
+fn tell(snapshot: &Profile, delta: &Delta<'_>, output: &Path, size: usize) {
+    let mut err = io::stderr();
+    let name = output.display();
+    if err.is_terminal() && !is_stdin(output) {
+        let of = snapshot.n_samples();
+        let _ = writeln!(err, "{name}: {} of {of} samples, {}", delta.samples, kilobytes(size));
+    }
+    if let Some(reset) = &delta.reset {
+        let _ = writeln!(err, "pprofdiff: warning: {name}: {reset}: the process was started anew");
+    }
+}
+
+fn kilobytes(bytes: usize) -> String {
+    format!("{:.1} kB", bytes as f64 / 1000.0)
+}
+
+/// The last snapshot of a live process as a file, so that it outlives whatever ends us.
+struct Kept {
+    /// None if the deltas go to standard output.
+    path: Option<PathBuf>,
+}
+
+impl Kept {
+    /// `delta-{index}.pb.gz` -> `delta-snapshot.pb.gz`, `out.pb.gz` -> `out.snapshot.pb.gz`.
+    fn beside(output: &Path) -> Kept {
+        if is_stdin(output) {
+            return Kept { path: None };
+        }
+        let name = output.file_name().unwrap_or_default().to_string_lossy();
+        let name = match name.split_once('.') {
+            _ if name.contains(INDEX) => name.replace(INDEX, "snapshot"),
+            Some((stem, ending)) => format!("{stem}.snapshot.{ending}"),
+            None => format!("{name}.snapshot"),
+        };
+        // The directory may have the number in its name; the snapshot then lies beside it, in any case outside.
+        let directory = output.parent().unwrap_or(Path::new(""));
+        let plain = directory.ancestors().find(|d| !d.to_string_lossy().contains(INDEX)).unwrap_or(Path::new(""));
+        Kept { path: Some(plain.join(name)) }
+    }
+
+    /// In one step, so that there is a whole snapshot at any time.
+    fn replace(&self, bytes: &[u8]) -> Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let mut fresh = path.clone().into_os_string();
+        fresh.push(".new");
+        let written = fs::write(&fresh, bytes).and_then(|()| fs::rename(&fresh, path));
+        written.map_err(|e| Failure::Message(format!("{}: {e}", path.display())))
+    }
+
+    fn remove(&self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// Adds to a failure what is not lost.
+    fn mention(&self, e: Failure, taken: bool) -> Failure {
+        match (e, &self.path) {
+            (Failure::Message(message), Some(path)) if taken => {
+                Failure::Message(format!("{message}; the last snapshot is kept in {}", path.display()))
+            }
+            (e, _) => e,
+        }
+    }
+}

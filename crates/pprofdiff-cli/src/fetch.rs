@@ -1,0 +1,63 @@
+//! A profile over http or https: the bytes, or one line that says why there are none.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::tls::{RootCerts, TlsConfig};
+
+use crate::{Failure, Result};
+
+/// The URL that a path on the command line really is.
+pub fn url(path: &Path) -> Option<&str> {
+    path.to_str().filter(|p| p.starts_with("http://") || p.starts_with("https://"))
+}
+
+/// Fetches from one place, again and again over one connection.
+pub struct Fetcher {
+    agent: Agent,
+    timeout: Duration,
+    /// Most bytes of an answer.
+    limit: u64,
+}
+
+impl Fetcher {
+    pub fn new(timeout: Duration, limit: u64) -> Fetcher {
+        let config = Agent::config_builder()
+            .timeout_global(Some(timeout))
+            // We say it in our words.
+            .http_status_as_error(false)
+            .user_agent(concat!("pprofdiff/", env!("CARGO_PKG_VERSION")))
+            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build());
+        Fetcher { agent: config.build().into(), timeout, limit }
+    }
+
+    pub fn get(&self, url: &str) -> Result<Vec<u8>> {
+        let failure = |e: ureq::Error| {
+            let reason = match e {
+                ureq::Error::Timeout(_) => format!("no answer within {}", seconds(self.timeout)),
+                ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than the limit of {limit} bytes"),
+                ureq::Error::Io(e) => e.to_string(),
+                e => e.to_string(),
+            };
+            Failure::Message(format!("{url}: {reason}"))
+        };
+        let mut response = self.agent.get(url).call().map_err(failure)?;
+        let status = response.status();
+        let body = response.body_mut().with_config().limit(self.limit);
+        if !status.is_success() {
+            // The server's own words, if it has some.
+            let text = body.lossy_utf8(true).read_to_string().unwrap_or_default();
+            let said: String = text.lines().next().unwrap_or_default().trim().chars().take(200).collect();
+            let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };
+            return Err(Failure::Message(format!("{url}: the server answers {status}{said}")));
+        }
+        body.read_to_vec().map_err(failure)
+    }
+}
+
+/// A time as people write it.
+pub fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.3} s") }
+}

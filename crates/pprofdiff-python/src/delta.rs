@@ -1,0 +1,163 @@
+//! `DeltaComputer`: the engine's stream of deltas, one call at a time.
+
+use std::sync::{Mutex, PoisonError};
+
+use pprofdiff::{LoadOptions, OnReset, Policy, Source, Treatment};
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
+use pyo3::prelude::*;
+
+use crate::views::Profile;
+use crate::{error, runtime, source};
+
+/// What happened in a stream of snapshots of one growing profile.
+///
+/// `cumulative` and `on_reset` are as for delta(). It keeps 16 bytes and the cumulative values of each sample of
+/// the last snapshot, and uses its memory again, so it takes no more for a thousand snapshots than for one.
+#[pyclass(frozen, module = "pprofdiff")]
+pub struct DeltaComputer {
+    /// Away while a call works with it, and for good after a call that was interrupted.
+    state: Mutex<Option<Box<pprofdiff::DeltaComputer>>>,
+    last: Mutex<Last>,
+    options: LoadOptions,
+}
+
+/// What is to be known of the last snapshot beside its delta.
+#[derive(Default, Clone)]
+struct Last {
+    treatments: Vec<Treatment>,
+    reset: Option<String>,
+    vanished: usize,
+}
+
+/// The policy's word for counters that went down.
+fn on_reset(py: Python<'_>, word: &str) -> PyResult<OnReset> {
+    match word {
+        "error" => Ok(OnReset::Error),
+        "pass" => Ok(OnReset::Pass),
+        "clamp" => Ok(OnReset::Clamp),
+        _ => Err(error::message(py, &format!("on_reset is 'error', 'pass' or 'clamp', not {word:?}"))),
+    }
+}
+
+pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> PyResult<Policy> {
+    Ok(Policy { cumulative, on_reset: on_reset(py, word)? })
+}
+
+/// A reset that was not an error is still said.
+pub fn warn(py: Python<'_>, reset: Option<&str>) -> PyResult<()> {
+    let Some(reset) = reset else { return Ok(()) };
+    let text = std::ffi::CString::new(format!("{reset}: the process was started anew"))?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
+}
+
+impl DeltaComputer {
+    /// Does `work` with a loaded snapshot and the state, on the pool.
+    fn work<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        snapshot: Source,
+        work: impl FnOnce(&mut pprofdiff::DeltaComputer, &pprofdiff::Profile) -> pprofdiff::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let taken = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut state) = taken else {
+            return Err(PyRuntimeError::new_err(
+                "this DeltaComputer is at work in another thread, or was interrupted at work; make a new one",
+            ));
+        };
+        let options = self.options.clone();
+        let (state, result) = runtime::run(py, move || {
+            let result = snapshot.load(&options).and_then(|profile| work(&mut state, &profile));
+            Ok((state, result))
+        })?;
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        result.map_err(|e| error::from_engine(py, &e))
+    }
+
+    fn last(&self) -> Last {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn named(&self, cumulative: bool) -> Vec<String> {
+        let treatments = self.last().treatments.into_iter().filter(|t| t.cumulative == cumulative);
+        treatments.map(|t| t.sample_type).collect()
+    }
+}
+
+#[pymethods]
+impl DeltaComputer {
+    #[new]
+    #[pyo3(signature = (cumulative = None, *, on_reset = "error", inflated_limit = None))]
+    fn new(
+        py: Python<'_>,
+        cumulative: Option<Vec<String>>,
+        on_reset: &str,
+        inflated_limit: Option<u64>,
+    ) -> PyResult<DeltaComputer> {
+        let computer = pprofdiff::DeltaComputer::new(policy(py, cumulative, on_reset)?);
+        Ok(DeltaComputer {
+            state: Mutex::new(Some(Box::new(computer))),
+            last: Mutex::default(),
+            options: source::options(inflated_limit),
+        })
+    }
+
+    /// Take a snapshot (whatever load() takes) as the one before the next, and make nothing of it.
+    ///
+    /// Raises PprofError and OSError as load() does.
+    fn start(&self, py: Python<'_>, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.work(py, source::source(snapshot)?, |state, profile| state.start(profile))
+    }
+
+    /// What happened since the last snapshot; the first one is passed on as it is (duplicate samples added up,
+    /// zeros gone).
+    ///
+    /// `snapshot` is whatever load() takes; `on_reset` stands for the computer's own, this time. After an error
+    /// the last snapshot is still the last one.
+    ///
+    /// Raises as delta() does.
+    #[pyo3(signature = (snapshot, *, on_reset = None))]
+    fn update(&self, py: Python<'_>, snapshot: &Bound<'_, PyAny>, on_reset: Option<&str>) -> PyResult<Py<Profile>> {
+        let on_reset = on_reset.map(|word| self::on_reset(py, word)).transpose()?;
+        let (profile, last) = self.work(py, source::source(snapshot)?, move |state, profile| {
+            let delta = match on_reset {
+                Some(on_reset) => state.update_with(profile, on_reset)?,
+                None => state.update(profile)?,
+            };
+            let reset = delta.reset.as_ref().map(ToString::to_string);
+            let made = delta.to_profile("delta")?;
+            Ok((made, Last { treatments: delta.treatments, reset, vanished: delta.vanished }))
+        })?;
+        let reset = last.reset.clone();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+        warn(py, reset.as_deref())?;
+        Profile::new(py, profile.into())
+    }
+
+    /// The sample types that the last update() subtracted.
+    #[getter]
+    fn cumulative(&self) -> Vec<String> {
+        self.named(true)
+    }
+
+    /// The sample types that the last update() left as they were in the snapshot.
+    #[getter]
+    fn gauges(&self) -> Vec<String> {
+        self.named(false)
+    }
+
+    /// What went down at the last update(), or None.
+    #[getter]
+    fn reset(&self) -> Option<String> {
+        self.last().reset
+    }
+
+    /// How many samples had counted something before the last update() and were not in its snapshot.
+    #[getter]
+    fn vanished(&self) -> usize {
+        self.last().vanished
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pprofdiff.DeltaComputer cumulative={:?} gauges={:?}>", self.cumulative(), self.gauges())
+    }
+}

@@ -1,0 +1,139 @@
+//! What is remembered of the last snapshot: for each of its samples a digest and the counters, and nothing else.
+//!
+//! A process writes its samples in nearly the same order each time, so the next one is guessed to be the one that
+//! followed the last one found, and only where the guess is wrong is anything looked up (the table for that is made when
+//! it happens first). All buffers are used again for the next snapshot, and hold one snapshot's samples: what vanished
+//! is forgotten.
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
+use super::identity::Digest;
+use crate::profile::NONE;
+
+/// One snapshot's samples, in its order, each once.
+#[derive(Default)]
+struct Snapshot {
+    digests: Vec<Digest>,
+    /// So many for each sample as there are cumulative sample types.
+    counters: Vec<i64>,
+}
+
+/// The last snapshot, and the one that is being read.
+#[derive(Default)]
+pub(super) struct Memory {
+    known: Snapshot,
+    fresh: Snapshot,
+    /// For each known sample, its row in the fresh snapshot, or `NONE`; and the other way round.
+    row_of_known: Vec<u32>,
+    known_of_row: Vec<u32>,
+    /// Known samples by their index, fresh ones that are not known by [`FRESH`] and their row.
+    lookup: HashTable<u32>,
+    lookup_made: bool,
+    guess: usize,
+}
+
+/// Profiles of 4 GiB have fewer samples than this.
+const FRESH: u32 = 1 << 31;
+
+fn hash(d: &Digest) -> u64 {
+    // hashbrown looks at the lowest and at the seven highest bits; a digest has 61.
+    d[0] ^ d[1] << 3
+}
+
+impl Memory {
+    /// Begins a snapshot.
+    pub(super) fn begin(&mut self) {
+        self.fresh.digests.clear();
+        self.fresh.counters.clear();
+        self.row_of_known.clear();
+        self.row_of_known.resize(self.known.digests.len(), NONE);
+        self.known_of_row.clear();
+        (self.lookup_made, self.guess) = (false, 0);
+    }
+
+    /// Number of rows: different samples of the fresh snapshot so far.
+    pub(super) fn n_rows(&self) -> usize {
+        self.known_of_row.len()
+    }
+
+    /// The row of a sample; a new one if the snapshot did not have it yet.
+    #[inline]
+    pub(super) fn row(&mut self, digest: Digest) -> usize {
+        if self.known.digests.get(self.guess) == Some(&digest) && self.row_of_known[self.guess] == NONE {
+            return self.found(self.guess, digest);
+        }
+        self.look_up(digest)
+    }
+
+    fn found(&mut self, known: usize, digest: Digest) -> usize {
+        self.guess = known + 1;
+        if self.row_of_known[known] == NONE {
+            self.row_of_known[known] = self.n_rows() as u32;
+            self.push(digest, known as u32);
+        }
+        self.row_of_known[known] as usize
+    }
+
+    fn push(&mut self, digest: Digest, known: u32) {
+        self.fresh.digests.push(digest);
+        self.known_of_row.push(known);
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, digest: Digest) -> usize {
+        let Memory { known, fresh, lookup, .. } = self;
+        let digest_of = |i: u32| match i & FRESH {
+            0 => known.digests[i as usize],
+            _ => fresh.digests[(i ^ FRESH) as usize],
+        };
+        if !self.lookup_made {
+            self.lookup_made = true;
+            lookup.clear();
+            lookup.reserve(known.digests.len(), |&i| hash(&digest_of(i)));
+            for (i, d) in known.digests.iter().enumerate() {
+                lookup.insert_unique(hash(d), i as u32, |&i| hash(&digest_of(i)));
+            }
+        }
+        let row = self.known_of_row.len();
+        match lookup.entry(hash(&digest), |&i| digest_of(i) == digest, |&i| hash(&digest_of(i))) {
+            Entry::Occupied(e) => match *e.get() {
+                i if i & FRESH == 0 => self.found(i as usize, digest),
+                i => (i ^ FRESH) as usize,
+            },
+            Entry::Vacant(e) => {
+                e.insert(row as u32 | FRESH);
+                self.push(digest, NONE);
+                row
+            }
+        }
+    }
+
+    /// The counters that a row had in the last snapshot, `n` of them; none if it was not there.
+    pub(super) fn before(&self, row: usize, n: usize) -> Option<&[i64]> {
+        match self.known_of_row[row] {
+            NONE => None,
+            known => Some(&self.known.counters[known as usize * n..][..n]),
+        }
+    }
+
+    /// How many samples of the last snapshot counted something: those that are still there, and those that are not.
+    pub(super) fn stayed_and_vanished(&self, n: usize) -> (usize, usize) {
+        let counted = |i: &usize| self.known.counters[i * n..][..n].iter().any(|&v| v != 0);
+        let all = (0..self.row_of_known.len()).filter(counted);
+        all.fold((0, 0), |(stayed, vanished), i| match self.row_of_known[i] {
+            NONE => (stayed, vanished + 1),
+            _ => (stayed + 1, vanished),
+        })
+    }
+
+    /// Remembers the counters of the next row; called for all rows in order.
+    pub(super) fn remember(&mut self, counters: impl Iterator<Item = i64>) {
+        self.fresh.counters.extend(counters);
+    }
+
+    /// Makes the fresh snapshot the last one.
+    pub(super) fn commit(&mut self) {
+        std::mem::swap(&mut self.known, &mut self.fresh);
+    }
+}

@@ -1,0 +1,436 @@
+//! What happened between two snapshots of a growing profile.
+//!
+//! ```text
+//! snapshot -> digest of each sample -> row (found in the last snapshot, or new) -> values less what they were -> message
+//! ```
+//!
+//! Go's heap, mutex and block profiles count from the start of the process. The delta of two snapshots is a profile of
+//! the time between them: cumulative sample types are subtracted, all others (gauges: what is in use) are those of the
+//! newer snapshot. Samples that come to zero go, with everything that only they referred to; the order is the newer
+//! snapshot's, and so are all other fields. Of the older snapshot a digest and the counters of each sample are enough
+//! ([`DeltaComputer`]), so a stream of snapshots is held in a fraction of one.
+//!
+//! This floor knows profiles, and neither diffs nor reports.
+
+mod identity;
+mod memory;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{About, Extract, Profile, WriteOptions, pack};
+use identity::Identity;
+use memory::Memory;
+
+/// The sample types that are known to count from the start of the process: those of Go's runtime, and the names that
+/// Pyroscope gives to them.
+pub const CUMULATIVE: [&str; 8] = [
+    "alloc_objects",
+    "alloc_space",
+    "contentions",
+    "delay",
+    "mutex_count",
+    "mutex_duration",
+    "block_count",
+    "block_duration",
+];
+
+/// What to do when a counter went down, which means that the process (or its profiler) was started anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnReset {
+    /// An error of kind [`ErrorKind::Reset`]; a stream stays at the last snapshot.
+    #[default]
+    Error,
+    /// The delta is the new snapshot as it is: what the new process did since its start.
+    Pass,
+    /// Counters that went down count as unchanged.
+    Clamp,
+}
+
+/// How deltas are made.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    /// The names of the sample types that are cumulative; all others are gauges. [`CUMULATIVE`] unless given. A name that
+    /// is given must occur in the snapshots.
+    pub cumulative: Option<Vec<String>>,
+    /// What to do when a counter went down.
+    pub on_reset: OnReset,
+}
+
+/// How one sample type was treated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Treatment {
+    /// The sample type's name.
+    pub sample_type: String,
+    /// Its unit.
+    pub unit: String,
+    /// Subtracted (true), or as in the newer snapshot.
+    pub cumulative: bool,
+}
+
+/// Counters went down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reset {
+    /// In samples that both snapshots have.
+    Decreased {
+        /// In how many.
+        samples: usize,
+        /// The sample type of the first of them.
+        sample_type: String,
+        /// What it had counted.
+        before: i64,
+        /// What it counts now.
+        after: i64,
+    },
+    /// Of all samples that had counted something, none is left.
+    Replaced {
+        /// How many there were.
+        samples: usize,
+    },
+}
+
+impl fmt::Display for Reset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reset::Decreased { samples, sample_type, before, after } => {
+                let s = if *samples == 1 { "" } else { "s" };
+                write!(f, "counters went down in {samples} sample{s} ({sample_type} from {before} to {after})")
+            }
+            Reset::Replaced { samples } => write!(f, "none of the {samples} samples that counted something is left"),
+        }
+    }
+}
+
+/// The delta of two snapshots, as a message in the computer's memory.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Delta<'c> {
+    message: Cow<'c, [u8]>,
+    /// How each sample type was treated, in the snapshot's order. The written profile says it in its last comment.
+    pub treatments: Vec<Treatment>,
+    /// True if there was no snapshot before, so that this is the snapshot as it is.
+    pub first: bool,
+    /// What went down, if something did and the policy was not to fail. The last comment says this too.
+    pub reset: Option<Reset>,
+    /// Number of samples that are left.
+    pub samples: usize,
+    /// Number of samples that had counted something before and are not in the newer snapshot.
+    pub vanished: usize,
+}
+
+impl Delta<'_> {
+    /// The delta as a file's bytes. The same snapshots and options give the same bytes, always.
+    ///
+    /// # Errors
+    /// A level that does not exist.
+    pub fn to_bytes(&self, options: &WriteOptions) -> Result<Vec<u8>> {
+        pack(&self.message, options)
+    }
+
+    /// The delta as a loaded profile, which costs checking it as any other; `name` stands for it in errors and reports.
+    ///
+    /// # Errors
+    /// None that is known: what was written is valid.
+    pub fn to_profile(&self, name: &str) -> Result<Profile> {
+        Profile::decode(name, self.message.to_vec())
+    }
+
+    /// Size of the message in bytes.
+    pub fn size(&self) -> usize {
+        self.message.len()
+    }
+}
+
+/// What happened between two snapshots, of which `prev` is the older.
+///
+/// # Errors
+/// As [`DeltaComputer::update`].
+pub fn delta(prev: &Profile, cur: &Profile, policy: &Policy) -> Result<Delta<'static>> {
+    let mut computer = DeltaComputer::new(policy.clone());
+    computer.start(prev)?;
+    let Delta { message: _, treatments, first, reset, samples, vanished } = computer.update(cur)?;
+    let message = Cow::Owned(computer.extract.into_message());
+    Ok(Delta { message, treatments, first, reset, samples, vanished })
+}
+
+/// The deltas of a stream of snapshots.
+///
+/// It remembers 16 bytes and the cumulative values of each sample of the last snapshot: what vanished is forgotten.
+/// All memory is used again, so after the largest snapshot nothing grows.
+pub struct DeltaComputer {
+    policy: Policy,
+    before: Option<Before>,
+    identity: Identity,
+    memory: Memory,
+    /// For each row, its first sample, and its values: so many as there are sample types.
+    first_sample: Vec<u32>,
+    values: Vec<i64>,
+    extract: Extract,
+}
+
+/// What is remembered of the last snapshot beside its samples.
+struct Before {
+    name: String,
+    time_nanos: i64,
+    counters: Vec<Treatment>,
+}
+
+impl DeltaComputer {
+    /// A computer that knows no snapshot yet.
+    pub fn new(policy: Policy) -> DeltaComputer {
+        DeltaComputer {
+            policy,
+            before: None,
+            identity: Identity::new(),
+            memory: Memory::default(),
+            first_sample: Vec::new(),
+            values: Vec::new(),
+            extract: Extract::default(),
+        }
+    }
+
+    /// Takes a snapshot as the one before the next, and writes nothing. Whatever was known is forgotten.
+    ///
+    /// # Errors
+    /// The policy names a sample type that the snapshot does not have.
+    pub fn start(&mut self, snapshot: &Profile) -> Result<()> {
+        let treatments = treatments(snapshot, &self.policy)?;
+        let columns = cumulative_columns(&treatments);
+        self.before = None;
+        self.read(snapshot);
+        self.settle(&columns, treatments.len());
+        self.commit(snapshot, &columns, &treatments);
+        Ok(())
+    }
+
+    /// What happened since the last snapshot. The first one is passed on as it is (duplicate samples added up, zeros
+    /// gone). The duration is the time between the two, or 0 if one of them does not say when it was taken.
+    ///
+    /// # Errors
+    /// A snapshot that is older than the last one or has other cumulative sample types; values that differ by more than
+    /// an int64 holds; and counters that went down, if the policy is to fail then. After an error the last snapshot is
+    /// still the last one.
+    pub fn update(&mut self, snapshot: &Profile) -> Result<Delta<'_>> {
+        self.update_with(snapshot, self.policy.on_reset)
+    }
+
+    /// The same, with another policy for counters that went down.
+    ///
+    /// # Errors
+    /// As [`DeltaComputer::update`].
+    pub fn update_with(&mut self, snapshot: &Profile, on_reset: OnReset) -> Result<Delta<'_>> {
+        let in_input = |e: Error| e.in_input(snapshot.name());
+        let treatments = treatments(snapshot, &self.policy)?;
+        let (columns, duration_nanos) = match &self.before {
+            None => (cumulative_columns(&treatments), snapshot.duration_nanos()),
+            Some(before) => (
+                counter_columns(before, &treatments).map_err(in_input)?,
+                time_between(before, snapshot).map_err(in_input)?,
+            ),
+        };
+        self.read(snapshot);
+        let decreased = self.settle(&columns, treatments.len());
+        let (mut reset, mut vanished) = (None, 0);
+        if let Some(before) = &self.before {
+            let stayed;
+            (stayed, vanished) = self.memory.stayed_and_vanished(columns.len());
+            reset = match decreased {
+                Some(Decrease { samples, column, before, after }) => Some(Reset::Decreased {
+                    samples,
+                    sample_type: treatments[column].sample_type.clone(),
+                    before,
+                    after,
+                }),
+                None if stayed == 0 && vanished > 0 => Some(Reset::Replaced { samples: vanished }),
+                None => None,
+            };
+            if let (Some(reset), OnReset::Error) = (&reset, on_reset) {
+                let detail = format!(
+                    "{reset} since {}: the process was started anew; choose to pass the new snapshot on as it is, or to clamp",
+                    before.name
+                );
+                return Err(in_input(Error::new(ErrorKind::Reset, detail)));
+            }
+            if reset.is_none() || on_reset == OnReset::Clamp {
+                self.subtract(&columns, &treatments).map_err(in_input)?;
+            }
+        }
+        let first = self.before.is_none();
+        let comment = comment(&treatments, first, reset.as_ref(), on_reset);
+        let samples = self.write(snapshot, treatments.len(), &About { duration_nanos, comment: &comment });
+        self.commit(snapshot, &columns, &treatments);
+        Ok(Delta { message: Cow::Borrowed(self.extract.message()), treatments, first, reset, samples, vanished })
+    }
+
+    /// Finds the row of each sample, and adds up the values of each row.
+    fn read(&mut self, p: &Profile) {
+        self.identity.read(p);
+        self.memory.begin();
+        self.first_sample.clear();
+        self.values.clear();
+        let n = p.value_types().len();
+        for (index, sample) in p.samples().enumerate() {
+            let row = self.memory.row(self.identity.sample(&sample));
+            if row == self.first_sample.len() {
+                self.first_sample.push(index as u32);
+                sample.each_value(|v| self.values.push(v));
+            } else {
+                let mut sums = self.values[row * n..][..n].iter_mut();
+                // Loading made sure that no sum over the samples overflows.
+                sample.each_value(|v| sums.next().into_iter().for_each(|sum| *sum = sum.wrapping_add(v)));
+            }
+        }
+    }
+
+    /// Remembers all counters, and finds those that are lower than they were. What was not there was 0.
+    fn settle(&mut self, columns: &[usize], n: usize) -> Option<Decrease> {
+        let mut decreased: Option<Decrease> = None;
+        for row in 0..self.first_sample.len() {
+            let values = &self.values[row * n..][..n];
+            let before = self.memory.before(row, columns.len());
+            let was = |i: usize| before.map_or(0, |b| b[i]);
+            if let Some(i) = (0..columns.len()).find(|&i| values[columns[i]] < was(i)) {
+                let first = Decrease { samples: 0, column: columns[i], before: was(i), after: values[columns[i]] };
+                decreased.get_or_insert(first).samples += 1;
+            }
+            self.memory.remember(columns.iter().map(|&c| values[c]));
+        }
+        decreased
+    }
+
+    /// Takes off what the counters were before; those that went down become 0.
+    fn subtract(&mut self, columns: &[usize], treatments: &[Treatment]) -> Result<()> {
+        let n = treatments.len();
+        let mut totals = vec![0i64; columns.len()];
+        for row in 0..self.first_sample.len() {
+            let before = self.memory.before(row, columns.len());
+            for (i, &column) in columns.iter().enumerate() {
+                let value = &mut self.values[row * n + column];
+                let difference = value.checked_sub(before.map_or(0, |b| b[i])).map(|d| d.max(0));
+                let total = difference.and_then(|d| totals[i].checked_add(d));
+                let (Some(difference), Some(total)) = (difference, total) else {
+                    let kind = &treatments[column].sample_type;
+                    let detail = format!("the deltas of sample type {kind} add up to more than an int64 holds");
+                    return Err(Error::new(ErrorKind::Incompatible, detail));
+                };
+                (*value, totals[i]) = (difference, total);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that are not zero; returns how many.
+    fn write(&mut self, p: &Profile, n: usize, about: &About<'_>) -> usize {
+        self.extract.begin(p);
+        let (mut row, mut written) = (0, 0);
+        for (index, sample) in p.samples().enumerate() {
+            if self.first_sample.get(row) != Some(&(index as u32)) {
+                continue;
+            }
+            let values = &self.values[row * n..][..n];
+            row += 1;
+            if values.iter().any(|&v| v != 0) {
+                self.extract.sample(&sample, values);
+                written += 1;
+            }
+        }
+        self.extract.finish(p, about);
+        written
+    }
+
+    /// Makes the snapshot that was read the last one.
+    fn commit(&mut self, p: &Profile, columns: &[usize], treatments: &[Treatment]) {
+        self.memory.commit();
+        let counters = columns.iter().map(|&c| treatments[c].clone()).collect();
+        self.before = Some(Before { name: p.name().to_owned(), time_nanos: p.time_nanos(), counters });
+    }
+}
+
+/// Counters that went down: in how many samples, and the first of them.
+struct Decrease {
+    samples: usize,
+    column: usize,
+    before: i64,
+    after: i64,
+}
+
+/// How the policy treats each sample type of a snapshot.
+fn treatments(snapshot: &Profile, policy: &Policy) -> Result<Vec<Treatment>> {
+    let types = snapshot.sample_types();
+    if let Some(named) = &policy.cumulative
+        && let Some(unknown) = named.iter().find(|name| !types.iter().any(|(kind, _)| kind == *name))
+    {
+        let there: Vec<&str> = types.iter().map(|(kind, _)| kind.as_str()).collect();
+        let detail =
+            format!("there is no sample type {unknown:?} that could be cumulative; there are {}", there.join(", "));
+        return Err(Error::query(detail).in_input(snapshot.name()));
+    }
+    let cumulative = |kind: &str| match &policy.cumulative {
+        Some(named) => named.iter().any(|name| name == kind),
+        None => CUMULATIVE.contains(&kind),
+    };
+    Ok(types
+        .into_iter()
+        .map(|(sample_type, unit)| Treatment { cumulative: cumulative(&sample_type), sample_type, unit })
+        .collect())
+}
+
+fn cumulative_columns(treatments: &[Treatment]) -> Vec<usize> {
+    (0..treatments.len()).filter(|&c| treatments[c].cumulative).collect()
+}
+
+/// Where the counters of the last snapshot are in this one, whose types may stand in another order.
+fn counter_columns(before: &Before, treatments: &[Treatment]) -> Result<Vec<usize>> {
+    let mut left = cumulative_columns(treatments);
+    let mut find = |counter: &Treatment| {
+        let at = left.iter().position(|&c| treatments[c] == *counter)?;
+        Some(left.remove(at))
+    };
+    let columns = before.counters.iter().map(&mut find).collect::<Option<Vec<usize>>>();
+    columns.filter(|_| left.is_empty()).ok_or_else(|| {
+        let list = |counters: &mut dyn Iterator<Item = &Treatment>| {
+            let all: Vec<String> = counters.map(|t| format!("{} ({})", t.sample_type, t.unit)).collect();
+            if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+        };
+        let detail = format!(
+            "its cumulative sample types are {}, those of {} are {}; are these snapshots of one process?",
+            list(&mut treatments.iter().filter(|t| t.cumulative)),
+            before.name,
+            list(&mut before.counters.iter()),
+        );
+        Error::new(ErrorKind::Incompatible, detail)
+    })
+}
+
+fn time_between(before: &Before, snapshot: &Profile) -> Result<i64> {
+    match (before.time_nanos, snapshot.time_nanos()) {
+        (0, _) | (_, 0) => Ok(0),
+        (before_nanos, nanos) if nanos < before_nanos => {
+            let seconds = (i128::from(before_nanos) - i128::from(nanos)) as f64 / 1e9;
+            let detail = format!("it was taken {seconds:.3} s before {}; give the older snapshot first", before.name);
+            Err(Error::new(ErrorKind::Incompatible, detail))
+        }
+        (before, nanos) => Ok(nanos.saturating_sub(before)),
+    }
+}
+
+/// What the written profile says of how it was made.
+fn comment(treatments: &[Treatment], first: bool, reset: Option<&Reset>, on_reset: OnReset) -> String {
+    let list = |cumulative| {
+        let all = treatments.iter().filter(|t| t.cumulative == cumulative).map(|t| t.sample_type.as_str());
+        let all: Vec<&str> = all.collect();
+        if all.is_empty() { "none".to_owned() } else { all.join(" ") }
+    };
+    let mut comment = format!("pprofdiff delta: cumulative {}; gauges {}", list(true), list(false));
+    if first {
+        comment.push_str("; the first snapshot, as it is");
+    }
+    if let Some(reset) = reset {
+        let done =
+            if on_reset == OnReset::Clamp { "these count as unchanged" } else { "the snapshot is passed as it is" };
+        comment.push_str(&format!("; {reset}, {done}"));
+    }
+    comment
+}

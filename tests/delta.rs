@@ -1,0 +1,443 @@
+//! Deltas of growing profiles: against the plain version, against the Go library (live), and the laws that they keep; on
+//! real series of snapshots (tests/corpus/series) and on made-up ones. `go` must be installed.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "judge/generate.rs"]
+mod generate;
+#[path = "delta/golang.rs"]
+mod golang;
+#[path = "judge/mod.rs"]
+mod judge;
+#[path = "judge/series.rs"]
+mod series;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pprofdiff::{
+    Compression, Delta, DeltaComputer, ErrorKind, LoadOptions, OnReset, Policy, Profile, Reset, WriteOptions, delta,
+    merge, proto,
+};
+use series::Process;
+
+/// A sample's content: for each location its mapping, relative address, lines and whether it is folded; then labels.
+type Key = (Vec<String>, Vec<String>);
+
+/// What a profile says, sample by sample, the plain way. Only what `merge` of pprof tells apart is in the keys.
+fn plain(p: &proto::Profile) -> BTreeMap<Key, Vec<i64>> {
+    let text = |index: i64| judge::string(p, index);
+    let mapping = |id: u64| p.mapping.iter().find(|m| m.id == id && id != 0);
+    let location = |id: &u64| {
+        let l = p.location.iter().find(|l| l.id == *id).unwrap();
+        let binary = mapping(l.mapping_id).map(|m| {
+            let name = if m.build_id != 0 { m.build_id } else { m.filename };
+            (m.memory_limit.wrapping_sub(m.memory_start).div_ceil(4096), m.file_offset, text(name))
+        });
+        let start = mapping(l.mapping_id).map_or(0, |m| m.memory_start);
+        let lines: Vec<_> = l
+            .line
+            .iter()
+            .map(|line| {
+                let f = p.function.iter().find(|f| f.id == line.function_id).unwrap();
+                (text(f.name), text(f.system_name), text(f.filename), f.start_line, line.line, line.column)
+            })
+            .collect();
+        format!("{binary:?} {} {lines:?} {}", l.address.wrapping_sub(start), l.is_folded)
+    };
+    let mut sums: BTreeMap<Key, Vec<i64>> = BTreeMap::new();
+    for s in &p.sample {
+        let said = s.label.iter().filter(|l| l.str != 0 || l.num != 0 || l.num_unit != 0);
+        let mut labels: Vec<(bool, String, String)> = said
+            .map(|l| (l.str == 0, text(l.key), format!("{:?} {} {:?}", text(l.str), l.num, text(l.num_unit))))
+            .map(|(numeric, key, value)| (numeric, key, if numeric { value } else { value.replace(' ', "_") }))
+            .collect();
+        labels.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        let labels = labels.into_iter().map(|(numeric, key, value)| format!("{numeric} {key}={value}")).collect();
+        let sum = sums
+            .entry((s.location_id.iter().map(location).collect(), labels))
+            .or_insert_with(|| vec![0; p.sample_type.len()]);
+        sum.iter_mut().zip(&s.value).for_each(|(sum, v)| *sum += v);
+    }
+    sums
+}
+
+/// What a delta must say. `None` of before is nothing before.
+fn plain_delta(before: Option<&proto::Profile>, now: &proto::Profile, cumulative: &[usize]) -> BTreeMap<Key, Vec<i64>> {
+    let (before, mut now) = (before.map(plain).unwrap_or_default(), plain(now));
+    for (key, values) in &mut now {
+        cumulative.iter().for_each(|&c| values[c] -= before.get(key).map_or(0, |b| b[c]));
+    }
+    now.retain(|_, values| values.iter().any(|&v| v != 0));
+    now
+}
+
+fn load(bytes: &[u8]) -> Profile {
+    Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap()
+}
+
+const RAW: WriteOptions = WriteOptions { compression: Compression::None, level: None };
+
+fn message(d: &Delta<'_>) -> Vec<u8> {
+    d.to_bytes(&RAW).unwrap()
+}
+
+/// The snapshots of a real series, inflated.
+fn real(kind: &str) -> Vec<Vec<u8>> {
+    let file = |i: usize| judge::corpus().join(format!("series/{kind}-{i:02}.pb.gz"));
+    (0..12).map(|i| judge::gunzip(&std::fs::read(file(i)).unwrap())).collect()
+}
+
+/// In the real series, this one is the first of another process.
+const RESTARTED: usize = 9;
+
+const KINDS: [&str; 4] = ["heap", "mutex", "block", "goroutine"];
+
+fn cumulative(kind: &str) -> &'static [usize] {
+    if kind == "goroutine" { &[] } else { &[0, 1] }
+}
+
+/// Made-up snapshots, each in a form of its own.
+fn made_up(seed: u64, n: u8, vanishing: bool) -> Vec<Vec<u8>> {
+    let mut process = Process::new(seed, vanishing);
+    (0..n).map(|i| generate::encode(&process.snapshot(), i.wrapping_mul(11).wrapping_add(seed as u8) % 32)).collect()
+}
+
+/// Everything in a written delta is used by something in it, and stands where Go's writers put it.
+fn assert_pruned(p: &proto::Profile) {
+    let locations: BTreeSet<u64> = p.sample.iter().flat_map(|s| s.location_id.clone()).collect();
+    assert_eq!(locations, p.location.iter().map(|l| l.id).collect());
+    let functions: BTreeSet<u64> = p.location.iter().flat_map(|l| l.line.iter().map(|l| l.function_id)).collect();
+    assert_eq!(functions, p.function.iter().map(|f| f.id).collect());
+    // The first mapping is the main binary, used or not.
+    let mappings: BTreeSet<u64> = p.location.iter().map(|l| l.mapping_id).filter(|&id| id != 0).collect();
+    assert!(p.mapping.iter().skip(1).all(|m| mappings.contains(&m.id)));
+    let strings = (p.sample_type.iter().chain(&p.period_type).flat_map(|t| [t.r#type, t.unit]))
+        .chain(p.sample.iter().flat_map(|s| s.label.iter().flat_map(|l| [l.key, l.str, l.num_unit])))
+        .chain(p.mapping.iter().flat_map(|m| [m.filename, m.build_id]))
+        .chain(p.function.iter().flat_map(|f| [f.name, f.system_name, f.filename]))
+        .chain([p.drop_frames, p.keep_frames, p.default_sample_type, p.doc_url, 0])
+        .chain(p.comment.iter().copied());
+    assert_eq!(strings.collect::<BTreeSet<i64>>(), (0..p.string_table.len() as i64).collect());
+}
+
+/// The keys of the samples in the order of their first appearance, of those that are in `left`.
+fn order(p: &proto::Profile, left: &BTreeMap<Key, Vec<i64>>) -> Vec<Key> {
+    let mut seen = BTreeSet::new();
+    let one = |s: &proto::Sample| {
+        let single = proto::Profile { sample: vec![s.clone()], ..p.clone() };
+        plain(&single).into_keys().next().unwrap()
+    };
+    p.sample.iter().map(one).filter(|key| left.contains_key(key) && seen.insert(key.clone())).collect()
+}
+
+/// Compares a delta with the plain one, field by field.
+fn assert_delta(before: Option<&[u8]>, now: &[u8], ours: &Delta<'_>, cumulative: &[usize], context: &str) {
+    let (before, now) = (before.map(judge::decode), judge::decode(now));
+    let expected = plain_delta(before.as_ref(), &now, cumulative);
+    let written = judge::decode(&message(ours));
+    judge::assert_same(&plain(&written), &expected, context);
+    assert_eq!(written.sample.len(), expected.len(), "{context}: a sample is there twice");
+    assert_eq!(ours.samples, expected.len(), "{context}");
+    assert_eq!(order(&written, &expected), order(&now, &expected), "{context}: the order");
+    assert_pruned(&written);
+
+    let said = |p: &proto::Profile| {
+        let t = p.period_type.map(|t| (judge::string(p, t.r#type), judge::string(p, t.unit)));
+        let strings =
+            [p.drop_frames, p.keep_frames, p.default_sample_type, p.doc_url].map(|index| judge::string(p, index));
+        (strings, t, p.period, p.time_nanos)
+    };
+    assert_eq!(said(&written), said(&now), "{context}");
+    let comments = |p: &proto::Profile| p.comment.iter().map(|&c| judge::string(p, c)).collect::<Vec<_>>();
+    let (own, all) = (comments(&now), comments(&written));
+    assert_eq!(all[..own.len()], own, "{context}");
+    assert_eq!(all.len(), own.len() + 1, "{context}");
+    assert!(all[own.len()].starts_with("pprofdiff delta: cumulative "), "{all:?}");
+    let duration = before.as_ref().map_or(now.duration_nanos, |b| now.time_nanos - b.time_nanos);
+    assert_eq!(written.duration_nanos, duration, "{context}");
+    let mapping = |p: &proto::Profile, m: &proto::Mapping| {
+        let flags = [m.has_functions, m.has_filenames, m.has_line_numbers, m.has_inline_frames];
+        (
+            m.memory_start,
+            m.memory_limit,
+            m.file_offset,
+            judge::string(p, m.filename),
+            judge::string(p, m.build_id),
+            flags,
+        )
+    };
+    let mappings: Vec<_> = now.mapping.iter().map(|m| mapping(&now, m)).collect();
+    assert!(written.mapping.iter().all(|m| mappings.contains(&mapping(&written, m))), "{context}");
+    assert_eq!(written.mapping.first().map(|m| mapping(&written, m)), mappings.first().cloned(), "{context}");
+}
+
+#[test]
+fn a_stream_of_snapshots_gives_what_the_plain_version_gives() {
+    let mut vanished = 0;
+    for seed in 0..60 {
+        let snapshots = made_up(seed, 6, seed % 2 == 0);
+        let mut computer = DeltaComputer::new(Policy::default());
+        let mut before: Option<&[u8]> = None;
+        for (i, now) in snapshots.iter().enumerate() {
+            let context = format!("series {seed}, snapshot {i}");
+            let profile = load(now);
+            let ours = computer.update(&profile).unwrap();
+            assert_delta(before, now, &ours, &[0, 1], &context);
+            assert_eq!((ours.first, &ours.reset), (before.is_none(), &None));
+            vanished += ours.vanished;
+            if let Some(before) = before {
+                let pair = delta(&load(before), &profile, &Policy::default()).unwrap();
+                assert_eq!(message(&pair), message(&ours), "{context}: two deltas of the same snapshots");
+            }
+            before = Some(now);
+        }
+    }
+    assert!(vanished > 100, "only {vanished} samples vanished");
+}
+
+#[test]
+fn real_series_give_what_the_plain_version_gives_and_the_restart_is_seen() {
+    for kind in KINDS {
+        let snapshots = real(kind);
+        let mut computer = DeltaComputer::new(Policy::default());
+        for (i, now) in snapshots.iter().enumerate() {
+            let profile = load(now);
+            let context = format!("{kind} {i}");
+            if i == RESTARTED && kind != "goroutine" {
+                let e = computer.update(&profile).unwrap_err();
+                assert_eq!(e.kind(), ErrorKind::Reset, "{e}");
+                assert!(e.to_string().starts_with("snapshot: counters went down in "), "{e}");
+                let passed = computer.update_with(&profile, OnReset::Pass).unwrap();
+                assert!(matches!(passed.reset, Some(Reset::Decreased { samples, .. }) if samples > 0));
+                let written = judge::decode(&message(&passed));
+                judge::assert_same(&plain(&written), &plain_delta(None, &judge::decode(now), &[]), &context);
+                continue;
+            }
+            let ours = computer.update(&profile).unwrap();
+            assert_delta(i.checked_sub(1).map(|b| &snapshots[b][..]), now, &ours, cumulative(kind), &context);
+        }
+    }
+}
+
+#[test]
+fn a_counter_that_went_down_is_an_error_or_passed_or_clamped_and_always_said() {
+    for seed in 0..20 {
+        let snapshots = made_up(seed, 4, false);
+        // The times as if the last had been the first to be taken.
+        let swap_times = |bytes: &[u8], seconds: i64| {
+            let mut p = judge::decode(bytes);
+            p.time_nanos += seconds * 1_000_000_000;
+            generate::encode(&p, 0)
+        };
+        let (before, now) = (swap_times(&snapshots[3], 0), swap_times(&snapshots[1], 60));
+        let (b, n) = (judge::decode(&before), judge::decode(&now));
+        let (old, new) = (plain(&b), plain(&n));
+        let lower = |key: &Key, values: &Vec<i64>| (0..2).any(|c| values[c] < old.get(key).map_or(0, |o| o[c]));
+        let expected = new.iter().filter(|(key, values)| lower(key, values)).count();
+        assert!(expected > 0);
+
+        let mut computer = DeltaComputer::new(Policy::default());
+        computer.update(&load(&before)).unwrap();
+        let e = computer.update(&load(&now)).unwrap_err();
+        assert_eq!((e.kind(), e.input()), (ErrorKind::Reset, Some("snapshot")));
+
+        // The error changed nothing: the snapshot before is still there to be compared with.
+        for (on_reset, words) in [(OnReset::Clamp, "count as unchanged"), (OnReset::Pass, "passed as it is")] {
+            let pair = delta(&load(&before), &load(&now), &Policy { cumulative: None, on_reset }).unwrap();
+            match &pair.reset {
+                Some(Reset::Decreased { samples, .. }) => assert_eq!(*samples, expected),
+                other => panic!("{other:?}"),
+            }
+            let mut wanted = new.clone();
+            if on_reset == OnReset::Clamp {
+                for (key, values) in &mut wanted {
+                    (0..2).for_each(|c| values[c] = (values[c] - old.get(key).map_or(0, |o| o[c])).max(0));
+                }
+            }
+            wanted.retain(|_, values| values.iter().any(|&v| v != 0));
+            let written = judge::decode(&message(&pair));
+            judge::assert_same(&plain(&written), &wanted, words);
+            assert!(judge::string(&written, *written.comment.last().unwrap()).contains(words));
+            assert_eq!(message(&computer.update_with(&load(&now), on_reset).unwrap()), message(&pair));
+            computer.start(&load(&before)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn another_process_that_shares_nothing_is_a_reset() {
+    let (a, b) = (&made_up(1, 1, false)[0], &made_up(2, 1, false)[0]);
+    let mut other = judge::decode(b);
+    for s in &mut other.string_table {
+        if s.starts_with(b"pkg.") || s.starts_with(b"/usr") || s.starts_with(b"0123") {
+            s.push(b'X');
+        }
+    }
+    other.sample.retain(|s| s.location_id.len() > 8);
+    let other = other.load("other").unwrap();
+    let e = delta(&load(a), &other, &Policy::default()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Reset);
+    assert!(e.to_string().starts_with("other: none of the "), "{e}");
+    let passed = delta(&load(a), &other, &Policy { on_reset: OnReset::Pass, ..Policy::default() }).unwrap();
+    assert!(matches!(passed.reset, Some(Reset::Replaced { samples }) if samples == passed.vanished));
+}
+
+#[test]
+fn the_deltas_of_a_series_add_up_to_last_minus_first() {
+    let series = KINDS.map(|kind| (kind, real(kind)[..RESTARTED].to_vec(), cumulative(kind)));
+    let made_up = (0..20).map(|seed| ("made up", made_up(seed, 8, false), &[0, 1][..]));
+    for (name, snapshots, cumulative) in series.into_iter().chain(made_up) {
+        let mut computer = DeltaComputer::new(Policy::default());
+        computer.start(&load(&snapshots[0])).unwrap();
+        let rest = snapshots[1..].iter();
+        let deltas: Vec<Profile> =
+            rest.map(|s| computer.update(&load(s)).unwrap().to_profile("delta").unwrap()).collect();
+        let sum = merge(&deltas.iter().collect::<Vec<_>>()).unwrap();
+        let sum = plain(&judge::decode(&sum.to_bytes(&RAW).unwrap()));
+        let (first, last) = (judge::decode(&snapshots[0]), judge::decode(snapshots.last().unwrap()));
+        let counters = |all: BTreeMap<Key, Vec<i64>>| -> BTreeMap<Key, Vec<i64>> {
+            let only = |(key, v): (Key, Vec<i64>)| (key, cumulative.iter().map(|&c| v[c]).collect::<Vec<i64>>());
+            all.into_iter().map(only).filter(|(_, v)| v.iter().any(|&v| v != 0)).collect()
+        };
+        let whole = plain_delta(Some(&first), &last, cumulative);
+        judge::assert_same(&counters(sum), &counters(whole), name);
+    }
+}
+
+#[test]
+fn snapshots_in_the_wrong_order_and_of_other_kinds_are_errors() {
+    let [heap, mutex] = ["heap", "mutex"].map(|kind| real(kind).iter().map(|s| load(s)).collect::<Vec<_>>());
+    let error = |prev, cur| delta(prev, cur, &Policy::default()).unwrap_err();
+    let e = error(&heap[2], &heap[1]);
+    assert_eq!(e.kind(), ErrorKind::Incompatible);
+    assert!(e.to_string().contains("give the older snapshot first"), "{e}");
+    let e = error(&heap[2], &mutex[3]);
+    assert!(e.to_string().contains("contentions (count), delay (nanoseconds)"), "{e}");
+    assert!(e.to_string().contains("alloc_objects (count), alloc_space (bytes)"), "{e}");
+    let named = |name: &str| Policy { cumulative: Some(vec![name.to_owned()]), ..Policy::default() };
+    let e = delta(&heap[1], &heap[2], &named("objects")).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Query);
+    assert!(e.to_string().contains("there is no sample type \"objects\""), "{e}");
+
+    // An error leaves the stream where it was.
+    let mut computer = DeltaComputer::new(Policy::default());
+    computer.start(&heap[2]).unwrap();
+    computer.update(&heap[1]).unwrap_err();
+    computer.update(&mutex[3]).unwrap_err();
+    let after = message(&computer.update(&heap[3]).unwrap());
+    assert_eq!(after, message(&delta(&heap[2], &heap[3], &Policy::default()).unwrap()));
+}
+
+#[test]
+fn what_is_cumulative_can_be_named_and_is_told() {
+    let snapshots = made_up(5, 2, false);
+    let [before, now] = [0, 1].map(|i: usize| judge::decode(&snapshots[i]));
+    for names in [&["inuse_space"][..], &["alloc_space"], &[]] {
+        let policy =
+            Policy { cumulative: Some(names.iter().map(|&n| n.to_owned()).collect()), on_reset: OnReset::Clamp };
+        let ours = delta(&load(&snapshots[0]), &load(&snapshots[1]), &policy).unwrap();
+        let columns: Vec<usize> = (0..4).filter(|&c| names.contains(&series::TYPES[c].0)).collect();
+        let mut expected = plain_delta(Some(&before), &now, &columns);
+        expected.values_mut().for_each(|v| v.iter_mut().for_each(|v| *v = (*v).max(0)));
+        expected.retain(|_, v| v.iter().any(|&v| v != 0));
+        judge::assert_same(&plain(&judge::decode(&message(&ours))), &expected, &format!("{names:?}"));
+        let told: Vec<&str> = ours.treatments.iter().filter(|t| t.cumulative).map(|t| t.sample_type.as_str()).collect();
+        assert_eq!(told, names);
+    }
+    let ours = delta(&load(&snapshots[0]), &load(&snapshots[1]), &Policy::default()).unwrap();
+    let comment = ours.to_profile("delta").unwrap().comments().pop().unwrap();
+    assert_eq!(comment, "pprofdiff delta: cumulative alloc_objects alloc_space; gauges inuse_objects inuse_space");
+}
+
+/// A profile of one function, made by hand.
+fn small(types: &[&str], time_nanos: i64, samples: &[(&[u64], &[i64])]) -> Profile {
+    let mut string_table: Vec<Vec<u8>> = vec![Vec::new(), b"f".to_vec(), b"g".to_vec()];
+    let sample_type = types
+        .iter()
+        .map(|t| {
+            string_table.push(t.as_bytes().to_vec());
+            proto::ValueType { r#type: string_table.len() as i64 - 1, unit: 0 }
+        })
+        .collect();
+    let line = |function_id| proto::Line { function_id, line: 1, column: 0 };
+    let p = proto::Profile {
+        sample_type,
+        sample: samples
+            .iter()
+            .map(|(l, v)| proto::Sample { location_id: l.to_vec(), value: v.to_vec(), label: Vec::new() })
+            .collect(),
+        // No addresses: what tells them apart is what they say.
+        location: (1..3).map(|id| proto::Location { id, line: vec![line(id)], ..Default::default() }).collect(),
+        function: (1..3).map(|id| proto::Function { id, name: id as i64, ..Default::default() }).collect(),
+        string_table,
+        time_nanos,
+        ..Default::default()
+    };
+    p.load("small").unwrap()
+}
+
+#[test]
+fn small_things() {
+    let values = |d: &Delta<'_>| judge::decode(&message(d)).sample.into_iter().map(|s| s.value).collect::<Vec<_>>();
+    let ask = |prev: &Profile, cur: &Profile| delta(prev, cur, &Policy::default());
+    let (a, b) = (&["delay", "x"][..], &["x", "delay"][..]);
+    // Two locations without an address are not one.
+    let before = small(a, 0, &[(&[1], &[5, 1]), (&[2], &[7, 0])]);
+    let ours = ask(&before, &small(a, 0, &[(&[2], &[8, 0]), (&[1], &[5, 0]), (&[1, 2], &[3, 0])])).unwrap();
+    assert_eq!(values(&ours), [[1, 0], [3, 0]]);
+    assert_eq!(ours.to_profile("d").unwrap().duration_nanos(), 0, "neither says when it was taken");
+    // The same types in another order.
+    assert_eq!(values(&ask(&before, &small(b, 0, &[(&[1], &[1, 9]), (&[2], &[0, 7])])).unwrap()), [[1, 4]]);
+    // Nothing happened; nothing is there.
+    assert_eq!(ask(&before, &small(a, 9, &[(&[1], &[5, 0]), (&[2], &[7, 0])])).unwrap().samples, 0);
+    assert_eq!(ask(&small(a, 0, &[]), &small(a, 0, &[])).unwrap().samples, 0);
+    assert_eq!(ask(&small(&[], 0, &[]), &small(&[], 0, &[])).unwrap().samples, 0);
+    // A counter that begins below zero went down.
+    assert_eq!(
+        ask(&before, &small(a, 0, &[(&[1], &[5, 0]), (&[1, 1], &[-1, 0])])).unwrap_err().kind(),
+        ErrorKind::Reset
+    );
+    // Deltas that no int64 holds; times that none holds.
+    let (low, high) = (small(a, 0, &[(&[1], &[-2, 0])]), small(a, 0, &[(&[1], &[i64::MAX - 1, 0])]));
+    assert!(ask(&low, &high).unwrap_err().to_string().contains("more than an int64 holds"));
+    let (old, new) = (small(a, i64::MIN, &[(&[1], &[1, 0])]), small(a, i64::MAX, &[(&[1], &[2, 0])]));
+    assert_eq!(ask(&old, &new).unwrap().to_profile("d").unwrap().duration_nanos(), i64::MAX);
+    assert_eq!(ask(&new, &old).unwrap_err().kind(), ErrorKind::Incompatible);
+}
+
+#[test]
+fn every_packing_holds_the_same() {
+    let heap = real("heap");
+    let ours = delta(&load(&heap[4]), &load(&heap[5]), &Policy::default()).unwrap();
+    let raw = message(&ours);
+    for (compression, magic) in [(Compression::Gzip, &b"\x1f\x8b"[..]), (Compression::Zstd, b"\x28\xb5\x2f\xfd")] {
+        let sizes = [1, 9].map(|level| {
+            let bytes = ours.to_bytes(&WriteOptions { compression, level: Some(level) }).unwrap();
+            assert!(bytes.starts_with(magic));
+            assert_eq!(load(&bytes).to_bytes(&RAW).unwrap(), raw);
+            bytes.len()
+        });
+        assert!(sizes[1] < sizes[0] && sizes[0] < raw.len());
+    }
+}
+
+#[test]
+fn the_go_library_says_the_same_and_writes_no_less() {
+    let mut questions = Vec::new();
+    for kind in KINDS {
+        let snapshots = real(kind);
+        for (i, pair) in snapshots.windows(2).enumerate() {
+            if i + 1 != RESTARTED {
+                questions.push((format!("{kind}-{i}"), pair.to_vec(), cumulative(kind)));
+            }
+        }
+    }
+    for seed in 0..30 {
+        let snapshots = made_up(seed, 5, false);
+        let pairs = snapshots.windows(2).enumerate();
+        questions.extend(pairs.map(|(i, pair)| (format!("made-up-{seed}-{i}"), pair.to_vec(), &[0, 1][..])));
+    }
+    let (ours, theirs) = golang::ask(&questions);
+    assert!(theirs > 1000, "only {theirs} samples were compared");
+    println!("{} deltas of {theirs} samples; bytes ours and Go's: {ours:?}", questions.len());
+}

@@ -1,0 +1,98 @@
+//! The Go library (google/pprof's profile package) as a judge of deltas: tests/delta/main.go, built with the copy of the
+//! library that the Go distribution brings for `go tool pprof`, so nothing is fetched.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pprofdiff::{Policy, WriteOptions, delta};
+
+use crate::load;
+
+/// What the other tests of conformance say where there is no Go: these fail.
+fn go(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("go").current_dir(folder).env("GOFLAGS", "-mod=mod").args(arguments).output();
+    let output =
+        output.unwrap_or_else(|e| panic!("cannot run `go`: {e}; install Go 1.24 or later (https://go.dev/dl/)"));
+    assert!(output.status.success(), "go {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A module of the library and our program.
+fn build() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("delta-judge-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(folder.join("profile")).unwrap();
+    let root = go(&folder, &["env", "GOROOT"]);
+    let library = Path::new(root.trim()).join("src/cmd/vendor/github.com/google/pprof/profile");
+    for entry in std::fs::read_dir(&library).unwrap_or_else(|e| panic!("{}: {e}", library.display())) {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, folder.join("profile").join(path.file_name().unwrap())).unwrap();
+    }
+    std::fs::write(folder.join("go.mod"), "module github.com/google/pprof\n\ngo 1.24\n").unwrap();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/delta/main.go");
+    std::fs::copy(program, folder.join("main.go")).unwrap();
+    go(&folder, &["build", "-o", "judge", "."]);
+    folder
+}
+
+/// The levels at which sizes are compared.
+const LEVELS: [u32; 2] = [1, 6];
+
+/// Asks about the deltas of pairs of snapshots (name, snapshots, cumulative columns). Fails where ours are other, or (of
+/// real snapshots) larger. Returns the bytes written by us and by the library for all real snapshots at each level, and
+/// the number of samples that were compared.
+pub fn ask(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, usize) {
+    let folder = build();
+    let mut asked = String::new();
+    for (name, pair, cumulative) in questions {
+        let file = |what: &str, bytes: &[u8]| {
+            let path = folder.join(format!("{name}.{what}"));
+            std::fs::write(&path, bytes).unwrap();
+            path.display().to_string()
+        };
+        let (prev, cur) = (load(&pair[0]), load(&pair[1]));
+        let ours = delta(&prev, &cur, &Policy::default()).unwrap();
+        let comment = ours.to_profile("delta").unwrap().comments().pop().unwrap();
+        let names: Vec<String> = cumulative.iter().map(|&c| cur.sample_types()[c].0.clone()).collect();
+        let (prev, cur) = (file("prev", &pair[0]), file("cur", &pair[1]));
+        for level in LEVELS {
+            let bytes = ours.to_bytes(&WriteOptions { level: Some(level), ..WriteOptions::default() }).unwrap();
+            let ours = file(&format!("ours-{level}"), &bytes);
+            let out = file("out", &[]);
+            asked += &format!("{prev}\t{cur}\t{ours}\t{out}\t{level}\t{comment}\t{}\n", names.join(","));
+        }
+    }
+    let mut judge = Command::new(folder.join("judge")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = judge.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()).unwrap());
+    let output = judge.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success());
+    let answers = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(answers.lines().count(), questions.len() * LEVELS.len());
+
+    let (mut sizes, mut samples, mut larger) = (vec![(0, 0); LEVELS.len()], 0, Vec::new());
+    for (i, answer) in answers.lines().enumerate() {
+        let (name, level) = (&questions[i / LEVELS.len()].0, i % LEVELS.len());
+        let words: Vec<&str> = answer.split(' ').collect();
+        let number = |i: usize| words[i].parse::<u64>().unwrap();
+        assert_eq!(words[0], "0", "{name}: samples are left");
+        assert!(["1", "-"].contains(&words[1]), "{name}: a planted 1 leaves {} samples", words[1]);
+        assert!(number(2) > 0, "{name}: nothing was expected");
+        let (ours, theirs, rewritten) = (number(3), number(4), number(5));
+        samples += number(2) as usize;
+        // Made-up snapshots have doubles in their tables, which we leave and the library does not.
+        if name.starts_with("made-up") {
+            continue;
+        }
+        sizes[level].0 += ours;
+        sizes[level].1 += theirs;
+        if ours > theirs.min(rewritten) {
+            larger.push(format!("{name} level {}: {ours}, Go {theirs} or {rewritten}", LEVELS[level]));
+        }
+    }
+    assert!(larger.is_empty(), "{} deltas are larger than Go's:\n{}", larger.len(), larger.join("\n"));
+    std::fs::remove_dir_all(folder).unwrap();
+    (sizes, samples)
+}

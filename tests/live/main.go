@@ -1,0 +1,113 @@
+// A server to take snapshots from: it works all the time, and serves its profiles as every Go server does, and in some
+// ways that nobody wants. Prints its two addresses (http, https), and writes the authority that vouches for the second to the
+// file that is its argument. Ends with its standard input.
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	_ "net/http/pprof"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+var kept [][]byte
+
+func main() {
+	runtime.MemProfileRate = 4096
+	log.SetOutput(io.Discard) // the clients do as badly as they are to
+	go work()
+	// The third snapshot does not come.
+	var asked atomic.Int32
+	http.HandleFunc("/twice", func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 2 {
+			http.Error(w, "out of snapshots", http.StatusServiceUnavailable)
+			return
+		}
+		http.DefaultServeMux.ServeHTTP(w, httptest.NewRequest("GET", "/debug/pprof/heap", nil))
+	})
+	http.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(time.Minute):
+		case <-r.Context().Done():
+		}
+	})
+	http.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "<html>Not what you are looking for</html>")
+	})
+	http.HandleFunc("/cut", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100000")
+		w.Write([]byte("\x1f\x8b"))
+	})
+	plain := httptest.NewServer(http.DefaultServeMux)
+	authority, certificate := certificates()
+	secure := httptest.NewUnstartedServer(http.DefaultServeMux)
+	secure.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	secure.StartTLS()
+	check(os.WriteFile(os.Args[1], pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority}), 0o644))
+	fmt.Println(plain.URL, secure.URL)
+	io.Copy(io.Discard, os.Stdin)
+}
+
+// certificates makes an authority that nobody knows, and what it says of this server.
+func certificates() (authority []byte, server tls.Certificate) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(err)
+	issuer := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "an authority of our own"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	authority, err = x509.CreateCertificate(rand.Reader, issuer, issuer, key.Public(), key)
+	check(err)
+	subject := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "127.0.0.1"},
+		NotBefore: issuer.NotBefore, NotAfter: issuer.NotAfter,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	issued, err := x509.CreateCertificate(rand.Reader, subject, issuer, key.Public(), key)
+	check(err)
+	return authority, tls.Certificate{Certificate: [][]byte{issued}, PrivateKey: key}
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func work() {
+	for round := 0; ; round++ {
+		for range 200 {
+			allocate(round % 4)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// allocate has a stack for each depth.
+func allocate(depth int) {
+	if depth > 0 {
+		allocate(depth - 1)
+		return
+	}
+	page := make([]byte, 2048)
+	if len(kept) < 500 {
+		kept = append(kept, page)
+	}
+}

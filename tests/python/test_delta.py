@@ -1,0 +1,192 @@
+"""Deltas of growing profiles, and where snapshots come from: files, bytes, URLs."""
+
+import datetime
+import functools
+import http.server
+import io
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+
+import pprofdiff
+from conftest import CORPUS
+
+RESTARTED = 9
+
+
+def snapshot(kind: str, number: int) -> Path:
+    return CORPUS / "series" / f"{kind}-{number:02}.pb.gz"
+
+
+def samples(profile: pprofdiff.Profile, sample_type: str) -> dict[tuple[str, ...], int]:
+    """The value of each stack with its labels."""
+    rows = profile.stacks(labels=True, sample_type=sample_type, granularity="addresses")
+    return {(*row["frames"], *row["labels"]): row["weight"] for row in rows}
+
+
+def test_counters_are_subtracted_and_gauges_are_not():
+    prev, cur = pprofdiff.load(snapshot("heap", 3)), pprofdiff.load(snapshot("heap", 4))
+    d = pprofdiff.delta(prev, cur)
+    assert isinstance(d, pprofdiff.Profile)
+    assert d.name == "delta"
+    assert d.sample_types == cur.sample_types
+    for name in ("alloc_objects", "alloc_space"):
+        before, now = samples(prev, name), samples(cur, name)
+        expected = {stack: v - before.get(stack, 0) for stack, v in now.items() if v != before.get(stack, 0)}
+        assert samples(d, name) == expected
+        assert len(expected) > 20
+    for name in ("inuse_objects", "inuse_space"):
+        assert samples(d, name) == samples(cur, name)
+    assert prev.time is not None
+    assert cur.time is not None
+    assert abs(d.duration - (cur.time - prev.time)) <= datetime.timedelta(microseconds=1)
+    assert (d.time, d.period, d.period_type) == (cur.time, cur.period, cur.period_type)
+    assert d.comments == ["pprofdiff delta: cumulative alloc_objects alloc_space; gauges inuse_objects inuse_space"]
+    assert d.n_samples < cur.n_samples
+    named = pprofdiff.delta(prev, cur, ["alloc_space"])
+    assert samples(named, "alloc_objects") == samples(cur, "alloc_objects")
+
+
+def test_every_kind_of_source():
+    wanted = pprofdiff.delta(snapshot("mutex", 3), snapshot("mutex", 4)).to_bytes("none")
+    contents = [snapshot("mutex", i).read_bytes() for i in (3, 4)]
+    assert pprofdiff.delta(*contents).to_bytes("none") == wanted
+    assert pprofdiff.delta(io.BytesIO(contents[0]), pprofdiff.load(contents[1])).to_bytes("none") == wanted
+
+
+def test_a_stream():
+    computer = pprofdiff.DeltaComputer()
+    first = computer.update(snapshot("heap", 0))
+    assert samples(first, "alloc_space") == samples(pprofdiff.load(snapshot("heap", 0)), "alloc_space")
+    paths = [snapshot("heap", i) for i in range(RESTARTED)]
+    stream = [computer.update(path) for path in paths[1:]]
+    assert [d.to_bytes() for d in stream] == [d.to_bytes() for d in pprofdiff.deltas(paths)]
+    assert stream[3].to_bytes() == pprofdiff.delta(paths[3], paths[4]).to_bytes()
+    assert (computer.cumulative, computer.gauges) == (
+        ["alloc_objects", "alloc_space"],
+        ["inuse_objects", "inuse_space"],
+    )
+    assert (computer.reset, computer.vanished) == (None, 0)
+    total = [pprofdiff.load(path).totals[1] for path in paths]
+    assert pprofdiff.merge(stream).totals[1] == total[-1] - total[0]
+    assert repr(computer) == (
+        '<pprofdiff.DeltaComputer cumulative=["alloc_objects", "alloc_space"] gauges=["inuse_objects", "inuse_space"]>'
+    )
+
+
+def test_deltas_reads_no_further_than_it_must():
+    read = []
+
+    def snapshots() -> Iterator[Path]:
+        for i in range(3):
+            read.append(i)
+            yield snapshot("block", i)
+
+    stream = pprofdiff.deltas(snapshots())
+    next(stream)
+    assert read == [0, 1]
+    assert len(list(stream)) == 1
+    assert list(pprofdiff.deltas([])) == list(pprofdiff.deltas([snapshot("heap", 0)])) == []
+
+
+def test_a_restart_is_never_silent():
+    before, after = snapshot("heap", RESTARTED - 1), snapshot("heap", RESTARTED)
+    with pytest.raises(pprofdiff.PprofError, match="counters went down in") as caught:
+        pprofdiff.delta(before, after)
+    assert caught.value.input == str(after)
+    with pytest.warns(UserWarning, match="counters went down in"):
+        passed = pprofdiff.delta(before, after, on_reset="pass")
+    assert samples(passed, "alloc_space") == samples(pprofdiff.load(after), "alloc_space")
+    assert passed.comments[-1].endswith("the snapshot is passed as it is")
+
+    computer = pprofdiff.DeltaComputer(on_reset="clamp")
+    computer.start(before)
+    with pytest.raises(pprofdiff.PprofError, match="counters went down"):
+        computer.update(after, on_reset="error")
+    with pytest.warns(UserWarning, match="the process was started anew"):
+        clamped = computer.update(after)
+    assert computer.reset is not None
+    assert "counters went down" in computer.reset
+    assert all(v > 0 for v in samples(clamped, "alloc_space").values())
+    computer.update(snapshot("heap", RESTARTED + 1))
+    assert computer.reset is None
+
+
+def test_errors_leave_a_stream_where_it_was():
+    computer = pprofdiff.DeltaComputer()
+    computer.start(snapshot("heap", 2))
+    for wrong in (snapshot("heap", 1), snapshot("mutex", 3), b"nothing"):
+        with pytest.raises(pprofdiff.PprofError):
+            computer.update(wrong)
+    after = computer.update(snapshot("heap", 3))
+    assert after.to_bytes() == pprofdiff.delta(snapshot("heap", 2), snapshot("heap", 3)).to_bytes()
+
+
+def test_mistakes():
+    a, b = snapshot("heap", 1), snapshot("heap", 2)
+    with pytest.raises(pprofdiff.PprofError, match="give the older snapshot first"):
+        pprofdiff.delta(b, a)
+    with pytest.raises(pprofdiff.PprofError, match='no sample type "heap"'):
+        pprofdiff.delta(a, b, cumulative=["heap"])
+    with pytest.raises(pprofdiff.PprofError, match="'error', 'pass' or 'clamp'"):
+        pprofdiff.delta(a, b, on_reset="ignore")
+    with pytest.raises(FileNotFoundError):
+        pprofdiff.delta(a, "none.pb.gz")
+    with pytest.raises(TypeError):
+        pprofdiff.delta(a, b, cumulative="alloc_space")
+    with pytest.raises(pprofdiff.PprofError, match="limit of 100 bytes"):
+        next(pprofdiff.deltas([a, b], inflated_limit=100))
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of a server of the corpus."""
+    handler = functools.partial(Quiet, directory=CORPUS)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_urls(server: str):
+    content = snapshot("heap", 3).read_bytes()
+    fsspec.filesystem("memory").pipe_file("/snapshots/heap.pb.gz", content)
+    wanted = pprofdiff.load(content).top().to_dicts()
+    for url in ("memory://snapshots/heap.pb.gz", f"{server}/series/heap-03.pb.gz", snapshot("heap", 3).as_uri()):
+        p = pprofdiff.load(url)
+        assert p.name == url
+        assert p.top().to_dicts() == wanted
+    d = pprofdiff.delta(f"{server}/series/heap-03.pb.gz", f"{server}/series/heap-04.pb.gz")
+    assert d.to_bytes() == pprofdiff.delta(snapshot("heap", 3), snapshot("heap", 4)).to_bytes()
+    with pytest.raises(FileNotFoundError):
+        pprofdiff.load(f"{server}/none")
+    with pytest.raises(ValueError, match="Protocol not known"):
+        pprofdiff.load("none://x")
+    with pytest.raises(pprofdiff.PprofError, match=r"README\.md: "):
+        pprofdiff.load(f"{server}/README.md")
+
+
+def test_urls_say_what_they_need(tmp_path: Path):
+    code = """
+import sys
+sys.modules["fsspec"] = sys.modules["fsspec.core"] = None
+import pprofdiff
+try:
+    pprofdiff.load("s3://bucket/heap.pb.gz")
+except ModuleNotFoundError as e:
+    print(e)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "s3://bucket/heap.pb.gz: to load from a URL takes fsspec: pip install fsspec\n"
