@@ -190,7 +190,7 @@ fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result
         if !query.filters.set().is_empty() {
             warn(&diff.view(&query)?);
         }
-        let bytes = diff.to_profile(&query)?.to_bytes(&packing(output))?;
+        let bytes = diff.to_bytes(&query, &packing(output))?;
         return write_to(output, |out| out.write_all(&bytes));
     }
     let view = diff.view(&query)?;

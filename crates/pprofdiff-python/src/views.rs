@@ -117,7 +117,7 @@ impl Views {
         let (diff, query, profile) = (self.diff.clone(), self.query.clone(), self.profile.clone());
         runtime::run(py, move || match profile {
             Some(profile) => profile.to_bytes(&options),
-            None => diff.to_profile(&query)?.to_bytes(&options),
+            None => diff.to_bytes(&query, &options),
         })
     }
 }

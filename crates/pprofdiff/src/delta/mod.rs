@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{About, Extract, Profile, WriteOptions, pack};
+use crate::profile::{About, MessageWriter, Profile, WriteOptions, pack};
 use identity::Identity;
 use memory::Memory;
 
@@ -151,7 +151,7 @@ pub fn delta(prev: &Profile, cur: &Profile, policy: &Policy) -> Result<Delta<'st
     let mut computer = DeltaComputer::new(policy.clone());
     computer.start(prev)?;
     let Delta { message: _, treatments, first, reset, samples, vanished } = computer.update(cur)?;
-    let message = Cow::Owned(computer.extract.into_message());
+    let message = Cow::Owned(computer.writer.into_message());
     Ok(Delta { message, treatments, first, reset, samples, vanished })
 }
 
@@ -167,7 +167,7 @@ pub struct DeltaComputer {
     /// For each row, its first sample, and its values: so many as there are sample types.
     first_sample: Vec<u32>,
     values: Vec<i64>,
-    extract: Extract,
+    writer: MessageWriter,
 }
 
 /// What is remembered of the last snapshot beside its samples.
@@ -187,7 +187,7 @@ impl DeltaComputer {
             memory: Memory::default(),
             first_sample: Vec::new(),
             values: Vec::new(),
-            extract: Extract::default(),
+            writer: MessageWriter::default(),
         }
     }
 
@@ -259,9 +259,13 @@ impl DeltaComputer {
         }
         let first = self.before.is_none();
         let comment = comment(&treatments, first, reset.as_ref(), on_reset);
-        let samples = self.write(snapshot, treatments.len(), &About { duration_nanos, comment: &comment });
+        let samples = self.write(
+            snapshot,
+            treatments.len(),
+            &About { header: snapshot.header(), duration_nanos, comment: Some(&comment) },
+        );
         self.commit(snapshot, &columns, &treatments);
-        Ok(Delta { message: Cow::Borrowed(self.extract.message()), treatments, first, reset, samples, vanished })
+        Ok(Delta { message: Cow::Borrowed(self.writer.message()), treatments, first, reset, samples, vanished })
     }
 
     /// Finds the row of each sample, and adds up the values of each row.
@@ -323,7 +327,7 @@ impl DeltaComputer {
 
     /// Writes the rows that are not zero; returns how many.
     fn write(&mut self, p: &Profile, n: usize, about: &About<'_>) -> usize {
-        self.extract.begin(p);
+        self.writer.begin(p, p.value_types().iter().map(|t| (t.kind, t.unit)));
         let (mut row, mut written) = (0, 0);
         for (index, sample) in p.samples().enumerate() {
             if self.first_sample.get(row) != Some(&(index as u32)) {
@@ -332,11 +336,12 @@ impl DeltaComputer {
             let values = &self.values[row * n..][..n];
             row += 1;
             if values.iter().any(|&v| v != 0) {
-                self.extract.sample(&sample, values);
+                sample.each_location(|l| self.writer.location(l));
+                self.writer.end_sample(values, sample.all_labels());
                 written += 1;
             }
         }
-        self.extract.finish(p, about);
+        self.writer.finish(p, about);
         written
     }
 

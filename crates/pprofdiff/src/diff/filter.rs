@@ -561,6 +561,10 @@ pub(crate) struct Filtered<'a> {
 }
 
 impl Selection for Filtered<'_> {
+    fn is_whole(&self) -> bool {
+        self.plan.is_trivial()
+    }
+
     fn lines(&self, location: u32, f: &mut dyn FnMut(u32)) {
         self.plan.each_line(self.profile, location, f);
     }

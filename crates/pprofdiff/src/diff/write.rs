@@ -6,7 +6,7 @@ use super::filter::{Compiled, Filtered};
 use super::normalize::{Normalize, Scale};
 use super::{Diff, Query};
 use crate::error::{Error, Result};
-use crate::profile::{Fields, Merger, Part, Profile};
+use crate::profile::{Fields, Merger, Part, Profile, WriteOptions, pack};
 
 impl Diff {
     /// The diff as a profile with all its sample types; write it with [`Profile::to_bytes`].
@@ -17,6 +17,18 @@ impl Diff {
     /// # Errors
     /// As [`Diff::view`]; also `tagroot` and `tagleaf`, whose frames exist in views only.
     pub fn to_profile(&self, query: &Query) -> Result<Profile> {
+        Profile::decode("diff", self.to_message(query)?)
+    }
+
+    /// The diff as a file's bytes: what [`Diff::to_profile`] gives, written, without making a profile of it first.
+    ///
+    /// # Errors
+    /// As [`Diff::to_profile`] and [`Profile::to_bytes`].
+    pub fn to_bytes(&self, query: &Query, options: &WriteOptions) -> Result<Vec<u8>> {
+        pack(&self.to_message(query)?, options)
+    }
+
+    fn to_message(&self, query: &Query) -> Result<Vec<u8>> {
         if query.filters.tagroot.is_some() || query.filters.tagleaf.is_some() {
             return Err(Error::query(
                 "tagroot and tagleaf make frames of labels for a view; they can't be written to a profile",
@@ -38,7 +50,7 @@ impl Diff {
             merger.add(Part { profile: &m.profile, index: m.index, side: m.part, as_base: m.base, selection });
         }
         let profiles: Vec<&Profile> = self.members.iter().map(|m| &*m.profile).collect();
-        let fields = Fields { duration_nanos: self.side_duration(false), frames_dropped: true };
-        merger.finish("diff", &profiles, fields, |is_base, column, v| if is_base { v } else { scales[column].apply(v) })
+        let fields = Fields { duration_nanos: self.side_duration(false), frames_dropped: true, by_stack: true };
+        Ok(merger.finish(&profiles, fields, |is_base, column, v| if is_base { v } else { scales[column].apply(v) }))
     }
 }

@@ -1,7 +1,7 @@
 //! A profile to bytes: the message as it is, packed as asked.
 //!
 //! A loaded profile keeps its message, so writing it back is compression and nothing else: unknown
-//! fields and the order of records survive. New messages are made by `merge` and `extract`.
+//! fields and the order of records survive. New messages are made by `message`.
 //!
 //! Gzip is libdeflate's, which wants the whole message at once and gives one member: at every level smaller and faster
 //! than zlib-rs, and smaller than what Go writes (zlib-rs at level 1 writes 5 to 12 % more than Go does).
@@ -42,7 +42,7 @@ impl Compression {
 pub struct WriteOptions {
     /// The packing.
     pub compression: Compression,
-    /// Compression level: gzip 0 to 9 (6 unless given), zstd 1 to 22 (3 unless given).
+    /// Compression level: gzip 0 to 9 (1 unless given: with libdeflate that is close to zlib's 6, in a quarter of the time), zstd 1 to 22 (3 unless given).
     pub level: Option<u32>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn pack(message: &[u8], options: &WriteOptions) -> Result<Vec<u8>> {
     match options.compression {
         Compression::None => Ok(message.to_vec()),
         Compression::Gzip => {
-            let level = options.level.unwrap_or(6);
+            let level = options.level.unwrap_or(1);
             if level > 9 {
                 return Err(Error::query(format!("gzip has the levels 0 to 9, not {level}")));
             }

@@ -1,119 +1,244 @@
-//! A merge's result as a message: only what the remaining samples refer to, in Go's order of fields.
+//! Writing messages: samples, and of the tables only what they refer to, in Go's order of fields.
 //!
-//! Everything is numbered in the order of first use, so the bytes are deterministic, and things that are
-//! used together lie together, which compresses well.
+//! Records are numbered in the order of first use, as Go's own writers do: the bytes are deterministic, ids are as
+//! small as can be, and things that are used together lie together, which compresses well. All buffers are kept from
+//! one message to the next, so a series of messages allocates for the largest alone.
 
-use super::NONE;
-use super::merge::{MergedSample, Merger};
 use super::wire::put;
+use super::{Header, Label, LabelValue, Mapping, NONE, Profile, StringId};
 
-/// The fields that are no tables; strings are indexes of [`Merger::strings`].
-pub(super) struct MergedHeader {
-    pub drop_frames: u32,
-    pub keep_frames: u32,
-    pub time_nanos: i64,
-    pub duration_nanos: i64,
-    pub period_type: Option<(u32, u32)>,
-    pub period: i64,
-    pub comments: Vec<u32>,
-    pub default_sample_type: u32,
-    pub doc_url: u32,
+/// The records that samples refer to, by dense indexes.
+pub(crate) trait Tables {
+    /// How many strings, functions, mappings and locations there are.
+    fn sizes(&self) -> [usize; 4];
+    /// A string's bytes.
+    fn string(&self, id: StringId) -> &[u8];
+    /// A function's name, system name and file, and its first line.
+    fn function(&self, index: u32) -> ([StringId; 3], i64);
+    fn mapping(&self, index: u32) -> Mapping;
+    /// A location's mapping (or `NONE`), its address, and whether it is folded.
+    fn location(&self, index: u32) -> (u32, u64, bool);
+    /// Calls `f` with function, line and column of each line of a location, innermost first.
+    fn each_line(&self, location: u32, f: impl FnMut(u32, i64, i64));
 }
 
-/// Numbers things in the order of first use.
-pub(super) struct Order {
-    ids: Vec<u32>,
+impl Tables for Profile {
+    fn sizes(&self) -> [usize; 4] {
+        [self.n_strings(), self.n_functions(), self.mappings.len(), self.n_locations()]
+    }
+
+    fn string(&self, id: StringId) -> &[u8] {
+        self.string(id)
+    }
+
+    fn function(&self, index: u32) -> ([StringId; 3], i64) {
+        let (f, i) = (&self.functions, index as usize);
+        ([f.name[i], f.system_name[i], f.file[i]], f.start_line[i])
+    }
+
+    fn mapping(&self, index: u32) -> Mapping {
+        self.mappings[index as usize]
+    }
+
+    fn location(&self, index: u32) -> (u32, u64, bool) {
+        let (l, i) = (&self.locations, index as usize);
+        (l.mapping[i], l.address[i], l.folded[i])
+    }
+
+    fn each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
+        let l = &self.locations;
+        for i in l.lines(location).map(|line| line as usize) {
+            f(l.line_function[i], l.line_number[i], l.line_column[i]);
+        }
+    }
+}
+
+/// Numbers the records of a table in the order of first use.
+#[derive(Default)]
+struct Numbers {
+    of: Vec<u32>,
     used: Vec<u32>,
 }
 
-impl Order {
-    fn new(n: usize) -> Order {
-        Order { ids: vec![NONE; n], used: Vec::new() }
+impl Numbers {
+    fn reset(&mut self, n: usize) {
+        self.of.clear();
+        self.of.resize(n, NONE);
+        self.used.clear();
     }
 
-    /// The number of `index`, from 0.
-    pub(super) fn get(&mut self, index: u32) -> u64 {
-        let id = &mut self.ids[index as usize];
-        if *id == NONE {
-            *id = self.used.len() as u32;
+    /// The number of a record, from 0.
+    #[inline]
+    fn get(&mut self, index: u32) -> u64 {
+        let number = &mut self.of[index as usize];
+        if *number == NONE {
+            *number = self.used.len() as u32;
             self.used.push(index);
         }
-        u64::from(*id)
+        u64::from(*number)
+    }
+
+    fn string(&mut self, id: StringId) -> u64 {
+        self.get(id.0)
     }
 }
 
-/// The message that a merge becomes: only what the remaining samples refer to, in Go's order of fields.
-pub(super) struct Output<'m, 'p> {
-    merger: &'m Merger<'p>,
-    pub out: Vec<u8>,
+/// Numbers locations, and keeps each number as the bytes it is written as: up to five in the low bytes and their count
+/// in the highest, so that writing a stack is a load and a store a location, without a branch on the length.
+#[derive(Default)]
+struct LocationIds {
+    codes: Vec<u64>,
+    used: Vec<u32>,
+}
+
+impl LocationIds {
+    fn reset(&mut self, n: usize) {
+        self.codes.clear();
+        self.codes.resize(n, 0);
+        self.used.clear();
+    }
+
+    #[inline(always)]
+    fn get(&mut self, index: u32) -> u64 {
+        match self.codes[index as usize] {
+            0 => self.assign(index),
+            code => code,
+        }
+    }
+
+    #[cold]
+    fn assign(&mut self, index: u32) -> u64 {
+        self.used.push(index);
+        let (mut id, mut code, mut len) = (self.used.len() as u64, 0, 0);
+        while id >= 0x80 {
+            code |= (id & 0x7f | 0x80) << (8 * len);
+            (id, len) = (id >> 7, len + 1);
+        }
+        code |= id << (8 * len) | (len + 1) << 56;
+        self.codes[index as usize] = code;
+        code
+    }
+}
+
+/// Fields that do not follow from the tables.
+pub(crate) struct About<'a> {
+    pub header: &'a Header,
+    /// In place of the header's.
+    pub duration_nanos: i64,
+    /// Follows the header's comments.
+    pub comment: Option<&'a str>,
+}
+
+/// Writes one message after the other. [`MessageWriter::begin`], then for each sample its locations and
+/// [`MessageWriter::end_sample`], then [`MessageWriter::finish`]; all with the same tables.
+#[derive(Default)]
+pub(crate) struct MessageWriter {
+    out: Vec<u8>,
     /// The record that is being built, and what is inside it.
     message: Vec<u8>,
     inner: Vec<u8>,
-    strings: Order,
-    functions: Order,
-    pub mappings: Order,
-    locations: Order,
+    /// The ids of the sample that is being built: bytes, of which `stack_len` count, and how many ids they are.
+    stack: Vec<u8>,
+    stack_len: usize,
+    n_locations: usize,
+    strings: Numbers,
+    functions: Numbers,
+    mappings: Numbers,
+    locations: LocationIds,
 }
 
-impl<'m, 'p> Output<'m, 'p> {
-    pub(super) fn new(merger: &'m Merger<'p>) -> Self {
-        let mut strings = Order::new(merger.strings.len());
-        strings.get(0);
-        Output {
-            out: Vec::new(),
-            message: Vec::new(),
-            inner: Vec::new(),
-            strings,
-            functions: Order::new(merger.functions.len()),
-            mappings: Order::new(merger.mappings.len()),
-            locations: Order::new(merger.locations.len()),
-            merger,
+impl MessageWriter {
+    /// Begins a message with its sample types, as (type, unit).
+    pub(crate) fn begin(&mut self, tables: &impl Tables, types: impl Iterator<Item = (StringId, StringId)>) {
+        self.out.clear();
+        let [strings, functions, mappings, locations] = tables.sizes();
+        self.strings.reset(strings);
+        self.functions.reset(functions);
+        self.mappings.reset(mappings);
+        self.locations.reset(locations);
+        self.strings.get(0);
+        for (kind, unit) in types {
+            self.value_type(kind, unit);
+            self.end_record(1);
+        }
+        if mappings > 0 {
+            // By convention the first mapping is the main binary, so it stays whether it is used or not.
+            self.mappings.get(0);
         }
     }
 
-    /// Appends `message` as a field and clears it.
+    /// Appends the record as a field and clears it.
     fn end_record(&mut self, field: u32) {
         put::bytes(&mut self.out, field, &self.message);
         self.message.clear();
     }
 
-    pub(super) fn value_type(&mut self, field: u32, kind: u32, unit: u32) {
-        put::int(&mut self.message, 1, self.strings.get(kind));
-        put::int(&mut self.message, 2, self.strings.get(unit));
-        self.end_record(field);
+    fn value_type(&mut self, kind: StringId, unit: StringId) {
+        put::int(&mut self.message, 1, self.strings.string(kind));
+        put::int(&mut self.message, 2, self.strings.string(unit));
     }
 
-    pub(super) fn sample(&mut self, s: &MergedSample, values: &[i64]) {
-        let ids = self.merger.stacks[s.locations.clone()].iter().map(|&l| self.locations.get(l) + 1);
-        put::packed(&mut self.message, 1, ids, &mut self.inner);
-        put::packed(&mut self.message, 2, values.iter().map(|&v| v as u64), &mut self.inner);
-        for l in &self.merger.labels[s.labels.clone()] {
+    /// The next location of a sample, from the leaf.
+    #[inline(always)]
+    pub(crate) fn location(&mut self, index: u32) {
+        let code = self.locations.get(index);
+        if self.stack_len + 8 > self.stack.len() {
+            self.stack.resize(2 * self.stack.len() + 64, 0);
+        }
+        self.stack[self.stack_len..self.stack_len + 8].copy_from_slice(&code.to_le_bytes());
+        self.stack_len += (code >> 56) as usize;
+        self.n_locations += 1;
+    }
+
+    /// Ends the sample whose locations were given.
+    pub(crate) fn end_sample(&mut self, values: &[i64], labels: impl Iterator<Item = Label>) {
+        repeated(&mut self.message, 1, self.n_locations, &self.stack[..self.stack_len]);
+        (self.stack_len, self.n_locations) = (0, 0);
+        self.inner.clear();
+        values.iter().for_each(|&v| put::varint(&mut self.inner, v as u64));
+        repeated(&mut self.message, 2, values.len(), &self.inner);
+        for label in labels {
             self.inner.clear();
-            put::int(&mut self.inner, 1, self.strings.get(l.key));
-            if l.numeric {
-                put::int(&mut self.inner, 3, l.value as u64);
-                put::int(&mut self.inner, 4, self.strings.get(l.unit));
-            } else {
-                put::int(&mut self.inner, 2, self.strings.get(l.value as u32));
+            put::int(&mut self.inner, 1, self.strings.string(label.key));
+            match label.value {
+                LabelValue::Text(text) => put::int(&mut self.inner, 2, self.strings.string(text)),
+                LabelValue::Number(value, unit) => {
+                    put::int(&mut self.inner, 3, value as u64);
+                    put::int(&mut self.inner, 4, self.strings.string(unit));
+                }
             }
             put::bytes(&mut self.message, 3, &self.inner);
         }
         self.end_record(2);
     }
 
-    /// Mappings, locations and functions. Locations may use further mappings, so those are written
-    /// after all locations were numbered.
-    pub(super) fn tables(&mut self) {
-        let merger = self.merger;
-        for i in 0..self.locations.used.len() {
-            let mapping = merger.locations[self.locations.used[i] as usize].mapping;
+    /// Ends the message with the tables and the other fields.
+    pub(crate) fn finish(&mut self, tables: &impl Tables, about: &About<'_>) {
+        self.tables(tables);
+        self.strings_and_header(tables, about);
+    }
+
+    /// The message that was ended last.
+    pub(crate) fn message(&self) -> &[u8] {
+        &self.out
+    }
+
+    pub(crate) fn into_message(self) -> Vec<u8> {
+        self.out
+    }
+
+    /// Mappings, locations, functions. Mappings are written before the locations that refer to them, so those are
+    /// numbered first.
+    fn tables(&mut self, tables: &impl Tables) {
+        for &location in &self.locations.used {
+            let (mapping, ..) = tables.location(location);
             if mapping != NONE {
                 self.mappings.get(mapping);
             }
         }
         for i in 0..self.mappings.used.len() {
-            let m = merger.mappings[self.mappings.used[i] as usize];
-            let (file, build_id) = (self.strings.get(m.file), self.strings.get(m.build_id));
+            let m = tables.mapping(self.mappings.used[i]);
+            let (file, build_id) = (self.strings.string(m.file), self.strings.string(m.build_id));
             for (field, v) in [(1, i as u64 + 1), (2, m.start), (3, m.limit), (4, m.offset), (5, file), (6, build_id)] {
                 put::int(&mut self.message, field, v);
             }
@@ -123,58 +248,78 @@ impl<'m, 'p> Output<'m, 'p> {
             self.end_record(3);
         }
         for i in 0..self.locations.used.len() {
-            let l = &merger.locations[self.locations.used[i] as usize];
-            let mapping = if l.mapping == NONE { 0 } else { self.mappings.get(l.mapping) + 1 };
+            let location = self.locations.used[i];
+            let (mapping, address, folded) = tables.location(location);
+            let mapping = if mapping == NONE { 0 } else { self.mappings.get(mapping) + 1 };
             put::int(&mut self.message, 1, i as u64 + 1);
             put::int(&mut self.message, 2, mapping);
-            put::int(&mut self.message, 3, l.address);
-            for line in &merger.lines[l.lines.clone()] {
+            put::int(&mut self.message, 3, address);
+            tables.each_line(location, |function, line, column| {
                 self.inner.clear();
-                put::int(&mut self.inner, 1, self.functions.get(line.function) + 1);
-                put::int(&mut self.inner, 2, line.number as u64);
-                put::int(&mut self.inner, 3, line.column as u64);
+                put::int(&mut self.inner, 1, self.functions.get(function) + 1);
+                put::int(&mut self.inner, 2, line as u64);
+                put::int(&mut self.inner, 3, column as u64);
                 put::bytes(&mut self.message, 4, &self.inner);
-            }
-            put::int(&mut self.message, 5, u64::from(l.folded));
+            });
+            put::int(&mut self.message, 5, u64::from(folded));
             self.end_record(4);
         }
         for i in 0..self.functions.used.len() {
-            let f = merger.functions[self.functions.used[i] as usize];
-            let strings = [f.name, f.system_name, f.file].map(|s| self.strings.get(s));
+            let (strings, start_line) = tables.function(self.functions.used[i]);
             put::int(&mut self.message, 1, i as u64 + 1);
-            put::int(&mut self.message, 2, strings[0]);
-            put::int(&mut self.message, 3, strings[1]);
-            put::int(&mut self.message, 4, strings[2]);
-            put::int(&mut self.message, 5, f.start_line as u64);
+            for (field, string) in (2..).zip(strings) {
+                put::int(&mut self.message, field, self.strings.string(string));
+            }
+            put::int(&mut self.message, 5, start_line as u64);
             self.end_record(5);
         }
     }
 
-    pub(super) fn strings_and_header(&mut self, h: &MergedHeader) {
+    fn strings_and_header(&mut self, tables: &impl Tables, about: &About<'_>) {
+        let h = about.header;
         // The strings' numbers must be taken before the table is written, which comes first.
-        let drop_frames = self.strings.get(h.drop_frames);
-        let keep_frames = self.strings.get(h.keep_frames);
-        let period_type = h.period_type.map(|(kind, unit)| (self.strings.get(kind), self.strings.get(unit)));
-        let comments: Vec<u64> = h.comments.iter().map(|&c| self.strings.get(c)).collect();
-        let default_sample_type = self.strings.get(h.default_sample_type);
-        let doc_url = self.strings.get(h.doc_url);
-        for &s in &self.strings.used {
-            put::bytes(&mut self.out, 6, self.merger.strings[s as usize]);
+        let [drop_frames, keep_frames, default_sample_type, doc_url] =
+            [h.drop_frames, h.keep_frames, h.default_sample_type, h.doc_url].map(|s| self.strings.get(s));
+        if let Some(t) = h.period_type {
+            self.value_type(t.kind, t.unit);
+        }
+        self.inner.clear();
+        for &comment in &h.comments {
+            put::varint(&mut self.inner, self.strings.string(comment));
+        }
+        if about.comment.is_some() {
+            put::varint(&mut self.inner, self.strings.used.len() as u64);
         }
         let out = &mut self.out;
+        for &s in &self.strings.used {
+            put::bytes(out, 6, tables.string(StringId(s)));
+        }
+        if let Some(comment) = about.comment {
+            put::bytes(out, 6, comment.as_bytes());
+        }
         put::int(out, 7, drop_frames);
         put::int(out, 8, keep_frames);
         put::int(out, 9, h.time_nanos as u64);
-        put::int(out, 10, h.duration_nanos as u64);
-        if let Some((kind, unit)) = period_type {
-            self.inner.clear();
-            put::int(&mut self.inner, 1, kind);
-            put::int(&mut self.inner, 2, unit);
-            put::bytes(out, 11, &self.inner);
+        put::int(out, 10, about.duration_nanos as u64);
+        if h.period_type.is_some() {
+            put::bytes(out, 11, &self.message);
+            self.message.clear();
         }
         put::int(out, 12, h.period as u64);
-        put::packed(out, 13, comments.into_iter(), &mut self.inner);
+        repeated(out, 13, h.comments.len() + usize::from(about.comment.is_some()), &self.inner);
         put::int(out, 14, default_sample_type);
         put::int(out, 15, doc_url);
+    }
+}
+
+/// A repeated integer field of `n` numbers that are varints already: packed, unless that takes more room.
+fn repeated(out: &mut Vec<u8>, field: u32, n: usize, varints: &[u8]) {
+    match n {
+        0 => {}
+        1 => {
+            put::varint(out, u64::from(field << 3));
+            out.extend_from_slice(varints);
+        }
+        _ => put::bytes(out, field, varints),
     }
 }

@@ -13,7 +13,6 @@
 
 mod decode;
 mod encode;
-mod extract;
 mod ids;
 mod inflate;
 mod input;
@@ -28,10 +27,10 @@ use std::path::Path;
 
 pub(crate) use encode::pack;
 pub use encode::{Compression, WriteOptions};
-pub(crate) use extract::{About, Extract};
 pub use input::LoadOptions;
 pub use merge::merge;
 pub(crate) use merge::{Fields, Merger, Part, Selection};
+pub(crate) use message::{About, MessageWriter};
 pub use samples::{Label, LabelValue, Sample};
 pub(crate) use types::{CommonType, common_types};
 

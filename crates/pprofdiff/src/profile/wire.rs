@@ -277,7 +277,10 @@ impl<'a> Ints<'a> {
     /// The first number.
     #[inline(always)]
     pub(crate) fn first(self) -> Option<u64> {
-        let ints = if self.packed.is_empty() { self.next_chunk()? } else { self };
+        let mut ints = self;
+        while ints.packed.is_empty() && !ints.fields.is_empty() {
+            ints = ints.next_chunk()?;
+        }
         varint(ints.packed).map(|(v, _)| v)
     }
 
@@ -439,15 +442,6 @@ pub(crate) mod put {
         varint(out, u64::from(field << 3 | 2));
         varint(out, bytes.len() as u64);
         out.extend_from_slice(bytes);
-    }
-
-    /// A packed repeated field; left out if there is nothing in it. `scratch` is cleared and reused.
-    pub(crate) fn packed(out: &mut Vec<u8>, field: u32, values: impl Iterator<Item = u64>, scratch: &mut Vec<u8>) {
-        scratch.clear();
-        values.for_each(|v| varint(scratch, v));
-        if !scratch.is_empty() {
-            bytes(out, field, scratch);
-        }
     }
 }
 
