@@ -20,7 +20,7 @@ fn size(name: &str) -> Size {
 
 fn loaded(name: &str) -> Diff {
     let load = |build| {
-        let bytes = message(size(name), build, 1, 1);
+        let bytes = message(size(name), build, 1);
         Arc::new(Profile::from_bytes(name, &bytes, &LoadOptions::default()).unwrap())
     };
     Diff::new(&[load(Build::Base)], &[load(Build::New)]).unwrap()
@@ -29,14 +29,14 @@ fn loaded(name: &str) -> Diff {
 /// Inflating and parsing one file.
 #[divan::bench(args = SIZES)]
 fn load_gzip(bencher: Bencher<'_, '_>, name: &str) {
-    let bytes = gzip(&message(size(name), Build::Base, 1, 1));
+    let bytes = gzip(&message(size(name), Build::Base, 1));
     bencher.bench(|| Profile::from_bytes(name, black_box(&bytes), &LoadOptions::default()).unwrap());
 }
 
 /// Copying and parsing one message: what of `load_gzip` is not inflating.
 #[divan::bench(args = SIZES)]
 fn load_raw(bencher: Bencher<'_, '_>, name: &str) {
-    let bytes = message(size(name), Build::Base, 1, 1);
+    let bytes = message(size(name), Build::Base, 1);
     bencher.bench(|| Profile::from_bytes(name, black_box(&bytes), &LoadOptions::default()).unwrap());
 }
 

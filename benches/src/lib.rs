@@ -1,12 +1,13 @@
 //! Profiles to measure with: made up, deterministic, in the shape of what large services produce.
 //!
-//! A made-up program is a layered call graph: every function has a few call sites, each of which
-//! leads to a function of a deeper layer (or, rarely, back to one above: recursion). A stack is a random
-//! walk down from a root. About one location in eight has an inlined callee. The new side is another
+//! A made-up program is a layered call graph: every function has a few call sites, one of them hot, each
+//! of which leads to a function of a deeper layer (or, rarely, back to one above: recursion). A stack is a
+//! random walk down from a root. About one location in eight has an inlined callee. The new side is another
 //! build of the same program: of its stacks 8 % are gone and 8 % are new, every address is another,
-//! lines are shifted, ids are assigned anew.
+//! lines are shifted, ids are assigned anew. Snapshots are of one process: its counters grow.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use prost::encoding::encode_varint;
@@ -18,19 +19,27 @@ pub struct Size {
     pub name: &'static str,
     samples: u64,
     functions: u64,
-    sites: u64,
+    /// Of a hundred calls of a function, how many take its hot path at least: what makes stacks compress.
+    hot: u64,
     depth: u64,
     values: usize,
     labels: bool,
 }
 
 /// Small: a short CPU profile.
-pub const S: Size = Size { name: "S", samples: 5_000, functions: 1_700, sites: 3, depth: 22, values: 2, labels: false };
+pub const S: Size = Size { name: "S", samples: 5_000, functions: 1_760, hot: 60, depth: 22, values: 2, labels: false };
 /// Medium: the heap profile of a large service.
-pub const M: Size = Size { name: "M", samples: 50_000, functions: 9_500, sites: 3, depth: 26, values: 4, labels: true };
+pub const M: Size = Size { name: "M", samples: 50_000, functions: 10_400, hot: 65, depth: 26, values: 4, labels: true };
 /// Large: a day of a fleet, merged.
 pub const L: Size =
-    Size { name: "L", samples: 1_000_000, functions: 88_000, sites: 3, depth: 45, values: 2, labels: false };
+    Size { name: "L", samples: 1_000_000, functions: 100_000, hot: 84, depth: 45, values: 2, labels: false };
+
+/// Call sites of a function.
+const SITES: u64 = 3;
+/// Snapshots of a series.
+pub const SNAPSHOTS: u64 = 10;
+/// Pairs of size S for what compares many.
+pub const PAIRS: u64 = 200;
 
 /// A small fast generator (splitmix64): good enough to walk with, the same everywhere.
 #[derive(Clone, Copy)]
@@ -94,8 +103,78 @@ impl Order {
     }
 }
 
-/// The inflated message of one side of a pair. `scale` multiplies the values: for series of snapshots.
-pub fn message(size: Size, build: Build, seed: u64, scale: u64) -> Vec<u8> {
+/// A made-up program.
+#[derive(Clone, Copy)]
+struct Program {
+    size: Size,
+    seed: u64,
+}
+
+impl Program {
+    /// The call sites of one stack, root first; a stack's number says all about it, whatever the build.
+    /// Returns what is left of its randomness.
+    fn walk(self, index: u64, stack: &mut Vec<u64>) -> Random {
+        let Size { functions, hot, depth, .. } = self.size;
+        let layers = depth * 3 / 2;
+        let wide = functions / layers;
+        let mut random = Random(hash(&[self.seed, index]));
+        let mut function = random.below(8);
+        stack.clear();
+        for layer in 0..depth / 2 + random.below(depth) + 1 {
+            let call = if random.below(100) < hot { 0 } else { random.below(SITES) };
+            let site = function * SITES + call;
+            stack.push(site);
+            let mut h = Random(hash(&[self.seed, site]));
+            // Calls lead from one layer to the next; one in thirty to a function that is above already.
+            function = match h.below(30) {
+                0 if stack.len() > 2 => stack[stack.len() - 2] / SITES,
+                _ => (8 + (layer % layers) * wide + h.below(wide)) % functions,
+            };
+        }
+        random
+    }
+}
+
+/// What a stack cost: times that it was seen (or objects that it allocated), and objects still in use.
+struct Cost {
+    count: u64,
+    kept: u64,
+}
+
+/// One side of a pair as an inflated message.
+pub fn message(size: Size, build: Build, seed: u64) -> Vec<u8> {
+    let shift = if build == Build::New { size.samples * 8 / 100 } else { 0 };
+    encode(Program { size, seed }, build, shift..shift + size.samples, |_, random| {
+        let count = weight(random) + u64::from(build == Build::New) * random.below(20);
+        Cost { count, kept: count / 3 }
+    })
+}
+
+/// Snapshot `time` of a process's heap, as an inflated message. Counters only grow, and half of them stand
+/// still; each time some stacks are new, which come first and so move all ids (as Go's do), a few of the
+/// oldest are gone, and others are missing this once.
+pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
+    let step = size.samples / 100;
+    let stacks = (time * step..size.samples + 2 * time * step).rev();
+    encode(Program { size, seed }, Build::Base, stacks.filter(|&i| hash(&[i, time]) % 50 != 0), |index, random| {
+        let (weight, busy) = (weight(random), hash(&[index]) % 2);
+        let count = weight * (8 + busy * time) / 8;
+        Cost { count, kept: if busy == 0 { count / 3 } else { hash(&[index, time, 1]) % (count + 1) } }
+    })
+}
+
+/// Most stacks are rare, some are hot.
+fn weight(random: &mut Random) -> u64 {
+    (random.below(1000) + 1) * (1 + random.below(40) / 39 * 50)
+}
+
+fn encode(
+    program: Program,
+    build: Build,
+    stacks: impl Iterator<Item = u64>,
+    cost: impl Fn(u64, &mut Random) -> Cost,
+) -> Vec<u8> {
+    let Program { size, seed } = program;
     let mut strings: Vec<String> = vec![String::new()];
     let mut out = Vec::new();
     let types: &[(&str, &str)] = if size.values == 4 {
@@ -116,46 +195,32 @@ pub fn message(size: Size, build: Build, seed: u64, scale: u64) -> Vec<u8> {
     let label_values = strings.len() as u64;
     strings.extend((0..40).map(|i| format!("/api/v1/resource{i}")));
 
-    let layers = size.depth * 3 / 2;
     let mut locations = Order::default();
     let (mut m, mut inner, mut stack) = (Vec::new(), Vec::new(), Vec::new());
-    let shift = if build == Build::New { size.samples * 8 / 100 } else { 0 };
-    for index in shift..shift + size.samples {
-        // The walk depends on the stack's number alone, so both builds share 92 % of them.
-        let mut random = Random(hash(&[seed, index]));
-        let depth = size.depth / 2 + random.below(size.depth) + 1;
-        let mut function = random.below(8);
-        stack.clear();
-        for layer in 0..depth {
-            let site = function * size.sites + random.below(size.sites);
-            stack.push(site);
-            let h = hash(&[seed, site]);
-            // Calls lead from one layer to the next; one in thirty to a function that is above already.
-            let wide = size.functions / layers;
-            function = match h % 30 {
-                0 if stack.len() > 2 => stack[stack.len() - 2] / size.sites,
-                _ => (8 + (layer % layers) * wide + (h >> 8) % wide) % size.functions,
-            };
-        }
+    for index in stacks {
+        let mut random = program.walk(index, &mut stack);
         m.clear();
         inner.clear();
         stack.iter().rev().for_each(|&site| encode_varint(locations.get(site), &mut inner));
         bytes(&mut m, 1, &inner);
         inner.clear();
-        let weight = (random.below(1000) + 1) * (1 + random.below(40) / 39 * 50)
-            + u64::from(build == Build::New) * random.below(20);
-        let values = [weight, weight * 10_000_000, weight / 3, weight * 48];
-        values[..size.values].iter().for_each(|&v| encode_varint(v * scale, &mut inner));
+        let object = 16 << random.below(8);
+        let endpoint = (random.below(4) == 0).then_some(random.below(40));
+        let Cost { count, kept } = cost(index, &mut random);
+        let heap = [count, count * object, kept, kept * object];
+        let cpu = [count, count * 10_000_000];
+        let values: &[u64] = if size.values == 4 { &heap } else { &cpu };
+        values.iter().for_each(|&v| encode_varint(v, &mut inner));
         bytes(&mut m, 2, &inner);
         if size.labels {
             inner.clear();
             int(&mut inner, 1, label_keys);
-            int(&mut inner, 3, 16 << random.below(8));
+            int(&mut inner, 3, object);
             bytes(&mut m, 3, &inner);
-            if random.below(4) == 0 {
+            if let Some(endpoint) = endpoint {
                 inner.clear();
                 int(&mut inner, 1, label_keys + 1);
-                int(&mut inner, 2, label_values + random.below(40));
+                int(&mut inner, 2, label_values + endpoint);
                 bytes(&mut m, 3, &inner);
             }
         }
@@ -175,7 +240,7 @@ pub fn message(size: Size, build: Build, seed: u64, scale: u64) -> Vec<u8> {
 
     let mut functions = Order::default();
     for (i, &site) in locations.used.iter().enumerate() {
-        let function = site / size.sites;
+        let function = site / SITES;
         let h = hash(&[seed, site, 1]);
         m.clear();
         int(&mut m, 1, i as u64 + 1);
@@ -227,23 +292,50 @@ pub fn message(size: Size, build: Build, seed: u64, scale: u64) -> Vec<u8> {
 /// A message as a gzip file, at the level that Go writes.
 pub fn gzip(message: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-    std::io::Write::write_all(&mut encoder, message).and_then(|()| encoder.finish()).expect("memory does not fail")
+    io::Write::write_all(&mut encoder, message).and_then(|()| encoder.finish()).expect("memory does not fail")
 }
 
-/// The files of a pair in `dir`, made there if they are missing.
-pub fn pair(dir: &Path, size: Size, seed: u64) -> std::io::Result<[PathBuf; 2]> {
-    std::fs::create_dir_all(dir)?;
-    let file = |side: &str, build| -> std::io::Result<PathBuf> {
-        let path = dir.join(format!("{}-{seed}.{side}.pb.gz", size.name));
-        if !path.exists() {
-            std::fs::write(&path, gzip(&message(size, build, seed, 1)))?;
-        }
-        Ok(path)
-    };
+/// Writes `path` unless it is there.
+fn made(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Result<PathBuf> {
+    if !path.exists() {
+        // Another process may make the same file at the same time.
+        let part = path.with_extension(format!("part{}", std::process::id()));
+        std::fs::write(&part, gzip(&message()))?;
+        std::fs::rename(part, &path)?;
+    }
+    Ok(path)
+}
+
+/// The files of a pair, made if they are missing.
+pub fn pair(size: Size, seed: u64) -> io::Result<[PathBuf; 2]> {
+    let dir = data_dir()?;
+    let file =
+        |side: &str, build| made(dir.join(format!("{}-{seed}.{side}.pb.gz", size.name)), || message(size, build, seed));
     Ok([file("base", Build::Base)?, file("new", Build::New)?])
 }
 
-/// Where measurements keep their files: the target folder of the workspace.
-pub fn data_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-data")
+/// [`PAIRS`] pairs of size S, of as many programs.
+pub fn many_pairs() -> io::Result<Vec<[PathBuf; 2]>> {
+    (1..=PAIRS).map(|seed| pair(S, seed)).collect()
+}
+
+/// A series of [`SNAPSHOTS`] cumulative heap profiles of one process, the oldest first.
+pub fn series(size: Size) -> io::Result<Vec<PathBuf>> {
+    let dir = data_dir()?;
+    (0..SNAPSHOTS)
+        .map(|time| made(dir.join(format!("{}-heap.{time}.pb.gz", size.name)), || snapshot(size, time, 1)))
+        .collect()
+}
+
+/// A pair of real profiles of the corpus: two builds of a program in Rust, with inlining.
+pub fn real_pair() -> [PathBuf; 2] {
+    ["base", "new"]
+        .map(|side| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/corpus/rust-cpu.{side}.pb.gz")))
+}
+
+/// Where measurements keep their files: in the target folder of the workspace.
+pub fn data_dir() -> io::Result<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-data");
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
 }

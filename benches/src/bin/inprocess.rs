@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, WriteOptions, proto};
-use pprofdiff_bench::{L, M, S, data_dir, pair};
+use pprofdiff_bench::{L, M, S, pair};
 use prost::Message;
 
 /// Inflates both files on two threads.
@@ -83,7 +83,7 @@ fn main() {
     let args: Vec<String> = std::env::args().collect();
     let size = [S, M, L].into_iter().find(|s| s.name == args[1]).expect("SIZE is S, M or L");
     let runs: usize = args[2].parse().expect("RUNS is a number");
-    let paths = pair(&data_dir(), size, 1).unwrap();
+    let paths = pair(size, 1).unwrap();
     let files = [0, 1].map(|i: usize| std::fs::read(Path::new(&paths[i])).unwrap());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     check(&paths, size.name);
