@@ -6,6 +6,8 @@
 //! build of the same program: of its stacks 8 % are gone and 8 % are new, every address is another,
 //! lines are shifted, ids are assigned anew. Snapshots are of one process: its counters grow.
 
+pub mod obvious;
+
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
