@@ -83,15 +83,25 @@ class Server:
         self.child.wait()
 
 
-def take_turns(runs: int, works: dict[str, Callable[[], Times]]) -> dict[str, Times]:
-    """The medians of works that take turns, so that what else the machine does hits all of them."""
+def take_turns(runs: int, works: dict[str, Callable[[], Times]], warm_up: bool = False) -> dict[str, Times]:
+    """The medians of works that take turns, so that what else the machine does hits all of them.
+
+    With `warm_up` the first round does not count: in a process the first large buffers cost page faults that later
+    ones do not, and copying a column took seven times as long.
+    """
+    if warm_up:
+        for work in works.values():
+            work()
     times: dict[str, list[Times]] = {name: [] for name in works}
     for _ in range(runs):
         for name, work in works.items():
             times[name].append(work())
-    return {
+    medians = {
         name: tuple(statistics.median(column) for column in zip(*rows, strict=True)) for name, rows in times.items()
     }
+    # It takes a while until all is measured, and may be interrupted: what is known is told.
+    print(json.dumps(medians), file=sys.stderr, flush=True)
+    return medians
 
 
 def pair(size: str, seed: int = 1) -> list[str]:
@@ -135,13 +145,16 @@ def measure_inside(size: str) -> dict[str, Times]:
     """Works on one pair inside a process, with the limit; the process checks its answers first."""
     with Server(str(RELEASE / "inprocess"), size) as rust:
         names = ["inflate", "open", "top", "stacks", "written", "written_gzip"]
-        return take_turns(RUNS_INSIDE[size], {name: rust.work(name) for name in names})
+        return take_turns(RUNS_INSIDE[size], {name: rust.work(name) for name in names}, warm_up=True)
 
 
 def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: Path) -> tuple[dict[str, Times], dict]:
     """Ours and the peers as processes, and the sizes of what was written."""
     base, new = pair(size)
     out = {name: str(scratch / f"{name}.pb.gz") for name in ("ours", "go", "pprof")}
+    # What the last size left is none of this one's answers.
+    for path in out.values():
+        Path(path).unlink(missing_ok=True)
     ours = json.loads(output(OURS, base, new, "--format", "json", "-n", "10"))
     obvious, upb = [str(RELEASE / "obvious"), base, new], [PYTHON, str(HERE / "upb.py"), base, new]
     top, proto = (
@@ -181,7 +194,7 @@ def measure_many() -> dict[str, Times]:
     ):
         names = [f"{name}_{threads}" for threads in (1, 2) for name in ("inflate", "many", "tops")]
         works = {name: rust.work(name) for name in names}
-        return take_turns(7, works | {f"python_{name}": python.work(name) for name in ("many", "tops")})
+        return take_turns(7, works | {f"python_{name}": python.work(name) for name in ("many", "tops")}, warm_up=True)
 
 
 def measure_python(size: str) -> dict[str, Times]:
@@ -195,13 +208,13 @@ def measure_python(size: str) -> dict[str, Times]:
         Server(str(RELEASE / "inprocess"), size) as rust,
         Server(PYTHON, str(HERE / "inprocess.py"), base, new) as python,
     ):
-        return take_turns(RUNS_INSIDE[size], {"rust": rust.work("table"), "python": python.work("top")})
+        return take_turns(RUNS_INSIDE[size], {"rust": rust.work("table"), "python": python.work("top")}, warm_up=True)
 
 
 def measure_polars(size: str) -> dict[str, Times]:
     """All stacks to polars, and copying the columns once."""
     with Server(PYTHON, str(HERE / "inprocess.py"), *pair(size)) as python:
-        return take_turns(RUNS_INSIDE[size], {name: python.work(name) for name in ("copy", "polars")})
+        return take_turns(9, {name: python.work(name) for name in ("copy", "polars")}, warm_up=True)
 
 
 def measure_start() -> dict[str, Times]:
@@ -339,14 +352,14 @@ def targets(
     return table(["work", "against", "measured", "by CPU", "reach", "aim", "met"], rows)
 
 
-def machine() -> str:
+def machine(load: float) -> str:
     """Where and with what this was measured."""
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
     versions = f"{output('rustc', '-V').split()[1]}, Go {output('go', 'version').split()[2].removeprefix('go')}"
-    load = os.getloadavg()[0]
     return (
         f"{datetime.date.today()}, {os.cpu_count()} cores of an {cpu}, {platform.system()}, Rust {versions}, "
-        f"Python {platform.python_version()}; load of the machine at the end {load:.1f}. Medians."
+        f"Python {platform.python_version()}; medians. Load average {load:.1f} at the begin, "
+        f"{os.getloadavg()[0]:.1f} at the end: beyond a few tenths, trust no wall time on two threads."
     )
 
 
@@ -382,6 +395,7 @@ def main() -> None:
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         say("building")
@@ -400,7 +414,7 @@ def main() -> None:
     ms = {name: f"{digits(times[0] * 1000)} ms" for name, times in (start | many).items()}
     report = "\n".join(
         [
-            machine() + "\n",
+            machine(load) + "\n",
             targets(shapes, inside, processes, written, many, python, polars, start),
             inside_table(inside),
             process_table(processes),
