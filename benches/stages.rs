@@ -6,37 +6,54 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use pprofdiff::{Compression, Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
-use pprofdiff_bench::{Build, M, S, Size, gzip, message};
+use pprofdiff_bench::{M, S, pair, real_pair};
 
 fn main() {
     divan::main();
 }
 
-const SIZES: [&str; 2] = ["S", "M"];
+const SIZES: [&str; 3] = ["S", "M", "real"];
 
-fn size(name: &str) -> Size {
-    if name == "S" { S } else { M }
+/// The gzip files of a pair.
+fn files(name: &str) -> [Vec<u8>; 2] {
+    let paths = match name {
+        "S" => pair(S, 1).unwrap(),
+        "M" => pair(M, 1).unwrap(),
+        _ => real_pair(),
+    };
+    paths.map(|path| std::fs::read(path).unwrap())
+}
+
+fn inflate(file: &[u8]) -> Vec<u8> {
+    let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
+    let mut out = vec![0; size];
+    libdeflater::Decompressor::new().gzip_decompress(file, &mut out).unwrap();
+    out
 }
 
 fn loaded(name: &str) -> Diff {
-    let load = |build| {
-        let bytes = message(size(name), build, 1);
-        Arc::new(Profile::from_bytes(name, &bytes, &LoadOptions::default()).unwrap())
-    };
-    Diff::new(&[load(Build::Base)], &[load(Build::New)]).unwrap()
+    let [base, new] = files(name).map(|file| Profile::from_bytes(name, &file, &LoadOptions::default()).unwrap());
+    Diff::new(&[Arc::new(base)], &[Arc::new(new)]).unwrap()
+}
+
+/// The limit of `load_gzip`: libdeflate inflates one file.
+#[divan::bench(args = SIZES)]
+fn limit_inflate(bencher: Bencher<'_, '_>, name: &str) {
+    let [file, _] = files(name);
+    bencher.bench(|| inflate(black_box(&file)));
 }
 
 /// Inflating and parsing one file.
 #[divan::bench(args = SIZES)]
 fn load_gzip(bencher: Bencher<'_, '_>, name: &str) {
-    let bytes = gzip(&message(size(name), Build::Base, 1));
-    bencher.bench(|| Profile::from_bytes(name, black_box(&bytes), &LoadOptions::default()).unwrap());
+    let [file, _] = files(name);
+    bencher.bench(|| Profile::from_bytes(name, black_box(&file), &LoadOptions::default()).unwrap());
 }
 
 /// Copying and parsing one message: what of `load_gzip` is not inflating.
 #[divan::bench(args = SIZES)]
 fn load_raw(bencher: Bencher<'_, '_>, name: &str) {
-    let bytes = message(size(name), Build::Base, 1);
+    let bytes = inflate(&files(name)[0]);
     bencher.bench(|| Profile::from_bytes(name, black_box(&bytes), &LoadOptions::default()).unwrap());
 }
 
@@ -60,7 +77,7 @@ fn top(bencher: Bencher<'_, '_>, name: &str) {
 fn filtered_top(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
     let mut query = Query::default();
-    query.filters.focus = Some("package1".to_owned());
+    query.filters.focus = Some("package1|Parser".to_owned());
     bencher.bench(|| diff.view(&query).unwrap().top(Sort::Flat));
 }
 
@@ -78,4 +95,12 @@ fn written(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
     let options = WriteOptions { compression: Compression::None, level: None };
     bencher.bench(|| diff.to_profile(&Query::default()).unwrap().to_bytes(&options).unwrap());
+}
+
+/// Encoding and compressing the diff, merged already.
+#[divan::bench(args = SIZES)]
+fn written_gzip(bencher: Bencher<'_, '_>, name: &str) {
+    let diff = loaded(name);
+    let profile = diff.to_profile(&Query::default()).unwrap();
+    bencher.bench(|| profile.to_bytes(&WriteOptions::default()).unwrap());
 }

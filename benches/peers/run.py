@@ -1,53 +1,132 @@
 #!/usr/bin/env python3
-"""Measures pprofdiff beside its peers and prints Markdown: `benches/peers/run.py [SIZE...]`.
+"""Measures pprofdiff beside its peers and prints Markdown: `benches/peers/run.py [--slow] [--write] [SIZE...]`.
 
-Builds what it needs (Rust in release as shipped, the Go peers), checks every answer, then runs everything
-in turns and reports medians, ratios and peak memory. It refuses to time a wrong answer. Needs Rust and Go.
+Builds what it needs (Rust and the wheel in release as shipped, the Go peers), checks every answer, then runs
+everything in turns and reports medians, ratios and peak memory. It refuses to time a wrong answer. Needs Rust, Go
+and Linux. `--slow` adds the peers that take minutes and gigabytes at size L; `--write` puts the result into
+benches/README.md.
 """
 
+import datetime
 import json
 import os
+import platform
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import venv
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "benches" / "peers"
+RELEASE = ROOT / "target" / "release"
 DATA = ROOT / "target" / "bench-data"
-OURS = str(ROOT / "target" / "release" / "pprofdiff")
-RUNS = {"S": 15, "M": 7, "L": 3}
+VENV = ROOT / "target" / "bench-venv"
+PYTHON = str(VENV / "bin" / "python")
+OURS = str(RELEASE / "pprofdiff")
+README = ROOT / "benches" / "README.md"
+# What the Python measurements need besides the wheel.
+PACKAGES = ["numpy==2.4.6", "polars==2.1.0", "protobuf==7.36.2", "pyarrow==26.0.1"]
+# How often each work is run: in one process, and as a process.
+RUNS_INSIDE = {"S": 51, "M": 15, "L": 3, "real": 101}
+RUNS = {"S": 15, "M": 5, "L": 3}
+
+Times = tuple[float, ...]
+"""Wall seconds, CPU seconds and, of a process, peak MiB."""
 
 
 def output(*args: str, cwd: Path = ROOT) -> str:
+    """What a command prints."""
     return subprocess.run(args, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def measure(args: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak MiB of one run of a command."""
-    start = time.perf_counter()
-    process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - start
-    if status != 0:
-        sys.exit(f"failed: {' '.join(args)}")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+def process(*args: str) -> Callable[[], Times]:
+    """A work: one run of a command."""
+
+    def run() -> Times:
+        start = time.perf_counter()
+        child = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if status != 0:
+            sys.exit(f"failed: {' '.join(args)}")
+        return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+    return run
 
 
-def check_top(pprof: str, base: str, new: str) -> None:
-    """The ten frames that changed most must be pprof's, to the last digit."""
-    ours = json.loads(output(OURS, base, new, "--format", "json", "-n", "10"))
-    unit = ours["unit"]
-    text = output(pprof, "-top", "-diff_base", base, f"-unit={unit}", "-nodecount=10", "-symbolize=none", new)
-    theirs = {}
-    for line in text.splitlines():
-        if row := re.match(r"\s*(-?[\d.]+)\S*\s+\S+%\s+\S+%\s+(-?[\d.]+)\S*\s+\S+%\s+(.*)", line):
-            theirs[row[3]] = (int(float(row[1])), int(float(row[2])))
+class Server:
+    """A process that does works on demand, and says how long each took."""
+
+    def __init__(self, *args: str) -> None:
+        self.child = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def work(self, name: str) -> Callable[[], Times]:
+        """A work of this process."""
+
+        def run() -> Times:
+            print(name, file=self.child.stdin, flush=True)
+            return tuple(float(word) for word in self.child.stdout.readline().split())
+
+        return run
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.stdin.close()
+        self.child.wait()
+
+
+def take_turns(runs: int, works: dict[str, Callable[[], Times]], warm_up: bool = False) -> dict[str, Times]:
+    """The medians of works that take turns, so that what else the machine does hits all of them.
+
+    With `warm_up` the first round does not count: in a process the first large buffers cost page faults that later
+    ones do not, and copying a column took seven times as long.
+    """
+    if warm_up:
+        for work in works.values():
+            work()
+    times: dict[str, list[Times]] = {name: [] for name in works}
+    for _ in range(runs):
+        for name, work in works.items():
+            times[name].append(work())
+    medians = {
+        name: tuple(statistics.median(column) for column in zip(*rows, strict=True)) for name, rows in times.items()
+    }
+    # It takes a while until all is measured, and may be interrupted: what is known is told.
+    print(json.dumps(medians), file=sys.stderr, flush=True)
+    return medians
+
+
+def pair(size: str, seed: int = 1) -> list[str]:
+    """The files of a pair."""
+    if size == "real":
+        return [str(ROOT / "tests" / "corpus" / f"rust-cpu.{side}.pb.gz") for side in ("base", "new")]
+    return [str(DATA / f"{size}-{seed}.{side}.pb.gz") for side in ("base", "new")]
+
+
+# Answers
+
+
+def check_top(theirs: dict[str, tuple[int, int]], who: str, ours: dict) -> None:
+    """The ten frames that changed most must be theirs, to the last digit."""
     rows = {row["name"]: (row["flat_delta"], row["cum_delta"]) for row in ours["rows"]}
     if rows != theirs:
-        sys.exit(f"pprof and pprofdiff disagree about {base} and {new}: {theirs} and {rows}")
+        sys.exit(f"{who} and pprofdiff disagree: {theirs} and {rows}")
+
+
+def pprof_top(pprof: str, base: str, new: str, unit: str) -> dict[str, tuple[int, int]]:
+    """The same ten by pprof."""
+    text = output(pprof, "-top", "-diff_base", base, f"-unit={unit}", "-nodecount=10", "-symbolize=none", new)
+    row = re.compile(r"\s*(-?[\d.]+)\S*\s+\S+%\s+\S+%\s+(-?[\d.]+)\S*\s+\S+%\s+(.*?)(?: \((?:partial-)?inline\))?$")
+    rows = [match for line in text.splitlines() if (match := row.match(line))]
+    return {row[3]: (int(float(row[1])), int(float(row[2]))) for row in rows}
 
 
 def check_written(pprof: str, ours: str, theirs: str) -> None:
@@ -59,50 +138,306 @@ def check_written(pprof: str, ours: str, theirs: str) -> None:
         sys.exit("the written diffs disagree")
 
 
-def main() -> None:
-    sizes = sys.argv[1:] or ["S", "M", "L"]
+# Measurements
+
+
+def measure_inside(size: str) -> dict[str, Times]:
+    """Works on one pair inside a process, with the limit; the process checks its answers first."""
+    with Server(str(RELEASE / "inprocess"), size) as rust:
+        names = ["inflate", "open", "top", "stacks", "written", "written_gzip"]
+        return take_turns(RUNS_INSIDE[size], {name: rust.work(name) for name in names}, warm_up=True)
+
+
+def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: Path) -> tuple[dict[str, Times], dict]:
+    """Ours and the peers as processes, and the sizes of what was written."""
+    base, new = pair(size)
+    out = {name: str(scratch / f"{name}.pb.gz") for name in ("ours", "go", "pprof")}
+    # What the last size left is none of this one's answers.
+    for path in out.values():
+        Path(path).unlink(missing_ok=True)
+    ours = json.loads(output(OURS, base, new, "--format", "json", "-n", "10"))
+    obvious, upb = [str(RELEASE / "obvious"), base, new], [PYTHON, str(HERE / "upb.py"), base, new]
+    top, proto = (
+        [pprof, "-top", "-diff_base", base, new],
+        [pprof, "-proto", f"-output={out['pprof']}", "-diff_base", base, new],
+    )
+    commands = {
+        "table": [OURS, base, new],
+        "pprof_top": top,
+        "obvious": obvious,
+        "upb": upb,
+        "written": [OURS, base, new, "--format", "pprof", "-o", out["ours"]],
+        "gomerge": [gomerge, base, new, out["go"]],
+        "pprof_proto": proto,
+    }
+    # In minutes and gigabytes: once, and unchecked.
+    rare = {name: commands.pop(name) for name in ("pprof_top", "obvious", "upb", "pprof_proto")} if size == "L" else {}
+    if not rare:
+        check_top(pprof_top(pprof, base, new, ours["unit"]), "pprof", ours)
+        for who in (obvious, upb):
+            check_top({name: (flat, cum) for name, flat, cum in json.loads(output(*who))}, who[0], ours)
+        process(*commands["written"])()
+        process(*commands["gomerge"])()
+        check_written(pprof, out["ours"], out["go"])
+    medians = take_turns(RUNS[size], {name: process(*command) for name, command in commands.items()})
+    if slow:
+        medians |= take_turns(1, {name: process(*command) for name, command in rare.items() if name != "upb"})
+    return medians, {name: Path(path).stat().st_size for name, path in out.items() if Path(path).exists()}
+
+
+def measure_many() -> dict[str, Times]:
+    """The 200 pairs of size S, in Rust and Python."""
+    files = [path for seed in range(1, 201) for path in pair("S", seed)]
+    with (
+        Server(str(RELEASE / "inprocess"), "many") as rust,
+        Server(PYTHON, str(HERE / "inprocess.py"), *files) as python,
+    ):
+        names = [f"{name}_{threads}" for threads in (1, 2) for name in ("inflate", "many", "tops")]
+        works = {name: rust.work(name) for name in names}
+        return take_turns(7, works | {f"python_{name}": python.work(name) for name in ("many", "tops")}, warm_up=True)
+
+
+def measure_python(size: str) -> dict[str, Times]:
+    """diff(a, b).top(), and the same call in Rust."""
+    base, new = pair(size)
+    ours = json.loads(output(OURS, base, new, "--format", "json", "-n", "10"))
+    script = "import pprofdiff, sys; print(pprofdiff.diff(*sys.argv[1:]).top(10).to_json())"
+    if json.loads(output(PYTHON, "-c", script, base, new))["rows"] != ours["rows"]:
+        sys.exit("the Python package and the command disagree")
+    with (
+        Server(str(RELEASE / "inprocess"), size) as rust,
+        Server(PYTHON, str(HERE / "inprocess.py"), base, new) as python,
+    ):
+        return take_turns(RUNS_INSIDE[size], {"rust": rust.work("table"), "python": python.work("top")}, warm_up=True)
+
+
+def measure_polars(size: str) -> dict[str, Times]:
+    """All stacks to polars, and copying the columns once."""
+    with Server(PYTHON, str(HERE / "inprocess.py"), *pair(size)) as python:
+        return take_turns(9, {name: python.work(name) for name in ("copy", "polars")}, warm_up=True)
+
+
+def measure_start() -> dict[str, Times]:
+    """The wheel's console script on a tiny pair, and a Python that does nothing."""
+    tiny = [str(ROOT / "tests" / "corpus" / f"go-mutex.{side}.pb.gz") for side in ("base", "new")]
+    works = {
+        "python": process(PYTHON, "-c", "pass"),
+        "script": process(str(VENV / "bin" / "pprofdiff"), *tiny),
+        "binary": process(OURS, *tiny),
+    }
+    return take_turns(51, works)
+
+
+# The report
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
+
+
+def digits(value: float) -> str:
+    """Two or three significant digits."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+INSIDE = {
+    "inflate": "the limit: libdeflate inflates both files",
+    "open": "open both files (inflate, parse, check)",
+    "top": "table of functions",
+    "stacks": "all stacks, matched by name",
+    "written": "diff as a message",
+    "written_gzip": "diff as a gzip file",
+}
+# The name of each, and which of ours it is compared with.
+PROCESSES = {
+    "table": ("`pprofdiff A B`", None),
+    "pprof_top": ("`go tool pprof -top -diff_base`", "table"),
+    "obvious": ("Rust: prost messages, a HashMap", "table"),
+    "upb": ("Python: protobuf (upb), dictionaries", "table"),
+    "written": ("`pprofdiff A B --format pprof`", None),
+    "gomerge": ("Go library: Parse, Scale, Merge, Write", "written"),
+    "pprof_proto": ("`go tool pprof -proto -diff_base`", "written"),
+}
+
+
+def inside_table(inside: dict[str, dict[str, Times]]) -> str:
+    """Milliseconds and multiples of the limit."""
+
+    def cell(size: str, name: str) -> str:
+        wall, limit = inside[size][name][0], inside[size]["inflate"][0]
+        return f"{digits(wall * 1000)} ms" + ("" if name == "inflate" else f" = {digits(wall / limit)}x")
+
+    rows = [[text, *(cell(size, name) for size in inside)] for name, text in INSIDE.items()]
+    return table(["in process, two threads", *inside], rows)
+
+
+def process_table(processes: dict[str, dict[str, Times]]) -> str:
+    """Wall, CPU, memory, and how many times ours it is."""
+
+    def cell(medians: dict[str, Times], name: str, reference: str | None) -> str:
+        if name not in medians:
+            return "-"
+        wall, cpu, peak = medians[name]
+        text = f"{digits(wall)} / {digits(cpu)} / {peak:.0f}" if wall >= 1 else f"{wall:.4f} / {cpu:.4f} / {peak:.0f}"
+        if reference:
+            ours = medians[reference]
+            text += f" ({digits(wall / ours[0])}x, {digits(cpu / ours[1])}x)"
+        return text
+
+    rows = [
+        [text, *(cell(medians, name, reference) for medians in processes.values())]
+        for name, (text, reference) in PROCESSES.items()
+    ]
+    return table(["wall s / CPU s / peak MiB (times ours: wall, CPU)", *processes], rows)
+
+
+def growth_table(shapes: dict, inside: dict, processes: dict) -> str:
+    """Time and memory per sample and per frame, which should not grow with the profile."""
+    rows = []
+    for size in processes:
+        samples = sum(shape["samples"] for shape in shapes[size])
+        frames = sum(shape["samples"] * shape["depth"] for shape in shapes[size])
+        megabytes = sum(shape["inflated"] + shape["gz"] for shape in shapes[size])
+        row = [size, f"{samples:,}"]
+        for name in ("top", "stacks", "written"):
+            wall = inside[size][name][0]
+            row += [f"{wall / samples * 1e9:.0f}", f"{wall / frames * 1e9:.1f}"]
+        peak = processes[size]["table"][2] * 1.048576
+        rows.append([*row, f"{peak * 1e6 / samples:.0f}", digits(peak / megabytes)])
+    head = ["size", "samples of both sides"]
+    head += [f"{name}: ns a {unit}" for name in ("table", "stacks", "message") for unit in ("sample", "frame")]
+    return table([*head, "peak bytes a sample", "peak / (inflated + files)"], rows)
+
+
+def targets(
+    shapes: dict, inside: dict, processes: dict, written: dict, many: dict, python: dict, polars: dict, start: dict
+) -> str:
+    """What is to be reached, and what is."""
+    rows = []
+
+    def row(work: str, against: str, value: float, reach: float, aim: float, unit: str = "x", cpu: str = "") -> None:
+        # What we are a multiple of should be small, what is a multiple of us large.
+        met = [value >= goal if reach < aim else value <= goal for goal in (reach, aim)]
+        word = "aim" if met[1] else "yes" if met[0] else "**no**"
+        rows.append([work, against, f"{digits(value)}{unit}", cpu, f"{reach:g}", f"{aim:g}", word])
+
+    def ratio(work: str, against: str, times: Times, reference: Times, reach: float, aim: float) -> None:
+        row(work, against, times[0] / reference[0], reach, aim, cpu=f"{digits(times[1] / reference[1])}x")
+
+    for size in processes:
+        works, limit = inside[size], inside[size]["inflate"]
+        ratio(f"table of functions, {size}", "inflate", works["top"], limit, 2.3 if size == "L" else 2.0, 1.6)
+        ratio(f"all stacks by name, {size}", "inflate", works["stacks"], limit, 3, 2.5)
+    for size, reach, aim in (("S", 20, 30), ("M", 100, 150), ("L", 300, 800)):
+        if "pprof_top" in (works := processes.get(size, {})):
+            ratio(f"`pprofdiff A B`, {size}", "`go tool pprof -top`", works["pprof_top"], works["table"], reach, aim)
+    for size in (size for size in processes if size != "S"):
+        works = processes[size]
+        row(f"diff written, gzip, {size}", "Go library, CPU", works["gomerge"][1] / works["written"][1], 8, 15)
+        row(f"its bytes, {size}", "Go library's", written[size]["ours"] / written[size]["go"], 1, 1)
+    for name, text in (("many", "`diff_many`"), ("tops", "`diff_many`, with the tables")):
+        ratio(f"{text}, one thread", "inflate", many[f"{name}_1"], many["inflate_1"], 1.8, 1.6)
+        ratio(f"{text}, two threads", "inflate", many[f"{name}_2"], many["inflate_2"], 1.8, 1.6)
+        row(f"{text}, two threads", "one thread", many[f"{name}_1"][0] / many[f"{name}_2"][0], 1.9, 2)
+    for size, works in python.items():
+        ratio(f"Python `diff(a, b).top()`, {size}", "the same in Rust", works["python"], works["rust"], 1.05, 1.02)
+    for size, works in polars.items():
+        ratio(f"Table to polars, stacks of {size}", "copying once", works["polars"], works["copy"], 1.5, 1.1)
+    more = (start["script"][0] - start["python"][0]) * 1000
+    row("console script, tiny pair", "`python -c pass`", more, 15, 10, " ms more")
+    if "L" in processes:
+        megabytes = sum(shape["inflated"] + shape["gz"] for shape in shapes["L"])
+        row("peak memory, L", "inflated + files", processes["L"]["table"][2] * 1.048576 / megabytes, 1.25, 1.1)
+    return table(["work", "against", "measured", "by CPU", "reach", "aim", "met"], rows)
+
+
+def machine(load: float) -> str:
+    """Where and with what this was measured."""
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
+    versions = f"{output('rustc', '-V').split()[1]}, Go {output('go', 'version').split()[2].removeprefix('go')}"
+    return (
+        f"{datetime.date.today()}, {os.cpu_count()} cores of an {cpu}, {platform.system()}, Rust {versions}, "
+        f"Python {platform.python_version()}; medians. Load average {load:.1f} at the begin, "
+        f"{os.getloadavg()[0]:.1f} at the end: beyond a few tenths, trust no wall time on two threads."
+    )
+
+
+def shapes_of(generated: str) -> dict[str, list[dict[str, float]]]:
+    """What is in the files of each pair, from the generator's table."""
+    shapes: dict[str, list[dict[str, float]]] = {}
+    for line in generated.splitlines()[2:]:
+        name, samples, _, _, depth, inflated, gz = (cell.strip() for cell in line.strip("|").split("|"))
+        shape = {"samples": int(samples), "depth": float(depth), "inflated": float(inflated), "gz": float(gz)}
+        shapes.setdefault(name.split("-")[0], []).append(shape)
+    return {size: both[:2] for size, both in shapes.items()}
+
+
+def build(scratch: Path) -> tuple[str, str]:
+    """Build everything; the Go peer and where pprof is."""
     output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-cli", "-p", "pprofdiff-bench")
-    output(str(ROOT / "target" / "release" / "generate"))
-    scratch = Path(tempfile.mkdtemp())
-    output("go", "build", "-o", str(scratch / "gomerge"), ".", cwd=ROOT / "benches" / "peers" / "gomerge")
-    pprof = output("go", "tool", "-n", "pprof").strip()
+    output("go", "build", "-o", str(scratch / "gomerge"), ".", cwd=HERE / "gomerge")
+    if not VENV.exists():
+        venv.create(VENV, with_pip=True)
+    pip = [PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    output(*pip, *PACKAGES)
+    output(*pip, "--no-deps", "--force-reinstall", str(ROOT))
+    return str(scratch / "gomerge"), output("go", "tool", "-n", "pprof").strip()
 
-    print("| size | in process, two threads | ms | x inflate |\n|---|---|---|---|")
-    for size in sizes:
-        inside = json.loads(output(str(ROOT / "target" / "release" / "inprocess"), size, str(RUNS[size])))
-        for name, seconds in inside.items():
-            print(f"| {size} | {name} | {seconds * 1000:.2f} | {seconds / inside['inflate']:.2f} |", flush=True)
 
-    print("\n| size | whole process | wall s | CPU s | peak MiB | x wall | x CPU |\n|---|---|---|---|---|---|---|")
-    for size in sizes:
-        base, new = (str(DATA / f"{size}-1.{side}.pb.gz") for side in ("base", "new"))
-        out = {name: str(scratch / f"{name}.pb.gz") for name in ("ours", "go", "pprof")}
-        commands = {
-            "pprofdiff A B": [OURS, base, new],
-            "pprofdiff --format pprof": [OURS, base, new, "--format", "pprof", "-o", out["ours"]],
-            "Go library: parse, merge, write": [str(scratch / "gomerge"), base, new, out["go"]],
-        }
-        if size != "L":  # six minutes and nine gigabytes there
-            check_top(pprof, base, new)
-            commands["go tool pprof -top -diff_base"] = [pprof, "-top", "-diff_base", base, new]
-            commands["go tool pprof -proto -diff_base"] = [
-                pprof, "-proto", f"-output={out['pprof']}", "-diff_base", base, new,
-            ]  # fmt: skip
-        for name in ("pprofdiff --format pprof", "Go library: parse, merge, write"):
-            measure(commands[name])
-        if size != "L":
-            check_written(pprof, out["ours"], out["go"])
-        times: dict[str, list[tuple[float, float, float]]] = {name: [] for name in commands}
-        for _ in range(RUNS[size] if size != "L" else 1):
-            for name, command in commands.items():
-                times[name].append(measure(command))
-        medians = {name: [statistics.median(column) for column in zip(*runs)] for name, runs in times.items()}
-        for name, (wall, cpu, peak) in medians.items():
-            reference = medians["pprofdiff A B" if "top" in name or name == "pprofdiff A B" else "pprofdiff --format pprof"]
-            ratios = f"{wall / reference[0]:.1f} | {cpu / reference[1]:.1f}"
-            print(f"| {size} | {name} | {wall:.4f} | {cpu:.4f} | {peak:.0f} | {ratios} |", flush=True)
-        sizes_of = {name: os.path.getsize(path) for name, path in out.items() if os.path.exists(path)}
-        print(f"| {size} | bytes written | {sizes_of} | | | | |", flush=True)
+def main() -> None:
+    """Measure, print, and perhaps write."""
+    flags = {arg for arg in sys.argv[1:] if arg.startswith("-")}
+    if flags - {"--slow", "--write"}:
+        sys.exit(__doc__)
+    sizes = [arg for arg in sys.argv[1:] if arg not in flags] or ["S", "M", "L"]
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        say("building")
+        gomerge, pprof = build(scratch)
+        shapes = shapes_of(output(str(RELEASE / "generate")))
+        say("Python and many pairs")
+        start, many = measure_start(), measure_many()
+        python = {size: measure_python(size) for size in sizes if size != "L"}
+        polars = {size: measure_polars(size) for size in sizes if size == "L"}
+        inside, processes, written = {}, {}, {}
+        for size in sizes:
+            say(f"size {size}")
+            inside[size] = measure_inside(size)
+            processes[size], written[size] = measure_processes(size, "--slow" in flags, gomerge, pprof, scratch)
+        inside["real"] = measure_inside("real")
+    ms = {name: f"{digits(times[0] * 1000)} ms" for name, times in (start | many).items()}
+    report = "\n".join(
+        [
+            machine(load) + "\n",
+            targets(shapes, inside, processes, written, many, python, polars, start),
+            inside_table(inside),
+            process_table(processes),
+            f"Bytes of the written diffs: {json.dumps(written)}.\n",
+            "Growth:\n",
+            growth_table(shapes, inside, processes),
+            table(
+                ["200 pairs of size S", "one thread", "two threads", "Python, all cores"],
+                [
+                    ["the limit: libdeflate inflates all files", ms["inflate_1"], ms["inflate_2"], ""],
+                    ["`diff_many`", ms["many_1"], ms["many_2"], ms["python_many"]],
+                    ["with the table of functions of each", ms["tops_1"], ms["tops_2"], ms["python_tops"]],
+                ],
+            ),
+            f"A tiny pair: console script {ms['script']}, cargo binary {ms['binary']}; "
+            f"`python -c pass` {ms['python']}.",
+        ]
+    )
+    print(report)
+    if "--write" in flags:
+        before, begin, rest = README.read_text().partition("<!-- measured -->\n")
+        _, end, after = rest.partition("<!-- end -->\n")
+        README.write_text(f"{before}{begin}\n{report}\n\n{end}{after}")
 
 
 main()

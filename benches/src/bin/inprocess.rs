@@ -1,116 +1,139 @@
-//! Ours beside the limit and the obvious way, in one process and in turns: medians as JSON on standard output.
+//! Our works and their limits in one process, one at a time and on demand: so a driver can take turns, also
+//! with other processes.
 //!
-//! `inprocess SIZE RUNS`. The limit is libdeflate inflating both files on two threads, and nothing else. The
-//! obvious way is prost messages and a HashMap; its answer is what ours is checked against, before
-//! anything is timed (at size L by its totals only, since it takes minutes there).
+//! `inprocess PAIR` (S, M, L, real; many: the 200 pairs) checks the answers, then reads names of works from
+//! standard input, a line each, and answers each with the seconds of wall
+//! and CPU time that it took.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
-use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
-use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, WriteOptions, proto};
-use pprofdiff_bench::{L, M, S, pair};
-use prost::Message;
+use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, diff_many};
+use pprofdiff_bench::{L, M, S, many_pairs, obvious, pair, real_pair};
+use rayon::ThreadPool;
+use rayon::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
 
-/// Inflates both files on two threads.
-fn limit(files: &[Vec<u8>; 2]) {
-    let inflate = |bytes: &[u8]| {
-        let size = u32::from_le_bytes(*bytes.last_chunk::<4>().unwrap()) as usize;
-        let mut out = vec![0; size];
-        libdeflater::Decompressor::new().gzip_decompress(bytes, &mut out).unwrap();
-        std::hint::black_box(&out);
-    };
-    rayon::join(|| inflate(&files[0]), || inflate(&files[1]));
+type Work = (&'static str, Box<dyn Fn()>);
+
+fn pool(threads: usize) -> Arc<ThreadPool> {
+    Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
+}
+
+/// CPU time of this process, all threads.
+fn cpu_seconds() -> f64 {
+    let t = clock_gettime(ClockId::ProcessCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
+}
+
+/// The limit: libdeflate into a fresh buffer, and nothing else.
+fn inflate(file: &[u8]) {
+    let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
+    let mut out = vec![0; size];
+    libdeflater::Decompressor::new().gzip_decompress(file, &mut out).unwrap();
+    std::hint::black_box(&out);
 }
 
 fn open(paths: &[PathBuf; 2]) -> Diff {
     Diff::open(&[&paths[0]], &[&paths[1]], &LoadOptions::default()).unwrap()
 }
 
-/// (flat base, flat new, cum base, cum new) of each function, the obvious way.
-fn obvious(paths: &[PathBuf; 2]) -> HashMap<String, [i64; 4]> {
-    let mut rows: HashMap<String, [i64; 4]> = HashMap::new();
-    for (side, path) in paths.iter().enumerate() {
-        let bytes = std::fs::read(path).unwrap();
-        let mut raw = Vec::new();
-        std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(&bytes[..]), &mut raw).unwrap();
-        let p = proto::Profile::decode(&raw[..]).unwrap();
-        let functions: HashMap<u64, String> = p
-            .function
-            .iter()
-            .map(|f| (f.id, String::from_utf8(p.string_table[f.name as usize].clone()).unwrap()))
-            .collect();
-        let locations: HashMap<u64, &proto::Location> = p.location.iter().map(|l| (l.id, l)).collect();
-        for s in &p.sample {
-            let value = *s.value.last().unwrap();
-            if value == 0 {
-                continue;
-            }
-            let stack: Vec<&String> = s
-                .location_id
-                .iter()
-                .flat_map(|id| locations[id].line.iter().map(|l| &functions[&l.function_id]))
-                .collect();
-            rows.entry(stack[0].clone()).or_default()[side] += value;
-            for name in stack.into_iter().collect::<HashSet<_>>() {
-                rows.entry(name.clone()).or_default()[2 + side] += value;
-            }
-        }
-    }
-    rows
+fn top(diff: &Diff) -> Top {
+    diff.view(&Query::default()).unwrap().top(Sort::Flat)
 }
 
-fn check(paths: &[PathBuf; 2], size: &str) {
-    let top = open(paths).view(&Query::default()).unwrap().top(Sort::Flat);
-    if size == "L" {
+/// Against the obvious way; where that takes minutes (`large`), that flat values add up to the totals.
+fn check(paths: &[PathBuf; 2], large: bool) {
+    let top = top(&open(paths));
+    if large {
         let flat = top.rows.iter().fold((0, 0), |t, r| (t.0 + r.flat.base, t.1 + r.flat.new));
         assert_eq!(flat, (top.summary.total.base, top.summary.total.new), "the flat values do not add up");
         return;
     }
     let ours: HashMap<String, [i64; 4]> =
         top.rows.iter().map(|r| (top.frames.name(r.frame), [r.flat.base, r.flat.new, r.cum.base, r.cum.new])).collect();
-    assert!(ours == obvious(paths), "ours and the obvious way disagree");
+    assert!(ours == obvious::table(paths).unwrap(), "ours and the obvious way disagree");
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+fn write(paths: &[PathBuf; 2], compression: Compression) {
+    let profile = open(paths).to_profile(&Query::default()).unwrap();
+    profile.to_bytes(&WriteOptions { compression, level: None }).unwrap();
+}
+
+/// What is done with one pair, on two threads.
+fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
+    let files = [0, 1].map(|i: usize| std::fs::read(&paths[i]).unwrap());
+    let two = pool(2);
+    let work = |name, f: fn(&[PathBuf; 2])| -> Work {
+        let (paths, two) = (paths.clone(), two.clone());
+        (name, Box::new(move || two.install(|| f(&paths))))
+    };
+    let limit = two.clone();
+    vec![
+        ("inflate", Box::new(move || limit.install(|| files.par_iter().for_each(|file| inflate(file))))),
+        work("open", |paths| drop(open(paths))),
+        work("top", |paths| drop(top(&open(paths)))),
+        // What Python's diff(a, b).top() does.
+        work("table", |paths| drop(top(&open(paths)).table())),
+        work("stacks", |paths| drop(open(paths).view(&Query::default()).unwrap().stacks(false))),
+        work("written", |paths| write(paths, Compression::None)),
+        work("written_gzip", |paths| write(paths, Compression::Gzip)),
+    ]
+}
+
+/// What is done with many pairs, on one thread and on two: `many` gives the diffs, `tops` also the table of each,
+/// made where the diffs come out, as a loop over them does.
+fn of_many_pairs(pairs: &[[PathBuf; 2]]) -> Vec<Work> {
+    let files: Arc<Vec<Vec<u8>>> = Arc::new(pairs.iter().flatten().map(|path| std::fs::read(path).unwrap()).collect());
+    let source = |path: &PathBuf| vec![Source::Path(path.clone())];
+    let pairs: Arc<Vec<_>> = Arc::new(pairs.iter().map(|[base, new]| (source(base), source(new))).collect());
+    let mut works: Vec<Work> = Vec::new();
+    for (threads, [limit, many, tops]) in
+        [(1, ["inflate_1", "many_1", "tops_1"]), (2, ["inflate_2", "many_2", "tops_2"])]
+    {
+        let (pool, files) = (pool(threads), files.clone());
+        let each = |f: fn(&ThreadPool, Diff)| -> Box<dyn Fn()> {
+            let (pool, pairs) = (pool.clone(), pairs.clone());
+            Box::new(move || {
+                diff_many(pool.clone(), pairs.iter().cloned(), LoadOptions::default())
+                    .for_each(|diff| f(&pool, diff.unwrap()));
+            })
+        };
+        works.push((many, each(|_, diff| drop(diff))));
+        works.push((tops, each(|pool, diff| drop(pool.install(|| top(&diff))))));
+        works.push((limit, Box::new(move || pool.install(|| files.par_iter().for_each(|file| inflate(file))))));
+    }
+    works
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let size = [S, M, L].into_iter().find(|s| s.name == args[1]).expect("SIZE is S, M or L");
-    let runs: usize = args[2].parse().expect("RUNS is a number");
-    let paths = pair(size, 1).unwrap();
-    let files = [0, 1].map(|i: usize| std::fs::read(Path::new(&paths[i])).unwrap());
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    check(&paths, size.name);
-
-    let raw = WriteOptions { compression: Compression::None, level: None };
-    let written = || open(&paths).to_profile(&Query::default()).unwrap();
-    type Work<'a> = (&'a str, Box<dyn Fn() + Sync + 'a>);
-    let mut works: Vec<Work<'_>> = vec![
-        ("inflate", Box::new(|| limit(&files))),
-        ("open", Box::new(|| drop(open(&paths)))),
-        ("top", Box::new(|| drop(open(&paths).view(&Query::default()).unwrap().top(Sort::Flat)))),
-        ("stacks", Box::new(|| drop(open(&paths).view(&Query::default()).unwrap().stacks(false)))),
-        ("written", Box::new(|| drop(written().to_bytes(&raw).unwrap()))),
-        ("written_gzip", Box::new(|| drop(written().to_bytes(&WriteOptions::default()).unwrap()))),
-    ];
-    if size.name != "L" {
-        works.push(("obvious", Box::new(|| drop(obvious(&paths)))));
-    }
-    let mut times: Vec<Vec<f64>> = vec![Vec::new(); works.len()];
-    for _ in 0..runs {
-        for ((_, work), times) in works.iter().zip(&mut times) {
-            let start = Instant::now();
-            pool.install(work);
-            times.push(start.elapsed().as_secs_f64());
+    let which = std::env::args().nth(1).unwrap_or_default();
+    let works = match which.as_str() {
+        "many" => {
+            let pairs = many_pairs().unwrap();
+            pairs.iter().for_each(|paths| check(paths, false));
+            of_many_pairs(&pairs)
         }
+        "real" => {
+            check(&real_pair(), false);
+            of_one_pair(&real_pair())
+        }
+        name => {
+            let size = [S, M, L].into_iter().find(|s| s.name == name).expect("PAIR is S, M, L, real or many");
+            let paths = pair(size, 1).unwrap();
+            check(&paths, name == "L");
+            of_one_pair(&paths)
+        }
+    };
+    for name in std::io::stdin().lines() {
+        let name = name.unwrap();
+        let (_, work) = works.iter().find(|(n, _)| *n == name).expect("the name of a work");
+        let (start, cpu) = (Instant::now(), cpu_seconds());
+        work();
+        println!("{} {}", start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
     }
-    let medians: serde_json::Map<String, serde_json::Value> =
-        works.iter().zip(times).map(|((name, _), t)| ((*name).to_owned(), median(t).into())).collect();
-    println!("{}", serde_json::Value::Object(medians));
 }

@@ -209,7 +209,9 @@ impl Table {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        let stream = self.run(py, arrow::stream)?.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+        let table = self.table.clone();
+        let stream =
+            runtime::run(py, move || Ok(arrow::stream(&table)))?.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 

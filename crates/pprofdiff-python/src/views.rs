@@ -94,7 +94,10 @@ impl Views {
         n: Option<usize>,
         make: impl FnOnce(View) -> pprofdiff::Result<EngineTable> + Send + 'static,
     ) -> PyResult<Table> {
-        let cut = move |table: EngineTable| n.map_or_else(|| table.clone(), |n| table.head(n));
+        let cut = move |table: EngineTable| match n {
+            Some(n) => table.head(n),
+            None => table,
+        };
         Ok(Table::new(self.view(py, query, move |view| make(view).map(cut))?))
     }
 
