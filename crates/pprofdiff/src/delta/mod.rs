@@ -151,7 +151,7 @@ pub fn delta(prev: &Profile, cur: &Profile, policy: &Policy) -> Result<Delta<'st
     let mut computer = DeltaComputer::new(policy.clone());
     computer.start(prev)?;
     let Delta { message: _, treatments, first, reset, samples, vanished } = computer.update(cur)?;
-    let message = Cow::Owned(computer.extract.into_message());
+    let message = Cow::Owned(computer.extract.into_written());
     Ok(Delta { message, treatments, first, reset, samples, vanished })
 }
 
@@ -261,7 +261,7 @@ impl DeltaComputer {
         let comment = comment(&treatments, first, reset.as_ref(), on_reset);
         let samples = self.write(snapshot, treatments.len(), &About { duration_nanos, comment: &comment });
         self.commit(snapshot, &columns, &treatments);
-        Ok(Delta { message: Cow::Borrowed(self.extract.message()), treatments, first, reset, samples, vanished })
+        Ok(Delta { message: Cow::Borrowed(self.extract.written()), treatments, first, reset, samples, vanished })
     }
 
     /// Finds the row of each sample, and adds up the values of each row.

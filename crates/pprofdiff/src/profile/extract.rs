@@ -166,11 +166,11 @@ impl Extract {
     }
 
     /// The message that was ended last.
-    pub(crate) fn message(&self) -> &[u8] {
+    pub(crate) fn written(&self) -> &[u8] {
         &self.out
     }
 
-    pub(crate) fn into_message(self) -> Vec<u8> {
+    pub(crate) fn into_written(self) -> Vec<u8> {
         self.out
     }
 
