@@ -156,11 +156,16 @@ pub fn message(size: Size, build: Build, seed: u64) -> Vec<u8> {
 pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
     let step = size.samples / 100;
     let stacks = (time * step..size.samples + 2 * time * step).rev();
-    encode(Program { size, seed }, Build::Base, stacks.filter(|&i| hash(&[i, time]) % 50 != 0), |index, random| {
-        let (weight, busy) = (weight(random), hash(&[index]) % 2);
-        let count = weight * (8 + busy * time) / 8;
-        Cost { count, kept: if busy == 0 { count / 3 } else { hash(&[index, time, 1]) % (count + 1) } }
-    })
+    encode(
+        Program { size, seed },
+        Build::Base,
+        stacks.filter(|&i| !hash(&[i, time]).is_multiple_of(50)),
+        |index, random| {
+            let (weight, busy) = (weight(random), hash(&[index]) % 2);
+            let count = weight * (8 + busy * time) / 8;
+            Cost { count, kept: if busy == 0 { count / 3 } else { hash(&[index, time, 1]) % (count + 1) } }
+        },
+    )
 }
 
 /// Most stacks are rare, some are hot.
