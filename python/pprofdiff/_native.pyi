@@ -353,6 +353,7 @@ class DeltaComputer:
     `cumulative` and `on_reset` are as for delta(). It keeps 16 bytes and the cumulative values of each sample of
     the last snapshot, and uses its memory again, so it takes no more for a thousand snapshots than for one.
     """
+
     def __new__(
         cls, cumulative: Sequence[str] | None = None, *, on_reset: _OnReset = "error", inflated_limit: int | None = None
     ) -> DeltaComputer: ...

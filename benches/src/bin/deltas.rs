@@ -1,7 +1,8 @@
 //! The deltas of a series of heap snapshots: milliseconds of each stage, a snapshot, as JSON; medians of the runs.
 //!
-//! `deltas RUNS [OUT-{index}]`. From the bytes of a gzip file to the bytes of a gzip file (level 1), on one thread. With a
-//! name, the deltas of the last run are written, for others to check.
+//! `deltas RUNS [OUT-{index}]`. From the bytes of a gzip file to the bytes of a gzip file (level 1), on one thread; and as
+//! the command does it, on two: while one snapshot is worked on, the next is loaded. With a name, the deltas of the last
+//! run are written, for others to check.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
@@ -46,13 +47,29 @@ fn main() {
             }
         }
     }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let streams = (0..runs).map(|_| {
+        let mut computer = DeltaComputer::new(Policy { on_reset: OnReset::Clamp, ..Policy::default() });
+        computer.start(&load(&snapshots[0])).unwrap();
+        let start = Instant::now();
+        pool.install(|| {
+            let mut next = Some(load(&snapshots[1]));
+            for i in 1..snapshots.len() {
+                let Some(profile) = next.take() else { return };
+                let mut work = || drop(computer.update(&profile).unwrap().to_bytes(&options).unwrap());
+                ((), next) = rayon::join(&mut work, || snapshots.get(i + 1).map(|bytes| load(bytes)));
+            }
+        });
+        start.elapsed().as_secs_f64() * 1000.0 / (snapshots.len() - 1) as f64
+    });
+    let streams: Vec<f64> = streams.collect();
     let median = |mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
     };
     let column = |c: usize| -> Vec<f64> { times.iter().map(|t| median(t[c].clone())).collect() };
     let json = serde_json::json!({
-        "load": column(0), "update": column(1), "pack": column(2), "milliseconds": column(3),
+        "load": column(0), "update": column(1), "pack": column(2), "milliseconds": column(3), "stream": streams,
         "bytes": size, "snapshot_bytes": snapshot_size, "inflated": inflated, "samples": samples,
     });
     println!("{json}");
