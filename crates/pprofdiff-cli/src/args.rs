@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pprofdiff::{Filters, Granularity, LoadOptions, Normalize, Query};
+use pprofdiff::{Filters, Granularity, GraphOptions, LoadOptions, Normalize, Query, Rank};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -103,18 +103,32 @@ pub enum Format {
     Pprof,
     /// Stacks for flame graph tools, with a column a side
     Folded,
+    /// Stacks for speedscope.app, each side as a profile
+    Speedscope,
+    /// The call graph, for Graphviz
+    Dot,
+    /// The call graph as a picture
+    Svg,
+}
+
+impl Format {
+    /// True for the call graph's.
+    pub fn is_graph(self) -> bool {
+        matches!(self, Format::Dot | Format::Svg)
+    }
 }
 
 #[derive(Args)]
 pub struct ViewArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Rows to show, 0 for all [default: 20 in text and Markdown, all elsewhere]
+    /// Rows to show, 0 for all [default: 20 in text and Markdown, 80 nodes of a call graph, all elsewhere]
     #[arg(short = 'n', value_name = "N")]
     pub n: Option<usize>,
-    /// Order by the change of flat (own cost) or of cum (with what it calls)
-    #[arg(long, value_enum, default_value = "flat")]
-    pub sort: SortBy,
+    /// Order by the change of flat (own cost) or of cum (with what it calls) [default: flat; of a call graph, pprof's
+    /// choice of the most telling nodes]
+    #[arg(long, value_enum)]
+    pub sort: Option<SortBy>,
     /// Sample type, such as cpu or alloc_space [default: the profile's]
     #[arg(long, value_name = "TYPE")]
     pub sample_type: Option<String>,
@@ -130,12 +144,25 @@ pub struct ViewArgs {
     pub normalize: Option<Normalize>,
     #[command(flatten)]
     pub filters: FilterArgs,
+    #[command(flatten)]
+    pub graph: GraphArgs,
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Call graph (--format dot and svg)")]
+pub struct GraphArgs {
+    /// Leave out nodes whose cum is less than this part of the total
+    #[arg(long, value_name = "F", default_value_t = GraphOptions::default().node_fraction)]
+    node_fraction: f64,
+    /// Leave out calls that are less than this part of the total
+    #[arg(long, value_name = "F", default_value_t = GraphOptions::default().edge_fraction)]
+    edge_fraction: f64,
 }
 
 #[derive(Args)]
@@ -229,8 +256,21 @@ impl ViewArgs {
 
     pub fn sort(&self) -> pprofdiff::Sort {
         match self.sort {
-            SortBy::Flat => pprofdiff::Sort::Flat,
-            SortBy::Cum => pprofdiff::Sort::Cum,
+            Some(SortBy::Cum) => pprofdiff::Sort::Cum,
+            _ => pprofdiff::Sort::Flat,
+        }
+    }
+
+    pub fn graph_options(&self) -> GraphOptions {
+        GraphOptions {
+            node_count: self.n.unwrap_or(GraphOptions::default().node_count),
+            node_fraction: self.graph.node_fraction,
+            edge_fraction: self.graph.edge_fraction,
+            rank: match self.sort {
+                None => Rank::Entropy,
+                Some(SortBy::Flat) => Rank::Flat,
+                Some(SortBy::Cum) => Rank::Cum,
+            },
         }
     }
 }

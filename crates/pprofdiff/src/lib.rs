@@ -29,8 +29,8 @@ mod units;
 
 pub use batch::{Batch, Source, diff_many};
 pub use diff::{
-    Diff, Edge, Edges, Filters, Frames, Granularity, LabelRow, Labels, Normalize, Pair, Query, Relation, Side, Sort,
-    StackRow, Stacks, Status, Summary, Top, TopRow, View,
+    Call, Diff, Edge, Edges, Filters, Frames, Granularity, Graph, GraphOptions, LabelRow, Labels, Normalize, Pair,
+    Query, Rank, Relation, Side, Sort, StackRow, Stacks, Status, Summary, Top, TopRow, View,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};

@@ -13,6 +13,7 @@
 mod edges;
 mod filter;
 mod frames;
+mod graph;
 mod identity;
 mod labels;
 mod normalize;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 pub use edges::{Edge, Edges, Relation};
 pub use filter::Filters;
 pub use frames::Frames;
+pub use graph::{Call, Graph, GraphOptions, Rank};
 pub use identity::Granularity;
 pub use labels::{LabelRow, Labels};
 pub use normalize::Normalize;

@@ -112,7 +112,8 @@ fn summary(s: &Summary) -> String {
     html
 }
 
-fn escape(text: &str) -> String {
+/// Text as the content of an element or of a quoted attribute, in HTML and in XML.
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
