@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pprofdiff::{Filters, Granularity, GraphOptions, LoadOptions, Normalize, Query, Rank};
+use pprofdiff::{Filters, Granularity, GraphOptions, LoadOptions, Normalize, Query, Rank, SourceDirs};
 
 const EXAMPLES: &str = "\
 Examples:
   pprofdiff main.pb.gz branch.pb.gz                    what changed, by each function's own cost
   pprofdiff main.pb.gz branch.pb.gz --sort cum         with what it calls
   pprofdiff peek tableInsensitive main.pb.gz branch.pb.gz   its callers and callees, both sides
+  pprofdiff list names.compare main.pb.gz branch.pb.gz --base-source main/ --new-source branch/
+  pprofdiff main.pb.gz branch.pb.gz --format svg -o callgraph.svg
   pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
   pprofdiff --base a1.pb.gz --base a2.pb.gz --new b1.pb.gz  several files on a side add up
   pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
@@ -44,6 +46,15 @@ pub enum Verb {
     Peek {
         /// Matched against each frame's name, with its file and line at such granularities
         regex: String,
+        #[command(flatten)]
+        view: ViewArgs,
+    },
+    /// Source lines with their costs, of functions that match
+    List {
+        /// Matched against each function's name
+        regex: String,
+        #[command(flatten)]
+        sources: SourceArgs,
         #[command(flatten)]
         view: ViewArgs,
     },
@@ -82,6 +93,32 @@ pub struct InputArgs {
     /// Most bytes that a profile may inflate to
     #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
     pub inflated_limit: u64,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Sources (files are read only below these folders)")]
+pub struct SourceArgs {
+    /// Where the base's sources are
+    #[arg(long, value_name = "DIR")]
+    pub base_source: Vec<PathBuf>,
+    /// Where the new side's sources are
+    #[arg(long, value_name = "DIR")]
+    pub new_source: Vec<PathBuf>,
+    /// Where the sources of both sides, or of one profile, are
+    #[arg(long, value_name = "DIR:...")]
+    pub source_path: Option<std::ffi::OsString>,
+    /// What to cut off the beginning of paths in the profiles
+    #[arg(long, value_name = "PREFIX:...")]
+    pub trim_path: Option<String>,
+}
+
+impl SourceArgs {
+    pub fn dirs(&self) -> SourceDirs {
+        let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
+        let with = |own: &[PathBuf]| own.iter().chain(&both).cloned().collect();
+        let trim = self.trim_path.iter().flat_map(|t| t.split(':')).map(str::to_owned).collect();
+        SourceDirs::new(with(&self.base_source), with(&self.new_source), trim)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use pprofdiff::report::{self, Kind, Table, TextOptions};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, View, WriteOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, View, WriteOptions};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -94,6 +94,7 @@ fn execute(cli: Cli) -> Result<()> {
                 Ok(edges.table(Kind::Peek).head(n))
             })
         }
+        Some(Verb::List { regex, sources, view: args }) => list(&args, &regex, &sources.dirs()),
         Some(Verb::Stacks { labels, view: args }) => {
             if labels || args.format.is_graph() {
                 rows_only(&args, if labels { "stacks --labels" } else { "stacks" })?;
@@ -230,6 +231,23 @@ fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result
         Format::Csv => table.write_csv(out),
         Format::Markdown => table.write_markdown(out),
         _ => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
+    })
+}
+
+/// Source lines with their costs.
+fn list(args: &ViewArgs, regex: &str, sources: &SourceDirs) -> Result<()> {
+    if !matches!(args.format, Format::Text | Format::Json) {
+        return Err(Failure::Message("list writes text and json".to_owned()));
+    }
+    let listing = open(&args.input)?.list(&args.query()?, regex, sources)?;
+    if listing.routines.is_empty() {
+        return Err(Failure::Message(format!("no function matches {regex:?}")));
+    }
+    let listing = listing.head(args.n.filter(|&n| n > 0).unwrap_or(usize::MAX));
+    let output = args.output.as_deref();
+    write_to(output, |out| match args.format {
+        Format::Json => listing.write_json(out),
+        _ => listing.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
     })
 }
 

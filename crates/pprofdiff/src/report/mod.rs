@@ -9,6 +9,7 @@ mod dot;
 mod folded;
 mod html;
 mod json;
+mod listing;
 mod markdown;
 mod names;
 mod speedscope;
