@@ -181,7 +181,7 @@ impl Listing {
             let (flat, cum) = (self.in_words("flat", r.flat, unit, "→"), self.in_words("cum", r.cum, unit, "→"));
             let _ = write!(
                 html,
-                "<details open><summary><b>{}</b>{file}{status}<div class=\"note\">{flat} · {cum}</div></summary>",
+                "<details open=\"\"><summary><b>{}</b>{file}{status}<div class=\"note\">{flat} · {cum}</div></summary>",
                 text(&r.name)
             );
             for note in places(r).iter().chain(&r.notes) {
