@@ -9,12 +9,14 @@
 
 `load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
-read as well.
+read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
 from ._native import (
+    CallGraph,
     Diff,
+    Listing,
     PprofError,
     Profile,
     Result,
@@ -28,7 +30,9 @@ from ._native import (
 )
 
 __all__ = [
+    "CallGraph",
     "Diff",
+    "Listing",
     "PprofError",
     "Profile",
     "Result",

@@ -2,6 +2,7 @@
 tests/python/test_package.py.
 """
 
+import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
@@ -23,6 +24,7 @@ class _Writable(Protocol):
 _Source: TypeAlias = str | PathLike[str] | Buffer | _Readable | Profile
 # Lists and tuples; as a Sequence, because a list[str] is no list[_Source].
 _Side: TypeAlias = _Source | Sequence[_Source]
+_Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 _Sort: TypeAlias = Literal["flat", "cum"]
 _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
@@ -103,7 +105,7 @@ class Views:
     """
 
     @property
-    def sample_types(self) -> list[tuple[str, str]]:
+    def sample_types(self) -> builtins.list[tuple[str, str]]:
         """The sample types that all profiles have, as (type, unit): [("alloc_space", "bytes"), ...]."""
     @property
     def default_sample_type(self) -> str | None:
@@ -188,6 +190,35 @@ class Views:
         """Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
         "root;caller;leaf VALUE".
         """
+    def to_speedscope(
+        self,
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> str: ...
+    def callgraph(
+        self,
+        n: int = 80,
+        *,
+        sort: _Sort | None = None,
+        node_fraction: float = 0.005,
+        edge_fraction: float = 0.001,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> CallGraph: ...
+    def list(
+        self,
+        regex: str,
+        *,
+        base_source: _Paths | None = None,
+        new_source: _Paths | None = None,
+        source_path: _Paths | None = None,
+        trim_path: str | Sequence[str] | None = None,
+        sample_type: str | None = None,
+        noinlines: bool = False,
+    ) -> Listing: ...
     def filter(
         self,
         *,
@@ -319,6 +350,23 @@ class Result(Generic[_Pair]):
     @property
     def error(self) -> Exception | None:
         """The exception, or None if the pair did not fail."""
+
+@final
+class CallGraph:
+    def to_svg(self) -> str: ...
+    def to_dot(self) -> str: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    def _repr_svg_(self) -> str | None: ...
+    def _repr_html_(self) -> str | None: ...
+
+@final
+class Listing:
+    @property
+    def routines(self) -> list[dict[str, Any]]: ...
+    def to_json(self) -> str: ...
+    def to_html(self) -> str: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    def _repr_html_(self) -> str: ...
 
 @final
 class Table:

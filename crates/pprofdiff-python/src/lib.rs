@@ -6,6 +6,7 @@
 mod arrow;
 mod batch;
 mod error;
+mod pictures;
 mod runtime;
 mod source;
 mod table;
@@ -25,6 +26,8 @@ mod _native {
     use crate::batch::DiffMany;
     #[pymodule_export]
     use crate::batch::Result;
+    #[pymodule_export]
+    use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     use crate::source::{self, Side};
     #[pymodule_export]
     use crate::table::Table;

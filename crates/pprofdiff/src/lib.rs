@@ -31,8 +31,8 @@ mod units;
 pub use batch::{Batch, Source, diff_many};
 pub use diff::{
     Call, Diff, Edge, Edges, Filters, Frames, Granularity, Graph, GraphOptions, LabelRow, Labels, Line, LineChange,
-    Listing, Normalize, Pair, Query, Rank, Relation, Routine, Side, Sort, StackRow, Stacks, Status, Summary, Top,
-    TopRow, View,
+    Listing, Normalize, Pair, Query, Rank, Relation, Routine, Side, Sort, SourceText, Sources, StackRow, Stacks,
+    Status, Summary, Top, TopRow, View,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};

@@ -56,6 +56,9 @@ impl Listing {
     pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         header(out, &self.summary)?;
         let unit = self.unit();
+        if self.routines.is_empty() {
+            writeln!(out, "no function matches")?;
+        }
         for r in &self.routines {
             let status = if self.two_sided() { format!("  ({})", r.status.name()) } else { String::new() };
             let file = r.file.as_deref().unwrap_or("a file that the profile does not name");
@@ -162,6 +165,14 @@ impl Listing {
         format!("<div class=\"pprofdiff\">{}{STYLE}{summary}{}</div>", html::STYLE, self.html_routines())
     }
 
+    /// The listing as a page of its own.
+    pub fn to_html_page(&self) -> String {
+        format!(
+            "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>pprofdiff list</title></head><body>\n{}\n</body></html>\n",
+            self.to_html()
+        )
+    }
+
     /// The routines alone, without style and summary.
     pub(super) fn html_routines(&self) -> String {
         let unit = self.unit();
@@ -174,6 +185,9 @@ impl Listing {
             false => "<th>flat</th><th>cum</th><th>line</th><th>source</th>",
         };
         let mut html = String::new();
+        if self.routines.is_empty() {
+            html.push_str("<div class=\"note\">no function matches</div>");
+        }
         // Writing to a String does not fail.
         for r in &self.routines {
             let status = if self.two_sided() { format!(" ({})", r.status.name()) } else { String::new() };

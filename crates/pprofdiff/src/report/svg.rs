@@ -69,8 +69,9 @@ impl Graph {
 
 /// Lays the graph out, with its upper left corner at 0, 0.
 fn place(graph: &Graph, look: &Look<'_>) -> (Vec<Placed>, Vec<Routed>) {
+    // A multigraph, since dagre turns calls around to break cycles: then two run from one node to the other.
     let mut layout: Layout<NodeLabel, EdgeLabel> =
-        Layout::with_options(LayoutKind { directed: true, multigraph: false, compound: false });
+        Layout::with_options(LayoutKind { directed: true, multigraph: true, compound: false });
     let mut nodes: Vec<Placed> = Vec::with_capacity(graph.nodes.len());
     for (i, row) in graph.nodes.iter().enumerate() {
         let look = look.node(row);
