@@ -165,10 +165,12 @@ impl Listing {
         format!("<div class=\"pprofdiff\">{}{STYLE}{summary}{}</div>", html::STYLE, self.html_routines())
     }
 
-    /// The listing as a page of its own.
+    /// The listing as a page of its own, which asks for nothing and runs nothing.
     pub fn to_html_page(&self) -> String {
+        let policy = "default-src 'none'; style-src 'unsafe-inline'";
         format!(
-            "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>pprofdiff list</title></head><body>\n{}\n</body></html>\n",
+            "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
+             content=\"{policy}\"><title>pprofdiff list</title></head><body>\n{}\n</body></html>\n",
             self.to_html()
         )
     }
