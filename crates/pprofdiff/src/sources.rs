@@ -38,11 +38,13 @@ impl SourceDirs {
     fn look(&self, base: bool, path: &str) -> Option<SourceText> {
         let path = self.trimmed(path).replace('\\', "/");
         let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
-        if parts.iter().any(|p| *p == ".." || p.ends_with(':') && parts.len() == 1) {
+        if parts.contains(&"..") {
             return None;
         }
+        // What is before a drive's letter or with it would lead out of the folder on Windows.
+        let drive = parts.iter().rposition(|p| p.ends_with(':')).map_or(0, |i| i + 1);
         for dir in if base { &self.base } else { &self.new } {
-            for first in 0..parts.len() {
+            for first in drive..parts.len() {
                 let last_alone = first > 0 && first + 1 == parts.len();
                 if last_alone && !is_named(dir, parts[first - 1]) {
                     break;
