@@ -376,6 +376,7 @@ class Result(Generic[_Pair]):
 @final
 class CallGraph:
     """A call graph, made by callgraph(). A notebook shows it as a picture; no Graphviz is needed."""
+
     def to_svg(self) -> str:
         """The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
         Raises PprofError if there are more than 400 frames.
@@ -391,12 +392,13 @@ class CallGraph:
 @final
 class Listing:
     """Source lines with their costs, made by list()."""
+
     @property
     def routines(self) -> list[dict[str, Any]]:
-        """The functions, each a dict: name, file, base_source and new_source (where the texts were found, or None), status,
-        flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of dicts: base_line and
-        new_line (None where a build does not have the line), change ("same", "inserted", "deleted"), text and the same
-        costs. Of one profile: source, flat and cum, and line; no status or change.
+        """The functions, each a dict: name, file, base_source and new_source (where the texts were found, or
+        None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
+        dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
+        "deleted"), text and the same costs. Of one profile: source, flat and cum, and line; no status or change.
         """
     def to_json(self) -> str:
         """The listing as JSON, schema pprofdiff/1."""

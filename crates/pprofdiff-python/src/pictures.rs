@@ -112,10 +112,10 @@ impl Listing {
 
 #[pymethods]
 impl Listing {
-    /// The functions, each a dict: name, file, base_source and new_source (where the texts were found, or None), status,
-    /// flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of dicts: base_line and
-    /// new_line (None where a build does not have the line), change ("same", "inserted", "deleted"), text and the same
-    /// costs. Of one profile: source, flat and cum, and line; no status or change.
+    /// The functions, each a dict: name, file, base_source and new_source (where the texts were found, or
+    /// None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
+    /// dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
+    /// "deleted"), text and the same costs. Of one profile: source, flat and cum, and line; no status or change.
     #[getter]
     fn routines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.json,))?.get_item("routines")
