@@ -93,7 +93,7 @@ impl<'a> Look<'a> {
     pub(super) fn node(&self, row: &TopRow) -> NodeLook {
         let frames = &self.graph.frames;
         let full = frames.name(row.frame);
-        let mut name = names::lines(&shorten(&names::short(&full), IN_NODE), LINE);
+        let mut name = names::lines(&shorten(names::short(&full), IN_NODE), LINE);
         if let (Some(file), Some(line)) = (frames.file(row.frame), frames.line(row.frame)) {
             name.push(shorten(&format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file)), LINE + 10));
         }
