@@ -170,7 +170,7 @@ pub fn examine_listings(pair: &Pair, log: &mut Log) {
     // pprof reads absolute paths, such as those of a compiler's headers, unasked; we do if told so.
     let folders = vec![folder.clone(), "/".into()];
     let (base, new) = (load(&pair.base.path), load(&pair.new.path));
-    let two = Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+    let two = Diff::new(std::slice::from_ref(&base), std::slice::from_ref(&new)).unwrap();
     let subjects = [
         (Subject::One(&pair.base.path), Diff::of_profile(&base).unwrap()),
         (Subject::One(&pair.new.path), Diff::of_profile(&new).unwrap()),
