@@ -25,7 +25,8 @@ pub(super) fn shorten(text: &str, most: usize) -> String {
     let Some((cut, _)) = text.char_indices().nth(most) else { return text.into_owned() };
     let ends = most.saturating_sub(1);
     let head = text[..cut].char_indices().nth(ends / 2).map_or(cut, |(i, _)| i);
-    let tail = text.char_indices().rev().nth((ends - ends / 2).saturating_sub(1)).map_or(text.len(), |(i, _)| i);
+    let last = (ends - ends / 2).checked_sub(1).and_then(|n| text.char_indices().rev().nth(n));
+    let tail = last.map_or(text.len(), |(i, _)| i);
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
