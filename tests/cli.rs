@@ -317,3 +317,64 @@ fn folded_stacks_have_a_column_a_side() {
     });
     assert_eq!(sums, (1_900_000_000, 2_930_000_000));
 }
+
+#[test]
+fn call_graphs_are_written_for_graphviz_and_as_pictures() {
+    let [base, new] = story();
+    for verb in [&["diff"][..], &["top"], &["tree"]] {
+        let svg = stdout(&[verb, &[&base, &new, "--format", "svg", "-n", "10"]].concat());
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+        assert_eq!(svg.matches("class=\"node\"").count(), 10);
+        assert!(stdout(&[verb, &[&base, &new, "--format", "dot"]].concat()).starts_with("digraph"));
+    }
+    let ranked =
+        |sort: &[&str]| stdout(&[&["top", &base, "--format", "dot", "-n", "3", "--node-fraction", "0"], sort].concat());
+    assert!(ranked(&["--sort", "cum"]).contains("main.run") && ranked(&["--sort", "flat"]) != ranked(&[]));
+    let all = stdout(&["top", &base, "--format", "dot", "-n0", "--node-fraction", "0", "--edge-fraction=0"]);
+    let rows = json(&["top", &base, "--format", "json"])["rows_total"].as_u64().unwrap() as usize;
+    assert_eq!(
+        all.lines().filter(|l| l.starts_with('N') && l.contains(" [label") && !l.contains(" -> ")).count(),
+        rows
+    );
+    for args in [&["stacks", &base][..], &["peek", "main", &base], &["labels", &base], &["stacks", "--labels", &base]] {
+        assert!(failure(&[args, &["--format", "dot"]].concat()).contains("call graph"));
+        let scope = [args, &["--format", "speedscope"]].concat();
+        assert!(args[0] == "stacks" && args.len() == 2 || failure(&scope).contains("folded stacks"));
+    }
+    assert!(failure(&[&base, &new, "--format", "svg", "--node-fraction", "7"]).contains("from 0 to 1"));
+}
+
+#[test]
+fn list_shows_source_lines_of_functions() {
+    let [base, new] = story();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
+    let sources = sources.to_str().unwrap();
+    let text = stdout(&["list", "tableInsensitive", &base, &new, "--source-path", sources]);
+    let line = text.lines().find(|l| l.contains("names.Same(table[i].name, name)")).unwrap();
+    assert!(line.contains("0.33s  1.78s  +1.45s"), "{line}");
+    let one = json(&["list", "tableInsensitive", &base, "--format", "json", "--source-path", sources]);
+    assert_eq!(one["kind"], "list");
+    assert!(one["routines"][0]["source"].as_str().unwrap().ends_with("logmill/headers/table.go"));
+
+    // Only one side has sources, and a prefix is cut off.
+    let folder = format!("{sources}/logmill");
+    let some = json(&[
+        "list",
+        "logmill/",
+        &base,
+        &new,
+        "--format=json",
+        "--new-source",
+        &folder,
+        "--trim-path=x:logmill",
+        "-n1",
+    ]);
+    let routines = some["routines"].as_array().unwrap();
+    assert_eq!((routines.len(), &routines[0]["base_source"]), (1, &Value::Null));
+    assert!(routines[0]["notes"][0].as_str().unwrap().starts_with("no source of the base"), "{some}");
+    assert!(!routines[0]["file"].as_str().unwrap().starts_with("logmill/"));
+
+    assert!(failure(&["list", "no such function", &base]).contains("no function matches"));
+    assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
+    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("text and json"));
+}

@@ -19,6 +19,8 @@ mod exceptions;
 mod generated;
 #[path = "conformance/pairs.rs"]
 mod pairs;
+#[path = "conformance/pictures.rs"]
+mod pictures;
 #[path = "conformance/pprof.rs"]
 mod pprof;
 #[path = "conformance/profile.rs"]
@@ -156,6 +158,27 @@ fn several_files_on_a_side_add_up_as_in_pprof() {
         }
     };
     assert_equal("several files", &for_each(&corpus(), questions));
+}
+
+#[test]
+fn call_graphs_have_pprofs_nodes_and_edges() {
+    let log = for_each(&corpus(), pictures::examine_graphs);
+    assert_equal("call graphs", &log);
+    assert!(log.rows >= 30_000, "only {} nodes and edges were compared", log.rows);
+}
+
+#[test]
+fn call_graphs_of_diffs_have_pprofs_deltas() {
+    let log = for_each(&corpus(), pictures::examine_graph_of_diff);
+    assert_equal("call graphs of diffs", &log);
+    assert!(log.rows >= 2_000, "only {} nodes and edges were compared", log.rows);
+}
+
+#[test]
+fn source_lines_cost_what_pprof_says() {
+    let log = for_each(&corpus(), pictures::examine_listings);
+    assert_equal("listings", &log);
+    assert!(log.rows >= 500, "only {} lines were compared", log.rows);
 }
 
 #[test]

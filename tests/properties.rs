@@ -13,10 +13,10 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use judge::{Frame, Sides};
-use pprofdiff::report::Kind;
+use pprofdiff::report::{self, Kind};
 use pprofdiff::{
-    Compression, Diff, Frames, Granularity, LoadOptions, Normalize, Profile, Query, Relation, Sort, Status,
-    WriteOptions, proto,
+    Compression, Diff, Frames, Granularity, GraphOptions, LoadOptions, Normalize, Profile, Query, Relation, Sort,
+    Status, WriteOptions, proto,
 };
 use proptest::prelude::*;
 
@@ -241,6 +241,9 @@ fn results_do_not_depend_on_threads() {
             view.edges(None, Sort::Cum).unwrap().table(Kind::Tree).write_json(&mut out).unwrap();
             view.stacks(true).table().write_json(&mut out).unwrap();
             view.labels().table().write_json(&mut out).unwrap();
+            out.extend(view.graph(&GraphOptions::default()).unwrap().to_svg().unwrap().into_bytes());
+            diff.list(&Query::default(), ".", &()).unwrap().write_json(&mut out).unwrap();
+            report::speedscope(&view.stacks(false), &mut out).unwrap();
             out.extend(diff.to_profile(&Query::default()).unwrap().to_bytes(&WriteOptions::default()).unwrap());
             out
         };

@@ -10,14 +10,16 @@
 `load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores; `delta` and
 `deltas` say what happened between snapshots of a growing profile. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
-read as well.
+read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
 from ._deltas import deltas
 from ._native import (
     DeltaComputer,
+    CallGraph,
     Diff,
+    Listing,
     PprofError,
     Profile,
     Result,
@@ -33,7 +35,9 @@ from ._native import (
 
 __all__ = [
     "DeltaComputer",
+    "CallGraph",
     "Diff",
+    "Listing",
     "PprofError",
     "Profile",
     "Result",

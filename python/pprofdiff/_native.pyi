@@ -2,6 +2,7 @@
 tests/python/test_package.py.
 """
 
+import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
@@ -23,6 +24,7 @@ class _Writable(Protocol):
 _Source: TypeAlias = str | PathLike[str] | Buffer | _Readable | Profile
 # Lists and tuples; as a Sequence, because a list[str] is no list[_Source].
 _Side: TypeAlias = _Source | Sequence[_Source]
+_Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 _Sort: TypeAlias = Literal["flat", "cum"]
 _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
@@ -129,7 +131,7 @@ class Views:
     """
 
     @property
-    def sample_types(self) -> list[tuple[str, str]]:
+    def sample_types(self) -> builtins.list[tuple[str, str]]:
         """The sample types that all profiles have, as (type, unit): [("alloc_space", "bytes"), ...]."""
     @property
     def default_sample_type(self) -> str | None:
@@ -213,6 +215,57 @@ class Views:
     ) -> str:
         """Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
         "root;caller;leaf VALUE".
+        """
+    def to_speedscope(
+        self,
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> str:
+        """Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
+        Negative values, which it does not have, are left out.
+        """
+    def callgraph(
+        self,
+        n: int = 80,
+        *,
+        sort: _Sort | None = None,
+        node_fraction: float = 0.005,
+        edge_fraction: float = 0.001,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+    ) -> CallGraph:
+        """The call graph: the `n` most telling frames (0: any number) and what they call.
+
+        Frames whose cum is less than `node_fraction` of the total are left out, and calls that are less than
+        `edge_fraction`; of two sides a value counts by the largest of |base|, |new| and |delta|. Which of the
+        others are kept is pprof's choice, or by the value of `sort` ("flat" or "cum"). Where frames between
+        two are left out, the call is dotted.
+
+        A notebook shows it as a picture: letters grow with a frame's own cost and colours stand for its cum; of
+        a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).
+        """
+    def list(
+        self,
+        regex: str,
+        *,
+        base_source: _Paths | None = None,
+        new_source: _Paths | None = None,
+        source_path: _Paths | None = None,
+        trim_path: str | Sequence[str] | None = None,
+        sample_type: str | None = None,
+        noinlines: bool = False,
+    ) -> Listing:
+        """Source lines with their flat and cum, of the functions whose name matches a regular expression.
+
+        `base_source` and `new_source` are folders (or lists of them) with the sources of the two builds,
+        `source_path` those of both, or of one profile; files are read only below them, and the end of a path is
+        enough to find one. `trim_path` is cut off the beginning of the profile's paths (a prefix or a list).
+
+        Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
+        own base cost although its number shifted. Without sources, lines are matched by their numbers.
         """
     def filter(
         self,
@@ -383,6 +436,41 @@ class DeltaComputer:
     @property
     def vanished(self) -> int:
         """How many samples had counted something before the last update() and were not in its snapshot."""
+
+@final
+class CallGraph:
+    """A call graph, made by callgraph(). A notebook shows it as a picture; no Graphviz is needed."""
+
+    def to_svg(self) -> str:
+        """The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
+        Raises PprofError if there are more than 400 frames.
+        """
+    def to_dot(self) -> str:
+        """The graph in Graphviz's language."""
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save it as what the path ends in: .svg, or .dot (.gv) for Graphviz."""
+    def _repr_svg_(self) -> str | None: ...
+    def _repr_html_(self) -> str | None:
+        """In a frame that scrolls: most graphs are wider than a notebook."""
+
+@final
+class Listing:
+    """Source lines with their costs, made by list()."""
+
+    @property
+    def routines(self) -> list[dict[str, Any]]:
+        """The functions, each a dict: name, file, base_source and new_source (where the texts were found, or
+        None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
+        dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
+        "deleted"), text and the same costs. Of one profile: source, flat and cum, and line; no status or change.
+        """
+    def to_json(self) -> str:
+        """The listing as JSON, schema pprofdiff/1."""
+    def to_html(self) -> str:
+        """The listing as an HTML fragment; everything from the input is escaped."""
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save it as what the path ends in: .html, .json or .txt."""
+    def _repr_html_(self) -> str: ...
 
 @final
 class Table:

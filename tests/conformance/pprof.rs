@@ -53,7 +53,11 @@ pub fn command_line(format: &str, subject: Subject, words: &[String]) -> String 
 fn arguments(format: &[String], subject: Subject, words: &[String]) -> Vec<String> {
     let mut arguments = format.to_vec();
     arguments.extend_from_slice(words);
-    arguments.extend(["-symbolize=none".into(), "-trim=false".into()]);
+    arguments.push("-symbolize=none".into());
+    // All rows, unless trimming is what is asked about.
+    if !words.contains(&"-trim=true".to_string()) {
+        arguments.push("-trim=false".into());
+    }
     let shown = |path: &Path| path.display().to_string();
     match subject {
         Subject::One(profile) => arguments.push(shown(profile)),

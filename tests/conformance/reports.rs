@@ -148,7 +148,7 @@ pub fn stacks(text: &str) -> Stacks {
 }
 
 /// A number in the unit that was asked for: digits, then the unit. A decimal point would mean that pprof scaled it.
-fn number(printed: &str) -> i64 {
+pub fn number(printed: &str) -> i64 {
     let end = printed.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(printed.len());
     let (digits, unit) = printed.split_at(end);
     assert!(!unit.starts_with('.'), "pprof scaled a value: {printed}");
@@ -158,7 +158,7 @@ fn number(printed: &str) -> i64 {
 }
 
 /// The first word of a line and what follows it.
-fn word(line: &str) -> (&str, &str) {
+pub fn word(line: &str) -> (&str, &str) {
     let line = line.trim_start();
     line.split_once(' ').unwrap_or((line, ""))
 }

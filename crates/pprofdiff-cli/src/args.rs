@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pprofdiff::{CUMULATIVE, Filters, Granularity, LoadOptions, Normalize, OnReset, Policy, Query};
+use pprofdiff::{
+    CUMULATIVE, Filters, Granularity, GraphOptions, LoadOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
   pprofdiff main.pb.gz branch.pb.gz                    what changed, by each function's own cost
   pprofdiff main.pb.gz branch.pb.gz --sort cum         with what it calls
   pprofdiff peek tableInsensitive main.pb.gz branch.pb.gz   its callers and callees, both sides
+  pprofdiff list names.compare main.pb.gz branch.pb.gz --base-source main/ --new-source branch/
+  pprofdiff main.pb.gz branch.pb.gz --format svg -o callgraph.svg
   pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
   pprofdiff --base a1.pb.gz --base a2.pb.gz --new b1.pb.gz  several files on a side add up
   pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
@@ -47,6 +51,15 @@ pub enum Verb {
     Peek {
         /// Matched against each frame's name, with its file and line at such granularities
         regex: String,
+        #[command(flatten)]
+        view: ViewArgs,
+    },
+    /// Source lines with their costs, of functions that match
+    List {
+        /// Matched against each function's name
+        regex: String,
+        #[command(flatten)]
+        sources: SourceArgs,
         #[command(flatten)]
         view: ViewArgs,
     },
@@ -89,6 +102,32 @@ pub struct InputArgs {
     pub inflated_limit: u64,
 }
 
+#[derive(Args)]
+#[command(next_help_heading = "Sources (files are read only below these folders)")]
+pub struct SourceArgs {
+    /// Where the base's sources are
+    #[arg(long, value_name = "DIR")]
+    pub base_source: Vec<PathBuf>,
+    /// Where the new side's sources are
+    #[arg(long, value_name = "DIR")]
+    pub new_source: Vec<PathBuf>,
+    /// Where the sources of both sides, or of one profile, are
+    #[arg(long, value_name = "DIR:...")]
+    pub source_path: Option<std::ffi::OsString>,
+    /// What to cut off the beginning of paths in the profiles
+    #[arg(long, value_name = "PREFIX:...")]
+    pub trim_path: Option<String>,
+}
+
+impl SourceArgs {
+    pub fn dirs(&self) -> SourceDirs {
+        let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
+        let with = |own: &[PathBuf]| own.iter().chain(&both).cloned().collect();
+        let trim = self.trim_path.iter().flat_map(|t| t.split(':')).map(str::to_owned).collect();
+        SourceDirs::new(with(&self.base_source), with(&self.new_source), trim)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SortBy {
     Flat,
@@ -108,18 +147,32 @@ pub enum Format {
     Pprof,
     /// Stacks for flame graph tools, with a column a side
     Folded,
+    /// Stacks for speedscope.app, each side as a profile
+    Speedscope,
+    /// The call graph, for Graphviz
+    Dot,
+    /// The call graph as a picture
+    Svg,
+}
+
+impl Format {
+    /// True for the call graph's.
+    pub fn is_graph(self) -> bool {
+        matches!(self, Format::Dot | Format::Svg)
+    }
 }
 
 #[derive(Args)]
 pub struct ViewArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Rows to show, 0 for all [default: 20 in text and Markdown, all elsewhere]
+    /// Rows to show, 0 for all [default: 20 in text and Markdown, 80 nodes of a call graph, all elsewhere]
     #[arg(short = 'n', value_name = "N")]
     pub n: Option<usize>,
-    /// Order by the change of flat (own cost) or of cum (with what it calls)
-    #[arg(long, value_enum, default_value = "flat")]
-    pub sort: SortBy,
+    /// Order by the change of flat (own cost) or of cum (with what it calls) [default: flat; of a call graph, pprof's
+    /// choice of the most telling nodes]
+    #[arg(long, value_enum)]
+    pub sort: Option<SortBy>,
     /// Sample type, such as cpu or alloc_space [default: the profile's]
     #[arg(long, value_name = "TYPE")]
     pub sample_type: Option<String>,
@@ -135,12 +188,25 @@ pub struct ViewArgs {
     pub normalize: Option<Normalize>,
     #[command(flatten)]
     pub filters: FilterArgs,
+    #[command(flatten)]
+    pub graph: GraphArgs,
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Call graph (--format dot and svg)")]
+pub struct GraphArgs {
+    /// Leave out nodes whose cum is less than this part of the total
+    #[arg(long, value_name = "F", default_value_t = GraphOptions::default().node_fraction)]
+    node_fraction: f64,
+    /// Leave out calls that are less than this part of the total
+    #[arg(long, value_name = "F", default_value_t = GraphOptions::default().edge_fraction)]
+    edge_fraction: f64,
 }
 
 #[derive(Args)]
@@ -324,8 +390,21 @@ impl ViewArgs {
 
     pub fn sort(&self) -> pprofdiff::Sort {
         match self.sort {
-            SortBy::Flat => pprofdiff::Sort::Flat,
-            SortBy::Cum => pprofdiff::Sort::Cum,
+            Some(SortBy::Cum) => pprofdiff::Sort::Cum,
+            _ => pprofdiff::Sort::Flat,
+        }
+    }
+
+    pub fn graph_options(&self) -> GraphOptions {
+        GraphOptions {
+            node_count: self.n.unwrap_or(GraphOptions::default().node_count),
+            node_fraction: self.graph.node_fraction,
+            edge_fraction: self.graph.edge_fraction,
+            rank: match self.sort {
+                None => Rank::Entropy,
+                Some(SortBy::Flat) => Rank::Flat,
+                Some(SortBy::Cum) => Rank::Cum,
+            },
         }
     }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use pprofdiff::report::{self, Kind, Table, TextOptions};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, View, WriteOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, View, WriteOptions};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -81,7 +81,9 @@ fn execute(cli: Cli) -> Result<()> {
         Some(Verb::Diff(args)) => diff(&args),
         Some(Verb::Top(args)) => show_top(&args, &open(&args.input)?),
         Some(Verb::Tree(args)) => {
-            rows_only(&args, "tree")?;
+            if !args.format.is_graph() {
+                rows_only(&args, "tree")?;
+            }
             show(&args, &open(&args.input)?, |view, n| Ok(view.edges(None, args.sort())?.table(Kind::Tree).head(n)))
         }
         Some(Verb::Peek { regex, view: args }) => {
@@ -94,9 +96,10 @@ fn execute(cli: Cli) -> Result<()> {
                 Ok(edges.table(Kind::Peek).head(n))
             })
         }
+        Some(Verb::List { regex, sources, view: args }) => list(&args, &regex, &sources.dirs()),
         Some(Verb::Stacks { labels, view: args }) => {
-            if labels {
-                rows_only(&args, "stacks --labels")?;
+            if labels || args.format.is_graph() {
+                rows_only(&args, if labels { "stacks --labels" } else { "stacks" })?;
             }
             show(&args, &open(&args.input)?, |view, n| Ok(view.stacks(labels).table_head(n)))
         }
@@ -130,12 +133,15 @@ fn show_top(args: &ViewArgs, diff: &Diff) -> Result<()> {
     show(args, diff, |view, n| Ok(view.top(args.sort()).table_head(n)))
 }
 
-/// Refuses the formats that write all stacks, for verbs that show something else.
+/// Refuses the formats that write all stacks or the call graph, for verbs that show something else.
 fn rows_only(args: &ViewArgs, verb: &str) -> Result<()> {
     match args.format {
-        Format::Pprof | Format::Folded => Err(Failure::Message(format!(
+        Format::Pprof | Format::Folded | Format::Speedscope => Err(Failure::Message(format!(
             "{verb} can't be written as a profile or as folded stacks; diff, top and stacks can"
         ))),
+        Format::Dot | Format::Svg => {
+            Err(Failure::Message(format!("{verb} can't be drawn as a call graph; diff, top and tree can")))
+        }
         _ => Ok(()),
     }
 }
@@ -179,7 +185,8 @@ fn source(path: &Path) -> Result<Source> {
 /// Writes one view of a diff in the format that was asked for. `table` makes the first rows of it.
 fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result<Table>) -> Result<()> {
     let query = args.query()?;
-    let (output, all_stacks) = (args.output.as_deref(), matches!(args.format, Format::Pprof | Format::Folded));
+    let output = args.output.as_deref();
+    let all_stacks = matches!(args.format, Format::Pprof | Format::Folded | Format::Speedscope);
     if all_stacks && args.n.is_some() {
         return Err(Failure::Message("-n limits rows; a profile and folded stacks are written whole".to_owned()));
     }
@@ -194,12 +201,27 @@ fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result
         return write_to(output, |out| out.write_all(&bytes));
     }
     let view = diff.view(&query)?;
-    if matches!(args.format, Format::Csv | Format::Folded) {
+    if matches!(args.format, Format::Csv | Format::Folded | Format::Speedscope) {
         warn(&view);
     }
-    if args.format == Format::Folded {
-        let stacks = view.stacks(false);
-        return write_to(output, |out| report::folded(&stacks, out));
+    match args.format {
+        Format::Folded => {
+            let stacks = view.stacks(false);
+            return write_to(output, |out| report::folded(&stacks, out));
+        }
+        Format::Speedscope => {
+            let stacks = view.stacks(false);
+            return write_to(output, |out| report::speedscope(&stacks, out));
+        }
+        Format::Dot => {
+            let graph = view.graph(&args.graph_options())?;
+            return write_to(output, |out| graph.write_dot(out));
+        }
+        Format::Svg => {
+            let svg = view.graph(&args.graph_options())?.to_svg()?;
+            return write_to(output, |out| writeln!(out, "{svg}"));
+        }
+        _ => {}
     }
     let most = match (args.n, args.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
@@ -212,6 +234,23 @@ fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result
         Format::Csv => table.write_csv(out),
         Format::Markdown => table.write_markdown(out),
         _ => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
+    })
+}
+
+/// Source lines with their costs.
+fn list(args: &ViewArgs, regex: &str, sources: &SourceDirs) -> Result<()> {
+    if !matches!(args.format, Format::Text | Format::Json) {
+        return Err(Failure::Message("list writes text and json".to_owned()));
+    }
+    let listing = open(&args.input)?.list(&args.query()?, regex, sources)?;
+    if listing.routines.is_empty() {
+        return Err(Failure::Message(format!("no function matches {regex:?}")));
+    }
+    let listing = listing.head(args.n.filter(|&n| n > 0).unwrap_or(usize::MAX));
+    let output = args.output.as_deref();
+    write_to(output, |out| match args.format {
+        Format::Json => listing.write_json(out),
+        _ => listing.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
     })
 }
 

@@ -7,6 +7,7 @@ mod arrow;
 mod batch;
 mod delta;
 mod error;
+mod pictures;
 mod runtime;
 mod source;
 mod table;
@@ -29,6 +30,7 @@ mod _native {
     #[pymodule_export]
     use crate::delta::DeltaComputer;
     use crate::delta::{policy, warn};
+    use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     use crate::source::{self, Side};
     #[pymodule_export]
     use crate::table::Table;

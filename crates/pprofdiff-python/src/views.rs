@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pprofdiff::report::{self, Kind, Table as EngineTable};
-use pprofdiff::{Compression, Normalize, Query, Sort, View, WriteOptions};
+use pprofdiff::{Compression, GraphOptions, Normalize, Query, Rank, Sort, SourceDirs, View, WriteOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta};
 
+use crate::pictures::{CallGraph, Listing};
 use crate::table::{ROWS_SHOWN, Table, text};
 use crate::{error, runtime, source};
 
@@ -61,6 +62,21 @@ fn parse_compression(py: Python<'_>, name: &str) -> PyResult<Compression> {
         "zstd" => Ok(Compression::Zstd),
         "none" => Ok(Compression::None),
         _ => Err(error::message(py, &format!("compression is 'gzip', 'zstd' or 'none', not {name:?}"))),
+    }
+}
+
+/// An argument that may be one value or a list of them.
+#[derive(FromPyObject)]
+pub enum OneOrMore<T> {
+    One(T),
+    More(Vec<T>),
+}
+
+fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
+    match given {
+        None => Vec::new(),
+        Some(OneOrMore::One(one)) => vec![one],
+        Some(OneOrMore::More(more)) => more,
     }
 }
 
@@ -259,6 +275,87 @@ impl Views {
     ) -> PyResult<String> {
         let query = self.query(py, sample_type, granularity, noinlines)?;
         self.view(py, query, |view| Ok(text(|out| report::folded(&view.stacks(false), out))))
+    }
+
+    /// Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
+    /// Negative values, which it does not have, are left out.
+    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false))]
+    fn to_speedscope(
+        &self,
+        py: Python<'_>,
+        sample_type: Option<String>,
+        granularity: &str,
+        noinlines: bool,
+    ) -> PyResult<String> {
+        let query = self.query(py, sample_type, granularity, noinlines)?;
+        self.view(py, query, |view| Ok(text(|out| report::speedscope(&view.stacks(false), out))))
+    }
+
+    /// The call graph: the `n` most telling frames (0: any number) and what they call.
+    ///
+    /// Frames whose cum is less than `node_fraction` of the total are left out, and calls that are less than
+    /// `edge_fraction`; of two sides a value counts by the largest of |base|, |new| and |delta|. Which of the
+    /// others are kept is pprof's choice, or by the value of `sort` ("flat" or "cum"). Where frames between
+    /// two are left out, the call is dotted.
+    ///
+    /// A notebook shows it as a picture: letters grow with a frame's own cost and colours stand for its cum; of
+    /// a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).
+    #[pyo3(signature = (
+        n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, sample_type = None,
+        granularity = "functions", noinlines = false
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn callgraph(
+        &self,
+        py: Python<'_>,
+        n: usize,
+        sort: Option<&str>,
+        node_fraction: f64,
+        edge_fraction: f64,
+        sample_type: Option<String>,
+        granularity: &str,
+        noinlines: bool,
+    ) -> PyResult<CallGraph> {
+        let rank = match sort.map(|sort| parse_sort(py, sort)).transpose()? {
+            None => Rank::Entropy,
+            Some(Sort::Flat) => Rank::Flat,
+            Some(Sort::Cum) => Rank::Cum,
+        };
+        let options = GraphOptions { node_count: n, node_fraction, edge_fraction, rank };
+        let query = self.query(py, sample_type, granularity, noinlines)?;
+        self.view(py, query, move |view| Ok(CallGraph::new(&view.graph(&options)?)))
+    }
+
+    /// Source lines with their flat and cum, of the functions whose name matches a regular expression.
+    ///
+    /// `base_source` and `new_source` are folders (or lists of them) with the sources of the two builds,
+    /// `source_path` those of both, or of one profile; files are read only below them, and the end of a path is
+    /// enough to find one. `trim_path` is cut off the beginning of the profile's paths (a prefix or a list).
+    ///
+    /// Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
+    /// own base cost although its number shifted. Without sources, lines are matched by their numbers.
+    #[pyo3(signature = (
+        regex, *, base_source = None, new_source = None, source_path = None, trim_path = None, sample_type = None,
+        noinlines = false
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn list(
+        &self,
+        py: Python<'_>,
+        regex: String,
+        base_source: Option<OneOrMore<PathBuf>>,
+        new_source: Option<OneOrMore<PathBuf>>,
+        source_path: Option<OneOrMore<PathBuf>>,
+        trim_path: Option<OneOrMore<String>>,
+        sample_type: Option<String>,
+        noinlines: bool,
+    ) -> PyResult<Listing> {
+        let query = self.query(py, sample_type, "lines", noinlines)?;
+        let both = all(source_path);
+        let with = |own: Option<OneOrMore<PathBuf>>| all(own).into_iter().chain(both.clone()).collect();
+        let (base, new, trim) = (with(base_source), with(new_source), all(trim_path));
+        let diff = self.diff.clone();
+        runtime::run(py, move || Ok(Listing::new(&diff.list(&query, &regex, &SourceDirs::new(base, new, trim))?)))
     }
 
     /// The same profiles, filtered; the filters have pprof's names and meaning.

@@ -27,13 +27,16 @@ mod error;
 mod parallel;
 mod profile;
 pub mod report;
+mod sources;
 mod units;
 
 pub use batch::{Batch, Source, diff_many};
 pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
 pub use diff::{
-    Diff, Edge, Edges, Filters, Frames, Granularity, LabelRow, Labels, Normalize, Pair, Query, Relation, Side, Sort,
-    StackRow, Stacks, Status, Summary, Top, TopRow, View,
+    Call, Diff, Edge, Edges, Filters, Frames, Granularity, Graph, GraphOptions, LabelRow, Labels, Line, LineChange,
+    Listing, Normalize, Pair, Query, Rank, Relation, Routine, Side, Sort, SourceText, Sources, StackRow, Stacks,
+    Status, Summary, Top, TopRow, View,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
+pub use sources::SourceDirs;

@@ -1,7 +1,8 @@
 //! Folded stacks, the format of flame graph tools: `root;caller;leaf BASE NEW`, a line a stack.
 //!
 //! Two columns for a diff, as `difffolded.pl` writes and inferno reads; one for a single profile. A
-//! semicolon in a frame's name would split it, so it becomes a colon; a line break becomes a space.
+//! semicolon in a frame's name would split it, so it becomes a colon; a line break becomes a space; and a name that
+//! ends in a number of its own (`goroutine 7`), which readers would take for a column, has its last space filled in.
 
 use std::io::{self, Write};
 
@@ -12,9 +13,7 @@ use crate::diff::Stacks;
 /// # Errors
 /// The writer's.
 pub fn folded(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
-    let names: Vec<String> = (0..stacks.frames.len() as u32)
-        .map(|f| stacks.frames.label(f).replace(';', ":").replace(['\n', '\r'], " "))
-        .collect();
+    let names: Vec<String> = (0..stacks.frames.len() as u32).map(|f| name(&stacks.frames.label(f))).collect();
     for row in &stacks.rows {
         for (i, &f) in stacks.frames_of(row).iter().enumerate() {
             if i > 0 {
@@ -28,4 +27,14 @@ pub fn folded(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A frame's name as a reader of the format understands it.
+fn name(label: &str) -> String {
+    let name = label.replace(';', ":").replace(char::is_control, " ");
+    let name = name.trim();
+    match name.rsplit_once(char::is_whitespace) {
+        Some((start, end)) if end.chars().all(|c| c.is_ascii_digit() || c == '.') => format!("{start}_{end}"),
+        _ => name.to_owned(),
+    }
 }

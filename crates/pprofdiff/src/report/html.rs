@@ -13,7 +13,7 @@ use crate::units;
 /// the notebook says that it is dark, or where it says nothing and the system does.
 ///
 /// Names wrap (`t`), but not to slivers; words of ours and numbers do not; what is too wide still scrolls.
-const STYLE: &str = "<style>
+pub(super) const STYLE: &str = "<style>
 .pprofdiff{--more:#b3261e;--less:#1b6e3a;overflow-x:auto}
 @media (prefers-color-scheme:dark){.pprofdiff{--more:#ff8a80;--less:#7ddc9a}}
 [data-jp-theme-light=true] .pprofdiff,.vscode-light .pprofdiff{--more:#b3261e;--less:#1b6e3a}
@@ -80,7 +80,7 @@ impl Table {
     }
 }
 
-fn summary(s: &Summary) -> String {
+pub(super) fn summary(s: &Summary) -> String {
     let number = |v: i64| units::show(v, &s.unit);
     let side = |side: &Side| {
         let s = if side.samples == 1 { "" } else { "s" };
@@ -112,7 +112,8 @@ fn summary(s: &Summary) -> String {
     html
 }
 
-fn escape(text: &str) -> String {
+/// Text as the content of an element or of a quoted attribute, in HTML and in XML.
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

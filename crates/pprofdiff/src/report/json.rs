@@ -20,7 +20,7 @@ fn side(side: &Side) -> Value {
 }
 
 /// The header's fields in their order.
-fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
+pub(super) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
     let mut fields = Vec::new();
     match &summary.base {
         Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),

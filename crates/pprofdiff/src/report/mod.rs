@@ -3,16 +3,23 @@
 //! A [`Table`] is columns under a header ([`Summary`]); every format is one small file that walks it
 //! and changes nothing.
 
+mod callgraph;
 mod csv;
+mod dot;
 mod folded;
 mod html;
 mod json;
+mod listing;
 mod markdown;
+mod names;
+mod speedscope;
+mod svg;
 mod table;
 mod text;
 
 pub use folded::folded;
 pub use json::{info_json, summary_json};
+pub use speedscope::speedscope;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};
 

@@ -20,9 +20,9 @@ pub struct TextOptions {
 }
 
 /// A text cell that may be coloured by the sign of what it shows.
-struct Shown {
-    text: String,
-    sign: i64,
+pub(super) struct Shown {
+    pub text: String,
+    pub sign: i64,
 }
 
 impl From<String> for Shown {
@@ -258,7 +258,7 @@ impl Table {
 }
 
 /// The lines above every table.
-fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
+pub(super) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if let Some(base) = &s.base {
         writeln!(out, "base  {}", side(base))?;
         writeln!(out, "new   {}", side(&s.new))?;
@@ -312,7 +312,7 @@ pub(super) fn list_of_inputs(paths: &[String]) -> String {
 }
 
 /// Text without control characters: a name can neither break a line nor speak to the terminal.
-fn printable(text: &str) -> Cow<'_, str> {
+pub(super) fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
         return text.replace(char::is_control, "\u{fffd}").into();
     }
@@ -329,16 +329,16 @@ fn paint(text: &str, sign: i64, options: TextOptions) -> String {
 }
 
 /// Cells in columns: all right-aligned but the last.
-struct Grid {
-    rows: Vec<Vec<Shown>>,
+pub(super) struct Grid {
+    pub rows: Vec<Vec<Shown>>,
 }
 
 impl Grid {
-    fn new(head: &[&str]) -> Grid {
+    pub(super) fn new(head: &[&str]) -> Grid {
         Grid { rows: vec![head.iter().map(|&h| h.into()).collect()] }
     }
 
-    fn write(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    pub(super) fn write(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         let n = self.rows[0].len();
         let width =
             |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.text.chars().count()).max().unwrap_or(0);

@@ -1,0 +1,170 @@
+//! CallGraph and Listing: what a notebook shows of a call graph and of source lines, and what is saved of it.
+//!
+//! Both hold what was written, not what it was written from: it is small, and it pickles.
+
+use std::path::{Path, PathBuf};
+
+use pprofdiff::report::TextOptions;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::table::text;
+use crate::views::rebuild;
+use crate::{error, runtime};
+
+/// A call graph, made by callgraph(). A notebook shows it as a picture; no Graphviz is needed.
+#[pyclass(frozen, module = "pprofdiff")]
+pub struct CallGraph {
+    words: String,
+    dot: String,
+    /// The picture, or why there is none.
+    svg: Result<String, String>,
+}
+
+impl CallGraph {
+    pub fn new(graph: &pprofdiff::Graph) -> CallGraph {
+        CallGraph {
+            words: format!("<CallGraph of {} frames and {} calls>", graph.nodes.len(), graph.calls.len()),
+            dot: text(|out| graph.write_dot(out)),
+            svg: graph.to_svg().map_err(|e| e.to_string()),
+        }
+    }
+}
+
+/// Writes a file, by its ending.
+fn save(py: Python<'_>, path: PathBuf, choose: impl FnOnce(&str) -> Option<String>, endings: &str) -> PyResult<()> {
+    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
+    let name = path.display().to_string();
+    let Some(content) = choose(&ending) else {
+        return Err(error::message(py, &format!("{name}: a file to save to ends in {endings}")));
+    };
+    let written = runtime::run(py, move || Ok(std::fs::write(Path::new(&path), content)))?;
+    written.map_err(|e| error::from_io(py, &e, Some(&name)))
+}
+
+#[pymethods]
+impl CallGraph {
+    /// The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
+    /// Raises PprofError if there are more than 400 frames.
+    fn to_svg(&self, py: Python<'_>) -> PyResult<&str> {
+        self.svg.as_deref().map_err(|e| error::message(py, e))
+    }
+
+    /// The graph in Graphviz's language.
+    fn to_dot(&self) -> &str {
+        &self.dot
+    }
+
+    /// Save it as what the path ends in: .svg, or .dot (.gv) for Graphviz.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let svg = match path.extension().and_then(|e| e.to_str()) {
+            Some("svg") => self.to_svg(py)?,
+            _ => "",
+        };
+        let choose = |ending: &str| match ending {
+            "svg" => Some(format!("{svg}\n")),
+            "dot" | "gv" => Some(self.dot.clone()),
+            _ => None,
+        };
+        save(py, path, choose, ".svg, .dot or .gv")
+    }
+
+    fn _repr_svg_(&self) -> Option<&str> {
+        self.svg.as_deref().ok()
+    }
+
+    /// In a frame that scrolls: most graphs are wider than a notebook.
+    fn _repr_html_(&self) -> Option<String> {
+        let svg = self.svg.as_deref().ok()?;
+        Some(format!("<div style=\"overflow:auto;max-height:80vh\">{svg}</div>"))
+    }
+
+    fn __repr__(&self) -> &str {
+        &self.words
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let (py, this) = (slf.py(), slf.get());
+        let bytes = serde_json::to_vec(&(&this.words, &this.dot, &this.svg)).map_err(error::pickle)?;
+        Ok((rebuild(py, "_rebuild_callgraph")?, (PyBytes::new(py, &bytes),)))
+    }
+}
+
+/// Source lines with their costs, made by list().
+#[pyclass(frozen, module = "pprofdiff")]
+pub struct Listing {
+    text: String,
+    json: String,
+    html: String,
+    page: String,
+}
+
+impl Listing {
+    pub fn new(listing: &pprofdiff::Listing) -> Listing {
+        Listing {
+            text: text(|out| listing.write_text(out, TextOptions::default())).trim_end().to_owned(),
+            json: text(|out| listing.write_json(out)),
+            html: listing.to_html(),
+            page: listing.to_html_page(),
+        }
+    }
+}
+
+#[pymethods]
+impl Listing {
+    /// The functions, each a dict: name, file, base_source and new_source (where the texts were found, or
+    /// None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
+    /// dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
+    /// "deleted"), text and the same costs. Of one profile: source, flat and cum, and line; no status or change.
+    #[getter]
+    fn routines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (&self.json,))?.get_item("routines")
+    }
+
+    /// The listing as JSON, schema pprofdiff/1.
+    fn to_json(&self) -> &str {
+        &self.json
+    }
+
+    /// The listing as an HTML fragment; everything from the input is escaped.
+    fn to_html(&self) -> &str {
+        &self.html
+    }
+
+    /// Save it as what the path ends in: .html, .json or .txt.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let choose = |ending: &str| match ending {
+            "html" | "htm" => Some(self.page.clone()),
+            "json" => Some(self.json.clone()),
+            "txt" => Some(format!("{}\n", self.text)),
+            _ => None,
+        };
+        save(py, path, choose, ".html, .json or .txt")
+    }
+
+    fn _repr_html_(&self) -> &str {
+        &self.html
+    }
+
+    fn __repr__(&self) -> &str {
+        &self.text
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let (py, this) = (slf.py(), slf.get());
+        let bytes = serde_json::to_vec(&(&this.text, &this.json, &this.html, &this.page)).map_err(error::pickle)?;
+        Ok((rebuild(py, "_rebuild_listing")?, (PyBytes::new(py, &bytes),)))
+    }
+}
+
+#[pyfunction(name = "_rebuild_callgraph")]
+pub fn rebuild_callgraph(bytes: &[u8]) -> PyResult<CallGraph> {
+    let (words, dot, svg) = serde_json::from_slice(bytes).map_err(error::pickle)?;
+    Ok(CallGraph { words, dot, svg })
+}
+
+#[pyfunction(name = "_rebuild_listing")]
+pub fn rebuild_listing(bytes: &[u8]) -> PyResult<Listing> {
+    let (text, json, html, page) = serde_json::from_slice(bytes).map_err(error::pickle)?;
+    Ok(Listing { text, json, html, page })
+}

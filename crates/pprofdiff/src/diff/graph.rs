@@ -1,0 +1,318 @@
+//! The call graph: the frames worth drawing, and what they call.
+//!
+//! Which frames and edges are kept is pprof's rule: frames whose cum is below a fraction of the total go; of the
+//! others the most telling are kept, up to a number; where a stack runs through frames that were not kept, the
+//! kept ones on both ends are joined by a *residual* edge; thin edges go, and residual edges that only repeat a
+//! longer way. Of two sides a value counts by the largest of |base|, |new| and |delta|: pprof takes the delta
+//! alone, and so loses whatever is large on both sides.
+//!
+//! Costs a pass over the samples for the table of frames, and one or two for edges.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::top::{Sort, TopRow};
+use super::{Frames, Pair, Summary, View};
+use crate::error::{Error, Result};
+use crate::profile::NONE;
+
+/// Which frames are kept if there are too many of them, and what they are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rank {
+    /// By how much a frame tells, as pprof's graphs: cum, weighted by how evenly the cost is spread over its callers
+    /// and callees, so that a frame which only passes on what it got counts less.
+    #[default]
+    Entropy,
+    /// By flat.
+    Flat,
+    /// By cum.
+    Cum,
+}
+
+/// How much of the call graph to keep. The defaults are pprof's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GraphOptions {
+    /// Most frames; 0 for any number.
+    pub node_count: usize,
+    /// Frames with less than this part of the total go.
+    pub node_fraction: f64,
+    /// Edges with less than this part of the total go.
+    pub edge_fraction: f64,
+    /// Which frames are kept if there are more than `node_count`.
+    pub rank: Rank,
+}
+
+impl Default for GraphOptions {
+    fn default() -> GraphOptions {
+        GraphOptions { node_count: 80, node_fraction: 0.005, edge_fraction: 0.001, rank: Rank::Entropy }
+    }
+}
+
+/// A call from one frame to another, of all samples in which it occurs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// The caller's index in [`Graph::nodes`].
+    pub caller: u32,
+    /// The callee's.
+    pub callee: u32,
+    /// What the samples with this call cost.
+    pub weight: Pair,
+    /// True if frames lie between the two, in some sample, that were not kept.
+    pub residual: bool,
+    /// True if the callee is inlined into the caller wherever it occurs.
+    pub inlined: bool,
+}
+
+/// A call graph.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    /// What the graph is of.
+    pub summary: Arc<Summary>,
+    /// The frames that nodes refer to.
+    pub frames: Arc<Frames>,
+    /// The kept frames, the most telling first.
+    pub nodes: Vec<TopRow>,
+    /// The kept calls, by weight descending, then by the names of caller and callee.
+    pub calls: Vec<Call>,
+    /// Number of frames before any went.
+    pub nodes_total: usize,
+    /// Frames with a smaller cum went.
+    pub node_cutoff: u64,
+    /// Calls with a smaller weight went.
+    pub edge_cutoff: u64,
+    /// How many calls between kept frames went, because they weigh less than `edge_cutoff`.
+    pub dropped_calls: usize,
+}
+
+/// What a value of two sides counts: the largest of |base|, |new| and |delta|.
+fn magnitude(p: Pair) -> u64 {
+    p.base.unsigned_abs().max(p.new.unsigned_abs()).max(p.delta().unsigned_abs())
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    stamp: u32,
+    weight: Pair,
+    residual: bool,
+    called: bool,
+}
+
+type Sums = HashMap<u64, Sum, foldhash::fast::RandomState>;
+
+impl View {
+    /// The call graph.
+    ///
+    /// # Errors
+    /// A fraction that is not between 0 and 1.
+    pub fn graph(&self, options: &GraphOptions) -> Result<Graph> {
+        for (name, fraction) in [("node", options.node_fraction), ("edge", options.edge_fraction)] {
+            if !(0.0..=1.0).contains(&fraction) {
+                return Err(Error::query(format!("the {name} fraction is a number from 0 to 1, not {fraction}")));
+            }
+        }
+        let mut nodes = self.top(Sort::Flat).rows;
+        let nodes_total = nodes.len();
+        // The total is what is left after filters.
+        let total = |side: fn(Pair) -> i64| {
+            nodes.iter().fold(0u64, |sum, row| sum.saturating_add(side(row.flat).unsigned_abs()))
+        };
+        let total = total(|p| p.base).max(total(|p| p.new)) as f64;
+        let node_cutoff = (total * options.node_fraction) as u64;
+        let edge_cutoff = (total * options.edge_fraction) as u64;
+        nodes.retain(|row| magnitude(row.cum) >= node_cutoff);
+        let mut calls = self.calls(&nodes);
+        self.order(&mut nodes, &mut calls, options.rank);
+        if options.node_count != 0 && nodes.len() > options.node_count {
+            nodes.truncate(options.node_count);
+            // What ran through the frames that went is now residual, which may change the order.
+            calls = self.calls(&nodes);
+            self.order(&mut nodes, &mut calls, options.rank);
+        }
+        let all_calls = calls.len();
+        calls.retain(|c| magnitude(c.weight) >= edge_cutoff);
+        let dropped_calls = all_calls - calls.len();
+        remove_redundant(nodes.len(), &mut calls);
+        Ok(Graph {
+            summary: self.summary().clone(),
+            frames: self.frames.clone(),
+            nodes,
+            calls,
+            nodes_total,
+            node_cutoff,
+            edge_cutoff,
+            dropped_calls,
+        })
+    }
+
+    /// The calls between some frames, in no order; numbered as they are.
+    fn calls(&self, nodes: &[TopRow]) -> Vec<Call> {
+        let mut number = vec![NONE; self.frames.len()];
+        for (i, row) in nodes.iter().enumerate() {
+            number[row.frame as usize] = i as u32;
+        }
+        let (base, new) = self.sides(|base| self.side_calls(base, &number));
+        let mut all = base;
+        for (call, sum) in new {
+            let both = all.entry(call).or_default();
+            both.weight.new = self.scale.apply(sum.weight.new);
+            both.residual |= sum.residual;
+            both.called |= sum.called;
+        }
+        let call = |(call, sum): (u64, Sum)| Call {
+            caller: (call >> 32) as u32,
+            callee: call as u32,
+            weight: sum.weight,
+            residual: sum.residual,
+            inlined: !sum.called,
+        };
+        all.into_iter().map(call).collect()
+    }
+
+    fn side_calls(&self, base: bool, number: &[u32]) -> Sums {
+        let mut sums = Sums::default();
+        let mut stamp = 0;
+        for walk in self.walks.iter().filter(|w| w.member.base == base) {
+            let frames = self.frames.member(walk.index);
+            let numbers: Vec<u32> = self.translations[walk.index].iter().map(|&f| number[f as usize]).collect();
+            walk.each(|value, locations, _| {
+                stamp += 1;
+                let (mut caller, mut residual) = (NONE, false);
+                for &l in locations.iter().rev() {
+                    let expanded = frames.of(l);
+                    for (depth, &f) in expanded.iter().enumerate().rev() {
+                        let callee = numbers[f as usize];
+                        if callee == NONE {
+                            residual = true;
+                            continue;
+                        }
+                        if caller != NONE && caller != callee {
+                            let sum = sums.entry(u64::from(caller) << 32 | u64::from(callee)).or_default();
+                            // As in pprof, what a call is like is seen where it first occurs in a stack.
+                            if sum.stamp != stamp {
+                                sum.stamp = stamp;
+                                let side = if base { &mut sum.weight.base } else { &mut sum.weight.new };
+                                *side += value;
+                                sum.residual |= residual;
+                                sum.called |= depth + 1 == expanded.len();
+                            }
+                        }
+                        (caller, residual) = (callee, false);
+                    }
+                }
+            });
+        }
+        sums
+    }
+
+    /// Orders nodes by rank, and calls by weight; renumbers the calls' ends.
+    fn order(&self, nodes: &mut Vec<TopRow>, calls: &mut [Call], rank: Rank) {
+        // A sum of floats depends on its order, so that is one which no hash map has a say in.
+        calls.sort_unstable_by_key(|c| (Reverse(magnitude(c.weight)), c.caller, c.callee));
+        let scores: Vec<u64> = match rank {
+            Rank::Flat => nodes.iter().map(|n| magnitude(n.flat)).collect(),
+            Rank::Cum => nodes.iter().map(|n| magnitude(n.cum)).collect(),
+            Rank::Entropy => entropy(nodes, calls),
+        };
+        let mut by_rank: Vec<u32> = (0..nodes.len() as u32).collect();
+        by_rank.sort_unstable_by(|&a, &b| {
+            let frame = |i: u32| nodes[i as usize].frame;
+            let score = |i: u32| Reverse(scores[i as usize]);
+            score(a).cmp(&score(b)).then_with(|| self.frames.order(frame(a)).cmp(&self.frames.order(frame(b))))
+        });
+        let mut new_number = vec![0; nodes.len()];
+        for (i, &old) in by_rank.iter().enumerate() {
+            new_number[old as usize] = i as u32;
+        }
+        *nodes = by_rank.iter().map(|&i| nodes[i as usize]).collect();
+        for c in calls.iter_mut() {
+            (c.caller, c.callee) = (new_number[c.caller as usize], new_number[c.callee as usize]);
+        }
+        let name = |i: u32| self.frames.order(nodes[i as usize].frame);
+        calls.sort_unstable_by(|a, b| {
+            let weight = |c: &Call| Reverse(magnitude(c.weight));
+            weight(a)
+                .cmp(&weight(b))
+                .then_with(|| (name(a.caller), name(a.callee)).cmp(&(name(b.caller), name(b.callee))))
+        });
+    }
+}
+
+/// pprof's score of each node: its cum times the entropy of the costs that come in and go out, plus its flat. A node
+/// where stacks begin or end has the entropy 1 on that end.
+fn entropy(nodes: &[TopRow], calls: &[Call]) -> Vec<u64> {
+    #[derive(Clone, Copy, Default)]
+    struct End {
+        calls: u32,
+        total: u64,
+        entropy: f64,
+    }
+    impl End {
+        fn add(&mut self, weight: u64) {
+            if weight > 0 {
+                let part = weight as f64 / self.total as f64;
+                self.entropy -= part * part.log2();
+            }
+        }
+
+        fn score(&self) -> f64 {
+            if self.calls == 0 { 1.0 } else { self.entropy }
+        }
+    }
+    let mut into = vec![End::default(); nodes.len()];
+    let mut out: Vec<End> = nodes.iter().map(|n| End { total: magnitude(n.flat), ..End::default() }).collect();
+    for c in calls {
+        for end in [&mut into[c.callee as usize], &mut out[c.caller as usize]] {
+            end.calls += 1;
+            end.total = end.total.saturating_add(magnitude(c.weight));
+        }
+    }
+    for c in calls {
+        into[c.callee as usize].add(magnitude(c.weight));
+        out[c.caller as usize].add(magnitude(c.weight));
+    }
+    let score = |(i, node): (usize, &TopRow)| {
+        let flat = magnitude(node.flat);
+        out[i].add(flat);
+        (((into[i].score() + out[i].score()) * magnitude(node.cum) as f64) as u64).saturating_add(flat)
+    };
+    nodes.iter().enumerate().map(score).collect()
+}
+
+/// Removes residual calls whose callee the caller also reaches in another way: for each node, from the lightest of
+/// its incoming calls up to the first that is not residual.
+fn remove_redundant(n_nodes: usize, calls: &mut Vec<Call>) {
+    let mut into: Vec<Vec<usize>> = vec![Vec::new(); n_nodes];
+    for (i, c) in calls.iter().enumerate() {
+        into[c.callee as usize].push(i);
+    }
+    let mut gone = vec![false; calls.len()];
+    let (mut seen, mut open) = (vec![NONE; n_nodes], Vec::new());
+    for node in (0..n_nodes).rev() {
+        // Calls are ordered by weight.
+        for &i in into[node].iter().rev().take_while(|&&i| calls[i].residual) {
+            // From the callee upwards, without this call.
+            seen[node] = i as u32;
+            open.push(node);
+            while let Some(n) = open.pop() {
+                for &up in &into[n] {
+                    if up == i || gone[up] {
+                        continue;
+                    }
+                    let caller = calls[up].caller as usize;
+                    if seen[caller] != i as u32 {
+                        seen[caller] = i as u32;
+                        open.push(caller);
+                    }
+                    gone[i] |= calls[up].caller == calls[i].caller;
+                }
+            }
+        }
+    }
+    let mut i = 0;
+    calls.retain(|_| {
+        i += 1;
+        !gone[i - 1]
+    });
+}

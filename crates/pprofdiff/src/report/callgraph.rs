@@ -1,0 +1,212 @@
+//! What a call graph looks like, whoever draws it: the words, sizes and colours of nodes and calls.
+//!
+//! As people know it from pprof: a node's letters grow with its own cost, its colour with its cum, a call's line
+//! with its weight. Of a diff all three stand for the change, red for more and blue for less (which colour-blind
+//! people tell apart); what is only in the new side has a thick border, what is gone a dashed one.
+
+use super::names::{self, shorten};
+use super::percent_of_base;
+use super::text::{list_of_inputs, signed_percent};
+use crate::diff::{Call, Graph, Normalize, Pair, Status, TopRow};
+use crate::units::{self, ReportUnit};
+
+/// A colour, as both Graphviz and SVG read it.
+pub(super) type Color = String;
+
+/// A node, ready to be drawn.
+pub(super) struct NodeLook {
+    /// The name, whole.
+    pub full_name: String,
+    /// The name, in lines.
+    pub name: Vec<String>,
+    /// flat, and cum where it differs.
+    pub values: Vec<String>,
+    pub tooltip: String,
+    /// In points.
+    pub font: f64,
+    pub fill: Color,
+    pub line: Color,
+    /// What to mark; nothing changes in a single profile.
+    pub status: Option<Status>,
+}
+
+/// A call, ready to be drawn.
+pub(super) struct CallLook {
+    pub label: String,
+    pub tooltip: String,
+    /// In points.
+    pub width: f64,
+    pub line: Color,
+    /// How much of the total it is, from 0 to 1: heavy calls are kept straight.
+    pub share: f64,
+}
+
+/// Longest names, in characters: in a node, and in a tooltip.
+const IN_NODE: usize = 84;
+const IN_TOOLTIP: usize = 300;
+/// Where the lines of a name are broken, if they can be.
+const LINE: usize = 26;
+/// The letters of the smallest and of the largest node.
+const FONT: std::ops::RangeInclusive<f64> = 9.0..=20.0;
+
+/// A graph with what its looks depend on.
+pub(super) struct Look<'a> {
+    graph: &'a Graph,
+    unit: ReportUnit,
+    /// What a whole red or blue stands for.
+    total: f64,
+    /// The largest own cost, or change of it.
+    largest: f64,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(graph: &'a Graph) -> Look<'a> {
+        let total = graph.summary.total;
+        let two_sided = graph.summary.base.is_some();
+        let value = |row: &TopRow| [row.flat, row.cum].map(Pair::delta).into_iter().find(|&v| v != 0).unwrap_or(0);
+        let unit = ReportUnit::choose(&graph.summary.unit, graph.nodes.iter().map(value), total.base.max(total.new));
+        let whole = if two_sided && total.base != 0 { total.base } else { total.new };
+        let largest = graph.nodes.iter().map(|row| row.flat.delta().unsigned_abs()).max().unwrap_or(0);
+        Look { graph, unit, total: (whole as f64).max(1.0), largest: (largest as f64).max(1.0) }
+    }
+
+    fn two_sided(&self) -> bool {
+        self.graph.summary.base.is_some()
+    }
+
+    /// How much of the total a change is; with its sign, from -1 to 1.
+    fn share(&self, p: Pair) -> f64 {
+        (p.delta() as f64 / self.total).clamp(-1.0, 1.0)
+    }
+
+    /// `0.17s → 0.25s (+4.21%)`, or of one profile `0.25s (8.53%)`.
+    fn value(&self, p: Pair) -> String {
+        let percent = percent_of_base(p.delta(), &self.graph.summary);
+        let new = self.unit.format(p.new);
+        if self.two_sided() {
+            let percent = percent.map_or_else(String::new, |p| format!(" ({})", signed_percent(p)));
+            return format!("{} → {new}{percent}", self.unit.format(p.base));
+        }
+        percent.filter(|_| p.new != 0).map_or_else(|| new.clone(), |p| format!("{new} ({p:.2}%)"))
+    }
+
+    pub(super) fn node(&self, row: &TopRow) -> NodeLook {
+        let frames = &self.graph.frames;
+        let full = frames.name(row.frame);
+        let mut name = names::lines(&shorten(names::short(&full), IN_NODE), LINE);
+        if let (Some(file), Some(line)) = (frames.file(row.frame), frames.line(row.frame)) {
+            name.push(shorten(&format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file)), LINE + 10));
+        }
+        if let Some(address) = frames.address(row.frame) {
+            name.push(format!("{address:#x}"));
+        }
+        let nothing = Pair::default();
+        let values = match (row.flat == nothing, row.flat == row.cum) {
+            (false, true) => vec![self.value(row.flat)],
+            // pprof's words would read `0 of 0 → 5s` in a diff.
+            (false, false) if self.two_sided() => vec![self.value(row.flat), format!("cum {}", self.value(row.cum))],
+            (true, _) if self.two_sided() => vec![format!("cum {}", self.value(row.cum))],
+            (false, false) => vec![self.value(row.flat), format!("of {}", self.value(row.cum))],
+            (true, _) => vec![format!("0 of {}", self.value(row.cum))],
+        };
+        let status = if self.two_sided() { format!(" · {}", row.status.name()) } else { String::new() };
+        let tooltip = format!(
+            "{}\nflat {}\ncum {}{status}",
+            shorten(&frames.label(row.frame), IN_TOOLTIP),
+            self.value(row.flat),
+            self.value(row.cum)
+        );
+        let (from, to) = (FONT.start(), FONT.end());
+        let font = from + (to - from) * (row.flat.delta() as f64 / self.largest).abs().sqrt();
+        let share = self.share(row.cum);
+        let (fill, line) = (fill(share), line(share));
+        NodeLook {
+            full_name: full,
+            name,
+            values,
+            tooltip,
+            font,
+            fill,
+            line,
+            status: self.two_sided().then_some(row.status),
+        }
+    }
+
+    pub(super) fn call(&self, call: &Call) -> CallLook {
+        let weight = call.weight;
+        let name = |node: u32| shorten(&self.graph.frames.label(self.graph.nodes[node as usize].frame), IN_TOOLTIP);
+        let label = match self.two_sided() {
+            true => format!("{} → {}", self.unit.format(weight.base), self.unit.format(weight.new)),
+            false => self.unit.format(weight.new),
+        };
+        let mut notes = String::new();
+        if call.residual {
+            notes.push_str("\nframes in between are not shown");
+        }
+        if call.inlined {
+            notes.push_str("\ninlined");
+        }
+        let share = self.share(weight);
+        CallLook {
+            tooltip: format!("{} → {}\n{}{notes}", name(call.caller), name(call.callee), self.value(weight)),
+            label: if call.inlined { format!("{label} (inline)") } else { label },
+            width: 1.0 + 4.0 * share.abs(),
+            line: line(share),
+            share: share.abs(),
+        }
+    }
+
+    /// The lines above the graph.
+    pub(super) fn legend(&self) -> Vec<String> {
+        let (g, s) = (self.graph, &*self.graph.summary);
+        let number = |v: i64| units::show(v, &s.unit);
+        let mut lines = Vec::new();
+        match &s.base {
+            Some(base) => {
+                let percent = percent_of_base(s.total.delta(), s);
+                let percent = percent.map_or_else(|| "the base is zero".to_owned(), signed_percent);
+                lines.push(format!("base {}", list_of_inputs(&base.paths)));
+                lines.push(format!("new {}", list_of_inputs(&s.new.paths)));
+                let (from, to) = (number(s.total.base), number(s.total.new));
+                lines.push(format!("{} ({}): {from} → {to} ({percent})", s.sample_type, s.unit));
+            }
+            None => {
+                lines.push(list_of_inputs(&s.new.paths));
+                lines.push(format!("{} ({}): {}", s.sample_type, s.unit, number(s.total.new)));
+            }
+        }
+        if s.normalize != Normalize::None {
+            lines.push(format!("normalized by {}: new x {}", s.normalize.mode(), s.factor));
+        }
+        lines.extend(s.filters.iter().map(|(name, v)| format!("{name}={v}")));
+        let cutoff = number(i64::try_from(g.node_cutoff).unwrap_or(i64::MAX));
+        lines.push(match g.nodes.len() == g.nodes_total {
+            true => format!("all {} frames", g.nodes_total),
+            false => format!("{} of {} frames (cum at least {cutoff})", g.nodes.len(), g.nodes_total),
+        });
+        if g.dropped_calls > 0 {
+            let cutoff = number(i64::try_from(g.edge_cutoff).unwrap_or(i64::MAX));
+            lines.push(format!("{} calls below {cutoff} are not shown", g.dropped_calls));
+        }
+        if self.two_sided() {
+            lines.push("red: costs more, blue: less; thick border: added, dashed: removed".to_owned());
+        }
+        lines.extend(s.warnings.iter().map(|w| format!("warning: {w}")));
+        lines.iter().map(|l| shorten(l, 120)).collect()
+    }
+}
+
+/// Between grey and a colour, of which even a small change has some: the square root spreads the small ones.
+fn mix(grey: [f64; 3], less: [f64; 3], more: [f64; 3], share: f64) -> Color {
+    let (to, part) = (if share < 0.0 { less } else { more }, share.abs().sqrt());
+    let channel = |i: usize| (grey[i] + (to[i] - grey[i]) * part).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", channel(0), channel(1), channel(2))
+}
+
+fn fill(share: f64) -> Color {
+    mix([243.0, 243.0, 241.0], [150.0, 190.0, 228.0], [245.0, 165.0, 148.0], share)
+}
+
+fn line(share: f64) -> Color {
+    mix([140.0, 140.0, 138.0], [20.0, 90.0, 165.0], [178.0, 24.0, 43.0], share)
+}

@@ -1,0 +1,102 @@
+//! Names in pictures: made harmless, short, and broken into lines.
+//!
+//! A name is data from a stranger. Escaping is each format's own; here goes what no format can show as it is:
+//! control characters (XML has none, Graphviz ends at NUL) and those that turn the direction of the text around
+//! them.
+
+use std::borrow::Cow;
+
+/// True for what is shown as U+FFFD.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// The text with nothing harmful in it.
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_harmful) { text.replace(is_harmful, "\u{fffd}").into() } else { text.into() }
+}
+
+/// At most so many characters, none of them harmful: of a longer text the beginning and the end.
+pub(super) fn shorten(text: &str, most: usize) -> String {
+    let text = harmless(text);
+    let Some((cut, _)) = text.char_indices().nth(most) else { return text.into_owned() };
+    let ends = most.saturating_sub(1);
+    let head = text[..cut].char_indices().nth(ends / 2).map_or(cut, |(i, _)| i);
+    let last = (ends - ends / 2).checked_sub(1).and_then(|n| text.char_indices().rev().nth(n));
+    let tail = last.map_or(text.len(), |(i, _)| i);
+    format!("{}…{}", &text[..head], &text[tail..])
+}
+
+/// A function's name without the path before its package, a file's without its folders.
+pub(super) fn short(name: &str) -> &str {
+    // A slash may also stand in what follows the name: type parameters, arguments.
+    let end = name.find(['(', '[', '<', ' ']).filter(|&i| i > 0).unwrap_or(name.len());
+    name[..end].rfind('/').map_or(name, |slash| &name[slash + 1..])
+}
+
+/// Breaks a name into lines of about `width` characters, behind its dots and colons if it has some.
+pub(super) fn lines(name: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut length) = (String::new(), 0);
+    for part in name.split_inclusive(['.', ':', ',', ' ', '/']) {
+        let part_length = part.chars().count();
+        if length > 0 && length + part_length > width {
+            lines.push(std::mem::take(&mut line));
+            length = 0;
+        }
+        for c in part.chars() {
+            if length == width + 8 {
+                lines.push(std::mem::take(&mut line));
+                length = 0;
+            }
+            line.push(c);
+            length += 1;
+        }
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lines, short, shorten};
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(shorten("abcdefghij", 10), "abcdefghij");
+        assert_eq!(shorten("abcdefghijk", 10), "abcd…ghijk");
+        assert_eq!(shorten("äöüäöüäöü", 4), "ä…öü");
+        for most in 1..12 {
+            assert_eq!(shorten("abcdefghijklmnop", most).chars().count(), most);
+        }
+        assert_eq!(shorten("a\u{0}b\u{202e}c", 10), "a\u{fffd}b\u{fffd}c");
+    }
+
+    #[test]
+    fn names_lose_the_path_of_their_package_only() {
+        for (name, expected) in [
+            ("logmill/names.compare", "names.compare"),
+            ("slices.Sort[a/b.T]", "slices.Sort[a/b.T]"),
+            ("a.b/c.F[x/y.T]", "c.F[x/y.T]"),
+            ("operator/(A const&)", "(A const&)"),
+            ("/usr/lib/libc.so", "libc.so"),
+            ("", ""),
+        ] {
+            assert_eq!(short(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn lines_add_up_to_the_name() {
+        for name in ["a.b.c", "runtime.(*mheap).freeSpan", &"x".repeat(100), "", "std::vector<int>::push_back"] {
+            let lines = lines(name, 10);
+            assert_eq!(lines.concat(), name);
+            assert!(lines.iter().all(|l| l.chars().count() <= 18), "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Stacks as a file for speedscope.app: one "sampled" profile, or of a diff one a side, between which its viewer
+//! switches.
+//!
+//! The viewer has no negative weights: such stacks are left out, as are those that a side does not have. Stacks
+//! that begin alike lie side by side, so that its "time order" is readable too.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use crate::diff::{Pair, StackRow, Stacks};
+
+/// Writes the stacks in speedscope's format.
+///
+/// # Errors
+/// The writer's.
+pub fn speedscope(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
+    let s = &stacks.summary;
+    let mut rows: Vec<&StackRow> = stacks.rows.iter().collect();
+    rows.sort_by(|a, b| stacks.frames_of(a).cmp(stacks.frames_of(b)));
+    write!(out, "{{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n \"exporter\": ")?;
+    write!(out, "{},\n \"shared\": {{\"frames\": [", json!(concat!("pprofdiff ", env!("CARGO_PKG_VERSION"))))?;
+    let frames = &stacks.frames;
+    for f in 0..frames.len() as u32 {
+        let mut frame = json!({"name": frames.label(f)});
+        if let Some(file) = frames.file(f) {
+            frame = json!({"name": frames.name(f), "file": file});
+            if let Some(line) = frames.line(f) {
+                frame["line"] = json!(line);
+            }
+        }
+        write!(out, "{}\n  {frame}", if f == 0 { "" } else { "," })?;
+    }
+    write!(out, "]}},\n \"profiles\": [")?;
+    let value: fn(Pair) -> i64 = |p| p.new;
+    match s.base {
+        Some(_) => {
+            profile(stacks, &rows, "base", |p| p.base, out)?;
+            write!(out, ",")?;
+            profile(stacks, &rows, "new", value, out)?;
+        }
+        None => profile(stacks, &rows, &s.sample_type, value, out)?,
+    }
+    // The new side is what opens.
+    let name = match s.base {
+        Some(_) => format!("{} of base and new", s.sample_type),
+        None => s.new.paths.join(" + "),
+    };
+    writeln!(out, "],\n \"activeProfileIndex\": {}, \"name\": {}}}", u8::from(s.base.is_some()), json!(name))
+}
+
+fn profile(
+    stacks: &Stacks,
+    rows: &[&StackRow],
+    name: &str,
+    value: fn(Pair) -> i64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let unit = match stacks.summary.unit.as_str() {
+        known @ ("nanoseconds" | "microseconds" | "milliseconds" | "seconds" | "bytes") => known,
+        _ => "none",
+    };
+    let shown = || rows.iter().map(|r| (*r, value(r.weight))).filter(|(_, v)| *v > 0);
+    let end: i64 = shown().fold(0, |sum, (_, v)| sum.saturating_add(v));
+    write!(
+        out,
+        "\n  {{\"type\": \"sampled\", \"name\": {}, \"unit\": \"{unit}\", \"startValue\": 0, \"endValue\": {end},\n   \"samples\": [",
+        json!(name)
+    )?;
+    for (i, (row, _)) in shown().enumerate() {
+        if i > 0 {
+            out.write_all(b",")?;
+        }
+        serde_json::to_writer(&mut *out, stacks.frames_of(row))?;
+    }
+    write!(out, "],\n   \"weights\": [")?;
+    for (i, (_, v)) in shown().enumerate() {
+        write!(out, "{}{v}", if i == 0 { "" } else { "," })?;
+    }
+    write!(out, "]}}")
+}

@@ -1,0 +1,272 @@
+//! A call graph as a picture, drawn without Graphviz: dagre (the crate) places nodes and calls in layers.
+//!
+//! The picture has no script, no style sheet and no link, only presentation attributes, so that the strictest
+//! content security policy lets it be; and no ids, so that several fit into one page. It brings its own paper,
+//! which keeps it readable on dark pages.
+
+use std::fmt::Write as _;
+
+use dagre::graph::{Graph as Layout, GraphOptions as LayoutKind};
+use dagre::layout::types::LabelPos;
+use dagre::{EdgeLabel, LayoutOptions, NodeLabel};
+
+use super::callgraph::{CallLook, Look, NodeLook};
+use super::html::escape;
+use super::names::shorten;
+use crate::diff::{Graph, Status};
+use crate::error::{Error, Result};
+
+/// More nodes are neither laid out in reasonable time nor looked at.
+const MOST_NODES: usize = 400;
+
+const PAPER: &str = "#ffffff";
+const INK: &str = "#1b1b1b";
+const FONT: &str = "Verdana, 'DejaVu Sans', sans-serif";
+const LEGEND_FONT: f64 = 11.0;
+const CALL_FONT: f64 = 9.0;
+const MARGIN: f64 = 12.0;
+/// Between the border of a node and its letters.
+const PADDING: f64 = 6.0;
+const ARROW: f64 = 7.0;
+
+type Point = (f64, f64);
+
+/// A node and where its middle is.
+struct Placed {
+    look: NodeLook,
+    lines: Vec<(String, f64)>,
+    width: f64,
+    height: f64,
+    middle: Point,
+}
+
+/// A call, its way, and the middle of its label.
+struct Routed {
+    look: CallLook,
+    residual: bool,
+    label_width: f64,
+    way: Vec<Point>,
+    label: Point,
+}
+
+impl Graph {
+    /// The graph as a picture: one `<svg>` element, without an XML declaration.
+    ///
+    /// # Errors
+    /// More nodes than can be laid out (400): keep fewer, or write it for Graphviz.
+    pub fn to_svg(&self) -> Result<String> {
+        if self.nodes.len() > MOST_NODES {
+            return Err(Error::query(format!(
+                "{} nodes are too many for a picture; keep fewer (a node count of at most {MOST_NODES}), or write dot",
+                self.nodes.len()
+            )));
+        }
+        let look = Look::new(self);
+        let (nodes, calls) = place(self, &look);
+        Ok(draw(&look.legend(), &nodes, &calls))
+    }
+}
+
+/// Lays the graph out, with its upper left corner at 0, 0.
+fn place(graph: &Graph, look: &Look<'_>) -> (Vec<Placed>, Vec<Routed>) {
+    // A multigraph, since dagre turns calls around to break cycles: then two run from one node to the other.
+    let mut layout: Layout<NodeLabel, EdgeLabel> =
+        Layout::with_options(LayoutKind { directed: true, multigraph: true, compound: false });
+    let mut nodes: Vec<Placed> = Vec::with_capacity(graph.nodes.len());
+    for (i, row) in graph.nodes.iter().enumerate() {
+        let look = look.node(row);
+        let value_font = (look.font * 0.85).max(9.0);
+        let named = look.name.iter().map(|l| (l.clone(), look.font));
+        let lines: Vec<(String, f64)> = named.chain(look.values.iter().map(|l| (l.clone(), value_font))).collect();
+        let width = lines.iter().map(|(l, font)| text_width(l, *font)).fold(0.0, f64::max) + 2.0 * PADDING;
+        let height = lines.iter().map(|(_, font)| font * 1.25).sum::<f64>() + 2.0 * PADDING;
+        layout.set_node(i.to_string(), Some(NodeLabel { width, height, ..NodeLabel::default() }));
+        nodes.push(Placed { look, lines, width, height, middle: (0.0, 0.0) });
+    }
+    let mut calls: Vec<Routed> = Vec::with_capacity(graph.calls.len());
+    for call in &graph.calls {
+        let look = look.call(call);
+        let label_width = text_width(&look.label, CALL_FONT) + 4.0;
+        let label = EdgeLabel {
+            width: label_width,
+            height: CALL_FONT * 1.4,
+            labelpos: LabelPos::Center,
+            weight: 1 + (look.share * 20.0) as i32,
+            ..EdgeLabel::default()
+        };
+        layout.set_edge(call.caller.to_string(), call.callee.to_string(), Some(label), None);
+        calls.push(Routed { look, residual: call.residual, label_width, way: Vec::new(), label: (0.0, 0.0) });
+    }
+    dagre::layout(
+        &mut layout,
+        Some(LayoutOptions { nodesep: 22.0, edgesep: 10.0, ranksep: 34.0, ..LayoutOptions::default() }),
+    );
+    for (i, node) in nodes.iter_mut().enumerate() {
+        if let Some(n) = layout.node(&i.to_string()) {
+            node.middle = (n.x.unwrap_or(0.0), n.y.unwrap_or(0.0));
+        }
+    }
+    for (call, routed) in graph.calls.iter().zip(&mut calls) {
+        if let Some(e) = layout.edge(&call.caller.to_string(), &call.callee.to_string(), None) {
+            routed.way = e.points.iter().map(|p| (p.x, p.y)).collect();
+            routed.label = (e.x.unwrap_or(0.0), e.y.unwrap_or(0.0));
+        }
+    }
+    (nodes, calls)
+}
+
+fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
+    // What is drawn may reach beyond what dagre says: curves stay inside the hull of their points, labels may not.
+    let (mut left, mut top, mut right, mut bottom) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
+    let mut reach = |(x, y): Point, width: f64, height: f64| {
+        (left, right) = (left.min(x - width / 2.0), right.max(x + width / 2.0));
+        (top, bottom) = (top.min(y - height / 2.0), bottom.max(y + height / 2.0));
+    };
+    nodes.iter().for_each(|n| reach(n.middle, n.width, n.height));
+    for c in calls {
+        c.way.iter().for_each(|&p| reach(p, 0.0, 0.0));
+        reach(c.label, c.label_width, CALL_FONT * 1.4);
+    }
+    let legend_width = legend.iter().map(|l| text_width(l, LEGEND_FONT)).fold(0.0, f64::max);
+    let legend_height = legend.len() as f64 * LEGEND_FONT * 1.4 + MARGIN;
+    let width = (right - left).max(legend_width) + 2.0 * MARGIN;
+    let height = bottom - top + legend_height + 2.0 * MARGIN;
+    let mut svg = String::new();
+    // Writing to a String does not fail.
+    let _ = write!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"pprofdiff-callgraph\" role=\"img\" \
+         aria-label=\"Call graph\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+         font-family=\"{FONT}\" fill=\"{INK}\">\n<rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>\n"
+    );
+    for (i, text) in legend.iter().enumerate() {
+        let y = MARGIN + (i as f64 + 0.9) * LEGEND_FONT * 1.4;
+        let _ = writeln!(svg, "<text x=\"{MARGIN}\" y=\"{y:.1}\" font-size=\"{LEGEND_FONT}\">{}</text>", escape(text));
+    }
+    let (dx, dy) = (MARGIN - left, MARGIN + legend_height - top);
+    let _ = writeln!(svg, "<g transform=\"translate({dx:.1} {dy:.1})\">");
+    calls.iter().for_each(|c| draw_call(&mut svg, c));
+    nodes.iter().for_each(|n| draw_node(&mut svg, n));
+    svg.push_str("</g>\n</svg>");
+    svg
+}
+
+fn draw_call(svg: &mut String, c: &Routed) {
+    let [.., before, end] = c.way[..] else { return };
+    let line = &c.look.line;
+    // The line ends where the arrow's head begins.
+    let length = ((end.0 - before.0).powi(2) + (end.1 - before.1).powi(2)).sqrt().max(0.01);
+    let (ux, uy) = ((end.0 - before.0) / length, (end.1 - before.1) / length);
+    let size = ARROW + c.look.width;
+    let back = (end.0 - ux * size, end.1 - uy * size);
+    let mut way = c.way.clone();
+    way.pop();
+    way.push(back);
+    let dashes = if c.residual { " stroke-dasharray=\"2 4\"" } else { "" };
+    let _ = writeln!(svg, "<g class=\"call\"><title>{}</title>", escape(&c.look.tooltip));
+    let _ = writeln!(
+        svg,
+        "<path d=\"{}\" fill=\"none\" stroke=\"{line}\" stroke-width=\"{:.2}\"{dashes}/>",
+        spline(&way),
+        c.look.width
+    );
+    let half = size * 0.4;
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{:.1} {:.1}L{:.1} {:.1}L{:.1} {:.1}Z\" fill=\"{line}\"/>",
+        end.0,
+        end.1,
+        back.0 - uy * half,
+        back.1 + ux * half,
+        back.0 + uy * half,
+        back.1 - ux * half
+    );
+    let (x, y) = c.label;
+    let _ = writeln!(
+        svg,
+        "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{PAPER}\" fill-opacity=\"0.8\"/>",
+        x - c.label_width / 2.0,
+        y - CALL_FONT * 0.7,
+        c.label_width,
+        CALL_FONT * 1.4
+    );
+    let label = escape(&c.look.label);
+    let y = y + CALL_FONT * 0.36;
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{CALL_FONT}\" text-anchor=\"middle\">{label}</text></g>"
+    );
+}
+
+fn draw_node(svg: &mut String, n: &Placed) {
+    let (x, y) = (n.middle.0 - n.width / 2.0, n.middle.1 - n.height / 2.0);
+    let border = match n.look.status {
+        Some(Status::Added) => " stroke-width=\"2.5\"",
+        Some(Status::Removed) => " stroke-dasharray=\"5 3\"",
+        _ => "",
+    };
+    let name = escape(&shorten(&n.look.full_name, usize::MAX));
+    let _ = writeln!(svg, "<g class=\"node\" data-name=\"{name}\"><title>{}</title>", escape(&n.look.tooltip));
+    let _ = writeln!(
+        svg,
+        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"3\" fill=\"{}\" stroke=\"{}\"{border}/>",
+        n.width, n.height, n.look.fill, n.look.line
+    );
+    let mut baseline = y + PADDING;
+    for (text, font) in &n.lines {
+        let _ = writeln!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"{font:.1}\" text-anchor=\"middle\">{}</text>",
+            n.middle.0,
+            baseline + font * 0.95,
+            escape(text)
+        );
+        baseline += font * 1.25;
+    }
+    svg.push_str("</g>\n");
+}
+
+/// A smooth line along some points: a uniform cubic B-spline, which stays inside their hull and begins and ends
+/// where they do.
+fn spline(points: &[Point]) -> String {
+    let mut path = String::new();
+    let (Some(&first), Some(&last)) = (points.first(), points.last()) else { return path };
+    let _ = write!(path, "M{:.1} {:.1}", first.0, first.1);
+    if points.len() > 2 {
+        // The ends count three times, so that the line reaches them.
+        let at = |i: usize| points[i.saturating_sub(2).min(points.len() - 1)];
+        let mix = |a: Point, b: Point, t: f64| (a.0 + (b.0 - a.0) * t, a.1 + (b.1 - a.1) * t);
+        for i in 1..=points.len() + 1 {
+            let (p, q, r) = (at(i), at(i + 1), at(i + 2));
+            let (one, two) = (mix(p, q, 1.0 / 3.0), mix(p, q, 2.0 / 3.0));
+            let end = mix(two, mix(q, r, 1.0 / 3.0), 0.5);
+            let _ = write!(path, "C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}", one.0, one.1, two.0, two.1, end.0, end.1);
+        }
+    }
+    let _ = write!(path, "L{:.1} {:.1}", last.0, last.1);
+    path
+}
+
+/// How wide a text is: that of Verdana and DejaVu Sans, which differ by little; other fonts are narrower.
+fn text_width(text: &str, size: f64) -> f64 {
+    text.chars().map(|c| f64::from(char_width(c))).sum::<f64>() * size / 100.0
+}
+
+/// Of a hundredth of the font's size.
+fn char_width(c: char) -> u8 {
+    match c {
+        'i' | 'j' | 'l' | '\'' => 29,
+        'I' | 'J' | '|' | '/' | '\\' | ' ' | ',' | '.' | ':' | ';' | '-' => 36,
+        '(' | ')' | '[' | ']' | 'f' | 't' | 'r' | '!' => 42,
+        's' | 'c' | 'z' | '*' | '_' | '`' | '"' | 'L' => 56,
+        'k' | 'v' | 'x' | 'y' | 'F' | 'a' | '?' => 61,
+        'm' => 98,
+        'w' | '+' | '<' | '=' | '>' | '~' | '^' | '#' | '→' => 84,
+        'M' | 'O' | 'Q' | 'D' | 'G' | 'H' | 'N' | '&' => 79,
+        'W' | '%' | '@' | '…' => 100,
+        'A'..='Z' => 70,
+        c if c.is_ascii() => 64,
+        c if c < '\u{1100}' => 75,
+        _ => 105,
+    }
+}

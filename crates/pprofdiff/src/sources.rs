@@ -1,0 +1,129 @@
+//! Source files on this machine, for listings: the only place besides the profiles' own door that reads files.
+//!
+//! Paths in a profile are data from strangers, so a file is read only below the folders that the user named: a
+//! profile can't make a listing show another file. Unlike pprof we therefore neither open absolute paths as they
+//! are nor climb to parent folders. Instead the end of a path is enough: `/build/7/src/app/names.go` is found as
+//! `app/names.go` below a checkout.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::diff::{SourceText, Sources};
+
+/// Longer files are no sources of anybody's.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Folders with the sources of both builds.
+#[derive(Debug, Clone, Default)]
+pub struct SourceDirs {
+    base: Vec<PathBuf>,
+    new: Vec<PathBuf>,
+    trim: Vec<String>,
+    found: RefCell<HashMap<(bool, String), Option<SourceText>>>,
+}
+
+impl SourceDirs {
+    /// Looks below `base` for the base's files and below `new` for the new side's; of several folders the first that
+    /// has a file wins. The first of the prefixes in `trim_path` that a path begins with is cut off, as in pprof.
+    ///
+    /// Below a folder, a path is looked for whole, then without its first part, and so on. Its last part alone is
+    /// enough only if the part before it is the folder's name: else any `main.go` would do.
+    pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>, trim_path: Vec<String>) -> SourceDirs {
+        SourceDirs { base, new, trim: trim_path, found: RefCell::default() }
+    }
+
+    fn look(&self, base: bool, path: &str) -> Option<SourceText> {
+        let path = self.trimmed(path).replace('\\', "/");
+        let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
+        if parts.contains(&"..") {
+            return None;
+        }
+        // What is before a drive's letter or with it would lead out of the folder on Windows.
+        let drive = parts.iter().rposition(|p| p.ends_with(':')).map_or(0, |i| i + 1);
+        for dir in if base { &self.base } else { &self.new } {
+            for first in drive..parts.len() {
+                let last_alone = first > 0 && first + 1 == parts.len();
+                if last_alone && !is_named(dir, parts[first - 1]) {
+                    break;
+                }
+                let mut file = dir.clone();
+                file.extend(&parts[first..]);
+                if let Some(text) = read(&file) {
+                    return Some(SourceText { place: file.display().to_string(), text: text.into() });
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Sources for SourceDirs {
+    fn find(&self, base: bool, path: &str) -> Option<SourceText> {
+        let key = (base, path.to_owned());
+        if let Some(found) = self.found.borrow().get(&key) {
+            return found.clone();
+        }
+        let found = self.look(base, path);
+        self.found.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    fn trimmed<'p>(&self, path: &'p str) -> &'p str {
+        let cut = |prefix: &String| {
+            let rest = path.strip_prefix(prefix.strip_suffix('/').unwrap_or(prefix))?.strip_prefix('/')?;
+            (!prefix.is_empty() && !rest.is_empty()).then_some(rest)
+        };
+        self.trim.iter().find_map(cut).unwrap_or(path)
+    }
+}
+
+/// True if this is the folder's name, also where the folder is given as `.`.
+fn is_named(dir: &Path, name: &str) -> bool {
+    let full = fs::canonicalize(dir);
+    full.as_deref().unwrap_or(dir).file_name().is_some_and(|n| n == name)
+}
+
+/// What a regular file says; bytes that are no UTF-8 are replaced.
+fn read(path: &Path) -> Option<String> {
+    let meta = fs::metadata(path).ok().filter(|m| m.is_file() && m.len() <= MOST_BYTES)?;
+    let mut bytes = Vec::with_capacity(meta.len() as usize);
+    File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::SourceDirs;
+    use crate::diff::Sources;
+
+    #[test]
+    fn a_file_is_found_by_the_end_of_its_path_and_only_below_the_folders() {
+        let root = std::env::temp_dir().join(format!("pprofdiff-sources-{}", std::process::id()));
+        let checkout = root.join("app");
+        std::fs::create_dir_all(checkout.join("names")).unwrap();
+        std::fs::write(checkout.join("names/names.go"), "names").unwrap();
+        std::fs::write(checkout.join("main.go"), "main").unwrap();
+        std::fs::write(root.join("secret"), "secret").unwrap();
+        let sources = SourceDirs::new(vec![], vec![checkout.clone()], vec!["/build/7/".into()]);
+        let find = |path: &str| sources.find(false, path).map(|t| t.text.to_string());
+        let names = Some("names".to_owned());
+        for path in ["names/names.go", "app/names/names.go", "/build/7/names/names.go", r"C:\src\names\names.go"] {
+            assert_eq!(find(path), names, "{path}");
+        }
+        // The last part alone could be any program's.
+        assert_eq!(find("/src/app/main.go").as_deref(), Some("main"));
+        assert_eq!(find("main.go").as_deref(), Some("main"));
+        assert_eq!(find("/build/7/main.go").as_deref(), Some("main"));
+        let secret = root.join("secret").display().to_string();
+        for path in ["/src/other/main.go", "../secret", "names/../../secret", &secret, "", "names", "/", "a\0b"] {
+            assert_eq!(find(path), None, "{path}");
+        }
+        assert!(sources.find(true, "main.go").is_none());
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,755 @@
+//! Call graphs, listings and files for other viewers: against the plain version where there is something to compute,
+//! against parsers and programs of others where something is written. (That nodes, edges and lines cost what pprof says
+//! is `conformance`'s part.) Graphviz must be installed.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "judge/generate.rs"]
+mod generate;
+#[path = "judge/mod.rs"]
+mod judge;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use judge::{Frame, Sides, Stack};
+use pprofdiff::proto::{Function, Line, Location, Sample, ValueType};
+use pprofdiff::report::{self, TextOptions};
+use pprofdiff::{
+    Diff, Frames, Granularity, Graph, GraphOptions, LineChange, Listing, LoadOptions, Profile, Query, Rank, SourceText,
+    Sources, proto,
+};
+use proptest::prelude::*;
+use roxmltree::{Document, Node};
+
+fn load(bytes: &[u8]) -> Arc<Profile> {
+    Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
+}
+
+fn pair(name: &str) -> Diff {
+    let [base, new] = judge::raw_pair(name).map(|bytes| load(&bytes));
+    Diff::new(&[base], &[new]).unwrap()
+}
+
+fn frame(frames: &Frames, f: u32) -> Frame {
+    (frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f))
+}
+
+fn magnitude((base, new): Sides) -> i64 {
+    base.abs().max(new.abs()).max((new - base).abs())
+}
+
+/// The calls among some frames as the samples say: weight, and whether others lie in between.
+fn calls(base: &[Stack], new: &[Stack], kept: &BTreeSet<Frame>) -> BTreeMap<(Frame, Frame), (Sides, bool)> {
+    let mut rows: BTreeMap<(Frame, Frame), (Sides, bool)> = BTreeMap::new();
+    for (stacks, is_base) in [(base, true), (new, false)] {
+        for s in stacks {
+            let mut seen = BTreeSet::new();
+            let places: Vec<usize> = (0..s.frames.len()).filter(|&i| kept.contains(&s.frames[i])).collect();
+            for w in places.windows(2) {
+                let call = (s.frames[w[0]].clone(), s.frames[w[1]].clone());
+                if call.0 != call.1 && seen.insert(call.clone()) {
+                    let row = rows.entry(call).or_default();
+                    *(if is_base { &mut row.0.0 } else { &mut row.0.1 }) += s.value;
+                    row.1 |= w[1] > w[0] + 1;
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// All that is said of a graph with two sides: which frames and calls it keeps, and their weights.
+fn judge_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
+    let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
+    let (base, new) = (judge::decode(base), judge::decode(new));
+    let mut compared = 0;
+    for (kind, _) in diff.sample_types() {
+        let column =
+            |p: &proto::Profile| p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap();
+        let stacks = |p| judge::stacks(p, column(p), Granularity::Functions, false);
+        let (b, n) = (stacks(&base), stacks(&new));
+        let top = judge::top(&b, &n);
+        let total = |side: fn(&Sides) -> i64| top.values().map(|(flat, _)| side(flat).abs()).sum::<i64>();
+        let total = total(|s| s.0).max(total(|s| s.1)) as f64;
+        let cutoff = (total * options.node_fraction) as i64;
+
+        let query = Query { sample_type: Some(kind.clone()), ..Query::default() };
+        let graph = diff.view(&query).unwrap().graph(&options).unwrap();
+        let mut expected: Vec<(&Frame, &(Sides, Sides))> =
+            top.iter().filter(|(_, (_, cum))| magnitude(*cum) >= cutoff).collect();
+        assert_eq!(graph.nodes_total, top.len());
+        if options.rank != Rank::Entropy {
+            let score = |(_, (flat, cum)): &(&Frame, &(Sides, Sides))| {
+                std::cmp::Reverse(magnitude(if options.rank == Rank::Flat { *flat } else { *cum }))
+            };
+            expected.sort_by_key(score);
+            let scores: Vec<_> = expected.iter().map(score).collect();
+            let ours: Vec<_> = graph
+                .nodes
+                .iter()
+                .map(|n| score(&(&frame(&graph.frames, n.frame), &top[&frame(&graph.frames, n.frame)])))
+                .collect();
+            let most = if options.node_count == 0 { scores.len() } else { options.node_count.min(scores.len()) };
+            assert_eq!(ours, scores[..most], "{kind}: not the heaviest, or not in order");
+        } else if options.node_count == 0 {
+            assert_eq!(graph.nodes.len(), expected.len(), "{kind}");
+        }
+        for n in &graph.nodes {
+            let sides = ((n.flat.base, n.flat.new), (n.cum.base, n.cum.new));
+            assert_eq!(sides, top[&frame(&graph.frames, n.frame)], "{kind}");
+        }
+
+        let kept: BTreeSet<Frame> = graph.nodes.iter().map(|n| frame(&graph.frames, n.frame)).collect();
+        let all = calls(&b, &n, &kept);
+        let cutoff = (total * options.edge_fraction) as i64;
+        let mut left: BTreeMap<_, _> = all.iter().filter(|(_, (w, _))| magnitude(*w) >= cutoff).collect();
+        assert_eq!(graph.dropped_calls, all.len() - left.len(), "{kind}");
+        let mut callees: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for c in &graph.calls {
+            let name = |i: u32| frame(&graph.frames, graph.nodes[i as usize].frame);
+            let call = (name(c.caller), name(c.callee));
+            assert_eq!(((c.weight.base, c.weight.new), c.residual), left.remove(&call).copied().unwrap(), "{kind}");
+            callees.entry(c.caller).or_default().push(c.callee);
+            compared += 1;
+        }
+        // Whatever else is gone is residual, and another way leads there.
+        for ((caller, callee), (_, residual)) in left {
+            assert!(residual, "{kind}: {caller:?} -> {callee:?} is gone");
+            let number =
+                |f: &Frame| graph.nodes.iter().position(|n| frame(&graph.frames, n.frame) == *f).unwrap() as u32;
+            let (mut seen, mut open) = (BTreeSet::new(), vec![number(caller)]);
+            while let Some(n) = open.pop() {
+                open.extend(callees.get(&n).into_iter().flatten().filter(|c| seen.insert(**c)));
+            }
+            assert!(seen.contains(&number(callee)), "{kind}: {callee:?} is cut off from {caller:?}");
+        }
+    }
+    compared
+}
+
+fn graph_options(node_count: usize, node_fraction: f64, edge_fraction: f64, rank: Rank) -> GraphOptions {
+    GraphOptions { node_count, node_fraction, edge_fraction, rank }
+}
+
+#[test]
+fn graphs_of_two_sides_keep_what_is_large_on_either() {
+    let mut compared = 0;
+    for name in judge::pairs() {
+        let [base, new] = judge::raw_pair(&name);
+        for options in [
+            graph_options(80, 0.005, 0.001, Rank::Entropy),
+            graph_options(9, 0.0, 0.02, Rank::Entropy),
+            graph_options(15, 0.01, 0.0, Rank::Flat),
+            graph_options(15, 0.0, 0.0, Rank::Cum),
+            graph_options(0, 0.0, 0.0, Rank::Entropy),
+        ] {
+            compared += judge_graph(&base, &new, options);
+        }
+    }
+    assert!(compared > 3000, "only {compared} calls");
+}
+
+#[test]
+fn a_fraction_is_a_part_of_one() {
+    let view = pair("go-mutex").view(&Query::default()).unwrap();
+    for bad in [-0.1, 1.1, f64::NAN] {
+        assert!(view.graph(&graph_options(0, bad, 0.0, Rank::Flat)).unwrap_err().to_string().contains("from 0 to 1"));
+        assert!(view.graph(&graph_options(0, 0.0, bad, Rank::Flat)).is_err());
+    }
+}
+
+/// The attribute of an element as a number.
+fn number(node: Node, name: &str) -> f64 {
+    node.attribute(name).unwrap_or_else(|| panic!("{name} of {node:?}")).parse().unwrap()
+}
+
+/// Checks a picture as it is drawn: no two nodes overlap, everything is on the paper, every call runs from the border of
+/// its caller to that of its callee. Gives the words that are written in it.
+fn look_at(svg: &str, graph: &Graph) -> Vec<String> {
+    let document = Document::parse(svg).unwrap_or_else(|e| panic!("{e}\n{svg}"));
+    let known = ["svg", "g", "rect", "path", "text", "title"];
+    let mut words = Vec::new();
+    for node in document.descendants().filter(|n| n.is_element()) {
+        let tag = node.tag_name().name();
+        assert!(known.contains(&tag), "<{tag}> has no place in a picture");
+        assert!(node.attributes().all(|a| !a.name().starts_with("on") && !["href", "style", "id"].contains(&a.name())));
+        if tag == "text" || tag == "title" {
+            words.push(node.text().unwrap_or_default().to_owned());
+        }
+    }
+    let classed = |class: &'static str| document.descendants().filter(move |n| n.attribute("class") == Some(class));
+    let boxes: Vec<[f64; 4]> = classed("node")
+        .map(|n| {
+            let rect = n.children().find(|c| c.has_tag_name(("http://www.w3.org/2000/svg", "rect"))).unwrap();
+            let (x, y) = (number(rect, "x"), number(rect, "y"));
+            [x, y, x + number(rect, "width"), y + number(rect, "height")]
+        })
+        .collect();
+    assert_eq!(boxes.len(), graph.nodes.len());
+    for (i, a) in boxes.iter().enumerate() {
+        for b in &boxes[..i] {
+            let apart = a[2] <= b[0] || b[2] <= a[0] || a[3] <= b[1] || b[3] <= a[1];
+            assert!(apart, "{a:?} and {b:?} overlap");
+        }
+    }
+    let root = document.root_element();
+    let translate = root.children().find(|n| n.has_attribute("transform")).unwrap().attribute("transform").unwrap();
+    let (dx, dy) = translate.trim_start_matches("translate(").trim_end_matches(')').split_once(' ').unwrap();
+    let (dx, dy): (f64, f64) = (dx.parse().unwrap(), dy.parse().unwrap());
+    for b in &boxes {
+        let within = b[0] + dx >= 0.0 && b[1] + dy >= 0.0;
+        assert!(within && b[2] + dx <= number(root, "width") && b[3] + dy <= number(root, "height"), "off the paper");
+    }
+    // Numbers are written with one decimal.
+    let on_border = |(x, y): (f64, f64), b: &[f64; 4]| {
+        let inside = x >= b[0] - 0.2 && x <= b[2] + 0.2 && y >= b[1] - 0.2 && y <= b[3] + 0.2;
+        inside && [x - b[0], x - b[2], y - b[1], y - b[3]].iter().any(|d| d.abs() < 0.2)
+    };
+    let drawn: Vec<Node> = classed("call").collect();
+    assert_eq!(drawn.len(), graph.calls.len());
+    for (call, drawn) in graph.calls.iter().zip(drawn) {
+        let paths: Vec<&str> = drawn.children().filter_map(|c| c.attribute("d")).collect();
+        let start = |path: &str| {
+            let point: Vec<f64> = path[1..].split(['C', 'L', ' ']).take(2).map(|n| n.parse().unwrap()).collect();
+            (point[0], point[1])
+        };
+        assert!(on_border(start(paths[0]), &boxes[call.caller as usize]), "{drawn:?} does not begin at its caller");
+        assert!(on_border(start(paths[1]), &boxes[call.callee as usize]), "{drawn:?} does not end at its callee");
+    }
+    words
+}
+
+#[test]
+fn pictures_of_the_corpus_are_drawn_as_they_should() {
+    for name in judge::pairs() {
+        let diff = pair(&name);
+        for (kind, _) in diff.sample_types() {
+            let query = Query { sample_type: Some(kind), ..Query::default() };
+            let graph = diff.view(&query).unwrap().graph(&GraphOptions::default()).unwrap();
+            look_at(&graph.to_svg().unwrap(), &graph);
+        }
+        let one = Diff::of_profile(diff.base().next().unwrap()).unwrap();
+        let graph = one.view(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
+        let words = look_at(&graph.to_svg().unwrap(), &graph);
+        assert!(words.iter().all(|w| !w.contains(" → ") || w.contains('\n')), "one profile has no changes: {words:?}");
+    }
+}
+
+#[test]
+fn a_picture_of_the_story_says_what_happened() {
+    let graph = pair("story-cpu").view(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
+    let svg = graph.to_svg().unwrap();
+    let words = look_at(&svg, &graph);
+    for expected in [
+        "names.canonical",
+        "0 → 0.20s (+10.53%)",
+        "cum 0 → 1.39s (+73.16%)",
+        "cpu (nanoseconds): 1.90s → 2.93s (+54.21%)",
+        "logmill/names.compare → logmill/names.canonical\n0 → 1.39s (+73.16%)",
+    ] {
+        assert!(words.iter().any(|w| w == expected), "{expected:?} is not in {words:?}");
+    }
+    // The frame that is new has a thick border, the one that is gone a dashed one.
+    let node =
+        |name: &str| svg.split("<g class=\"node\"").find(|n| n.contains(&format!("data-name=\"{name}\""))).unwrap();
+    assert!(node("logmill/names.canonical").contains("stroke-width=\"2.5\""));
+    assert!(node("logmill/accesslog.cleanName").contains("stroke-dasharray"));
+    assert!(!node("main.run").contains("stroke-width") && !node("main.run").contains("stroke-dasharray"));
+}
+
+#[test]
+fn a_graph_that_is_too_large_for_a_picture_is_refused() {
+    let graph = pair("story-cpu").view(&Query { granularity: Granularity::Addresses, ..Query::default() }).unwrap();
+    let graph = graph.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
+    assert!(graph.nodes.len() > 400);
+    assert!(graph.to_svg().unwrap_err().to_string().contains("too many for a picture"));
+}
+
+/// Graphviz's own picture of a graph.
+fn graphviz(dot: &[u8]) -> String {
+    let child =
+        Command::new("dot").arg("-Tsvg").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child =
+        child.unwrap_or_else(|e| panic!("cannot run `dot`: {e}. Install Graphviz (apt-get install graphviz)."));
+    let mut input = child.stdin.take().unwrap();
+    let bytes = dot.to_vec();
+    let writer = std::thread::spawn(move || input.write_all(&bytes));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("syntax error"), "{said}\n{}", String::from_utf8_lossy(dot));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What Graphviz makes of it: the words of each node and edge, without the spaces and the lines that they are set in.
+fn graphviz_words(dot: &[u8]) -> Vec<String> {
+    let svg = graphviz(dot);
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let document = Document::parse_with_options(&svg, options).unwrap();
+    let known = ["svg", "g", "title", "polygon", "text", "path", "a", "polyline"];
+    assert!(document.descendants().filter(|n| n.is_element()).all(|n| known.contains(&n.tag_name().name())));
+    let groups = document.descendants().filter(|n| matches!(n.attribute("class"), Some("node" | "edge")));
+    let words = |n: Node| {
+        let texts = n.descendants().filter(|t| t.tag_name().name() == "text").filter_map(|t| t.text());
+        texts.collect::<String>().replace(['\u{a0}', ' '], "")
+    };
+    groups.map(words).collect()
+}
+
+#[test]
+fn graphviz_draws_the_nodes_and_calls_that_we_draw() {
+    for name in judge::pairs() {
+        let graph = pair(&name).view(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
+        let mut dot = Vec::new();
+        graph.write_dot(&mut dot).unwrap();
+        // The same words are in our own picture; there the label of a call stands behind it.
+        let svg = graph.to_svg().unwrap();
+        let document = Document::parse(&svg).unwrap();
+        let groups = document.descendants().filter(|n| matches!(n.attribute("class"), Some("node" | "call")));
+        let words = |n: Node| {
+            let texts = n.children().filter(|t| t.tag_name().name() == "text").filter_map(|t| t.text());
+            texts.collect::<String>().replace(' ', "")
+        };
+        let mut ours: Vec<String> = groups.map(words).collect();
+        let mut theirs = graphviz_words(&dot);
+        theirs.retain(|w| !w.starts_with("base") && !w.is_empty());
+        ours.sort();
+        theirs.sort();
+        assert_eq!(theirs, ours, "{name}");
+    }
+}
+
+const HOSTILE: [&[u8]; 12] = [
+    b"</script><img src=x onerror=alert(1)>",
+    b"--></style></svg><script>alert(1)</script>",
+    b"quotes \" ' ` and \\N back\\slashes\\",
+    b"nul\0bell\x07escape\x1b[31m",
+    "bidi \u{202e}evil\u{2066}".as_bytes(),
+    b"not UTF-8 \xff\xfe\xc3",
+    b"&lt;entity&gt; &amp;amp; &#60;",
+    b"line\nbreak\r\ttab",
+    b"semi;colon goroutine 7",
+    b"]]> {brace} [bracket] <html label>",
+    "\u{ffff}\u{feff}\u{85}\u{2028}".as_bytes(),
+    b" ",
+];
+
+/// A profile whose functions, files and binaries have such names, and one of 10 kB. Each calls the next.
+fn hostile(values: [i64; 2]) -> Arc<Profile> {
+    let long = b"long<name>\"".repeat(1000);
+    let names: Vec<Vec<u8>> = HOSTILE.iter().map(|n| n.to_vec()).chain([long]).collect();
+    let mut strings = vec![b"".to_vec(), b"cpu".to_vec(), b"nanoseconds".to_vec()];
+    strings.extend(names.iter().cloned());
+    let ids = 1..=names.len() as u64;
+    let function = |id: u64| Function { id, name: id as i64 + 2, filename: id as i64 + 2, ..Default::default() };
+    let location = |id: u64| {
+        let line = vec![Line { function_id: id, line: id as i64, column: 0 }];
+        Location { id, line, ..Default::default() }
+    };
+    let sample =
+        |(depth, v): (u64, i64)| Sample { location_id: (1..=depth).rev().collect(), value: vec![v], label: vec![] };
+    let profile = proto::Profile {
+        string_table: strings,
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        function: ids.clone().map(function).collect(),
+        location: ids.clone().map(location).collect(),
+        sample: ids.flat_map(|id| values.map(|v| (id, v * id as i64))).map(sample).collect(),
+        ..Default::default()
+    };
+    Arc::new(profile.load("<img src=x onerror=alert(2)>").unwrap())
+}
+
+fn hostile_diff() -> Diff {
+    Diff::new(&[hostile([3, 4])], &[hostile([5, 1])]).unwrap()
+}
+
+/// True if there is nothing that a text can't hold or that turns it around.
+fn is_harmless(text: &str) -> bool {
+    !text.chars().any(|c| {
+        c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c)
+    })
+}
+
+#[test]
+fn hostile_names_stay_text_in_pictures() {
+    for granularity in [Granularity::Functions, Granularity::Lines, Granularity::Files] {
+        for diff in [hostile_diff(), Diff::of_profile(&hostile([1, 2])).unwrap()] {
+            let view = diff.view(&Query { granularity, ..Query::default() }).unwrap();
+            let graph = view.graph(&GraphOptions::default()).unwrap();
+            assert_eq!(graph.nodes.len(), HOSTILE.len() + 1);
+            let words = look_at(&graph.to_svg().unwrap(), &graph);
+            assert!(words.iter().all(|w| is_harmless(w) && w.chars().count() < 1000), "{words:?}");
+            let all = words.concat();
+            for text in ["onerror=alert(1)>", "quotes \" ' `", "&lt;entity&gt;", "not UTF-8 \u{fffd}", "…"] {
+                assert!(all.contains(text), "{text:?} is not shown: {all}");
+            }
+            let mut dot = Vec::new();
+            graph.write_dot(&mut dot).unwrap();
+            let all = graphviz_words(&dot).concat();
+            assert!(is_harmless(&all));
+            for text in ["onerror=alert(1)>", "quotes\"'`", "\\Nback\\slashes\\", "&lt;entity&gt;&amp;amp;&#60;", "…"]
+            {
+                assert!(all.contains(text), "{text:?} is not shown: {all}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_names_stay_text_in_listings() {
+    struct Hostile;
+    impl Sources for Hostile {
+        fn find(&self, base: bool, path: &str) -> Option<SourceText> {
+            let text = format!("<b>{base}</b>\n</td><script>\n\x1b[31m\u{202e}\n").repeat(9);
+            Some(SourceText { place: path.to_owned(), text: text.into() })
+        }
+    }
+    for diff in [hostile_diff(), Diff::of_profile(&hostile([1, 2])).unwrap()] {
+        let listing = diff.list(&Query::default(), ".", &Hostile).unwrap();
+        assert_eq!(listing.routines.len(), HOSTILE.len() + 1);
+        let html = listing.to_html();
+        let document = Document::parse(&html).unwrap_or_else(|e| panic!("{e}\n{html}"));
+        let known = ["div", "style", "b", "span", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"];
+        for node in document.descendants().filter(Node::is_element) {
+            assert!(known.contains(&node.tag_name().name()), "{node:?}");
+            assert!(node.attributes().all(|a| ["class", "open"].contains(&a.name())), "{node:?}");
+        }
+        let text: String = document.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();
+        assert!(is_harmless(&text));
+        for part in ["</script><img src=x onerror=alert(1)>", "</td><script>", "not UTF-8 \u{fffd}"] {
+            assert!(text.contains(part), "{part:?}");
+        }
+        let mut json = Vec::new();
+        listing.write_json(&mut json).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert!(
+            json["routines"].as_array().unwrap().iter().any(|r| r["name"] == "</script><img src=x onerror=alert(1)>")
+        );
+        let mut text = Vec::new();
+        listing.write_text(&mut text, TextOptions::default()).unwrap();
+        assert!(String::from_utf8(text).unwrap().chars().all(|c| c == '\n' || !c.is_control()));
+    }
+}
+
+#[test]
+fn other_viewers_read_stacks_with_both_values() {
+    for diff in judge::pairs().iter().map(|n| pair(n)).chain([hostile_diff()]) {
+        for granularity in [Granularity::Functions, Granularity::Lines] {
+            let view = diff.view(&Query { granularity, ..Query::default() }).unwrap();
+            let stacks = view.stacks(false);
+            let mut folded = Vec::new();
+            report::folded(&stacks, &mut folded).unwrap();
+            let folded = String::from_utf8(folded).unwrap();
+            let (mut base, mut new) = (0, 0);
+            for line in folded.lines() {
+                // As readers of the format take it apart: two numbers from the end.
+                let (rest, last) = line.rsplit_once(' ').unwrap();
+                let (stack, first) = rest.rsplit_once(' ').unwrap();
+                assert!(!stack.is_empty());
+                base += first.parse::<i64>().unwrap();
+                new += last.parse::<i64>().unwrap();
+            }
+            let sum = |f: fn(&pprofdiff::StackRow) -> i64| stacks.rows.iter().map(f).sum::<i64>();
+            assert_eq!((base, new), (sum(|r| r.weight.base), sum(|r| r.weight.new)));
+
+            let mut scope = Vec::new();
+            report::speedscope(&stacks, &mut scope).unwrap();
+            let scope: serde_json::Value = serde_json::from_slice(&scope).unwrap();
+            let frames = scope["shared"]["frames"].as_array().unwrap();
+            for (profile, (name, value)) in
+                scope["profiles"].as_array().unwrap().iter().zip([("base", base), ("new", new)])
+            {
+                let list = |key: &str| profile[key].as_array().unwrap().clone();
+                assert_eq!(
+                    (&profile["name"], &profile["type"], &profile["endValue"]),
+                    (&name.into(), &"sampled".into(), &value.into())
+                );
+                assert_eq!(list("weights").iter().map(|w| w.as_i64().unwrap()).sum::<i64>(), value);
+                assert_eq!(list("samples").len(), list("weights").len());
+                for stack in list("samples") {
+                    assert!(stack.as_array().unwrap().iter().all(|f| (f.as_u64().unwrap() as usize) < frames.len()));
+                }
+            }
+            assert_eq!(scope["profiles"].as_array().unwrap().len(), 2);
+        }
+    }
+}
+
+#[test]
+fn inferno_draws_folded_stacks_of_one_profile_and_of_two() {
+    let one = Diff::of_profile(pair("story-cpu").base().next().unwrap()).unwrap();
+    for (diff, is_diff) in [(pair("story-cpu"), true), (hostile_diff(), true), (one, false)] {
+        let view = diff.view(&Query::default()).unwrap();
+        let mut folded = Vec::new();
+        report::folded(&view.stacks(false), &mut folded).unwrap();
+        let mut svg = Vec::new();
+        let mut options = inferno::flamegraph::Options::default();
+        options.min_width = 0.0;
+        inferno::flamegraph::from_reader(&mut options, &*folded, &mut svg).unwrap();
+        let svg = String::from_utf8_lossy(&svg).into_owned();
+        let total = view.summary().total.new;
+        let shown = inferno_number(total);
+        assert!(
+            svg.contains(&format!("<title>all ({shown} samples, 100%")),
+            "{shown} is not in {}",
+            &svg[svg.len() - 3000..]
+        );
+        // Only of two columns it says how a frame changed.
+        assert_eq!(svg.contains("%; +") || svg.contains("%; -"), is_diff);
+    }
+}
+
+/// `1,234,567`.
+fn inferno_number(v: i64) -> String {
+    let digits: Vec<char> = v.to_string().chars().rev().collect();
+    let groups: Vec<String> = digits.chunks(3).map(|c| c.iter().collect()).collect();
+    groups.join(",").chars().rev().collect()
+}
+
+/// The sources of the story: as they are in the repository, and with the branch's patch.
+struct Story {
+    patch: String,
+}
+
+/// For each line of the new text: what it says, and its number in the old text if it was there.
+type Patched = Vec<(String, Option<i64>)>;
+
+impl Story {
+    fn new() -> Story {
+        Story { patch: std::fs::read_to_string(Story::dir().join("../branch.patch")).unwrap() }
+    }
+
+    fn dir() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story/logmill")
+    }
+
+    fn main(path: &str) -> Option<String> {
+        std::fs::read_to_string(Story::dir().join(path.strip_prefix("logmill/")?)).ok()
+    }
+
+    /// Applies the patch by hand; so it is the patch that says which line became which.
+    fn branch(&self, path: &str) -> Option<Patched> {
+        let old = Story::main(path)?;
+        let mut old = old.lines().zip(1i64..).peekable();
+        let mut new: Patched = Vec::new();
+        let header = format!("+++ b/{}", path.strip_prefix("logmill/")?);
+        let hunks = self.patch.lines().skip_while(|l| **l != header).skip(1).take_while(|l| !l.starts_with("--- a/"));
+        for l in hunks {
+            if let Some(at) = l.strip_prefix("@@ -") {
+                let start: i64 = at.split(',').next().unwrap().parse().unwrap();
+                while old.peek().is_some_and(|(_, n)| *n < start) {
+                    let (text, n) = old.next().unwrap();
+                    new.push((text.to_owned(), Some(n)));
+                }
+                continue;
+            }
+            match l.split_at_checked(1) {
+                Some(("+", text)) => new.push((text.to_owned(), None)),
+                Some(("-", text)) => assert_eq!(old.next().unwrap().0, text),
+                context => {
+                    let (text, n) = old.next().unwrap();
+                    assert_eq!(text, context.map_or("", |c| c.1));
+                    new.push((text.to_owned(), Some(n)));
+                }
+            }
+        }
+        new.extend(old.map(|(text, n)| (text.to_owned(), Some(n))));
+        Some(new)
+    }
+}
+
+impl Sources for Story {
+    fn find(&self, base: bool, path: &str) -> Option<SourceText> {
+        let text = match base {
+            true => Story::main(path)?,
+            false => self.branch(path)?.into_iter().map(|(text, _)| text + "\n").collect(),
+        };
+        Some(SourceText { place: format!("{}:{path}", if base { "main" } else { "branch" }), text: text.into() })
+    }
+}
+
+/// flat and cum of each line that has some, by function, file and line, without sources: of one side.
+fn costs(listing: &Listing) -> BTreeMap<(String, Option<String>, i64), (i64, i64)> {
+    let lines = listing.routines.iter().flat_map(|r| r.lines.iter().map(move |l| (r, l)));
+    lines.map(|(r, l)| ((r.name.clone(), r.file.clone(), l.new.unwrap()), (l.flat.new, l.cum.new))).collect()
+}
+
+#[test]
+fn a_statement_that_moved_meets_its_own_cost() {
+    let (diff, story, query) = (pair("story-cpu"), Story::new(), Query::default());
+    let one = |profile| costs(&Diff::of_profile(profile).unwrap().list(&query, "^logmill/", &()).unwrap());
+    let (base, new) = (one(diff.base().next().unwrap()), one(diff.new_side().next().unwrap()));
+    let listing = diff.list(&query, "^logmill/", &story).unwrap();
+    let (mut moved, mut found) = (0, (0, 0));
+    for r in &listing.routines {
+        let file = r.file.clone().unwrap();
+        // An inlined function of the library has no source here.
+        let lines = story.branch(&file);
+        assert!(r.notes.is_empty(), "{:?}", r.notes);
+        for l in &r.lines {
+            let cost = |side: &BTreeMap<_, (i64, i64)>, n: Option<i64>| {
+                n.and_then(|n| side.get(&(r.name.clone(), r.file.clone(), n)).copied()).unwrap_or_default()
+            };
+            let (b, n) = (cost(&base, l.base), cost(&new, l.new));
+            assert_eq!(((l.flat.base, l.cum.base), (l.flat.new, l.cum.new)), (b, n), "{} {l:?}", r.name);
+            if let (Some(n), Some(lines)) = (l.new, &lines) {
+                // What the patch calls a line that stayed is one; empty lines and braces may stay in more than one way.
+                let (text, was) = &lines[n as usize - 1];
+                assert_eq!(l.text.as_deref(), Some(text.as_str()));
+                if text.trim().len() > 1 {
+                    assert_eq!(l.base, *was, "{file}:{n} {text}");
+                }
+            }
+            let change = match (l.base, l.new) {
+                (None, _) => LineChange::Inserted,
+                (_, None) => LineChange::Deleted,
+                _ => LineChange::Same,
+            };
+            assert_eq!(l.change, change);
+            moved += usize::from(
+                l.base.is_some() && l.new.is_some() && l.base != l.new && l.cum.base != 0 && l.cum.new != 0,
+            );
+            found = (found.0 + l.flat.base, found.1 + l.flat.new);
+        }
+        let sum = |f: fn(&pprofdiff::Line) -> i64| r.lines.iter().map(f).sum::<i64>();
+        assert_eq!((r.flat.base, r.flat.new), (sum(|l| l.flat.base), sum(|l| l.flat.new)), "{}", r.name);
+    }
+    assert!(moved >= 5, "only {moved} lines moved and have samples on both sides");
+    let all = |side: &BTreeMap<_, (i64, i64)>| side.values().map(|(flat, _)| flat).sum::<i64>();
+    assert_eq!(found, (all(&base), all(&new)), "some cost is lost");
+}
+
+#[test]
+fn a_routine_costs_what_its_function_costs() {
+    for name in judge::pairs() {
+        let diff = pair(&name);
+        let view = diff.view(&Query { granularity: Granularity::FileFunctions, ..Query::default() }).unwrap();
+        let top = view.top(pprofdiff::Sort::Cum);
+        let mut expected: Vec<_> = top
+            .rows
+            .iter()
+            .filter(|r| !(top.frames.name(r.frame).starts_with('[') || top.frames.name(r.frame) == "<unknown>"))
+            .map(|r| {
+                (
+                    top.frames.name(r.frame),
+                    top.frames.file(r.frame),
+                    r.flat.base,
+                    r.flat.new,
+                    r.cum.base,
+                    r.cum.new,
+                    r.status,
+                )
+            })
+            .collect();
+        let listing = diff.list(&Query::default(), ".", &()).unwrap();
+        let mut ours: Vec<_> = listing
+            .routines
+            .iter()
+            .map(|r| (r.name.clone(), r.file.clone(), r.flat.base, r.flat.new, r.cum.base, r.cum.new, r.status))
+            .collect();
+        // A function whose file is named differently by the builds is one routine here and two rows there.
+        let two_files: BTreeSet<String> = expected
+            .iter()
+            .filter(|a| !ours.iter().any(|b| (&a.0, &a.1) == (&b.0, &b.1)))
+            .map(|a| a.0.clone())
+            .collect();
+        assert!(two_files.len() < 3, "{name}: {two_files:?}");
+        expected.retain(|r| !two_files.contains(&r.0) && r.0 != "Non JS threads activity");
+        ours.retain(|r| !two_files.contains(&r.0) && r.0 != "Non JS threads activity");
+        let key = |r: &(String, Option<String>, i64, i64, i64, i64, pprofdiff::Status)| (r.0.clone(), r.1.clone());
+        expected.sort_by_key(key);
+        ours.sort_by_key(key);
+        assert_eq!(ours, expected, "{name}");
+    }
+}
+
+/// A text of one side only, sources of another build, a moved file: no cost is lost, and it is said.
+#[test]
+fn listings_say_when_lines_can_not_be_trusted() {
+    struct Given(Option<&'static str>, Option<&'static str>);
+    impl Sources for Given {
+        fn find(&self, base: bool, path: &str) -> Option<SourceText> {
+            let text = if base { self.0 } else { self.1 }?;
+            Some(SourceText { place: format!("{base}:{path}"), text: text.into() })
+        }
+    }
+    let side = |file: &str, lines: &[(i64, i64)]| {
+        let profile = proto::Profile {
+            string_table: ["", "cpu", "ns", "f", file].iter().map(|s| s.as_bytes().to_vec()).collect(),
+            sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+            function: vec![Function { id: 1, name: 3, filename: 4, start_line: 2, ..Default::default() }],
+            location: (1..)
+                .zip(lines)
+                .map(|(id, l)| Location {
+                    id,
+                    line: vec![Line { function_id: 1, line: l.0, column: 0 }],
+                    ..Default::default()
+                })
+                .collect(),
+            sample: (1..)
+                .zip(lines)
+                .map(|(id, l)| Sample { location_id: vec![id], value: vec![l.1], label: vec![] })
+                .collect(),
+            ..Default::default()
+        };
+        Arc::new(profile.load("side").unwrap())
+    };
+    let diff = Diff::new(&[side("v1/f.go", &[(3, 10), (4, 1)])], &[side("v2/f.go", &[(4, 20), (9, 2)])]).unwrap();
+    let shown = |sources: &dyn Sources| {
+        let listing = diff.list(&Query::default(), "^f$", sources).unwrap();
+        let [r] = &listing.routines[..] else { panic!("{:?}", listing.routines) };
+        assert_eq!((r.flat.base, r.flat.new, r.file.as_deref()), (11, 22, Some("v2/f.go")));
+        let lines: Vec<_> = r
+            .lines
+            .iter()
+            .map(|l| (l.base, l.new, l.text.as_deref().unwrap_or("-").to_owned(), l.flat.base, l.flat.new))
+            .collect();
+        assert_eq!((lines.iter().map(|l| l.3).sum::<i64>(), lines.iter().map(|l| l.4).sum::<i64>()), (11, 22));
+        (lines, r.notes.join("; "))
+    };
+    let line = |base: i64, new: i64, text: &str, b, n| {
+        ((base > 0).then_some(base), (new > 0).then_some(new), text.to_owned(), b, n)
+    };
+    let (lines, notes) = shown(&());
+    assert_eq!(lines, [line(3, 3, "-", 10, 0), line(4, 4, "-", 1, 20), line(9, 9, "-", 0, 2)]);
+    assert_eq!(notes, "");
+
+    // The new text begins with a line more, so the base's line 3 is its line 4; it has no line 9.
+    let (lines, notes) = shown(&Given(Some("a\nfunc f\n  work\n}"), Some("// new\na\nfunc f\nwork\n}")));
+    let expected = [
+        line(1, 2, "a", 0, 0),
+        line(2, 3, "func f", 0, 0),
+        line(3, 4, "work", 10, 20),
+        line(4, 5, "}", 1, 0),
+        line(0, 9, "-", 0, 2),
+    ];
+    assert_eq!(lines, expected);
+    assert!(notes.contains("not the source of this build"), "{notes}");
+
+    let (lines, notes) = shown(&Given(None, Some("a\nfunc f\nwork\n}")));
+    assert!(lines.contains(&line(3, 3, "work", 10, 0)) && lines.contains(&line(4, 4, "}", 1, 20)), "{lines:?}");
+    assert!(notes.starts_with("no source of the base"), "{notes}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn generated_graphs_agree_with_the_plain_version_and_can_be_drawn(
+        a in generate::recipe(), b in generate::recipe(), node_count in 0usize..9, fraction in 0f64..0.2
+    ) {
+        let (a, b) = (generate::encode(&generate::profile(&a), 0), generate::encode(&generate::profile(&b), 0));
+        for rank in [Rank::Entropy, Rank::Cum] {
+            judge_graph(&a, &b, graph_options(node_count, fraction, fraction / 2.0, rank));
+        }
+        let diff = Diff::new(&[load(&a)], &[load(&b)]).unwrap();
+        let view = diff.view(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
+        let graph = view.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
+        look_at(&graph.to_svg().unwrap(), &graph);
+        diff.list(&Query::default(), ".", &()).unwrap().to_html();
+    }
+}

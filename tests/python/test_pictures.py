@@ -1,0 +1,129 @@
+"""Call graphs and listings: what a notebook shows of them, and what is saved."""
+
+import json
+import pickle
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+import pprofdiff
+from conftest import pair, profile
+
+SVG = "{http://www.w3.org/2000/svg}"
+SOURCES = Path(__file__).parents[1] / "producers" / "story"
+EVIL = "</script><img src=x onerror=alert(1)>"
+
+
+def words(svg: str) -> set[str]:
+    """What is written in a picture."""
+    return {text.text or "" for text in ET.fromstring(svg).iter(f"{SVG}text")}
+
+
+def test_callgraph_of_a_diff_and_of_one_profile(story: pprofdiff.Diff):
+    graph = story.callgraph()
+    assert repr(graph).startswith("<CallGraph of 80 frames and ")
+    assert {"names.canonical", "cum 0 → 1.39s (+73.16%)"} <= words(graph.to_svg())
+    assert graph.to_dot().startswith("digraph")
+    assert graph._repr_svg_() == graph.to_svg()
+    assert graph.to_svg() in (graph._repr_html_() or "")
+    one = story.base[0].callgraph(5, sort="cum", node_fraction=0, edge_fraction=0)
+    assert repr(one).startswith("<CallGraph of 5 frames")
+    assert "0 of 1850ms (97.37%)" in words(one.to_svg())
+
+
+def test_a_graph_that_is_too_large_for_a_picture_can_still_be_written(story: pprofdiff.Diff):
+    graph = story.callgraph(0, node_fraction=0, granularity="addresses")
+    assert graph._repr_svg_() is None
+    assert graph._repr_html_() is None
+    assert graph.to_dot().startswith("digraph")
+    with pytest.raises(pprofdiff.PprofError, match="too many for a picture"):
+        graph.to_svg()
+
+
+def test_options_that_make_no_sense(story: pprofdiff.Diff):
+    with pytest.raises(pprofdiff.PprofError, match="from 0 to 1"):
+        story.callgraph(node_fraction=2)
+    with pytest.raises(pprofdiff.PprofError, match="'flat' or 'cum'"):
+        story.callgraph(sort="name")  # type: ignore[arg-type]
+    with pytest.raises(pprofdiff.PprofError, match="regular expression of list"):
+        story.list("(")
+
+
+def test_list_of_a_diff_and_of_one_profile(story: pprofdiff.Diff):
+    listing = story.list("tableInsensitive", source_path=SOURCES)
+    (routine,) = listing.routines
+    assert routine["file"] == "logmill/headers/table.go"
+    assert routine["new_source"] == str(SOURCES / "logmill/headers/table.go")
+    (call,) = [line for line in routine["lines"] if "names.Same" in line["text"]]
+    assert (call["base_line"], call["cum_base"], call["cum_new"]) == (64, 330_000_000, 1_780_000_000)
+    assert "names.Same(table[i].name, name)" in repr(listing)
+    assert "names.Same(table[i].name, name)" in listing._repr_html_()
+
+    (routine,) = story.new[0].list("tableInsensitive").routines
+    assert {line["line"]: line["cum"] for line in routine["lines"]}[64] == 1_780_000_000
+    assert story.list("no such function").routines == []
+
+
+def test_each_side_has_its_sources(story: pprofdiff.Diff, tmp_path: Path):
+    branch = tmp_path / "logmill"
+    shutil.copytree(SOURCES / "logmill", branch)
+    table = branch / "headers/table.go"
+    table.write_text("// A line more.\n" + table.read_text())
+    base = [tmp_path / "nowhere", SOURCES / "logmill"]
+    listing = story.list("tableInsensitive", base_source=base, new_source=str(branch), trim_path="logmill")
+    (routine,) = listing.routines
+    assert routine["base_source"] == str(SOURCES / "logmill/headers/table.go")
+    assert routine["new_source"] == str(table)
+    assert all(line["new_line"] == line["base_line"] + 1 for line in routine["lines"] if line["text"])
+
+
+def test_saving(story: pprofdiff.Diff, tmp_path: Path):
+    graph, listing = story.callgraph(10), story.list("names")
+    graph.save(tmp_path / "a.svg")
+    graph.save(str(tmp_path / "a.dot"))
+    assert words((tmp_path / "a.svg").read_text()) == words(graph.to_svg())
+    assert (tmp_path / "a.dot").read_text() == graph.to_dot()
+    for name in ("a.html", "a.json", "a.txt"):
+        listing.save(tmp_path / name)
+    assert json.loads((tmp_path / "a.json").read_text())["routines"] == listing.routines
+    assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "a.txt").read_text() == repr(listing) + "\n"
+    for saved in (graph, listing):
+        with pytest.raises(pprofdiff.PprofError, match="ends in"):
+            saved.save(tmp_path / "a.png")
+        with pytest.raises(FileNotFoundError):
+            saved.save(tmp_path / "no folder" / ("a.svg" if saved is graph else "a.txt"))
+
+
+def test_both_pickle(story: pprofdiff.Diff):
+    graph, listing = pickle.loads(pickle.dumps((story.callgraph(10), story.list("names"))))
+    assert graph.to_svg() == story.callgraph(10).to_svg()
+    assert (graph.to_dot(), repr(graph)) == (story.callgraph(10).to_dot(), repr(story.callgraph(10)))
+    assert (listing.routines, repr(listing)) == (story.list("names").routines, repr(story.list("names")))
+    assert listing._repr_html_() == story.list("names")._repr_html_()
+
+
+def test_names_stay_text():
+    evil = pprofdiff.diff(profile([([EVIL, "a & b"], 10, {})]), profile([([EVIL], 20, {})]))
+    svg = evil.callgraph().to_svg()
+    assert {element.tag for element in ET.fromstring(svg).iter()} <= {
+        SVG + t for t in ("svg", "g", "rect", "path", "text", "title")
+    }
+    for html in (evil.callgraph()._repr_html_(), evil.list(".")._repr_html_()):
+        assert html is not None
+        assert "<img" not in html
+        assert "</script" not in html
+        assert "&lt;img" in html
+
+
+def test_speedscope(story: pprofdiff.Diff):
+    scope = json.loads(story.to_speedscope())
+    assert [(p["name"], p["endValue"], p["unit"]) for p in scope["profiles"]] == [
+        ("base", 1_900_000_000, "nanoseconds"),
+        ("new", 2_930_000_000, "nanoseconds"),
+    ]
+    one = json.loads(story.base[0].to_speedscope(sample_type="samples"))
+    assert [(p["name"], sum(p["weights"]), p["unit"]) for p in one["profiles"]] == [("samples", 190, "none")]
+    assert pprofdiff.load(pair("go-heap")[0]).to_speedscope()
