@@ -29,8 +29,8 @@ mod units;
 
 pub use batch::{Batch, Source, diff_many};
 pub use diff::{
-    Diff, Edge, Edges, Filters, Frames, Granularity, LabelRow, Labels, Normalize, Pair, Query, Relation, Side, Sort,
-    StackRow, Stacks, Status, Summary, Top, TopRow, View,
+    Diff, Edge, Edges, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Granularity, LabelRow, Labels,
+    Normalize, Pair, Pruned, Query, Relation, Side, Sort, StackRow, Stacks, Status, Summary, Top, TopRow, View, Widths,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};

@@ -112,7 +112,7 @@ fn summary(s: &Summary) -> String {
     html
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

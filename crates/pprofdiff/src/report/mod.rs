@@ -1,18 +1,20 @@
 //! Views as tables, and tables as text, JSON, CSV, Markdown and HTML.
 //!
 //! A [`Table`] is columns under a header ([`Summary`]); every format is one small file that walks it
-//! and changes nothing.
+//! and changes nothing. The page (`page/`) is the one that people click in.
 
 mod csv;
 mod folded;
 mod html;
 mod json;
 mod markdown;
+mod page;
 mod table;
 mod text;
 
 pub use folded::folded;
 pub use json::{info_json, summary_json};
+pub use page::{PageOptions, page};
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};
 
