@@ -9,12 +9,13 @@
 
 `load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
-read as well.
+read as well. `flamegraph` and `save_html` are the pictures.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
 from ._native import (
     Diff,
+    FlameGraph,
     PprofError,
     Profile,
     Result,
@@ -29,6 +30,7 @@ from ._native import (
 
 __all__ = [
     "Diff",
+    "FlameGraph",
     "PprofError",
     "Profile",
     "Result",

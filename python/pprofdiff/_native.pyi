@@ -188,6 +188,34 @@ class Views:
         """Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
         "root;caller;leaf VALUE".
         """
+    def to_html(
+        self,
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+        min_width: float | None = None,
+        max_frames: int | None = None,
+    ) -> str: ...
+    def save_html(
+        self,
+        path: str | PathLike[str],
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+        min_width: float | None = None,
+        max_frames: int | None = None,
+    ) -> None: ...
+    def flamegraph(
+        self,
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+        min_width: float | None = None,
+        max_frames: int | None = None,
+    ) -> FlameGraph: ...
     def filter(
         self,
         *,
@@ -319,6 +347,14 @@ class Result(Generic[_Pair]):
     @property
     def error(self) -> Exception | None:
         """The exception, or None if the pair did not fail."""
+
+@final
+class FlameGraph:
+    """A flame graph, made by Views.flamegraph(). Notebooks show it in a sandboxed frame."""
+
+    def to_html(self) -> str: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    def _repr_html_(self) -> str: ...
 
 @final
 class Table:

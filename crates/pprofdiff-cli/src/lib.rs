@@ -142,7 +142,7 @@ fn page(args: &ViewArgs, diff: &Diff) -> Result<()> {
     }
     let options = PageOptions { min_width: args.min_width, max_frames: args.max_frames, ..PageOptions::default() };
     let page = report::page(diff, &args.query()?, &options)?;
-    write_to(output, |out| out.write_all(page.as_bytes()))?;
+    write_to(output, |out| out.write_all(page.html.as_bytes()))?;
     match output.filter(|_| args.open) {
         Some(path) => open::that(path).map_err(|e| {
             let path = path.display();

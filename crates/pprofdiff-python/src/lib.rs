@@ -6,6 +6,7 @@
 mod arrow;
 mod batch;
 mod error;
+mod flamegraph;
 mod runtime;
 mod source;
 mod table;
@@ -25,6 +26,8 @@ mod _native {
     use crate::batch::DiffMany;
     #[pymodule_export]
     use crate::batch::Result;
+    #[pymodule_export]
+    use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
     use crate::source::{self, Side};
     #[pymodule_export]
     use crate::table::Table;

@@ -14,7 +14,7 @@ mod text;
 
 pub use folded::folded;
 pub use json::{info_json, summary_json};
-pub use page::{PageOptions, page};
+pub use page::{Page, PageOptions, page};
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};
 

@@ -14,10 +14,13 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use columns::Numbers;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::html::escape;
 use super::percent_of_base;
+use super::text::list_of_inputs;
 use crate::diff::{
     Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, MatchedStacks, Normalize, Pair, Query, Relation,
     Side, Sort, Summary, TopRow, View,
@@ -53,11 +56,36 @@ const MOST_EDGES: usize = 12;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
 const LONGEST_NAME: usize = 16 << 10;
 
+/// A page for a browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    /// The whole file.
+    pub html: String,
+    /// What it is of: "main.pb.gz → branch.pb.gz".
+    pub title: String,
+    /// Boxes on top of each other, in the flame graph that is shown first.
+    rows: u32,
+}
+
+impl Page {
+    /// The page in a frame, for notebooks: what is in it can run, but has no rights to what is around it.
+    pub fn framed(&self) -> String {
+        // The rows, and what is above and below them; no more than fits on a screen.
+        let height = (self.rows.saturating_mul(20)).saturating_add(330).min(720);
+        format!(
+            "<iframe sandbox=\"allow-scripts\" title=\"{}\" style=\"width:100%;height:{height}px;border:0\" \
+             srcdoc=\"{}\"></iframe>",
+            escape(&self.title),
+            escape(&self.html)
+        )
+    }
+}
+
 /// The page of a diff or of a single profile. Every sample type can be chosen in it; the query's comes first.
 ///
 /// # Errors
 /// As [`Diff::view`].
-pub fn page(diff: &Diff, query: &Query, options: &PageOptions) -> Result<String> {
+pub fn page(diff: &Diff, query: &Query, options: &PageOptions) -> Result<Page> {
     let wanted = diff.find_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
     let types: Vec<usize> = if options.only_flame { vec![wanted] } else { (0..all.len()).collect() };
@@ -65,13 +93,18 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions) -> Result<String>
     let mut names = Names::default();
     let mut parts = Vec::with_capacity(types.len());
     let mut shown = None;
+    let mut rows = 0;
     for &i in &types {
         match diff.view_of(query, i) {
             Ok(view) => {
                 if i == wanted {
                     shown = Some((parts.len(), view.summary().clone()));
                 }
-                parts.push(sample_type(&view, &mut names, share, options)?);
+                let (part, depth) = sample_type(&view, &mut names, share, options)?;
+                parts.push(part);
+                if i == wanted {
+                    rows = depth + 1;
+                }
             }
             // One type can't be normalized, perhaps; the others can.
             Err(e) if i != wanted => {
@@ -91,11 +124,12 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions) -> Result<String>
         "shown": shown,
         "types": parts,
     });
-    Ok(fill(&title(&summary), &data))
+    let title = title(&summary);
+    Ok(Page { html: fill(&format!("{title} · pprofdiff"), &data), title, rows })
 }
 
-/// One sample type: its totals, both flame graphs, and the table.
-fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &PageOptions) -> Result<Value> {
+/// One sample type: its totals, both flame graphs, and the table. Also how deep the first graph is.
+fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &PageOptions) -> Result<(Value, u32)> {
     let s = view.summary();
     let stacks = MatchedStacks::new(view);
     let grow = |inverted| stacks.flame(&FlameOptions { inverted, min_width: options.min_width, max_frames });
@@ -114,7 +148,7 @@ fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &Page
     if !options.only_flame {
         part["table"] = table(&view.edges(None, Sort::Cum)?, &[&down, &up], names, max_frames / 4);
     }
-    Ok(part)
+    Ok((part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)))
 }
 
 /// The frames of all views of a page, each once: views of one diff have the same frames, by other numbers.
@@ -277,12 +311,12 @@ fn settings(s: &Summary) -> Vec<String> {
 }
 
 fn title(s: &Summary) -> String {
-    let name = |side: &Side| super::text::list_of_inputs(&side.paths);
+    let name = |side: &Side| list_of_inputs(&side.paths);
     let sides = match &s.base {
         Some(base) => format!("{} → {}", name(base), name(&s.new)),
         None => name(&s.new),
     };
-    visible(&format!("{sides} · pprofdiff")).into_owned()
+    visible(&sides).into_owned()
 }
 
 /// Text as it can be shown to people and nothing else: control characters, and what changes the direction or
@@ -327,7 +361,7 @@ fn fill(title: &str, data: &Value) -> String {
     let data = data.to_string().replace('<', "\\u003c");
     let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + data.len() + 1024);
     let mut rest = TEMPLATE;
-    let title = super::html::escape(title);
+    let title = escape(title);
     for (mark, text) in [
         ("{policy}", policy.as_str()),
         ("{title}", &title),

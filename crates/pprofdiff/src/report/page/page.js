@@ -170,11 +170,10 @@ const SORTS = twoSided
   : ["name", "flat_new", "cum_new"];
 const start = {
   type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
-  search: "", fn: -1, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
+  search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
 };
 const view = { ...start };
 let selected = -1;            // the node that the keyboard walks from
-let found = false;            // whether the graph shows where `view.fn` is
 const zooms = [];             // where Back goes
 let rowsShown = 0;
 
@@ -210,7 +209,6 @@ function fromFragment(text) {
   if (view.zoom < 0 || view.zoom >= tree().n) view.zoom = 0;
   if (view.fn < -1 || view.fn >= data.names.length) view.fn = -1;
   selected = view.zoom > 0 ? view.zoom : -1;
-  found = view.fn >= 0;
 }
 
 let written = "";
@@ -288,7 +286,7 @@ function point() {
   pointed = null;
   if (regex) {
     pointed = Uint8Array.from(data.names, (name) => +regex.test(name));
-  } else if (found && view.fn >= 0) {
+  } else if (view.find && view.fn >= 0) {
     pointed = new Uint8Array(data.names.length);
     pointed[view.fn] = 1;
   }
@@ -298,7 +296,7 @@ function point() {
   if (!regex) return;
   // A stack counts once, however often it matches: by its first match.
   const t = tree();
-  let base = 0n, fresh = 0n;
+  let base = 0n, fresh = 0n, skipped = 0;
   const functions = new Set();
   for (let i = 1; i < t.n; i++) {
     const frame = frameOf(t, i);
@@ -309,13 +307,11 @@ function point() {
     fresh += t.new[i];
     skipped = t.end[i];
   }
-  skipped = 0;
   const count = document.createElement("b");
   count.textContent = `${functions.size} function${functions.size === 1 ? "" : "s"}`;
   const least = t.pruned.stacks > 0 ? ", without what is pruned" : "";
   output.append(count, functions.size ? `: ${type().pair(base, fresh)}${least}` : "");
 }
-let skipped = 0;
 
 // ---------------------------------------------------------------- colours
 
@@ -339,7 +335,7 @@ function readPalette() {
   const css = (c) => `rgb(${c.map(Math.round).join(",")})`;
   // Dark text on light boxes and the other way round, by relative luminance.
   const luminance = (c) => c.map((v) => ((v / 255) ** 2.2)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const box = (c) => ({ fill: css(c), text: luminance(c) > 0.3 ? "#111418" : "#ffffff" });
+  const box = (c) => ({ fill: css(c), text: luminance(c) > 0.22 ? "#111418" : "#ffffff" });
   const [less, same, more, card] = ["less", "same", "more", "card"].map(colour);
   const [oneA, oneB] = ["one-a", "one-b"].map(colour);
   const change = [], one = [];
@@ -406,6 +402,12 @@ function place() {
 /** The y of a depth, in the whole picture. */
 const top = (depth) => (view.upward ? rows - 1 - depth : depth) * ROW;
 
+/** The room there is for the picture: most of the window, or what a frame has left. */
+function mostHeight() {
+  if (hasTable) return Math.max(300, innerHeight * 0.62);
+  return Math.max(6 * ROW, innerHeight - (document.body.offsetHeight - $("view").offsetHeight));
+}
+
 /** Gives the picture its height: the deepest box that is at least a pixel wide. */
 function layout() {
   const { t, width, scale } = place();
@@ -417,7 +419,7 @@ function layout() {
   }
   const before = rows;
   rows = deepest + 1;
-  const height = rows * ROW, most = hasTable ? Math.max(300, innerHeight * 0.62) : Math.max(120, innerHeight - 190);
+  const height = rows * ROW, most = mostHeight();
   $("extent").style.height = height + "px";
   $("view").style.height = Math.min(height, most) + "px";
   const ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = Math.ceil(Math.min(height, most));
@@ -454,7 +456,7 @@ function draw() {
     if (y > height || y + ROW < 0) return;
     const { fill, text } = boxOf(t, node), frame = frameOf(t, node);
     const dim = pointed && !(frame >= 0 && pointed[frame]);
-    context.globalAlpha = dim ? 0.22 : faded ? 0.6 : 1;
+    context.globalAlpha = dim ? 0.25 : faded ? 0.6 : 1;
     context.fillStyle = fill;
     context.fillRect(x, y, w, ROW - 1);
     if (w > 2) { edges.moveTo(x + w - 0.5, y); edges.lineTo(x + w - 0.5, y + ROW - 1); }
@@ -464,7 +466,10 @@ function draw() {
       context.strokeRect(x + 0.5, y + 0.5, w - 2, ROW - 2);
       context.setLineDash([]);
     }
-    if (w > 26) label(t, node, Math.max(x, 0) + 4, y + ROW / 2, Math.min(w, across) - 8, text);
+    if (w <= 26) return;
+    // What is dimmed lets the page through, so its text is the page's.
+    if (dim) context.globalAlpha = 0.55;
+    label(t, node, x + 4, y + ROW / 2, w - 8, dim ? palette.text : text);
   };
   for (let i = view.zoom, up = t.parent[i]; up >= 0; up = t.parent[up]) box(up, 0, across, true);
   for (let i = view.zoom; i < t.end[view.zoom];) {
@@ -542,7 +547,7 @@ function label(t, node, x, y, room, colour) {
   const both = twoSided ? `${type().show(base)} → ${type().show(fresh)}` : type().show(fresh);
   for (const values of [twoSided ? `${both}  ${type().percent(fresh - base)}` : `${both}  ${type().percent(fresh)}`, both]) {
     if (context.measureText(values).width <= rest) {
-      context.globalAlpha *= 0.75;
+      context.globalAlpha *= 0.85;
       context.fillText(values, x + used + 10, y);
       return;
     }
@@ -647,7 +652,7 @@ function select(node) {
   selected = node;
   const t = tree(), frame = node >= 0 ? frameOf(t, node) : -1;
   if (frame >= 0) view.fn = frame;
-  found = false;
+  view.find = false;
 }
 
 /** Changes the tree that is looked at, and stays at the same stack if it has it. */
@@ -665,7 +670,7 @@ function changeTree(change, keep) {
 function find(frame) {
   view.fn = frame;
   view.search = "";
-  found = true;
+  view.find = true;
   const t = tree(), width = t.width[view.width];
   let widest = -1, where = 0;
   for (let i = 1; i < t.n; i++) if (frameOf(t, i) === frame && (widest < 0 || width[i] > width[widest])) widest = i;
@@ -674,8 +679,9 @@ function find(frame) {
     const spot = spotOf(widest);
     if (!spot || spot.w < 12) {
       // As near as it takes to be seen, and no nearer.
-      const across = canvas.clientWidth;
-      for (where = widest; where > 0 && width[widest] / width[where] * across > 60; where = t.parent[where]);
+      const across = canvas.clientWidth, wide = (in_) => width[widest] / width[in_] * across;
+      where = widest;
+      while (where > 0 && wide(t.parent[where]) >= 200) where = t.parent[where];
       if (where !== view.zoom && width[where] > 0) { zooms.push(view.zoom); view.zoom = where; }
     }
   }
@@ -700,8 +706,9 @@ async function copyStack() {
   if (view.inverted) names.reverse();
   const text = names.join("\n");
   let done = false;
-  try { await navigator.clipboard.writeText(text); done = true; } catch {
-    // A frame without the right to the clipboard may still copy what is selected in it.
+  // A notebook's frame has no right to the clipboard (and asking is noted as a fault), but may copy what is selected in it.
+  const asked = location.protocol === "about:" ? Promise.reject() : navigator.clipboard.writeText(text);
+  try { await asked; done = true; } catch {
     const area = element("textarea", text, "aside");
     document.body.append(area);
     area.select();
@@ -841,7 +848,7 @@ function rowElement(b, i) {
       cell(t.percent(fresh));
     }
   }
-  if (twoSided) cell(STATUSES[Number(b.status[i])], "t");
+  if (twoSided) cell(STATUSES[Number(b.status[i])], "w");
   return tr;
 }
 
@@ -858,16 +865,16 @@ function showEdges() {
     return;
   }
   const list = (edges, title) => {
-    const found = [];
-    for (let i = edges.first[row]; i < edges.first[row + 1]; i++) found.push(i);
+    const shown = [];
+    for (let i = edges.first[row]; i < edges.first[row + 1]; i++) shown.push(i);
     const change = (i) => Math.abs(Number(edges.new[i] - edges.base[i]));
-    found.sort((i, j) => change(j) - change(i));
+    shown.sort((i, j) => change(j) - change(i));
     const table = element("table"), head = element("tr");
     head.append(element("th", title, "t"));
     for (const text of twoSided ? ["base", "new", "delta"] : ["value"]) head.append(element("th", text));
     table.append(element("thead"), element("tbody"));
     table.tHead.append(head);
-    for (const i of found) {
+    for (const i of shown) {
       const tr = element("tr"), name = element("td", undefined, "t"), frame = Number(edges.other[i]);
       const button = element("button", data.names[frame]);
       button.type = "button";
@@ -880,8 +887,8 @@ function showEdges() {
       if (twoSided) tr.append(element("td", type().delta(delta), sign(delta)));
       table.tBodies[0].append(tr);
     }
-    const more = Number(edges.all[row]) - found.length;
-    if (found.length === 0) return element("div", title === "callers" ? "No callers: it is a root." : "It calls nothing.", "note");
+    const more = Number(edges.all[row]) - shown.length;
+    if (shown.length === 0) return element("div", title === "callers" ? "No callers: it is a root." : "It calls nothing.", "note");
     if (more > 0) table.tBodies[0].append(element("tr")), table.tBodies[0].lastChild.append(element("td", `and ${more} of less cost`, "t note"));
     return table;
   };
@@ -929,7 +936,7 @@ function showSummary() {
 
 function showPruned() {
   const { stacks, of, share, widest } = tree().pruned;
-  const percent = (part) => (100 * part).toPrecision(2).replace(/\.?0+(e|$)/, "$1") + "%";
+  const percent = (part) => Number((100 * part).toPrecision(2)) + "%";
   $("pruned").textContent = stacks === 0 ? `All ${of} stacks are drawn.`
     : `${stacks} of ${of} stacks (${percent(share)} of the width) are in (pruned) boxes: what has less than ${percent(widest)} of the whole is not drawn by itself.`;
 }
@@ -1014,7 +1021,7 @@ function controls() {
     view.theme = { "": "dark", dark: "light", light: "" }[view.theme];
     repaint();
   };
-  $("search").oninput = () => { view.search = $("search").value; found = false; point(); showControls(); redraw(); keepInFragment(); };
+  $("search").oninput = () => { view.search = $("search").value; view.find = false; point(); showControls(); redraw(); keepInFragment(); };
   $("filter").oninput = () => { view.filter = $("filter").value; showTable(); keepInFragment(); };
   $("more").onclick = () => moreRows(500);
   for (const place of [$("table").tBodies[0], $("edges")]) {
@@ -1076,7 +1083,7 @@ function reset() {
   if (view.zoom !== 0) zooms.push(view.zoom);
   view.zoom = 0;
   view.search = "";
-  found = false;
+  view.find = false;
   selected = -1;
   show();
 }
