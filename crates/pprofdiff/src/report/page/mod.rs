@@ -125,7 +125,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions) -> Result<Page> {
         "types": parts,
     });
     let title = title(&summary);
-    Ok(Page { html: fill(&format!("{title} · pprofdiff"), &data), title, rows })
+    Ok(Page { html: fill(&format!("{title} · pprofdiff"), "", &data), title, rows })
 }
 
 /// One sample type: its totals, both flame graphs, and the table. Also how deep the first graph is.
@@ -350,8 +350,8 @@ fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Puts the page together. Each mark of the template is looked for after the one before it, so nothing that is
-/// put in is ever read as a mark.
-fn fill(title: &str, data: &Value) -> String {
+/// put in is ever read as a mark. `source` is HTML: a listing, escaped by who made it.
+fn fill(title: &str, source: &str, data: &Value) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",

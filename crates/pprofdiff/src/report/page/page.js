@@ -271,7 +271,7 @@ function compile(input) {
   input.removeAttribute("title");
   if (!text) return null;
   try {
-    return new RegExp(text, /\p{Lu}/u.test(text.replace(/\\./g, "")) ? "u" : "iu");
+    return new RegExp(text, /\p{Lu}/u.test(text.replace(/\\./g, "")) ? "" : "i");
   } catch (e) {
     input.setAttribute("aria-invalid", "true");
     input.title = e.message;
@@ -439,6 +439,11 @@ function draw() {
   context.clearRect(0, 0, across, height);
   context.font = FONT;
   context.textBaseline = "middle";
+  if (width[view.zoom] <= 0) {
+    context.fillStyle = palette.text;
+    context.fillText(view.width === "delta" ? "No stack changed." : "There are no stacks here.", 4, ROW / 2);
+    return;
+  }
   const edges = new Path2D();
   const strips = [];                    // of each depth: where a strip of thin boxes began and ended
   const zoomDepth = t.depth[view.zoom];
@@ -943,7 +948,7 @@ function showPruned() {
 
 function showControls() {
   $("type").value = String(view.type);
-  for (const button of $("width-mode").children) button.setAttribute("aria-checked", String(button.dataset.mode === view.width));
+  for (const button of $("width-mode").children) button.setAttribute("aria-pressed", String(button.dataset.mode === view.width));
   const width = document.querySelector("#legend .width");
   if (width) width.textContent = "width: " + WIDTHS[view.width];
   $("inverted").setAttribute("aria-pressed", String(view.inverted));
@@ -956,16 +961,13 @@ function showControls() {
   theme.textContent = { "": "Theme: system", dark: "Theme: dark", light: "Theme: light" }[view.theme];
 }
 
-/** What a sample type brings along besides graph and table. An SVG is parsed as XML, in which nothing runs. */
-function showExtras() {
-  const { callgraph, source } = type().raw;
-  $("callgraph").hidden = !callgraph;
-  if (callgraph) {
-    const svg = new DOMParser().parseFromString(callgraph, "image/svg+xml").documentElement;
-    $("callgraph").lastElementChild.replaceChildren(document.importNode(svg, true));
-  }
-  $("source").hidden = !source;
-  if (source) $("source").lastElementChild.replaceChildren(element("pre", source));
+/** The sample type's call graph. An SVG is parsed as XML, in which nothing runs. */
+function showCallGraph() {
+  const svg = type().raw.callgraph;
+  $("callgraph").hidden = !svg;
+  if (!svg) return;
+  const drawn = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+  $("callgraph").lastElementChild.replaceChildren(document.importNode(drawn, true));
 }
 
 /** What the tables were last made for: they are made anew only if that changed. */
@@ -981,7 +983,7 @@ function show() {
     if ($("filter").value !== view.filter) $("filter").value = view.filter;
     showSummary();
     showTable();
-    showExtras();
+    showCallGraph();
     tabled = of;
   }
   point();
@@ -1006,7 +1008,6 @@ function controls() {
   for (const [mode, text, title] of MODES) {
     const button = element("button", text);
     Object.assign(button, { type: "button", title });
-    button.setAttribute("role", "radio");
     button.dataset.mode = mode;
     button.onclick = () => setWidth(mode);
     $("width-mode").append(button);
@@ -1101,6 +1102,7 @@ if (twoSided) {
     ...key("gone", "vanished (−)"), ...key("came", "appeared (+)"), element("span", "", "width"));
 } else $("legend").textContent = "Colours tell packages apart.";
 document.body.classList.toggle("bare", !hasTable);
+$("source").hidden = !$("source").querySelector("table");
 headOfTable();
 controls();
 fromFragment(location.hash.slice(1));
