@@ -64,24 +64,25 @@ AS_SVG = """async (all) => {
 
 
 def opened(page: Page, file: Path) -> tuple[float, float]:
-    """Milliseconds from navigation until the script is through, and until the first paint with content."""
+    """Milliseconds from navigation until the first paint with content, and until the flame graph is painted."""
     page.goto(file.as_uri())
-    page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
-    shown = page.evaluate("performance.getEntriesByName('pprofdiff-shown')[0].startTime")
-    return shown, page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    names = ("first-contentful-paint", "pprofdiff-painted")
+    for name in names:
+        page.wait_for_function(f"performance.getEntriesByName('{name}').length > 0")
+    return tuple(page.evaluate(f"performance.getEntriesByName('{name}')[0].startTime") for name in names)
 
 
 def main() -> None:
     """Measures the sizes that the command line names."""
     chromium = shutil.which("chromium") or sys.exit("needs Chromium: apt-get install chromium")
     command = ROOT / "target" / "release" / "pprofdiff"
-    head = ["pair", "frames", "page MB", "made in s", "script ms", "first paint ms", "boxes", "redraw ms", "as SVG ms"]
+    head = ["pair", "frames", "page MB", "made in s", "first paint ms", "graph ms", "boxes", "redraw ms", "as SVG ms"]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as directory:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for size in sys.argv[1:] or ["S", "M", "L"]:
             pair = [DATA / f"{size}-1.{side}.pb.gz" for side in ("base", "new")]
-            for options in ([], ["--min-width", "0", "--max-frames", "400000"]):
+            for options in ([], ["--min-width", "0", "--max-frames", "200000"]):
                 file = Path(directory) / "page.html"
                 start = time.perf_counter()
                 subprocess.run([command, *pair, "--format", "html", "-o", file, *options], check=True)
@@ -101,9 +102,9 @@ def main() -> None:
                 svg = statistics.median(page.evaluate(AS_SVG) for _ in range(RUNS))
                 data = "JSON.parse(document.getElementById('data').textContent)"
                 nodes = page.evaluate(f"{data}.types.at(-1).down.nodes")
-                shown, painted = (statistics.median(t) for t in zip(*times, strict=True))
+                first, graph = (statistics.median(t) for t in zip(*times, strict=True))
                 size_of = file.stat().st_size / 1e6
-                cells = [f"{nodes:,}", f"{size_of:.2f}", f"{made:.2f}", f"{shown:.0f}", f"{painted:.0f}"]
+                cells = [f"{nodes:,}", f"{size_of:.2f}", f"{made:.2f}", f"{first:.0f}", f"{graph:.0f}"]
                 cells += [f"{boxes:,}", f"{statistics.median(redraws):.0f}", f"{svg:.0f}"]
                 print(f"| {size} | {' | '.join(cells)} |", flush=True)
                 if options:

@@ -290,7 +290,7 @@ impl Views {
     /// It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
     /// is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,
     /// unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
-    /// page's graphs, two for each sample type: 100,000 unless given, which makes pages of a few MB.
+    /// page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
     #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None))]
     #[allow(clippy::too_many_arguments)]
     fn to_html(

@@ -45,14 +45,16 @@ pub struct PageOptions {
 }
 
 impl Default for PageOptions {
-    /// 100,000 frames, which makes pages of at most a few MB.
+    /// 50,000 frames, which makes pages of at most a few MB.
     fn default() -> PageOptions {
-        PageOptions { min_width: FlameOptions::default().min_width, max_frames: 100_000, only_flame: false }
+        PageOptions { min_width: FlameOptions::default().min_width, max_frames: 50_000, only_flame: false }
     }
 }
 
-/// Callers, and callees, of one function that the page has at most; the others are few in cost.
-const MOST_EDGES: usize = 12;
+/// Callers, and callees, of one function that the page has at most: of the thousand costliest, and of the others.
+/// Edges are most of a large page, and few of them are ever looked at.
+const MOST_EDGES: [usize; 2] = [12, 2];
+const COSTLIEST: usize = 1000;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
 const LONGEST_NAME: usize = 16 << 10;
 
@@ -233,7 +235,7 @@ fn flame(flame: &Flame, names: &mut Names) -> Value {
 }
 
 /// The table as columns: the frames that the graphs show, and then the others as far as there is room, by
-/// their cost. With each come its costliest callers and callees.
+/// their cost. With each come its costliest callers and callees, out of those that the table has.
 fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Value {
     let frames = &edges.frames;
     let mut drawn = vec![false; frames.len()];
@@ -248,6 +250,9 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Va
     rows.sort_by_key(|r| std::cmp::Reverse((drawn[r.frame as usize], magnitude(r.cum))));
     let n_drawn = rows.iter().filter(|r| drawn[r.frame as usize]).count();
     rows.truncate(most.max(n_drawn));
+    rows.sort_by_key(|r| std::cmp::Reverse(magnitude(r.cum)));
+    let mut in_table = vec![false; frames.len()];
+    rows.iter().for_each(|r| in_table[r.frame as usize] = true);
 
     // Edges are grouped by node, in the order of the nodes.
     let mut of_frame: HashMap<u32, &[crate::diff::Edge]> = HashMap::new();
@@ -256,12 +261,13 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Va
     }
     let relation = |which: Relation, names: &mut Names| {
         let [mut shown, mut all, mut other, mut base, mut new] = [const { Vec::<i64>::new() }; 5];
-        for row in &rows {
+        for (i, row) in rows.iter().enumerate() {
             let group = of_frame.get(&row.frame).copied().unwrap_or_default();
             let mut group: Vec<_> = group.iter().filter(|e| e.relation == which).collect();
             all.push(group.len() as i64);
+            group.retain(|e| in_table[e.other as usize]);
             group.sort_by_key(|e| std::cmp::Reverse(magnitude(e.weight)));
-            group.truncate(MOST_EDGES);
+            group.truncate(MOST_EDGES[usize::from(i >= COSTLIEST)]);
             shown.push(group.len() as i64);
             other.extend(group.iter().map(|e| names.id(frames, e.other) as i64));
             base.extend(group.iter().map(|e| e.weight.base));
@@ -366,6 +372,7 @@ fn fill(title: &str, source: &str, data: &Value) -> String {
         ("{policy}", policy.as_str()),
         ("{title}", &title),
         ("{style}", STYLE),
+        ("{source}", source),
         ("{data}", &data),
         ("{script}", SCRIPT),
     ] {

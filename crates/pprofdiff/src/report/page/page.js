@@ -389,7 +389,7 @@ function boxOf(t, node) {
 
 const canvas = $("canvas"), context = canvas.getContext("2d");
 const FONT = "12px system-ui, 'Segoe UI', 'Liberation Sans', sans-serif";
-let rows = 1, hovered = -1, drawing = 0;
+let rows = 1, hovered = -1, drawing = 0, painted = false;
 
 /** How a node is placed now: zoomed nodes' callers take the whole width. */
 function place() {
@@ -498,6 +498,8 @@ function draw() {
   context.strokeStyle = palette.card;
   context.lineWidth = 1;
   context.stroke(edges);
+  if (!painted) performance.mark("pprofdiff-painted");
+  painted = true;
   outline(selected, 2);
   if (hovered !== selected) outline(hovered, 1);
 }
@@ -544,6 +546,14 @@ function label(t, node, x, y, room, colour) {
     if (short !== name) [text, used] = fit(mark + short, room);
   }
   if (!text) return;
+  if (vanished(t, node)) {
+    // Letters on hatching are hard to read.
+    const alpha = context.globalAlpha;
+    context.globalAlpha = alpha * 0.8;
+    context.fillStyle = palette.card;
+    context.fillRect(x - 2, y - 8, used + 4, 15);
+    context.globalAlpha = alpha;
+  }
   context.fillStyle = colour;
   context.fillText(text, x, y);
   const rest = room - used - 14;
@@ -1107,5 +1117,4 @@ headOfTable();
 controls();
 fromFragment(location.hash.slice(1));
 show();
-performance.mark("pprofdiff-shown");
 })();
