@@ -456,6 +456,17 @@ def test_light_and_dark(show: Open, story: pprofdiff.Diff):
         assert page.get_attribute("html", "data-theme") == "light"
 
 
+def test_a_window_of_another_size(show: Open, story: pprofdiff.Diff):
+    page = show(story.to_html())
+    for width in (700, 1700):
+        page.set_viewport_size({"width": width, "height": 800})
+        settle(page)
+        settle(page)
+        across, drawn = painted(page)
+        assert width - 100 < across < width
+        assert max(w for _, _, w in drawn) == across
+
+
 def test_what_is_pruned_is_gathered_and_said(show: Open, story: pprofdiff.Diff):
     html = story.to_html(min_width=0.05)
     data = data_of(html)

@@ -389,7 +389,7 @@ function boxOf(t, node) {
 
 const canvas = $("canvas"), context = canvas.getContext("2d");
 const FONT = "12px system-ui, 'Segoe UI', 'Liberation Sans', sans-serif";
-let rows = 1, hovered = -1, drawing = 0, painted = false;
+let rows = 1, hovered = -1, drawing = 0, painted = false, laidOut = "";
 
 /** How a node is placed now: zoomed nodes' callers take the whole width. */
 function place() {
@@ -429,10 +429,13 @@ function layout() {
     canvas.height = Math.round(h * ratio);
   }
   if (view.upward && rows !== before) $("view").scrollTop = height;
+  laidOut = `${canvas.clientWidth} ${innerHeight}`;
 }
 
 function draw() {
   drawing = 0;
+  // A frame may have had no size yet when the page was laid out, and may get one without a word.
+  if (laidOut !== `${canvas.clientWidth} ${innerHeight}`) layout();
   const { t, width, left, across, scale, from } = place();
   const ratio = devicePixelRatio || 1, height = canvas.height / ratio, scrolled = $("view").scrollTop;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -549,7 +552,7 @@ function label(t, node, x, y, room, colour) {
   if (vanished(t, node)) {
     // Letters on hatching are hard to read.
     const alpha = context.globalAlpha;
-    context.globalAlpha = alpha * 0.8;
+    context.globalAlpha = alpha * 0.6;
     context.fillStyle = palette.card;
     context.fillRect(x - 2, y - 8, used + 4, 15);
     context.globalAlpha = alpha;
@@ -1072,7 +1075,8 @@ function controls() {
       f: () => $("upward").click(), t: () => $("theme").click() }[e.key] ?? (mode && twoSided && (() => setWidth(mode[0])));
     if (act) { e.preventDefault(); act(); }
   });
-  addEventListener("resize", () => { layout(); redraw(); });
+  addEventListener("resize", redraw);
+  new ResizeObserver(redraw).observe(document.body);
   addEventListener("hashchange", () => {
     if (location.hash.slice(1) === written) return;
     fromFragment(location.hash.slice(1));
