@@ -68,7 +68,9 @@ def opened(page: Page, file: Path) -> tuple[float, float]:
     page.goto(file.as_uri())
     names = ("first-contentful-paint", "pprofdiff-painted")
     for name in names:
-        page.wait_for_function(f"performance.getEntriesByName('{name}').length > 0")
+        # Not wait_for_function, which the page's policy keeps from running.
+        while not page.evaluate(f"performance.getEntriesByName('{name}').length"):
+            page.wait_for_timeout(5)
     return tuple(page.evaluate(f"performance.getEntriesByName('{name}')[0].startTime") for name in names)
 
 

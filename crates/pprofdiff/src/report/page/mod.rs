@@ -299,7 +299,7 @@ fn side(s: &Side) -> Value {
         "paths": s.paths.iter().map(|p| visible(p)).collect::<Vec<_>>(),
         "samples": s.samples,
         "duration": duration,
-        "time": (s.time_nanos != 0).then(|| s.time_nanos / 1_000_000),
+        "time": (s.time_nanos != 0).then_some(s.time_nanos / 1_000_000),
     })
 }
 
