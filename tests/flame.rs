@@ -78,19 +78,27 @@ fn list(w: Widths) -> [i64; 4] {
     [w.max, w.base, w.new, w.delta]
 }
 
+/// Of each path that has children: their widths, and their cum values, added up.
+fn beneath(nodes: &BTreeMap<Path, FlameNode>) -> BTreeMap<Path, ([i64; 4], Sides)> {
+    let mut sums: BTreeMap<Path, ([i64; 4], Sides)> = BTreeMap::new();
+    for (path, node) in nodes.iter().filter(|(path, _)| !path.is_empty()) {
+        let (widths, cum) = sums.entry(path[..path.len() - 1].to_vec()).or_default();
+        widths.iter_mut().zip(list(node.width)).for_each(|(s, w)| *s += w);
+        *cum = (cum.0 + node.cum.base, cum.1 + node.cum.new);
+    }
+    sums
+}
+
 /// What must hold of any flame graph, however much of it was pruned.
 fn laws(flame: &Flame, whole: &Flame, options: &FlameOptions) {
     let (pruned, all) = (paths(flame), paths(whole));
     let frames = flame.nodes.iter().filter(|n| matches!(n.frame, FlameFrame::Frame(_))).count();
     assert!(frames <= options.max_frames && flame.nodes.len() <= 2 * frames + 2);
+    let beneath = beneath(&pruned);
     let mut lost = [0; 4];
     for (path, node) in &pruned {
-        let children = pruned.iter().filter(|(p, _)| p.len() == path.len() + 1 && p.starts_with(path));
-        let (mut sum, mut cum) = ([0; 4], (node.flat.base, node.flat.new));
-        for (_, child) in children {
-            sum.iter_mut().zip(list(child.width)).for_each(|(s, w)| *s += w);
-            cum = (cum.0 + child.cum.base, cum.1 + child.cum.new);
-        }
+        let (sum, below) = beneath.get(path).copied().unwrap_or_default();
+        let cum = (node.flat.base + below.0, node.flat.new + below.1);
         assert!(list(node.width).iter().zip(sum).all(|(own, s)| *own >= s), "children are wider: {path:?}");
         if path.last() == Some(&None) {
             lost.iter_mut().zip(list(node.width)).for_each(|(s, w)| *s += w);
@@ -206,11 +214,9 @@ fn a_scaled_value_is_scaled_once() {
 /// Rounding may not make children wider than their parent.
 fn laws_of_widths(flame: &Flame) {
     let all = paths(flame);
+    let beneath = beneath(&all);
     for (path, node) in &all {
-        let mut sum = [0; 4];
-        for (_, child) in all.iter().filter(|(p, _)| p.len() == path.len() + 1 && p.starts_with(path)) {
-            sum.iter_mut().zip(list(child.width)).for_each(|(s, w)| *s += w);
-        }
+        let (sum, _) = beneath.get(path).copied().unwrap_or_default();
         assert!(list(node.width).iter().zip(sum).all(|(own, s)| *own >= s));
     }
 }
