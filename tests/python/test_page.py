@@ -510,7 +510,7 @@ HOSTILE = {
     MARKUP: MARKUP,
     "<!--<script>": "<!--<script>",
     "\"'`&amp;${1}{style}{data}": "\"'`&amp;${1}{style}{data}",
-    "nul\0bell\x07\n": "nul␀bell␇␊",
+    "nul\0bell\x07\n": "nul⟨U+0000⟩bell⟨U+0007⟩⟨U+000A⟩",
     "\u202egnp.exe\u2066": "⟨U+202E⟩gnp.exe⟨U+2066⟩",
     "\udcff\udcfe bad": "\ufffd\ufffd bad",
     "__proto__": "__proto__",

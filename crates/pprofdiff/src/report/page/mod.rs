@@ -343,9 +343,6 @@ fn visible(text: &str) -> Cow<'_, str> {
             break;
         }
         match c {
-            // The pictures of the ASCII controls.
-            '\0'..='\x1f' => out.push(char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}')),
-            '\x7f' => out.push('\u{2421}'),
             c if hidden(c) => {
                 let _ = write!(out, "⟨U+{:04X}⟩", c as u32);
             }
@@ -391,7 +388,7 @@ mod tests {
 
     #[test]
     fn what_is_not_seen_is_spelled_out() {
-        assert_eq!(visible("a\0b\u{202e}c\u{7f}\u{85}"), "a␀b⟨U+202E⟩c␡⟨U+0085⟩");
+        assert_eq!(visible("a\0b\u{202e}c\u{7f}\u{85}"), "a⟨U+0000⟩b⟨U+202E⟩c⟨U+007F⟩⟨U+0085⟩");
         assert_eq!(visible("naïve→ 名前"), "naïve→ 名前");
         assert_eq!(visible(&"é".repeat(10_000)).chars().count(), 8192 + "… (20000 bytes)".chars().count());
     }
