@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use divan::{Bencher, black_box};
-use pprofdiff::{Compression, Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
+use pprofdiff::report::{self, PageOptions};
+use pprofdiff::{Compression, Diff, FlameOptions, LoadOptions, Profile, Query, Sort, WriteOptions};
 use pprofdiff_bench::{M, S, pair, real_pair};
 
 fn main() {
@@ -86,7 +87,23 @@ fn filtered_top(bencher: Bencher<'_, '_>, name: &str) {
 fn stacks(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
     let view = diff.view(&Query::default()).unwrap();
-    bencher.bench(|| view.stacks(false));
+    bencher.bench(|| view.stacks_as_found(false));
+}
+
+/// Both flame graphs of a page: from the root, and inverted. Matching the stacks is `stacks`, once for each.
+#[divan::bench(args = SIZES)]
+fn flame(bencher: Bencher<'_, '_>, name: &str) {
+    let diff = loaded(name);
+    let view = diff.view(&Query::default()).unwrap();
+    let graph = |inverted| view.flame(&FlameOptions { inverted, ..FlameOptions::default() });
+    bencher.bench(|| (graph(false), graph(true)));
+}
+
+/// The page, of every sample type.
+#[divan::bench(args = SIZES)]
+fn page(bencher: Bencher<'_, '_>, name: &str) {
+    let diff = loaded(name);
+    bencher.bench(|| report::page(&diff, &Query::default(), &PageOptions::default()).unwrap());
 }
 
 /// The diff as a message, without compressing it.

@@ -117,6 +117,50 @@ fn filters_and_normalization_are_in_the_result() {
 }
 
 #[test]
+fn a_page_goes_to_a_file_or_a_pipe_and_opens_where_that_is_wanted() {
+    let [base, new] = story();
+    let path = temp("page.html");
+    let file = path.to_str().unwrap();
+    assert_eq!(stdout(&[&base, &new, "--format", "html", "-o", file]), "");
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("logmill/names.canonical"));
+    assert_eq!(stdout(&[&base, &new, "--format", "html"]), page);
+    assert!(stdout(&["top", &base, "--format", "html", "--min-width", "0.5"]).len() < page.len());
+    for verb in [&["tree"][..], &["peek", "x"], &["stacks"], &["labels"]] {
+        let reason = failure(&[verb, &[&base, &new, "--format", "html"]].concat());
+        assert!(reason.contains("can't be written as a page"), "{reason}");
+    }
+    assert!(failure(&[&base, &new, "--format", "html", "-n", "3"]).contains("--max-frames"));
+    assert!(failure(&[&base, &new, "--format", "html", "--min-width", "2"]).contains("0 to 1"));
+    assert!(failure(&[&base, &new, "--open"]).contains("--format html"));
+    assert!(failure(&[&base, &new, "--format", "html", "--open"]).contains("-o"));
+}
+
+/// A browser that only notes what it was asked to open.
+#[test]
+#[cfg(target_os = "linux")]
+fn open_hands_the_page_to_the_browser() {
+    use std::os::unix::fs::PermissionsExt;
+    let [base, new] = story();
+    let (bin, noted) = (temp("bin"), temp("opened"));
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(bin.join("xdg-open"), format!("#!/bin/sh\nprintf %s \"$1\" > {}\n", noted.display())).unwrap();
+    std::fs::set_permissions(bin.join("xdg-open"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let page = temp("opened.html");
+    let run = |path: &Path| {
+        let args = [&base, &new, "--format", "html", "--open", "-o", page.to_str().unwrap()];
+        command().args(args).env("PATH", path).output().unwrap()
+    };
+    let output = run(&bin);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_to_string(&noted).unwrap(), page.to_str().unwrap());
+    let output = run(&temp("nothing here"));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr.contains("is written, but no browser would open it") && stderr.lines().count() == 1, "{stderr}");
+}
+
+#[test]
 fn csv_and_folded_say_warnings_on_standard_error() {
     let [base, new] = story();
     for format in ["csv", "folded", "pprof"] {

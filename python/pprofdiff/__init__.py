@@ -11,6 +11,7 @@
 `deltas` say what happened between snapshots of a growing profile. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
 read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost.
+read as well. `flamegraph` and `save_html` are the pictures.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
@@ -20,6 +21,7 @@ from ._native import (
     CallGraph,
     Diff,
     Listing,
+    FlameGraph,
     PprofError,
     Profile,
     Result,
@@ -38,6 +40,7 @@ __all__ = [
     "CallGraph",
     "Diff",
     "Listing",
+    "FlameGraph",
     "PprofError",
     "Profile",
     "Result",

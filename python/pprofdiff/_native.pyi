@@ -267,6 +267,49 @@ class Views:
         Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
         own base cost although its number shifted. Without sources, lines are matched by their numbers.
         """
+    def to_html(
+        self,
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+        min_width: float | None = None,
+        max_frames: int | None = None,
+    ) -> str:
+        """The page for a browser, as text: summary, flame graph, table, callers and callees of every sample
+        type, in one file that asks nobody for anything.
+
+        It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
+        is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,
+        unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
+        page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
+        """
+    def save_html(
+        self,
+        path: str | PathLike[str],
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+        min_width: float | None = None,
+        max_frames: int | None = None,
+    ) -> None:
+        """Write to_html() to a path."""
+    def flamegraph(
+        self,
+        *,
+        sample_type: str | None = None,
+        granularity: _Granularity = "functions",
+        noinlines: bool = False,
+        min_width: float | None = None,
+        max_frames: int | None = None,
+    ) -> FlameGraph:
+        """The flame graph of both sides, of one sample type, which a notebook shows; `.save(path)` writes it.
+
+        A box is as wide as the sum, over the stacks beneath it, of the larger of their two values: so what
+        vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
+        `max_frames` as to_html().
+        """
     def filter(
         self,
         *,
@@ -436,6 +479,16 @@ class DeltaComputer:
     @property
     def vanished(self) -> int:
         """How many samples had counted something before the last update() and were not in its snapshot."""
+
+@final
+class FlameGraph:
+    """A flame graph, made by Views.flamegraph(). Notebooks show it in a sandboxed frame."""
+
+    def to_html(self) -> str:
+        """The graph as an HTML file that needs nothing else."""
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it to a path, as an HTML file for a browser."""
+    def _repr_html_(self) -> str: ...
 
 @final
 class CallGraph:

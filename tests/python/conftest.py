@@ -49,7 +49,7 @@ def profile(samples: Iterable[tuple[list[str], int, dict[str, str]]], *, last: b
     for i, name in enumerate(functions, 1):
         out += _field(4, _field(1, i) + _field(4, _field(1, i)))
         out += _field(5, _field(1, i) + _field(2, index(strings, name)))
-    return out + b"".join(_field(6, s.encode()) for s in strings) + last
+    return out + b"".join(_field(6, s.encode("utf-8", "surrogateescape")) for s in strings) + last
 
 
 @pytest.fixture(scope="session")

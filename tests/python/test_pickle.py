@@ -94,3 +94,9 @@ def test_a_foreign_pickle_is_an_error(function: str):
     }
     with pytest.raises((ValueError, TypeError)):
         getattr(pprofdiff._native, function)(*arguments[function])
+
+
+def test_flame_graphs(story: pprofdiff.Diff):
+    graph = story.flamegraph()
+    assert again(graph)._repr_html_() == graph._repr_html_()
+    assert repr(again(graph)) == repr(graph)

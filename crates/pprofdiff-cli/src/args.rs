@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pprofdiff::report::PageOptions;
 use pprofdiff::{
     CUMULATIVE, Filters, Granularity, GraphOptions, LoadOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs,
 };
@@ -20,6 +21,7 @@ Examples:
   pprofdiff --base a1.pb.gz --base a2.pb.gz --new b1.pb.gz  several files on a side add up
   pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
   pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz
+  pprofdiff old.pb.gz new.pb.gz --format html -o report.html --open   flame graph and table in a browser
   pprofdiff top heap.pb.gz                             one profile
   curl -s localhost:6060/debug/pprof/heap | pprofdiff top -
   pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz   what happened between two snapshots of a growing profile
@@ -147,6 +149,8 @@ pub enum Format {
     Pprof,
     /// Stacks for flame graph tools, with a column a side
     Folded,
+    /// One page for a browser: flame graph, table, callers and callees, every sample type
+    Html,
     /// Stacks for speedscope.app, each side as a profile
     Speedscope,
     /// The call graph, for Graphviz
@@ -196,6 +200,20 @@ pub struct ViewArgs {
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Show what was written in the browser (with --format html)
+    #[arg(long)]
+    pub open: bool,
+    /// In a page, the part of the whole below which a box of the flame graph is not drawn; 0 draws what there is room for
+    #[arg(long, value_name = "PART", value_parser = part, default_value_t = PageOptions::default().min_width)]
+    pub min_width: f64,
+    /// In a page, the most boxes of all its flame graphs
+    #[arg(long, value_name = "N", default_value_t = PageOptions::default().max_frames)]
+    pub max_frames: usize,
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    let part = text.parse().ok().filter(|part| (0.0..=1.0).contains(part));
+    part.ok_or_else(|| "a part of the whole is a number from 0 to 1".to_owned())
 }
 
 #[derive(Args)]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
-use pprofdiff::report::{self, Kind, Table, TextOptions};
+use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
 use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, View, WriteOptions};
 
 /// What went wrong; printed as one line.
@@ -101,6 +101,7 @@ fn execute(cli: Cli) -> Result<()> {
             if labels || args.format.is_graph() {
                 rows_only(&args, if labels { "stacks --labels" } else { "stacks" })?;
             }
+            table_only(&args, "stacks")?;
             show(&args, &open(&args.input)?, |view, n| Ok(view.stacks(labels).table_head(n)))
         }
         Some(Verb::Labels(args)) => {
@@ -130,11 +131,44 @@ fn diff(args: &ViewArgs) -> Result<()> {
 }
 
 fn show_top(args: &ViewArgs, diff: &Diff) -> Result<()> {
+    if args.format == Format::Html {
+        return page(args, diff);
+    }
     show(args, diff, |view, n| Ok(view.top(args.sort()).table_head(n)))
+}
+
+/// Writes the page, and opens it if that is wanted.
+fn page(args: &ViewArgs, diff: &Diff) -> Result<()> {
+    if args.n.is_some() {
+        return Err(Failure::Message("-n limits rows; a page is limited by --min-width and --max-frames".to_owned()));
+    }
+    let output = args.output.as_deref().filter(|path| !is_stdin(path));
+    if output.is_none() && (args.open || io::stdout().is_terminal()) {
+        return Err(Failure::Message("a page is for a browser; name a file for it with -o".to_owned()));
+    }
+    let options = PageOptions { min_width: args.min_width, max_frames: args.max_frames, ..PageOptions::default() };
+    let page = report::page(diff, &args.query()?, &options)?;
+    write_to(output, |out| out.write_all(page.html.as_bytes()))?;
+    match output.filter(|_| args.open) {
+        Some(path) => open::that(path).map_err(|e| {
+            let path = path.display();
+            Failure::Message(format!("{path} is written, but no browser would open it: {e}"))
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the page, for verbs that show something else.
+fn table_only(args: &ViewArgs, verb: &str) -> Result<()> {
+    match args.format {
+        Format::Html => Err(Failure::Message(format!("{verb} can't be written as a page; diff and top can"))),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses the formats that write all stacks or the call graph, for verbs that show something else.
 fn rows_only(args: &ViewArgs, verb: &str) -> Result<()> {
+    table_only(args, verb)?;
     match args.format {
         Format::Pprof | Format::Folded | Format::Speedscope => Err(Failure::Message(format!(
             "{verb} can't be written as a profile or as folded stacks; diff, top and stacks can"
@@ -184,6 +218,9 @@ fn source(path: &Path) -> Result<Source> {
 
 /// Writes one view of a diff in the format that was asked for. `table` makes the first rows of it.
 fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result<Table>) -> Result<()> {
+    if args.open {
+        return Err(Failure::Message("--open shows a page in the browser; it needs --format html".to_owned()));
+    }
     let query = args.query()?;
     let output = args.output.as_deref();
     let all_stacks = matches!(args.format, Format::Pprof | Format::Folded | Format::Speedscope);

@@ -7,6 +7,7 @@ mod arrow;
 mod batch;
 mod delta;
 mod error;
+mod flamegraph;
 mod pictures;
 mod runtime;
 mod source;
@@ -30,6 +31,9 @@ mod _native {
     #[pymodule_export]
     use crate::delta::DeltaComputer;
     use crate::delta::{policy, warn};
+    #[pymodule_export]
+    use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
+    #[pymodule_export]
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     use crate::source::{self, Side};
     #[pymodule_export]

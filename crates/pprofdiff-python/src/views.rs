@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pprofdiff::report::{self, Kind, Table as EngineTable};
+use pprofdiff::report::{self, Kind, Page, PageOptions, Table as EngineTable};
 use pprofdiff::{Compression, GraphOptions, Normalize, Query, Rank, Sort, SourceDirs, View, WriteOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta};
 
+use crate::flamegraph::{self, FlameGraph};
 use crate::pictures::{CallGraph, Listing};
 use crate::table::{ROWS_SHOWN, Table, text};
 use crate::{error, runtime, source};
@@ -129,6 +130,31 @@ impl Views {
             let shown = diff.view(&query).map(|view| format(&view.top(Sort::Flat).table()));
             Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {e}")))
         })
+    }
+
+    /// The page, or only its flame graph.
+    fn page(
+        &self,
+        py: Python<'_>,
+        query: Query,
+        min_width: Option<f64>,
+        max_frames: Option<usize>,
+        only_flame: bool,
+    ) -> PyResult<Page> {
+        let default = PageOptions::default();
+        let options = PageOptions {
+            min_width: min_width.unwrap_or(default.min_width),
+            max_frames: max_frames.unwrap_or(default.max_frames),
+            only_flame,
+        };
+        if !(0.0..=1.0).contains(&options.min_width) {
+            return Err(error::message(
+                py,
+                &format!("min_width is a part of the whole, 0 to 1, not {}", options.min_width),
+            ));
+        }
+        let diff = self.diff.clone();
+        runtime::run(py, move || report::page(&diff, &query, &options))
     }
 
     /// The profile to write: itself, or the diff as one.
@@ -358,6 +384,66 @@ impl Views {
         runtime::run(py, move || Ok(Listing::new(&diff.list(&query, &regex, &SourceDirs::new(base, new, trim))?)))
     }
 
+    /// The page for a browser, as text: summary, flame graph, table, callers and callees of every sample
+    /// type, in one file that asks nobody for anything.
+    ///
+    /// It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
+    /// is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,
+    /// unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
+    /// page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
+    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn to_html(
+        &self,
+        py: Python<'_>,
+        sample_type: Option<String>,
+        granularity: &str,
+        noinlines: bool,
+        min_width: Option<f64>,
+        max_frames: Option<usize>,
+    ) -> PyResult<String> {
+        let query = self.query(py, sample_type, granularity, noinlines)?;
+        Ok(self.page(py, query, min_width, max_frames, false)?.html)
+    }
+
+    /// Write to_html() to a path.
+    #[pyo3(signature = (path, *, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn save_html(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        sample_type: Option<String>,
+        granularity: &str,
+        noinlines: bool,
+        min_width: Option<f64>,
+        max_frames: Option<usize>,
+    ) -> PyResult<()> {
+        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let page = self.page(py, query, min_width, max_frames, false)?;
+        flamegraph::save(py, path, page.html)
+    }
+
+    /// The flame graph of both sides, of one sample type, which a notebook shows; `.save(path)` writes it.
+    ///
+    /// A box is as wide as the sum, over the stacks beneath it, of the larger of their two values: so what
+    /// vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
+    /// `max_frames` as to_html().
+    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn flamegraph(
+        &self,
+        py: Python<'_>,
+        sample_type: Option<String>,
+        granularity: &str,
+        noinlines: bool,
+        min_width: Option<f64>,
+        max_frames: Option<usize>,
+    ) -> PyResult<FlameGraph> {
+        let query = self.query(py, sample_type, granularity, noinlines)?;
+        Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, true)?))
+    }
+
     /// The same profiles, filtered; the filters have pprof's names and meaning.
     ///
     /// They are regular expressions, searched in function names, file names and the binary's name. focus
@@ -450,9 +536,7 @@ impl Views {
         let Some(path) = path else {
             return file.call_method1("write", (PyBytes::new(py, &bytes),)).map(drop);
         };
-        let name = path.display().to_string();
-        let written = runtime::run(py, move || Ok(std::fs::write(path, bytes)))?;
-        written.map_err(|e| error::from_io(py, &e, Some(&name)))
+        flamegraph::save(py, path, bytes)
     }
 
     /// What write() would write, as bytes.

@@ -33,9 +33,9 @@ mod units;
 pub use batch::{Batch, Source, diff_many};
 pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
 pub use diff::{
-    Call, Diff, Edge, Edges, Filters, Frames, Granularity, Graph, GraphOptions, LabelRow, Labels, Line, LineChange,
-    Listing, Normalize, Pair, Query, Rank, Relation, Routine, Side, Sort, SourceText, Sources, StackRow, Stacks,
-    Status, Summary, Top, TopRow, View,
+    Call, Diff, Edge, Edges, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Granularity, Graph,
+    GraphOptions, LabelRow, Labels, Line, LineChange, Listing, Normalize, Pair, Pruned, Query, Rank, Relation, Routine,
+    Side, Sort, SourceText, Sources, StackRow, Stacks, Status, Summary, Top, TopRow, View, Widths,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};

@@ -133,6 +133,14 @@ pub(crate) fn convert(value: i64, from: &str, to: &str) -> (f64, String) {
     }
 }
 
+/// For those who scale values themselves: the symbols of a unit's family, how many of `unit` each is, and which
+/// of them shows values that are too small for all. `None` if the unit is unknown.
+pub(crate) fn family(unit: &str) -> Option<(Vec<(&'static str, f64)>, usize)> {
+    let from = find(unit)?;
+    let units = from.family.units.iter().map(|u| (u.symbol, u.factor as f64 / from.factor() as f64));
+    Some((units.collect(), from.family.default))
+}
+
 /// Two decimals, of which a trailing `.00` is cut, and the unit; zero has none.
 pub(crate) fn format(scaled: Scaled) -> String {
     let digits = format!("{:.2}", scaled.value);

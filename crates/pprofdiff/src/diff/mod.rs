@@ -3,7 +3,7 @@
 //! ```text
 //! Diff (members of two sides, common sample types)
 //!   -> View (one sample type, granularity, filters, normalization: frames interned)
-//!        -> top, edges, stacks, labels (each an ordered list of rows)
+//!        -> top, edges, stacks, labels (each an ordered list of rows), flame (a tree cut out of the stacks)
 //! ```
 //!
 //! A [`Diff`] is cheap: it decides only which columns of the profiles belong together. A [`View`] does
@@ -12,6 +12,7 @@
 
 mod edges;
 mod filter;
+mod flame;
 mod frames;
 mod graph;
 mod identity;
@@ -29,6 +30,8 @@ use std::sync::Arc;
 
 pub use edges::{Edge, Edges, Relation};
 pub use filter::Filters;
+pub(crate) use flame::MatchedStacks;
+pub use flame::{Flame, FlameFrame, FlameNode, FlameOptions, Pruned, Widths};
 pub use frames::Frames;
 pub use graph::{Call, Graph, GraphOptions, Rank};
 pub use identity::Granularity;

@@ -71,6 +71,7 @@ pub struct Summary {
 }
 
 /// One member of a view, ready to be walked.
+#[derive(Clone)]
 pub(crate) struct Walk {
     pub member: Member,
     pub plan: Plan,
@@ -113,6 +114,7 @@ impl Walk {
 }
 
 /// A diff, or a single profile, looked at in one way.
+#[derive(Clone)]
 pub struct View {
     pub(crate) walks: Vec<Walk>,
     pub(crate) frames: Arc<Frames>,
@@ -129,7 +131,11 @@ impl Diff {
     /// An unknown sample type, a bad regular expression, a normalization by zero or to values that no
     /// longer fit. Nothing of the input can be wrong at this point.
     pub fn view(&self, query: &Query) -> Result<View> {
-        let sample_type = self.find_type(query.sample_type.as_deref())?;
+        self.view_of(query, self.find_type(query.sample_type.as_deref())?)
+    }
+
+    /// [`Diff::view`] of a sample type by its number, whatever the query names.
+    pub(crate) fn view_of(&self, query: &Query, sample_type: usize) -> Result<View> {
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let (base, new) = (self.side_total(true, sample_type), self.side_total(false, sample_type));
         let scale = self.scale(query.normalize, base, new)?;

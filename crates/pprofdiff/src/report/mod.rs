@@ -1,7 +1,7 @@
 //! Views as tables, and tables as text, JSON, CSV, Markdown and HTML.
 //!
 //! A [`Table`] is columns under a header ([`Summary`]); every format is one small file that walks it
-//! and changes nothing.
+//! and changes nothing. The page (`page/`) is the one that people click in.
 
 mod callgraph;
 mod csv;
@@ -12,6 +12,7 @@ mod json;
 mod listing;
 mod markdown;
 mod names;
+mod page;
 mod speedscope;
 mod svg;
 mod table;
@@ -19,6 +20,7 @@ mod text;
 
 pub use folded::folded;
 pub use json::{info_json, summary_json};
+pub use page::{Page, PageOptions, page};
 pub use speedscope::speedscope;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};

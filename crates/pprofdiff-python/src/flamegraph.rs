@@ -1,0 +1,66 @@
+//! FlameGraph: the picture as an object that a notebook shows.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pprofdiff::report::Page;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::views::rebuild;
+use crate::{error, runtime};
+
+/// A flame graph, made by Views.flamegraph(). Notebooks show it in a sandboxed frame.
+#[pyclass(frozen, module = "pprofdiff")]
+pub struct FlameGraph {
+    page: Arc<Page>,
+}
+
+impl FlameGraph {
+    pub fn new(page: Page) -> FlameGraph {
+        FlameGraph { page: Arc::new(page) }
+    }
+}
+
+/// Writes text to a path, with the GIL released.
+pub fn save(py: Python<'_>, path: PathBuf, text: impl AsRef<[u8]> + Send + 'static) -> PyResult<()> {
+    let name = path.display().to_string();
+    let written = runtime::run(py, move || Ok(std::fs::write(path, text)))?;
+    written.map_err(|e| error::from_io(py, &e, Some(&name)))
+}
+
+#[pymethods]
+impl FlameGraph {
+    /// The graph as an HTML file that needs nothing else.
+    fn to_html(&self) -> &str {
+        &self.page.html
+    }
+
+    /// Write it to a path, as an HTML file for a browser.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        save(py, path, self.page.html.clone())
+    }
+
+    fn _repr_html_(&self) -> String {
+        self.page.framed()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<FlameGraph of {}: {} kB, for a notebook or .save(path)>",
+            self.page.title,
+            self.page.html.len() / 1000
+        )
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = slf.py();
+        let bytes = serde_json::to_vec(&*slf.get().page).map_err(error::pickle)?;
+        Ok((rebuild(py, "_rebuild_flamegraph")?, (PyBytes::new(py, &bytes),)))
+    }
+}
+
+#[pyfunction(name = "_rebuild_flamegraph")]
+pub fn rebuild_flamegraph(bytes: &[u8]) -> PyResult<FlameGraph> {
+    Ok(FlameGraph::new(serde_json::from_slice(bytes).map_err(error::pickle)?))
+}

@@ -1,0 +1,395 @@
+//! The flame graph: both sides' call trees as one, so that what vanished is drawn as well as what appeared.
+//!
+//! Stacks of both sides are matched first ([`Stacks`]); the tree is then cut out of them from the root
+//! down, widest node first:
+//!
+//! ```text
+//! heap <- the root, which has all stacks
+//! while there are nodes in the heap, and the tree is not full:
+//!     take the widest, keep it
+//!     part its stacks by their next frame; each part is a node for the heap, unless it is too thin
+//! what is left in the heap is too thin as well: it goes to its parent's `(pruned)` child
+//! ```
+//!
+//! A stack is looked at once for each of its frames that is kept, so time is linear in what the samples
+//! hold, and what can't be seen costs next to nothing. Memory is the stacks, and at most two nodes a kept
+//! frame (itself, and its `(pruned)` child).
+//!
+//! A width is a sum over the stacks beneath a node, and no stack is negative wide, so a parent is never
+//! narrower than its children together, whichever width is drawn. (The difference of two cum values has no such
+//! law, which is why subtracting one flame graph from another can't be drawn.) For the same reason a node
+//! that is thin has only thin ones beneath it, and pruning it loses nothing that would be seen.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::normalize::Scale;
+use super::{Frames, Pair, Stacks, Status, Summary, View};
+
+/// Which way a flame graph grows, and how much of it is kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlameOptions {
+    /// From the leaf to its callers, instead of from the root to its callees.
+    pub inverted: bool,
+    /// The part of the whole below which a node counts as too thin to be seen; 0 keeps all that there is room for.
+    pub min_width: f64,
+    /// The most frames to keep. The widest are.
+    pub max_frames: usize,
+}
+
+impl Default for FlameOptions {
+    /// What half a pixel is on a screen 2,000 wide after zooming in ten times, and what opens at once in a browser.
+    fn default() -> FlameOptions {
+        FlameOptions { inverted: false, min_width: 0.5 / 20_000.0, max_frames: 50_000 }
+    }
+}
+
+/// How wide a node may be drawn: sums over the stacks beneath it, each of which is at least 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Widths {
+    /// Of the larger side of each stack: shows what vanished as large as it was.
+    pub max: i64,
+    /// Of the base's magnitude.
+    pub base: i64,
+    /// Of the new side's magnitude.
+    pub new: i64,
+    /// Of the magnitude of the change: what moved between stacks counts twice, what stayed is gone.
+    pub delta: i64,
+}
+
+impl Widths {
+    fn of(weight: Pair) -> Widths {
+        let magnitude = |v: i64| v.saturating_abs();
+        let (base, new) = (magnitude(weight.base), magnitude(weight.new));
+        Widths { max: base.max(new), base, new, delta: magnitude(weight.delta()) }
+    }
+
+    /// Saturates only by the rounding of scaled values: the magnitudes of both sides fit an int64 together.
+    fn add(&mut self, other: Widths) {
+        let sum = |a: &mut i64, b: i64| *a = a.saturating_add(b);
+        sum(&mut self.max, other.max);
+        sum(&mut self.base, other.base);
+        sum(&mut self.new, other.new);
+        sum(&mut self.delta, other.delta);
+    }
+
+    /// The part of the whole that this is, in the way of drawing it in which it is widest.
+    fn share(self, whole: Widths) -> f64 {
+        let part = |own: i64, whole: i64| if whole == 0 { 0.0 } else { own as f64 / whole as f64 };
+        let [a, b] = [part(self.max, whole.max), part(self.base, whole.base)];
+        let [c, d] = [part(self.new, whole.new), part(self.delta, whole.delta)];
+        a.max(b).max(c).max(d)
+    }
+}
+
+/// What a box of the graph stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlameFrame {
+    /// All stacks.
+    Root,
+    /// A frame; index in [`Flame::frames`].
+    Frame(u32),
+    /// The siblings that are too thin to be seen, together.
+    Pruned,
+}
+
+/// One box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlameNode {
+    /// What it stands for.
+    pub frame: FlameFrame,
+    /// How many boxes lead to it; the root has 0.
+    pub depth: u32,
+    /// What the stacks beneath it cost. Where one frame recurs in a stack, each of its boxes has it.
+    pub cum: Pair,
+    /// What the stacks that end here cost.
+    pub flat: Pair,
+    /// How wide it may be drawn.
+    pub width: Widths,
+    /// Whether the base, and whether the new side, has it.
+    pub sides: (bool, bool),
+}
+
+impl FlameNode {
+    /// What happened to it.
+    pub fn status(&self) -> Status {
+        Status::new(self.sides.0, self.sides.1, self.cum.delta() == 0 && self.width.delta == 0)
+    }
+}
+
+/// What the `(pruned)` boxes of a graph hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pruned {
+    /// Number of stacks that end in one.
+    pub stacks: usize,
+    /// Of how many.
+    pub of_stacks: usize,
+    /// How wide they are together.
+    pub width: Widths,
+    /// The part of the whole that the widest box has that was pruned.
+    pub widest: f64,
+}
+
+/// A flame graph of two sides, or of one.
+#[derive(Debug, Clone)]
+pub struct Flame {
+    /// What it is of.
+    pub summary: Arc<Summary>,
+    /// The frames that boxes refer to.
+    pub frames: Arc<Frames>,
+    /// Depth first. Siblings by `width.max` descending, then name; `(pruned)` last.
+    pub nodes: Vec<FlameNode>,
+    /// What was too thin.
+    pub pruned: Pruned,
+    /// True if it grows from the leaf to its callers.
+    pub inverted: bool,
+}
+
+impl View {
+    /// The flame graph. A sample without frames is in no stack, so it is not in the graph either.
+    pub fn flame(&self, options: &FlameOptions) -> Flame {
+        MatchedStacks::new(self).flame(options)
+    }
+}
+
+/// The stacks that flame graphs are cut out of, with their exact values: a node's sum is scaled once, as
+/// every value of a table is, and not the rounded sum of scaled stacks.
+pub(crate) struct MatchedStacks {
+    stacks: Stacks,
+    summary: Arc<Summary>,
+    scale: Scale,
+}
+
+impl MatchedStacks {
+    pub(crate) fn new(view: &View) -> MatchedStacks {
+        let stacks = match view.scale {
+            Scale::One => view.stacks(false),
+            _ => {
+                let mut exact = view.clone();
+                exact.scale = Scale::One;
+                exact.stacks(false)
+            }
+        };
+        MatchedStacks { stacks, summary: view.summary().clone(), scale: view.scale }
+    }
+
+    pub(crate) fn flame(&self, options: &FlameOptions) -> Flame {
+        let mut tree = Tree { matched: self, inverted: options.inverted, nodes: Vec::new(), rows: Vec::new() };
+        let widest = tree.grow(options);
+        tree.finish(widest)
+    }
+}
+
+/// A node while the tree grows.
+struct Node {
+    parent: usize,
+    frame: FlameFrame,
+    depth: u32,
+    /// Its stacks: `rows[range]`.
+    range: std::ops::Range<usize>,
+    sum: Sum,
+    flat: Pair,
+    pruned: Sum,
+    kept: bool,
+}
+
+/// What is added up over stacks. `weight` is not scaled yet.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    weight: Pair,
+    width: Widths,
+    sides: (bool, bool),
+    stacks: usize,
+}
+
+impl Sum {
+    fn add(&mut self, other: Sum) {
+        add(&mut self.weight, other.weight);
+        self.width.add(other.width);
+        self.sides = (self.sides.0 | other.sides.0, self.sides.1 | other.sides.1);
+        self.stacks += other.stacks;
+    }
+}
+
+/// Never saturates: [`super::Diff::new`] refuses profiles whose sums do not fit.
+fn add(a: &mut Pair, b: Pair) {
+    *a = Pair { base: a.base.saturating_add(b.base), new: a.new.saturating_add(b.new) };
+}
+
+/// The tree while it grows.
+struct Tree<'a> {
+    matched: &'a MatchedStacks,
+    inverted: bool,
+    nodes: Vec<Node>,
+    /// Indexes of stacks, so that each node's lie together.
+    rows: Vec<u32>,
+}
+
+/// A node in the heap: the widest is the greatest, and of two alike the one that was found first.
+struct Open {
+    share: f64,
+    node: usize,
+}
+
+impl Ord for Open {
+    fn cmp(&self, other: &Open) -> Ordering {
+        self.share.total_cmp(&other.share).then_with(|| Reverse(self.node).cmp(&Reverse(other.node)))
+    }
+}
+
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Open) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Open {
+    fn eq(&self, other: &Open) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Open {}
+
+impl Tree<'_> {
+    /// Grows the tree. Returns the share of the widest node that was pruned.
+    fn grow(&mut self, options: &FlameOptions) -> f64 {
+        let n = self.matched.stacks.rows.len();
+        self.rows = (0..n as u32).collect();
+        let mut all = Sum::default();
+        (0..n as u32).for_each(|row| all.add(self.sum_of(row)));
+        let root = self.node(0, FlameFrame::Root, 0, 0..n, all);
+        self.nodes.push(root);
+        let mut heap = BinaryHeap::from([Open { share: 1.0, node: 0 }]);
+        let (mut kept, mut widest) = (0, 0.0f64);
+        let mut keys = Vec::new();
+        // The root is no frame, so it takes no room.
+        while kept <= options.max_frames
+            && let Some(Open { node, .. }) = heap.pop()
+        {
+            self.nodes[node].kept = true;
+            kept += 1;
+            for (frame, range) in self.part(node, &mut keys) {
+                let mut sum = Sum::default();
+                self.rows[range.clone()].iter().for_each(|&row| sum.add(self.sum_of(row)));
+                let share = sum.width.share(all.width);
+                if share < options.min_width {
+                    self.nodes[node].pruned.add(sum);
+                    widest = widest.max(share);
+                    continue;
+                }
+                heap.push(Open { share, node: self.nodes.len() });
+                let depth = self.nodes[node].depth + 1;
+                let child = self.node(node, FlameFrame::Frame(frame), depth, range, sum);
+                self.nodes.push(child);
+            }
+        }
+        for Open { share, node } in heap {
+            let (parent, sum) = (self.nodes[node].parent, self.nodes[node].sum);
+            self.nodes[parent].pruned.add(sum);
+            widest = widest.max(share);
+        }
+        widest
+    }
+
+    fn node(&self, parent: usize, frame: FlameFrame, depth: u32, range: std::ops::Range<usize>, sum: Sum) -> Node {
+        Node { parent, frame, depth, range, sum, flat: Pair::default(), pruned: Sum::default(), kept: false }
+    }
+
+    /// One stack's values.
+    fn sum_of(&self, row: u32) -> Sum {
+        let row = &self.matched.stacks.rows[row as usize];
+        let scaled = Pair { base: row.weight.base, new: self.matched.scale.apply(row.weight.new) };
+        let sides = (row.status != Status::Added, row.status != Status::Removed);
+        Sum { weight: row.weight, width: Widths::of(scaled), sides, stacks: 1 }
+    }
+
+    /// Parts a node's stacks by the frame that comes next, and notes what ends here. `keys` is memory to work in.
+    fn part(&mut self, node: usize, keys: &mut Vec<(u32, u32)>) -> Vec<(u32, std::ops::Range<usize>)> {
+        const END: u32 = u32::MAX;
+        let stacks = &self.matched.stacks;
+        let (range, depth) = (self.nodes[node].range.clone(), self.nodes[node].depth as usize);
+        let rows = &mut self.rows[range.clone()];
+        keys.clear();
+        keys.extend(rows.iter().map(|&row| {
+            let frames = stacks.frames_of(&stacks.rows[row as usize]);
+            let next = if self.inverted { frames.iter().rev().nth(depth) } else { frames.get(depth) };
+            (next.copied().unwrap_or(END), row)
+        }));
+        // Most nodes have one callee, so there is nothing to order.
+        if keys.iter().any(|k| k.0 != keys[0].0) {
+            keys.sort_unstable();
+            rows.iter_mut().zip(keys.iter()).for_each(|(row, key)| *row = key.1);
+        }
+        let mut parts = Vec::new();
+        let mut at = 0;
+        for group in keys.chunk_by(|a, b| a.0 == b.0) {
+            let next = at + group.len();
+            if group[0].0 == END {
+                group.iter().for_each(|k| add(&mut self.nodes[node].flat, stacks.rows[k.1 as usize].weight));
+            } else {
+                parts.push((group[0].0, range.start + at..range.start + next));
+            }
+            at = next;
+        }
+        parts
+    }
+
+    /// Puts the kept nodes in their order.
+    fn finish(self, widest: f64) -> Flame {
+        let stacks = &self.matched.stacks;
+        let frames = &stacks.frames;
+        let scaled = |p: Pair| Pair { base: p.base, new: self.matched.scale.apply(p.new) };
+        let mut children: Vec<Vec<usize>> = self.nodes.iter().map(|_| Vec::new()).collect();
+        for (i, n) in self.nodes.iter().enumerate().skip(1).filter(|(_, n)| n.kept) {
+            children[n.parent].push(i);
+        }
+        let name = |i: &usize| match self.nodes[*i].frame {
+            FlameFrame::Frame(f) => Some(frames.order(f)),
+            _ => None,
+        };
+        for siblings in &mut children {
+            let width = |i: &usize| Reverse(self.nodes[*i].sum.width.max);
+            siblings.sort_unstable_by(|a, b| width(a).cmp(&width(b)).then_with(|| name(a).cmp(&name(b))));
+        }
+        let mut pruned = Pruned { of_stacks: stacks.rows.len(), widest, ..Pruned::default() };
+        let mut nodes = Vec::new();
+        // A node before its children, and its `(pruned)` child after all that is beneath them.
+        enum Step {
+            Enter(usize),
+            Pruned(usize),
+        }
+        let mut open = vec![Step::Enter(0)];
+        while let Some(step) = open.pop() {
+            let (node, sum, frame, depth, flat) = match step {
+                Step::Enter(i) => {
+                    let n = &self.nodes[i];
+                    (i, n.sum, n.frame, n.depth, n.flat)
+                }
+                Step::Pruned(i) => {
+                    let n = &self.nodes[i];
+                    pruned.stacks += n.pruned.stacks;
+                    pruned.width.add(n.pruned.width);
+                    (i, n.pruned, FlameFrame::Pruned, n.depth + 1, n.pruned.weight)
+                }
+            };
+            nodes.push(FlameNode {
+                frame,
+                depth,
+                cum: scaled(sum.weight),
+                flat: scaled(flat),
+                width: sum.width,
+                sides: sum.sides,
+            });
+            if matches!(step, Step::Enter(_)) {
+                if self.nodes[node].pruned.stacks > 0 {
+                    open.push(Step::Pruned(node));
+                }
+                open.extend(children[node].iter().rev().map(|&c| Step::Enter(c)));
+            }
+        }
+        let (summary, frames) = (self.matched.summary.clone(), frames.clone());
+        Flame { summary, frames, nodes, pruned, inverted: self.inverted }
+    }
+}

@@ -1,0 +1,395 @@
+//! The page: one HTML file with summary, flame graph, table, callers and callees. It asks nobody for anything.
+//!
+//! The assets beside this file are what a browser runs; the profile is data in a block of JSON that no browser
+//! executes. Names are from strangers: here every `<` becomes `\u003c`, so that nothing can end the block, and
+//! the page sets them as text only. Should both fail, the page's policy (CSP) allows no script and no
+//! style but the page's own, by their hashes, and no request at all.
+
+mod columns;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use columns::Numbers;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::html::escape;
+use super::percent_of_base;
+use super::text::list_of_inputs;
+use crate::diff::{
+    Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, MatchedStacks, Normalize, Pair, Query, Relation,
+    Side, Sort, Summary, TopRow, View,
+};
+use crate::error::{Error, Result};
+use crate::units;
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// What a page holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PageOptions {
+    /// As [`FlameOptions::min_width`].
+    pub min_width: f64,
+    /// The most frames that all flame graphs of the page keep together: each sample type has two, one from the
+    /// root and one from the leaf.
+    pub max_frames: usize,
+    /// Only the flame graph, of the query's sample type; no table.
+    pub only_flame: bool,
+}
+
+impl Default for PageOptions {
+    /// 50,000 frames, which makes pages of at most a few MB.
+    fn default() -> PageOptions {
+        PageOptions { min_width: FlameOptions::default().min_width, max_frames: 50_000, only_flame: false }
+    }
+}
+
+/// Callers, and callees, of one function that the page has at most: of the thousand costliest, and of the others.
+/// Edges are most of a large page, and few of them are ever looked at.
+const MOST_EDGES: [usize; 2] = [12, 2];
+const COSTLIEST: usize = 1000;
+/// Bytes of a name that the page has at most; longer ones are machines talking to machines.
+const LONGEST_NAME: usize = 16 << 10;
+
+/// A page for a browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    /// The whole file.
+    pub html: String,
+    /// What it is of: "main.pb.gz → branch.pb.gz".
+    pub title: String,
+    /// Boxes on top of each other, in the flame graph that is shown first.
+    rows: u32,
+}
+
+impl Page {
+    /// The page in a frame, for notebooks: what is in it can run, but has no rights to what is around it.
+    pub fn framed(&self) -> String {
+        // The rows, and what is above and below them; no more than fits on a screen.
+        let height = (self.rows.saturating_mul(20)).saturating_add(330).min(720);
+        format!(
+            "<iframe sandbox=\"allow-scripts\" title=\"{}\" style=\"width:100%;height:{height}px;border:0\" \
+             srcdoc=\"{}\"></iframe>",
+            escape(&self.title),
+            escape(&self.html)
+        )
+    }
+}
+
+/// The page of a diff or of a single profile. Every sample type can be chosen in it; the query's comes first.
+///
+/// # Errors
+/// As [`Diff::view`].
+pub fn page(diff: &Diff, query: &Query, options: &PageOptions) -> Result<Page> {
+    let wanted = diff.find_type(query.sample_type.as_deref())?;
+    let all = diff.sample_types();
+    let types: Vec<usize> = if options.only_flame { vec![wanted] } else { (0..all.len()).collect() };
+    let share = options.max_frames / (2 * types.len().max(1));
+    let mut names = Names::default();
+    let mut parts = Vec::with_capacity(types.len());
+    let mut shown = None;
+    let mut rows = 0;
+    for &i in &types {
+        match diff.view_of(query, i) {
+            Ok(view) => {
+                if i == wanted {
+                    shown = Some((parts.len(), view.summary().clone()));
+                }
+                let (part, depth) = sample_type(&view, &mut names, share, options)?;
+                parts.push(part);
+                if i == wanted {
+                    rows = depth + 1;
+                }
+            }
+            // One type can't be normalized, perhaps; the others can.
+            Err(e) if i != wanted => {
+                parts.push(json!({"type": visible(&all[i].0), "error": visible(&e.to_string())}));
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    let Some((shown, summary)) = shown else { return Err(Error::query("there is no sample type to show")) };
+    let data = json!({
+        "generator": concat!("pprofdiff ", env!("CARGO_PKG_VERSION")),
+        "base": summary.base.as_ref().map(side),
+        "new": side(&summary.new),
+        "settings": settings(&summary),
+        "warnings": summary.warnings.iter().map(|w| visible(w)).collect::<Vec<_>>(),
+        "names": names.texts,
+        "shown": shown,
+        "types": parts,
+    });
+    let title = title(&summary);
+    Ok(Page { html: fill(&format!("{title} · pprofdiff"), "", &data), title, rows })
+}
+
+/// One sample type: its totals, both flame graphs, and the table. Also how deep the first graph is.
+fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &PageOptions) -> Result<(Value, u32)> {
+    let s = view.summary();
+    let stacks = MatchedStacks::new(view);
+    let grow = |inverted| stacks.flame(&FlameOptions { inverted, min_width: options.min_width, max_frames });
+    let (down, up) = (grow(false), grow(true));
+    drop(stacks);
+    let mut part = json!({
+        "type": visible(&s.sample_type),
+        "unit": visible(&s.unit),
+        "units": units::family(&s.unit),
+        "total": pair(s.total),
+        "delta": percent_of_base(s.total.delta(), s),
+        "factor": s.factor,
+        "down": flame(&down, names),
+        "up": flame(&up, names),
+    });
+    if !options.only_flame {
+        part["table"] = table(&view.edges(None, Sort::Cum)?, &[&down, &up], names, max_frames / 4);
+    }
+    Ok((part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)))
+}
+
+/// The frames of all views of a page, each once: views of one diff have the same frames, by other numbers.
+#[derive(Default)]
+struct Names {
+    ids: HashMap<(Vec<u8>, Vec<u8>, i64, u64, Vec<u8>), u64>,
+    texts: Vec<String>,
+}
+
+impl Names {
+    fn id(&mut self, frames: &Frames, frame: u32) -> u64 {
+        let (name, file, line, address, mapping) = frames.order(frame);
+        let key = (name.to_vec(), file.to_vec(), line, address, mapping.to_vec());
+        let texts = &mut self.texts;
+        *self.ids.entry(key).or_insert_with(|| {
+            texts.push(visible(&frames.label(frame)).into_owned());
+            texts.len() as u64 - 1
+        })
+    }
+}
+
+/// int64 as text: JavaScript's numbers end at 2^53.
+fn pair(p: Pair) -> Value {
+    json!([p.base.to_string(), p.new.to_string()])
+}
+
+/// A flame graph as columns, a node a row, depth first.
+///
+/// What a node is: 0 the root, 1 `(pruned)`, else its frame + 2; times four, plus 1 if the base has it, plus 2 if
+/// the new side has it. Values lack of the parent's. Widths that follow from the two values are left out,
+/// which is all of them unless there are negative values or scaled ones.
+fn flame(flame: &Flame, names: &mut Names) -> Value {
+    let mut ids = vec![None; flame.frames.len()];
+    let mut id = |frame: u32| *ids[frame as usize].get_or_insert_with(|| names.id(&flame.frames, frame));
+    let what = |n: &FlameNode| {
+        let what = match n.frame {
+            FlameFrame::Root => 0,
+            FlameFrame::Pruned => 1,
+            FlameFrame::Frame(f) => id(f) + 2,
+        };
+        what * 4 + u64::from(n.sides.0) + 2 * u64::from(n.sides.1)
+    };
+    let nodes = &flame.nodes;
+    let what: Numbers = nodes.iter().map(what).collect();
+    let depth: Numbers = nodes.iter().map(|n| u64::from(n.depth)).collect();
+    let mut parents = Vec::with_capacity(nodes.len());
+    let mut path: Vec<usize> = Vec::new();
+    for (i, n) in nodes.iter().enumerate() {
+        path.truncate(n.depth as usize);
+        parents.push(path.last().copied());
+        path.push(i);
+    }
+    let lacking = |value: &dyn Fn(&FlameNode) -> i64| {
+        let lacks = nodes.iter().zip(&parents).map(|(n, p)| p.map_or(0, |p| value(&nodes[p])).wrapping_sub(value(n)));
+        lacks.collect::<Numbers>().base64()
+    };
+    let mut columns = json!({
+        "nodes": nodes.len(),
+        "what": what.base64(),
+        "depth": depth.base64(),
+        "base": lacking(&|n| n.cum.base),
+        "new": lacking(&|n| n.cum.new),
+        "max": lacking(&|n| n.width.max),
+        "pruned": {
+            "stacks": flame.pruned.stacks,
+            "of": flame.pruned.of_stacks,
+            "share": flame.pruned.width.max as f64 / nodes.first().map_or(1, |n| n.width.max).max(1) as f64,
+            "widest": flame.pruned.widest,
+        },
+    });
+    let follows = |n: &FlameNode| {
+        let (w, double) = (n.width, |v: i64| i128::from(v) * 2);
+        (w.base, w.new) == (n.cum.base, n.cum.new)
+            && i128::from(w.base) + i128::from(w.new) + i128::from(w.delta) == double(w.max)
+    };
+    if !nodes.iter().all(follows) {
+        columns["base_width"] = lacking(&|n| n.width.base).into();
+        columns["new_width"] = lacking(&|n| n.width.new).into();
+        columns["delta_width"] = lacking(&|n| n.width.delta).into();
+    }
+    columns
+}
+
+/// The table as columns: the frames that the graphs show, and then the others as far as there is room, by
+/// their cost. With each come its costliest callers and callees, out of those that the table has.
+fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Value {
+    let frames = &edges.frames;
+    let mut drawn = vec![false; frames.len()];
+    // All graphs are of one view, so their frames have the same numbers as the table's.
+    for node in graphs.iter().flat_map(|g| &g.nodes) {
+        if let FlameFrame::Frame(f) = node.frame {
+            drawn[f as usize] = true;
+        }
+    }
+    let magnitude = |p: Pair| p.base.unsigned_abs().max(p.new.unsigned_abs());
+    let mut rows: Vec<&TopRow> = edges.nodes.iter().collect();
+    rows.sort_by_key(|r| std::cmp::Reverse((drawn[r.frame as usize], magnitude(r.cum))));
+    let n_drawn = rows.iter().filter(|r| drawn[r.frame as usize]).count();
+    rows.truncate(most.max(n_drawn));
+    rows.sort_by_key(|r| std::cmp::Reverse(magnitude(r.cum)));
+    let mut in_table = vec![false; frames.len()];
+    rows.iter().for_each(|r| in_table[r.frame as usize] = true);
+
+    // Edges are grouped by node, in the order of the nodes.
+    let mut of_frame: HashMap<u32, &[crate::diff::Edge]> = HashMap::new();
+    for group in edges.edges.chunk_by(|a, b| a.node == b.node) {
+        of_frame.insert(group[0].node, group);
+    }
+    let relation = |which: Relation, names: &mut Names| {
+        let [mut shown, mut all, mut other, mut base, mut new] = [const { Vec::<i64>::new() }; 5];
+        for (i, row) in rows.iter().enumerate() {
+            let group = of_frame.get(&row.frame).copied().unwrap_or_default();
+            let mut group: Vec<_> = group.iter().filter(|e| e.relation == which).collect();
+            all.push(group.len() as i64);
+            group.retain(|e| in_table[e.other as usize]);
+            group.sort_by_key(|e| std::cmp::Reverse(magnitude(e.weight)));
+            group.truncate(MOST_EDGES[usize::from(i >= COSTLIEST)]);
+            shown.push(group.len() as i64);
+            other.extend(group.iter().map(|e| names.id(frames, e.other) as i64));
+            base.extend(group.iter().map(|e| e.weight.base));
+            new.extend(group.iter().map(|e| e.weight.new));
+        }
+        let column = |v: Vec<i64>| v.into_iter().collect::<Numbers>().base64();
+        json!({"shown": column(shown), "all": column(all), "other": column(other), "base": column(base), "new": column(new)})
+    };
+    let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(|r| value(r)).collect::<Numbers>().base64();
+    let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
+    let statuses = |r: &TopRow| r.status as i64;
+    json!({
+        "rows": rows.len(),
+        "of": edges.nodes.len(),
+        "frame": frame.into_iter().collect::<Numbers>().base64(),
+        "status": column(&statuses),
+        "flat_base": column(&|r| r.flat.base),
+        "flat_new": column(&|r| r.flat.new),
+        "cum_base": column(&|r| r.cum.base),
+        "cum_new": column(&|r| r.cum.new),
+        "callers": relation(Relation::Caller, names),
+        "callees": relation(Relation::Callee, names),
+    })
+}
+
+fn side(s: &Side) -> Value {
+    let duration = (s.duration_nanos != 0).then(|| units::show(s.duration_nanos, "nanoseconds"));
+    json!({
+        "paths": s.paths.iter().map(|p| visible(p)).collect::<Vec<_>>(),
+        "samples": s.samples,
+        "duration": duration,
+        "time": (s.time_nanos != 0).then_some(s.time_nanos / 1_000_000),
+    })
+}
+
+/// What the question was, besides the sample type.
+fn settings(s: &Summary) -> Vec<String> {
+    let mut settings = vec![format!("granularity {}", s.granularity.name())];
+    if s.no_inlines {
+        settings.push("without inlined functions".to_owned());
+    }
+    settings.extend(s.filters.iter().map(|(name, v)| visible(&format!("{name}={v}")).into_owned()));
+    if s.normalize != Normalize::None {
+        settings.push(format!("normalized by {}", s.normalize.mode()));
+    }
+    settings
+}
+
+fn title(s: &Summary) -> String {
+    let name = |side: &Side| list_of_inputs(&side.paths);
+    let sides = match &s.base {
+        Some(base) => format!("{} → {}", name(base), name(&s.new)),
+        None => name(&s.new),
+    };
+    visible(&sides).into_owned()
+}
+
+/// Text as it can be shown to people and nothing else: control characters, and what changes the direction or
+/// order of text or is not seen at all, are spelled out; too long a name is cut.
+fn visible(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    };
+    if text.len() <= LONGEST_NAME && !text.contains(hidden) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len().min(LONGEST_NAME));
+    for (at, c) in text.char_indices() {
+        if at >= LONGEST_NAME {
+            let _ = write!(out, "… ({} bytes)", text.len());
+            break;
+        }
+        match c {
+            c if hidden(c) => {
+                let _ = write!(out, "⟨U+{:04X}⟩", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.into()
+}
+
+/// Puts the page together. Each mark of the template is looked for after the one before it, so nothing that is
+/// put in is ever read as a mark. `source` is HTML: a listing, escaped by who made it.
+fn fill(title: &str, source: &str, data: &Value) -> String {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    let policy = format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    );
+    let data = data.to_string().replace('<', "\\u003c");
+    let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + data.len() + 1024);
+    let mut rest = TEMPLATE;
+    let title = escape(title);
+    for (mark, text) in [
+        ("{policy}", policy.as_str()),
+        ("{title}", &title),
+        ("{style}", STYLE),
+        ("{source}", source),
+        ("{data}", &data),
+        ("{script}", SCRIPT),
+    ] {
+        let Some((before, after)) = rest.split_once(mark) else { continue };
+        out.push_str(before);
+        out.push_str(text);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn what_is_not_seen_is_spelled_out() {
+        assert_eq!(visible("a\0b\u{202e}c\u{7f}\u{85}"), "a⟨U+0000⟩b⟨U+202E⟩c⟨U+007F⟩⟨U+0085⟩");
+        assert_eq!(visible("naïve→ 名前"), "naïve→ 名前");
+        assert_eq!(visible(&"é".repeat(10_000)).chars().count(), 8192 + "… (20000 bytes)".chars().count());
+    }
+}

@@ -1,0 +1,256 @@
+//! The flame graph against a plain version (a map of paths), and the laws that let it be drawn and pruned.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "judge/generate.rs"]
+mod generate;
+#[path = "judge/mod.rs"]
+mod judge;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use judge::{Frame, Sides};
+use pprofdiff::{
+    Diff, Flame, FlameFrame, FlameNode, FlameOptions, Granularity, LoadOptions, Normalize, Profile, Query, Status,
+    View, Widths, proto,
+};
+use proptest::prelude::*;
+
+const ALL: FlameOptions = FlameOptions { inverted: false, min_width: 0.0, max_frames: usize::MAX };
+
+fn load(bytes: &[u8]) -> Arc<Profile> {
+    Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
+}
+
+fn query(kind: &str) -> Query {
+    Query { sample_type: Some(kind.to_owned()), granularity: Granularity::Lines, ..Query::default() }
+}
+
+/// A node's path from the root; `None` stands for `(pruned)`.
+type Path = Vec<Option<Frame>>;
+
+fn paths(flame: &Flame) -> BTreeMap<Path, FlameNode> {
+    let frames = &flame.frames;
+    let (mut found, mut path) = (BTreeMap::new(), Path::new());
+    for (i, node) in flame.nodes.iter().enumerate() {
+        assert_eq!(i == 0, node.frame == FlameFrame::Root);
+        path.truncate((node.depth as usize).saturating_sub(1));
+        assert_eq!(path.len(), (node.depth as usize).saturating_sub(1), "a node before its parent");
+        match node.frame {
+            FlameFrame::Root => {}
+            FlameFrame::Pruned => path.push(None),
+            FlameFrame::Frame(f) => {
+                path.push(Some((frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f))))
+            }
+        }
+        assert!(found.insert(path.clone(), *node).is_none(), "a path has two nodes");
+    }
+    found
+}
+
+type Plain = BTreeMap<Path, (Sides, Sides, [i64; 4])>;
+
+/// cum, flat and widths (larger, base, new, change) of every path, out of the values of whole stacks.
+fn plain(stacks: &BTreeMap<(Vec<Frame>, Vec<String>), Sides>, inverted: bool) -> Plain {
+    let mut nodes = Plain::from([(Path::new(), ((0, 0), (0, 0), [0; 4]))]);
+    for ((frames, _), (base, new)) in stacks {
+        let mut path: Path = frames.iter().cloned().map(Some).collect();
+        if inverted {
+            path.reverse();
+        }
+        for length in 0..=path.len() {
+            let (cum, flat, widths) = nodes.entry(path[..length].to_vec()).or_default();
+            *cum = (cum.0 + base, cum.1 + new);
+            if length == path.len() {
+                *flat = (flat.0 + base, flat.1 + new);
+            }
+            let (b, n) = (base.abs(), new.abs());
+            for (sum, own) in widths.iter_mut().zip([b.max(n), b, n, (new - base).abs()]) {
+                *sum += own;
+            }
+        }
+    }
+    nodes
+}
+
+fn list(w: Widths) -> [i64; 4] {
+    [w.max, w.base, w.new, w.delta]
+}
+
+/// Of each path that has children: their widths, and their cum values, added up.
+fn beneath(nodes: &BTreeMap<Path, FlameNode>) -> BTreeMap<Path, ([i64; 4], Sides)> {
+    let mut sums: BTreeMap<Path, ([i64; 4], Sides)> = BTreeMap::new();
+    for (path, node) in nodes.iter().filter(|(path, _)| !path.is_empty()) {
+        let (widths, cum) = sums.entry(path[..path.len() - 1].to_vec()).or_default();
+        widths.iter_mut().zip(list(node.width)).for_each(|(s, w)| *s += w);
+        *cum = (cum.0 + node.cum.base, cum.1 + node.cum.new);
+    }
+    sums
+}
+
+/// What must hold of any flame graph, however much of it was pruned.
+fn laws(flame: &Flame, whole: &Flame, options: &FlameOptions) {
+    let (pruned, all) = (paths(flame), paths(whole));
+    let frames = flame.nodes.iter().filter(|n| matches!(n.frame, FlameFrame::Frame(_))).count();
+    assert!(frames <= options.max_frames && flame.nodes.len() <= 2 * frames + 2);
+    let beneath = beneath(&pruned);
+    let mut lost = [0; 4];
+    for (path, node) in &pruned {
+        let (sum, below) = beneath.get(path).copied().unwrap_or_default();
+        let cum = (node.flat.base + below.0, node.flat.new + below.1);
+        assert!(list(node.width).iter().zip(sum).all(|(own, s)| *own >= s), "children are wider: {path:?}");
+        if path.last() == Some(&None) {
+            lost.iter_mut().zip(list(node.width)).for_each(|(s, w)| *s += w);
+        } else {
+            // Pruning changes nothing about what it leaves, and loses nothing.
+            assert_eq!(node, &all[path]);
+            assert_eq!(cum, (node.cum.base, node.cum.new), "something got lost: {path:?}");
+        }
+    }
+    assert_eq!(lost, list(flame.pruned.width));
+    // What was kept is at least as wide as what was not.
+    let share = |w: Widths| {
+        list(w)
+            .iter()
+            .zip(list(flame.nodes[0].width))
+            .map(|(a, b)| if b == 0 { 0.0 } else { *a as f64 / b as f64 })
+            .fold(0.0, f64::max)
+    };
+    let thinnest = pruned.iter().filter(|(p, _)| !p.contains(&None)).map(|(_, n)| share(n.width)).fold(1.0, f64::min);
+    assert!(flame.pruned.stacks == 0 || thinnest >= flame.pruned.widest || pruned.len() == 1);
+    for (path, node) in all.iter().filter(|(p, _)| !pruned.contains_key(*p)) {
+        assert!(share(node.width) <= flame.pruned.widest, "{path:?} is wide, and was pruned");
+    }
+}
+
+fn judge_view(view: &View, base: &[judge::Stack], new: &[judge::Stack]) -> usize {
+    let stacks = judge::by_stack(base, new, false);
+    let mut nodes = 0;
+    for inverted in [false, true] {
+        let whole = view.flame(&FlameOptions { inverted, ..ALL });
+        let expected = plain(&stacks, inverted);
+        let got: Plain = paths(&whole)
+            .into_iter()
+            .map(|(p, n)| (p, ((n.cum.base, n.cum.new), (n.flat.base, n.flat.new), list(n.width))))
+            .collect();
+        judge::assert_same(&got, &expected, if inverted { "inverted" } else { "from the root" });
+        assert_eq!((whole.pruned.stacks, whole.pruned.of_stacks), (0, stacks.len()));
+        for window in whole.nodes.windows(2).filter(|w| w[0].depth == w[1].depth) {
+            assert!(window[0].width.max >= window[1].width.max, "siblings are out of order");
+        }
+        for (max_frames, min_width) in [(usize::MAX, 0.02), (usize::MAX, 0.3), (7, 0.0), (1, 0.0), (0, 0.0), (20, 0.01)]
+        {
+            let options = FlameOptions { inverted, min_width, max_frames };
+            laws(&view.flame(&options), &whole, &options);
+        }
+        nodes += whole.nodes.len();
+    }
+    nodes
+}
+
+fn judge_all(base: &[u8], new: &[u8]) -> usize {
+    let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
+    let (base, new) = (judge::decode(base), judge::decode(new));
+    let mut nodes = 0;
+    for (kind, _) in diff.sample_types() {
+        let column =
+            |p: &proto::Profile| p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap();
+        let stacks = |p| judge::stacks(p, column(p), Granularity::Lines, false);
+        nodes += judge_view(&diff.view(&query(&kind)).unwrap(), &stacks(&base), &stacks(&new));
+    }
+    nodes
+}
+
+#[test]
+fn the_corpus_agrees_with_the_plain_version() {
+    for name in judge::pairs() {
+        // The plain version knows no drop_frames.
+        let [base, new] = judge::raw_pair(&name)
+            .map(|bytes| prost::Message::encode_to_vec(&proto::Profile { drop_frames: 0, ..judge::decode(&bytes) }));
+        let nodes = judge_all(&base, &new);
+        assert!(nodes > 20, "{name}: only {nodes} nodes were compared");
+    }
+}
+
+#[test]
+fn one_profile_has_one_side() {
+    let [_, new] = judge::raw_pair("story-cpu");
+    let diff = Diff::of_profile(&load(&new)).unwrap();
+    let stacks = judge::stacks(&judge::decode(&new), 1, Granularity::Lines, false);
+    let view = diff.view(&query("cpu")).unwrap();
+    assert!(judge_view(&view, &[], &stacks) > 100);
+    assert!(view.flame(&ALL).nodes.iter().all(|n| n.status() == Status::Added && n.cum.base == 0));
+}
+
+#[test]
+fn what_vanished_and_what_appeared_is_said() {
+    let [base, new] = judge::raw_pair("story-cpu").map(|bytes| load(&bytes));
+    let flame = Diff::new(&[base], &[new]).unwrap().view(&Query::default()).unwrap().flame(&ALL);
+    let of = |name: &str| {
+        let is = |n: &&FlameNode| matches!(n.frame, FlameFrame::Frame(f) if flame.frames.name(f) == name);
+        *flame.nodes.iter().find(is).unwrap()
+    };
+    assert_eq!(of("logmill/names.canonical").status(), Status::Added);
+    assert_eq!(of("logmill/accesslog.cleanName").status(), Status::Removed);
+    assert_eq!(of("logmill/accesslog.cleanName").width.max, 290_000_000);
+    assert_eq!(of("main.main").status(), Status::Changed);
+}
+
+#[test]
+fn a_scaled_value_is_scaled_once() {
+    let [base, new] = judge::raw_pair("go-heap-ops").map(|bytes| load(&bytes));
+    let diff = Diff::new(&[base], &[new]).unwrap();
+    let view = |normalize| diff.view(&Query { normalize, ..Query::default() }).unwrap();
+    let (plain, scaled) = (paths(&view(Normalize::None).flame(&ALL)), view(Normalize::Factor(1.0 / 3.0)).flame(&ALL));
+    laws_of_widths(&scaled);
+    for (path, node) in paths(&scaled) {
+        let exact = plain[&path].cum;
+        assert_eq!(node.cum.base, exact.base);
+        assert_eq!(node.cum.new, (exact.new as f64 / 3.0).round() as i64);
+    }
+}
+
+/// Rounding may not make children wider than their parent.
+fn laws_of_widths(flame: &Flame) {
+    let all = paths(flame);
+    let beneath = beneath(&all);
+    for (path, node) in &all {
+        let (sum, _) = beneath.get(path).copied().unwrap_or_default();
+        assert!(list(node.width).iter().zip(sum).all(|(own, s)| *own >= s));
+    }
+}
+
+#[test]
+fn a_deep_recursion_is_neither_deep_in_our_stack_nor_slow() {
+    // 20,000 frames deep, in 200 stacks: a tree that is all path.
+    let mut p = proto::Profile { string_table: vec![vec![], b"n".to_vec(), b"f".to_vec()], ..Default::default() };
+    p.sample_type.push(proto::ValueType { r#type: 1, unit: 1 });
+    p.function.push(proto::Function { id: 1, name: 2, ..Default::default() });
+    p.location.push(proto::Location {
+        id: 1,
+        line: vec![proto::Line { function_id: 1, ..Default::default() }],
+        ..Default::default()
+    });
+    for depth in 1..=200 {
+        p.sample.push(proto::Sample { location_id: vec![1; depth * 100], value: vec![1], ..Default::default() });
+    }
+    let diff = Diff::of_profile(&load(&prost::Message::encode_to_vec(&p))).unwrap();
+    let view = diff.view(&Query::default()).unwrap();
+    for inverted in [false, true] {
+        let flame = view.flame(&FlameOptions { inverted, ..ALL });
+        assert_eq!(flame.nodes.len(), 20_001);
+        let flame = view.flame(&FlameOptions { inverted, max_frames: 10, ..ALL });
+        assert_eq!((flame.nodes.len(), flame.pruned.stacks), (12, 200));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn generated_profiles_agree_with_the_plain_version(a in generate::recipe(), b in generate::recipe()) {
+        let (a, b) = (generate::profile(&a), generate::profile(&b));
+        judge_all(&generate::encode(&a, 0), &generate::encode(&b, 0));
+    }
+}
