@@ -171,17 +171,42 @@ pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
     }
     let third = *data.get(2)?;
     let low = low | u64::from(third & 0x7f) << 14;
-    if third < 0x80 { Some((low, 3)) } else { long_varint(data, low) }
+    if third < 0x80 {
+        return Some((low, 3));
+    }
+    match long_varint(data, low) {
+        (_, 0) => None,
+        long => Some(long),
+    }
 }
 
-fn long_varint(data: &[u8], mut v: u64) -> Option<(u64, usize)> {
+/// The rest of [`varint`]: `v` is what the first three bytes gave. The length is 0 if there is no number: so the
+/// result is two registers, and those who decode short numbers keep theirs there too.
+#[inline(never)]
+fn long_varint(data: &[u8], mut v: u64) -> (u64, usize) {
+    if let Some(word) = data.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends != 0 {
+            let len = ends.trailing_zeros() as usize / 8 + 1;
+            return (without_top_bits(word & u64::MAX >> (64 - 8 * len)), len);
+        }
+    }
     for (i, &byte) in data.iter().enumerate().take(10).skip(3) {
         v |= u64::from(byte & 0x7f) << (7 * i);
         if byte < 0x80 {
-            return Some((v, i + 1));
+            return (v, i + 1);
         }
     }
-    None
+    (0, 0)
+}
+
+/// Closes the gaps that the top bits leave: between pairs of bytes, of two bytes, of four.
+#[inline(always)]
+fn without_top_bits(x: u64) -> u64 {
+    let x = (x & 0x7f00_7f00_7f00_7f00) >> 1 | x & 0x007f_007f_007f_007f;
+    let x = (x & 0x3fff_0000_3fff_0000) >> 2 | x & 0x0000_3fff_0000_3fff;
+    (x & 0x0fff_ffff_0000_0000) >> 4 | x & 0x0fff_ffff
 }
 
 /// The numbers of one repeated integer field, wherever in a message they lie.
@@ -345,11 +370,7 @@ fn ends(bytes: &[u8]) -> u64 {
 fn number(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
     match bytes[start..].first_chunk::<8>() {
         Some(word) if end - start <= 8 => {
-            // Closes the gaps that the top bits leave: between pairs of bytes, of two bytes, of four.
-            let x = u64::from_le_bytes(*word) & u64::MAX >> (64 - 8 * (end - start));
-            let x = (x & 0x7f00_7f00_7f00_7f00) >> 1 | x & 0x007f_007f_007f_007f;
-            let x = (x & 0x3fff_0000_3fff_0000) >> 2 | x & 0x0000_3fff_0000_3fff;
-            Some((x & 0x0fff_ffff_0000_0000) >> 4 | x & 0x0fff_ffff)
+            Some(without_top_bits(u64::from_le_bytes(*word) & u64::MAX >> (64 - 8 * (end - start))))
         }
         _ => varint(&bytes[start..]).map(|(v, _)| v),
     }
