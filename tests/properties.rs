@@ -19,6 +19,7 @@ use pprofdiff::{
     Status, WriteOptions, proto,
 };
 use proptest::prelude::*;
+use prost::Message;
 
 fn load(bytes: &[u8]) -> Arc<Profile> {
     Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
@@ -112,7 +113,7 @@ fn the_corpus_agrees_with_the_plain_version() {
         // drop_frames is judged by go tool pprof, in conformance.rs; the plain version has no filters.
         let without_drops = |bytes: Vec<u8>| {
             let message = proto::Profile { drop_frames: 0, ..judge::decode(&bytes) };
-            prost::Message::encode_to_vec(&message)
+            Message::encode_to_vec(&message)
         };
         let [base, new] = judge::raw_pair(&name).map(without_drops);
         // Where the kernel moved a binary between the runs, addresses are shifted to agree; the plain
@@ -252,6 +253,40 @@ fn results_do_not_depend_on_threads() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             assert!(pool.install(answer) == alone, "{name} with {threads} threads");
         }
+    }
+}
+
+/// So many samples are split between threads, at load and for the table of functions.
+#[test]
+fn many_samples_in_one_profile_are_split_without_a_trace() {
+    let mut message = judge::decode(&judge::raw_pair("go-heap")[0]);
+    let samples = message.sample.clone();
+    while message.sample.len() < 300_000 {
+        let n = message.sample.len() as i64;
+        message.sample.extend(samples.iter().cloned().map(|mut s| {
+            s.value.iter_mut().for_each(|v| *v = *v % 1000 + n % 7);
+            s
+        }));
+    }
+    let bytes = message.encode_to_vec();
+    let answer = || {
+        let diff = Diff::of_profile(&load(&bytes)).unwrap();
+        let mut out = Vec::new();
+        diff.view(&Query::default()).unwrap().top(Sort::Flat).table().write_json(&mut out).unwrap();
+        out
+    };
+    let alone = answer();
+    // A bad sample is named as it is without threads, by its number and place in the whole file.
+    let at = message.sample.len() - 1000;
+    message.sample[at].location_id.push(u64::MAX);
+    let damaged = message.encode_to_vec();
+    let error = || Profile::from_bytes("bad", &damaged, &LoadOptions::default()).unwrap_err().to_string();
+    let alone_error = error();
+    assert!(alone_error.contains(&format!("sample {at}")), "{alone_error}");
+    for threads in [2, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert!(pool.install(answer) == alone, "{threads} threads");
+        assert_eq!(pool.install(error), alone_error, "{threads} threads");
     }
 }
 

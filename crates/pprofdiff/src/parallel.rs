@@ -19,3 +19,12 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Se
         items.iter().map(f).collect()
     }
 }
+
+/// How many parts a work of `n` pieces is best split into: one for each thread of the caller's pool, none of fewer than
+/// `least` pieces.
+pub(crate) fn parts(n: usize, least: usize) -> usize {
+    match rayon::current_thread_index() {
+        Some(_) => (n / least).clamp(1, rayon::current_num_threads()),
+        None => 1,
+    }
+}

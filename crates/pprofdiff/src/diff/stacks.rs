@@ -215,12 +215,13 @@ impl View {
                     table.add(keys.hash(labels, &table.stacks[start..]), start, labels, value);
                 }
             };
-            let whole = walk.each_whole(|value, sample| {
-                let start = table.stacks.len();
-                sample.each_location(|l| push(&mut table.stacks, l));
-                finish(&mut table, start, labels(walk, sample), value);
-            });
-            if !whole {
+            if walk.is_whole() {
+                walk.each_whole(walk.member.profile.all_samples(), |value, sample| {
+                    let start = table.stacks.len();
+                    sample.each_location(|l| push(&mut table.stacks, l));
+                    finish(&mut table, start, labels(walk, sample), value);
+                });
+            } else {
                 walk.each(|value, locations, sample| {
                     let start = table.stacks.len();
                     locations.iter().for_each(|&l| push(&mut table.stacks, l));

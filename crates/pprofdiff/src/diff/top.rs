@@ -5,8 +5,10 @@
 //! sample's number, so no set is kept or cleared. A frame whose stamp was never set has no row.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
+use super::view::Walk;
 use super::{Frames, Pair, Status, Summary, View};
 use crate::parallel;
 
@@ -52,7 +54,7 @@ struct Cum {
     sum: i64,
 }
 
-/// One member's sums, by its own frame indexes.
+/// The sums of a member, or of a part of its samples, by its own frame indexes.
 struct Sums {
     flat: Vec<i64>,
     cum: Vec<Cum>,
@@ -61,13 +63,14 @@ struct Sums {
 impl View {
     /// The table of frames.
     pub fn top(&self, sort: Sort) -> Top {
-        let indexes: Vec<usize> = (0..self.walks.len()).collect();
-        let sums = parallel::map(&indexes, |&i| self.member_sums(i));
+        let parts: Vec<_> =
+            self.walks.iter().flat_map(|walk| walk.parts().into_iter().map(move |p| (walk, p))).collect();
+        let sums = parallel::map(&parts, |(walk, part)| self.sums(walk, part.clone()));
         let n = self.frames.len();
         let empty = TopRow { frame: 0, flat: Pair::default(), cum: Pair::default(), status: Status::Same };
         let mut rows = vec![empty; n];
         let mut present = vec![(false, false); n];
-        for (walk, sums) in self.walks.iter().zip(&sums) {
+        for ((walk, _), sums) in parts.iter().zip(&sums) {
             for (own, &common) in self.translations[walk.index].iter().enumerate() {
                 if sums.cum[own].stamp == 0 {
                     continue;
@@ -101,15 +104,24 @@ impl View {
         top
     }
 
-    fn member_sums(&self, index: usize) -> Sums {
-        let frames = self.frames.member(index);
+    fn sums(&self, walk: &Walk, part: Range<usize>) -> Sums {
+        let frames = self.frames.member(walk.index);
         let mut sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
         let leads = frames.leads();
         let mut stamp = 0;
         // Which locations are more than one frame can't be predicted, so they are put aside without a branch.
         let mut inlined = [0; 64];
-        let walk = &self.walks[index];
-        let whole = walk.each_whole(|value, sample| {
+        if !walk.is_whole() {
+            walk.each(|value, locations, _| {
+                stamp += 1;
+                if let Some(&leaf) = locations.first() {
+                    sums.flat[leads[leaf as usize].frame() as usize] += value;
+                }
+                locations.iter().for_each(|&l| frames.of(l).iter().for_each(|&f| sums.add(stamp, value, f)));
+            });
+            return sums;
+        }
+        walk.each_whole(part, |value, sample| {
             stamp += 1;
             if let Some(leaf) = sample.leaf() {
                 sums.flat[leads[leaf as usize].frame() as usize] += value;
@@ -127,15 +139,6 @@ impl View {
             });
             inlined[..n_inlined].iter().for_each(|&l| sums.add_callers(stamp, value, frames.of(l)));
         });
-        if !whole {
-            walk.each(|value, locations, _| {
-                stamp += 1;
-                if let Some(&leaf) = locations.first() {
-                    sums.flat[leads[leaf as usize].frame() as usize] += value;
-                }
-                locations.iter().for_each(|&l| frames.of(l).iter().for_each(|&f| sums.add(stamp, value, f)));
-            });
-        }
         sums
     }
 }

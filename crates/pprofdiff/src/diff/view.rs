@@ -1,5 +1,6 @@
 //! One question to a diff: sample type, granularity, filters, normalization. What all its tables share.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -82,20 +83,26 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// The fast form of [`Walk::each`]: calls `f` with each sample that counts and its value, if
-    /// nothing is filtered and so samples keep all their locations; else returns false.
+    /// True if nothing is filtered, so that samples keep all their locations and [`Walk::each_whole`] will do.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.plan.is_trivial() && self.member.part.is_none()
+    }
+
+    /// The parts of the samples that can be worked on at the same time: of a walk that is not whole, all.
+    pub(crate) fn parts(&self) -> Vec<Range<usize>> {
+        if self.is_whole() { self.member.profile.parts_of_samples() } else { vec![0..0] }
+    }
+
+    /// The fast form of [`Walk::each`], for a walk that is whole: calls `f` with each sample of a part that counts, and
+    /// its value.
     #[inline(always)]
-    pub(crate) fn each_whole<'s>(&'s self, mut f: impl FnMut(i64, Sample<'s>)) -> bool {
-        if !self.plan.is_trivial() || self.member.part.is_some() {
-            return false;
-        }
-        self.member.profile.each_sample(|sample| {
+    pub(crate) fn each_whole<'s>(&'s self, part: Range<usize>, mut f: impl FnMut(i64, Sample<'s>)) {
+        self.member.profile.each_sample(part, |sample| {
             let value = sample.value(self.column);
             if value != 0 {
                 f(value * self.times, sample);
             }
         });
-        true
     }
 
     /// Calls `f` with each sample that counts: its value and its locations, leaf first.

@@ -15,9 +15,11 @@
 use std::ops::Range;
 
 use super::ids::Ids;
+use super::samples::split;
 use super::wire::{Fields, SampleParts, Value, each_int, varint};
 use super::{BASE_LABEL, Functions, Header, Locations, Mapping, NONE, Profile, StringId, Total, ValueType};
 use crate::error::{Error, ErrorKind, Result};
+use crate::parallel;
 
 /// A top-level table: how many records, and the part of the buffer from the first to the last.
 #[derive(Default, Clone)]
@@ -158,12 +160,12 @@ fn value_type(mut fields: Fields<'_>) -> Result<ValueType> {
 /// Calls `f` with each record of a table, in order, and adds the record's name and place to its errors.
 fn each_record<'a>(
     data: &'a [u8],
-    table: &Table,
+    part: &Range<usize>,
     field: u32,
     name: &str,
     mut f: impl FnMut(&Record<'a>) -> Result<()>,
 ) -> Result<()> {
-    let mut fields = Fields::new(&data[table.part.clone()], table.part.start);
+    let mut fields = Fields::new(&data[part.clone()], part.start);
     let mut index = 0;
     loop {
         let offset = fields.offset();
@@ -187,7 +189,7 @@ fn check_string(index: u32, n_strings: u64, what: &str) -> Result<StringId> {
 
 fn strings(data: &[u8], table: &Table) -> Result<Vec<u32>> {
     let mut strings = Vec::with_capacity(table.count);
-    each_record(data, table, STRING, "string", |r| {
+    each_record(data, &table.part, STRING, "string", |r| {
         if r.index == 0 && !r.message.is_empty() {
             return Err(Error::malformed("the first string must be empty"));
         }
@@ -204,7 +206,7 @@ fn strings(data: &[u8], table: &Table) -> Result<Vec<u32>> {
 
 fn sample_types(data: &[u8], table: &Table, n_strings: u64) -> Result<Vec<ValueType>> {
     let mut types = Vec::with_capacity(table.count);
-    each_record(data, table, SAMPLE_TYPE, "sample type", |r| {
+    each_record(data, &table.part, SAMPLE_TYPE, "sample type", |r| {
         let t = value_type(r.fields.clone())?;
         check_string(t.kind.0, n_strings, "its type")?;
         check_string(t.unit.0, n_strings, "its unit")?;
@@ -230,7 +232,7 @@ fn check_header(header: &Header, n_strings: u64) -> Result<()> {
 /// The error that an id of a table gives, at the record that has it.
 fn id_error(data: &[u8], table: &Table, field: u32, name: &str, (index, error): (usize, Error)) -> Error {
     let mut error = Some(error);
-    let found = each_record(data, table, field, name, |r| match error.take_if(|_| r.index == index) {
+    let found = each_record(data, &table.part, field, name, |r| match error.take_if(|_| r.index == index) {
         Some(e) => Err(e),
         None => Ok(()),
     });
@@ -240,7 +242,7 @@ fn id_error(data: &[u8], table: &Table, field: u32, name: &str, (index, error): 
 fn mappings(data: &[u8], table: &Table, n_strings: u64) -> Result<(Vec<Mapping>, Ids)> {
     let mut ids = Vec::with_capacity(table.count);
     let mut mappings = Vec::with_capacity(table.count);
-    each_record(data, table, MAPPING, "mapping", |r| {
+    each_record(data, &table.part, MAPPING, "mapping", |r| {
         let (mut id, mut start, mut limit, mut offset, mut file, mut build_id, mut flags) = (0, 0, 0, 0, 0, 0, 0);
         let mut fields = r.fields.clone();
         while let Some((field, value)) = fields.next()? {
@@ -277,7 +279,7 @@ fn functions(data: &[u8], table: &Table, n_strings: u64) -> Result<(Functions, I
         file: Vec::with_capacity(n),
         start_line: Vec::with_capacity(n),
     };
-    each_record(data, table, FUNCTION, "function", |r| {
+    each_record(data, &table.part, FUNCTION, "function", |r| {
         let (mut id, mut name, mut system_name, mut file, mut start_line) = (0, 0, 0, 0, 0);
         let mut fields = r.fields.clone();
         while let Some((field, value)) = fields.next()? {
@@ -314,7 +316,7 @@ fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) 
         line_column: Vec::with_capacity(n),
     };
     locations.first_line.push(0);
-    each_record(data, table, LOCATION, "location", |r| {
+    each_record(data, &table.part, LOCATION, "location", |r| {
         let (mut id, mut mapping, mut address, mut folded) = (0, 0, 0, false);
         let mut fields = r.fields.clone();
         while let Some((field, value)) = fields.next()? {
@@ -359,17 +361,56 @@ fn line(mut fields: Fields<'_>, function_ids: &Ids, locations: &mut Locations) -
     Ok(())
 }
 
-/// Pass 3.
+/// What pass 3 finds out.
+struct Samples {
+    /// Of each column: its sum, and that of its magnitudes.
+    totals: Vec<(i64, u64)>,
+    has_labels: bool,
+    is_diff: bool,
+    all_usual: bool,
+}
+
+/// Pass 3, in parts if there are many samples.
 fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
     let n_types = profile.sample_types.len();
-    let n_strings = profile.strings.len() as u64;
     if n_types == 0 && table.count > 0 {
         return Err(Error::malformed("there are samples, but no sample type says what they count").at(table.part.start));
     }
+    let parts = split(&profile.data, table.part.clone(), table.count);
+    let checked: Result<Vec<Samples>> = match parts.len() {
+        1 => check_part(profile, &table.part).map(|all| vec![all]),
+        _ => parallel::map(&parts, |part| check_part(profile, part)).into_iter().collect(),
+    };
+    // Once more from the start, since a part does not know how many records come before it.
+    let checked = checked.or_else(|_| check_part(profile, &table.part).map(|all| vec![all]))?;
+    let mut totals = vec![(0i64, 0u64); n_types];
+    for (sum, part) in checked.iter().flat_map(|c| c.totals.iter().enumerate()) {
+        // A sum that wraps around has a magnitude that does not fit.
+        let total = &mut totals[sum];
+        *total = (total.0.wrapping_add(part.0), total.1.saturating_add(part.1));
+    }
+    for (t, (sum, magnitude)) in profile.sample_types.iter().zip(totals) {
+        let Ok(magnitude) = i64::try_from(magnitude) else {
+            let kind = profile.text(t.kind);
+            return Err(Error::malformed(format!(
+                "the values of sample type {kind} add up to more than an int64 holds"
+            )));
+        };
+        profile.totals.push(Total { sum, magnitude });
+    }
+    profile.has_labels = checked.iter().any(|c| c.has_labels);
+    profile.is_diff = checked.iter().any(|c| c.is_diff);
+    profile.usual_samples = checked.iter().all(|c| c.all_usual);
+    Ok(())
+}
+
+/// Checks the samples in a part of the buffer.
+fn check_part(profile: &Profile, part: &Range<usize>) -> Result<Samples> {
+    let (n_types, n_strings) = (profile.sample_types.len(), profile.strings.len() as u64);
     let mut totals = vec![(0i64, 0u64); n_types];
     let mut known_labels = KnownLabels::default();
     let (mut has_labels, mut is_diff, mut all_usual) = (false, false, true);
-    each_record(&profile.data, table, SAMPLE, "sample", |r| {
+    each_record(&profile.data, part, SAMPLE, "sample", |r| {
         let mut n_values = 0;
         let mut add = |n_values: &mut usize, v: u64| {
             if let Some((sum, magnitude)) = totals.get_mut(*n_values) {
@@ -434,17 +475,7 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
         }
         Ok(())
     })?;
-    for (t, (sum, magnitude)) in profile.sample_types.iter().zip(totals) {
-        let Ok(magnitude) = i64::try_from(magnitude) else {
-            let kind = profile.text(t.kind);
-            return Err(Error::malformed(format!(
-                "the values of sample type {kind} add up to more than an int64 holds"
-            )));
-        };
-        profile.totals.push(Total { sum, magnitude });
-    }
-    (profile.has_labels, profile.is_diff, profile.usual_samples) = (has_labels, is_diff, all_usual);
-    Ok(())
+    Ok(Samples { totals, has_labels, is_diff, all_usual })
 }
 
 /// Checks fields that ought to be labels; `None` if one is something else, else whether one of them marks the

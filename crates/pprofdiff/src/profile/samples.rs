@@ -4,9 +4,12 @@
 //! nothing. Its location ids, values and labels are decoded each time they are asked for: measured,
 //! that is cheaper than keeping them in columns that are filled once and mostly read once.
 
+use std::ops::Range;
+
 use super::ids::Ids;
 use super::wire::{self, Fields, SampleParts};
 use super::{BASE_LABEL, Profile, StringId};
+use crate::parallel;
 
 /// One sample of a profile.
 #[derive(Clone, Copy)]
@@ -40,10 +43,20 @@ impl Profile {
         std::iter::from_fn(move || self.next_sample(&mut rest))
     }
 
-    /// Calls `f` with each sample; what inner loops use instead of [`Profile::samples`].
+    /// The part of the buffer that holds all samples.
+    pub(crate) fn all_samples(&self) -> Range<usize> {
+        self.samples.clone()
+    }
+
+    /// The samples in parts of the buffer, for one thread each: as many as are worth it, in order.
+    pub(crate) fn parts_of_samples(&self) -> Vec<Range<usize>> {
+        split(&self.data, self.samples.clone(), self.n_samples)
+    }
+
+    /// Calls `f` with each sample of a part; what inner loops use instead of [`Profile::samples`].
     #[inline(always)]
-    pub(crate) fn each_sample<'p>(&'p self, mut f: impl FnMut(Sample<'p>)) {
-        let mut rest = &self.data[self.samples.clone()];
+    pub(crate) fn each_sample<'p>(&'p self, part: Range<usize>, mut f: impl FnMut(Sample<'p>)) {
+        let mut rest = &self.data[part];
         while let Some(sample) = self.next_sample(&mut rest) {
             f(sample);
         }
@@ -71,6 +84,26 @@ impl Profile {
         }
         None
     }
+}
+
+/// Splits the part of a message that holds `n` records, at records' boundaries: about equal parts, if there is more than
+/// one thread to work on them, and if there are so many that walking over them for nothing does not matter.
+pub(super) fn split(data: &[u8], part: Range<usize>, n: usize) -> Vec<Range<usize>> {
+    let wanted = parallel::parts(n, 1 << 16);
+    let mut parts = Vec::with_capacity(wanted);
+    let mut start = part.start;
+    let mut fields = Fields::new(&data[part.clone()], part.start);
+    for i in 1..wanted {
+        let end = part.start + part.len() / wanted * i;
+        while fields.offset() < end {
+            // Who reads the part will find what is wrong here.
+            let Ok(Some(_)) = fields.next() else { break };
+        }
+        parts.push(start..fields.offset());
+        start = fields.offset();
+    }
+    parts.push(start..part.end);
+    parts
 }
 
 impl<'p> Sample<'p> {
