@@ -79,7 +79,7 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
         work("top", |paths| drop(top(&open(paths)))),
         // What Python's diff(a, b).top() does.
         work("table", |paths| drop(top(&open(paths)).table())),
-        work("stacks", |paths| drop(open(paths).view(&Query::default()).unwrap().stacks(false))),
+        work("stacks", |paths| drop(open(paths).view(&Query::default()).unwrap().stacks_as_found(false))),
         work("written", |paths| write(paths, Compression::None)),
         work("written_gzip", |paths| write(paths, Compression::Gzip)),
     ]
