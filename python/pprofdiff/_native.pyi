@@ -275,6 +275,10 @@ class Views:
         noinlines: bool = False,
         min_width: float | None = None,
         max_frames: int | None = None,
+        base_source: _Paths | None = None,
+        new_source: _Paths | None = None,
+        source_path: _Paths | None = None,
+        trim_path: str | Sequence[str] | None = None,
     ) -> str:
         """The page for a browser, as text: summary, flame graph, table, callers and callees of every sample
         type, in one file that asks nobody for anything.
@@ -293,6 +297,10 @@ class Views:
         noinlines: bool = False,
         min_width: float | None = None,
         max_frames: int | None = None,
+        base_source: _Paths | None = None,
+        new_source: _Paths | None = None,
+        source_path: _Paths | None = None,
+        trim_path: str | Sequence[str] | None = None,
     ) -> None:
         """Write to_html() to a path."""
     def flamegraph(
