@@ -103,7 +103,7 @@ fn flame(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = SIZES)]
 fn page(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
-    bencher.bench(|| report::page(&diff, &Query::default(), &PageOptions::default()).unwrap());
+    bencher.bench(|| report::page(&diff, &Query::default(), &PageOptions::default(), None).unwrap());
 }
 
 /// The diff as a message, without compressing it.

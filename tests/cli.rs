@@ -130,6 +130,15 @@ fn a_page_goes_to_a_file_or_a_pipe_and_opens_where_that_is_wanted() {
         let reason = failure(&[verb, &[&base, &new, "--format", "html"]].concat());
         assert!(reason.contains("can't be written as a page"), "{reason}");
     }
+    let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
+    let sources = ["--base-source", story.to_str().unwrap(), "--new-source", story.to_str().unwrap()];
+    let line = "names.Same(table[i].name, name)";
+    for profiles in [&[&*base, &new][..], &["diff", &base, &new], &["top", &base]] {
+        let listed = stdout(&[profiles, &["--format", "html"], &sources].concat());
+        assert!(listed.contains(line) && listed.contains("table.go"));
+        assert!(failure(&[profiles, &sources].concat()).contains("--format html"));
+    }
+    assert!(!page.contains(line));
     assert!(failure(&[&base, &new, "--format", "html", "-n", "3"]).contains("--max-frames"));
     assert!(failure(&[&base, &new, "--format", "html", "--min-width", "2"]).contains("0 to 1"));
     assert!(failure(&[&base, &new, "--open"]).contains("--format html"));

@@ -669,6 +669,23 @@ fn a_routine_costs_what_its_function_costs() {
 
 /// A text of one side only, sources of another build, a moved file: no cost is lost, and it is said.
 #[test]
+fn what_changed_most_is_listed_where_there_are_sources() {
+    let (diff, story, query) = (pair("story-cpu"), Story::new(), Query::default());
+    let all = diff.list(&query, ".", &story).unwrap().routines;
+    let with: Vec<_> = all.iter().filter(|r| r.places != (None, None)).cloned().collect();
+    assert!(with.len() > 5 && with.len() < all.len() && all[..4].iter().any(|r| r.places == (None, None)));
+    for w in with.windows(2) {
+        assert!(w[0].cum.delta().abs() >= w[1].cum.delta().abs());
+    }
+    for n in [0, 1, 5, usize::MAX] {
+        let listed = diff.list_with_sources(&query, n, &story).unwrap().routines;
+        let key = |r: &pprofdiff::Routine| (r.name.clone(), r.file.clone(), r.cum, r.lines.clone());
+        assert!(listed.iter().map(key).eq(with.iter().take(n).map(key)));
+    }
+    assert!(diff.list_with_sources(&query, 9, &()).unwrap().routines.is_empty());
+}
+
+#[test]
 fn listings_say_when_lines_can_not_be_trusted() {
     struct Given(Option<&'static str>, Option<&'static str>);
     impl Sources for Given {

@@ -275,14 +275,21 @@ class Views:
         noinlines: bool = False,
         min_width: float | None = None,
         max_frames: int | None = None,
+        base_source: _Paths | None = None,
+        new_source: _Paths | None = None,
+        source_path: _Paths | None = None,
+        trim_path: str | Sequence[str] | None = None,
     ) -> str:
-        """The page for a browser, as text: summary, flame graph, table, callers and callees of every sample
-        type, in one file that asks nobody for anything.
+        """The page for a browser, as text: summary, flame graph, table, callers and callees, and call
+        graph of every sample type, in one file that asks nobody for anything.
 
         It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
         is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,
         unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
         page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
+
+        Given `base_source`, `new_source` or `source_path` (and `trim_path`), as list() has them, the page also
+        lists the source lines of the 20 functions whose cum changed most, of those that have sources.
         """
     def save_html(
         self,
@@ -293,6 +300,10 @@ class Views:
         noinlines: bool = False,
         min_width: float | None = None,
         max_frames: int | None = None,
+        base_source: _Paths | None = None,
+        new_source: _Paths | None = None,
+        source_path: _Paths | None = None,
+        trim_path: str | Sequence[str] | None = None,
     ) -> None:
         """Write to_html() to a path."""
     def flamegraph(
@@ -356,7 +367,7 @@ class Views:
         A diff holds the base's samples negated and labelled: `go tool pprof` shows the numbers of
         -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression`
         is "gzip", "zstd" or "none"; unless given, .zst is packed with zstd, .pb not at all and anything
-        else with gzip. `level`: gzip 0 to 9 (1 unless given, which is close to what others write at 6), zstd 1 to 22 (3 unless given).
+        else with gzip. `level`: gzip 0 to 9 (6 unless given), zstd 1 to 22 (3 unless given).
         """
     def to_bytes(self, compression: _Compression = "gzip", level: int | None = None) -> bytes:
         """What write() would write, as bytes."""

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -548,9 +549,8 @@ def test_a_call_graph_that_comes_along_is_shown_and_does_nothing(show: Open, sto
     svg += '<rect width="5" height="5" fill="#123456"/><text>a &lt;b&gt;</text></svg>'
     html = story.to_html()
     data = data_of(html)
-    data["types"][1]["callgraph"] = svg
-    page = show(html)
-    assert page.is_hidden("#callgraph")
+    del data["types"][0]["callgraph"]
+    data["types"][1]["callgraph"] = {"svg": svg, "frames": []}
     block = re.search(r'id="data">(.*?)</script>', html, re.S)
     assert block
     page = show(html.replace(block[1], json.dumps(data).replace("<", "\\u003c")))
@@ -560,6 +560,54 @@ def test_a_call_graph_that_comes_along_is_shown_and_does_nothing(show: Open, sto
     page.select_option("#type", index=0)
     assert page.is_hidden("#callgraph")
     assert page.is_hidden("#source")
+
+
+def test_the_call_graph_of_each_sample_type_is_in_the_page(show: Open):
+    d = pprofdiff.diff(*pair("go-heap"))
+    page = show(d.to_html())
+    for name, unit in d.sample_types:
+        page.select_option("#type", label=f"{name} ({unit})")
+        drawn = re.findall(r'data-name="(.*?)"', d.callgraph(sample_type=name).to_svg())
+        assert len(drawn) > 3
+        shown = page.locator("#callgraph g.node")
+        assert shown.evaluate_all("nodes => nodes.map(n => n.dataset.name)") == [unescape(n) for n in drawn]
+        for i in {0, len(drawn) // 2, len(drawn) - 1}:
+            shown.nth(i).click()
+            assert page.text_content(".edge-self .name") == unescape(drawn[i])
+            assert page.locator("#callgraph g.chosen").count() == 1
+    assert "callgraph" not in data_of(d.flamegraph().to_html())["types"][0]
+    assert show(pprofdiff.load(profile([])).to_html()).is_hidden("#callgraph")
+
+
+def test_source_lines_come_along_where_there_are_sources(show: Open, story: pprofdiff.Diff, tmp_path: Path):
+    story_sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
+    page = show(story.to_html(base_source=story_sources, new_source=[story_sources]))
+    listed = page.locator("#source details")
+    assert 5 < listed.count() <= 20
+    routine = listed.filter(has_text="logmill/headers.tableInsensitive in")
+    line = routine.locator("tr", has_text="names.Same(table[i].name, name)")
+    assert line.locator("td").all_text_contents()[3:8] == ["0.33s", "1.78s", "+1.45s", "64", "64"]
+    font, below = (
+        line.locator("td").last.evaluate(f"e => getComputedStyle(e).{what}") for what in ("fontFamily", "whiteSpace")
+    )
+    assert ("Mono" in font, below) == (True, "pre"), "the page's style does not reach it"
+    assert page.inner_text("#source .note >> nth=0").startswith("cpu (nanoseconds): the ")
+    assert story.to_html(source_path=tmp_path) == story.to_html(trim_path="x") == story.to_html()
+    assert show(story.to_html()).is_hidden("#source")
+    story.save_html(tmp_path / "saved.html", source_path=story_sources)
+    assert (tmp_path / "saved.html").read_text() == story.to_html(source_path=story_sources)
+
+
+def test_hostile_sources_stay_text(show: Open, story: pprofdiff.Diff, tmp_path: Path):
+    file = tmp_path / "headers" / "table.go"
+    file.parent.mkdir()
+    text = f"{MARKUP} <!-- {{data}} {{script}}\0\u202e\n"
+    file.write_text(text * 99)
+    page = show(story.to_html(source_path=tmp_path))
+    line = page.locator("#source tr", has_text="1.78s").locator("td").last
+    assert line.text_content() == text.strip().replace("\0", "\ufffd").replace("\u202e", "\ufffd").join(["  ", ""])
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("img").count() == 0
 
 
 def test_the_policy_holds_even_if_a_name_got_through(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
@@ -629,7 +677,7 @@ def test_the_example_notebook(chromium: Browser, tmp_path: Path):
     )
     assert done.returncode == 0, done.stderr
     outputs = [o for c in nbformat.read(tmp_path / "done.ipynb", 4).cells for o in c.get("outputs", [])]
-    assert [o.output_type for o in outputs] == ["execute_result"] * 6
+    assert [o.output_type for o in outputs] == ["execute_result"] * 8
     shown = "".join(o.data.get("text/html", "") for o in outputs)
     host = tmp_path / "shown.html"
     host.write_text(f"<!doctype html><meta charset=utf-8>{shown}")

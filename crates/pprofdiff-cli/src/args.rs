@@ -38,15 +38,15 @@ pub struct Cli {
     #[command(subcommand)]
     pub verb: Option<Verb>,
     #[command(flatten)]
-    pub diff: ViewArgs,
+    pub diff: TopArgs,
 }
 
 #[derive(Subcommand)]
 pub enum Verb {
     /// What changed, frame by frame (the default verb)
-    Diff(ViewArgs),
+    Diff(TopArgs),
     /// The frames of one profile, or of two
-    Top(ViewArgs),
+    Top(TopArgs),
     /// The callers and callees of all frames
     Tree(ViewArgs),
     /// The callers and callees of frames that match
@@ -104,8 +104,17 @@ pub struct InputArgs {
     pub inflated_limit: u64,
 }
 
+/// A table of frames, or a page, which may have source lines.
 #[derive(Args)]
-#[command(next_help_heading = "Sources (files are read only below these folders)")]
+pub struct TopArgs {
+    #[command(flatten)]
+    pub view: ViewArgs,
+    #[command(flatten)]
+    pub sources: SourceArgs,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Sources (for list and --format html; files are read only below these folders)")]
 pub struct SourceArgs {
     /// Where the base's sources are
     #[arg(long, value_name = "DIR")]
@@ -122,6 +131,14 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
+    /// True if nothing is given.
+    pub fn is_empty(&self) -> bool {
+        self.base_source.is_empty()
+            && self.new_source.is_empty()
+            && self.source_path.is_none()
+            && self.trim_path.is_none()
+    }
+
     pub fn dirs(&self) -> SourceDirs {
         let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
         let with = |own: &[PathBuf]| own.iter().chain(&both).cloned().collect();
@@ -149,7 +166,7 @@ pub enum Format {
     Pprof,
     /// Stacks for flame graph tools, with a column a side
     Folded,
-    /// One page for a browser: flame graph, table, callers and callees, every sample type
+    /// One page for a browser: flame graph, table, call graph, source lines, every sample type
     Html,
     /// Stacks for speedscope.app, each side as a profile
     Speedscope,

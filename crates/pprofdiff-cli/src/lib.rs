@@ -12,10 +12,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, Verb, ViewArgs};
+use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, View, WriteOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -79,7 +79,7 @@ fn execute(cli: Cli) -> Result<()> {
     match cli.verb {
         None => diff(&cli.diff),
         Some(Verb::Diff(args)) => diff(&args),
-        Some(Verb::Top(args)) => show_top(&args, &open(&args.input)?),
+        Some(Verb::Top(args)) => show_top(&args, &open(&args.view.input)?),
         Some(Verb::Tree(args)) => {
             if !args.format.is_graph() {
                 rows_only(&args, "tree")?;
@@ -120,25 +120,30 @@ fn execute(cli: Cli) -> Result<()> {
     }
 }
 
-fn diff(args: &ViewArgs) -> Result<()> {
-    let diff = open(&args.input)?;
+fn diff(args: &TopArgs) -> Result<()> {
+    let input = &args.view.input;
+    let diff = open(input)?;
     if !diff.is_two_sided() {
-        let file = args.input.files.first().map_or_else(String::new, |f| f.display().to_string());
+        let file = input.files.first().map_or_else(String::new, |f| f.display().to_string());
         let message = format!("a diff needs BASE and NEW, or a written diff; for one profile: pprofdiff top {file}");
         return Err(Failure::Message(message));
     }
     show_top(args, &diff)
 }
 
-fn show_top(args: &ViewArgs, diff: &Diff) -> Result<()> {
+fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
+    let (args, sources) = (&args.view, &args.sources);
     if args.format == Format::Html {
-        return page(args, diff);
+        return page(args, diff, (!sources.is_empty()).then(|| sources.dirs()).as_ref());
+    }
+    if !sources.is_empty() {
+        return Err(Failure::Message("source lines are shown by list, or in a page (--format html)".to_owned()));
     }
     show(args, diff, |view, n| Ok(view.top(args.sort()).table_head(n)))
 }
 
 /// Writes the page, and opens it if that is wanted.
-fn page(args: &ViewArgs, diff: &Diff) -> Result<()> {
+fn page(args: &ViewArgs, diff: &Diff, sources: Option<&SourceDirs>) -> Result<()> {
     if args.n.is_some() {
         return Err(Failure::Message("-n limits rows; a page is limited by --min-width and --max-frames".to_owned()));
     }
@@ -147,7 +152,7 @@ fn page(args: &ViewArgs, diff: &Diff) -> Result<()> {
         return Err(Failure::Message("a page is for a browser; name a file for it with -o".to_owned()));
     }
     let options = PageOptions { min_width: args.min_width, max_frames: args.max_frames, ..PageOptions::default() };
-    let page = report::page(diff, &args.query()?, &options)?;
+    let page = report::page(diff, &args.query()?, &options, sources.map(|s| s as &dyn Sources))?;
     write_to(output, |out| out.write_all(page.html.as_bytes()))?;
     match output.filter(|_| args.open) {
         Some(path) => open::that(path).map_err(|e| {

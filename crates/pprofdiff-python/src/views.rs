@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pprofdiff::report::{self, Kind, Page, PageOptions, Table as EngineTable};
-use pprofdiff::{Compression, GraphOptions, Normalize, Query, Rank, Sort, SourceDirs, View, WriteOptions};
+use pprofdiff::{Compression, GraphOptions, Normalize, Query, Rank, Sort, SourceDirs, Sources, View, WriteOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta};
@@ -81,6 +81,37 @@ fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
     }
 }
 
+/// What a page holds.
+enum Content {
+    /// Only the flame graph.
+    Flame,
+    /// All of it, with source lines if folders are given.
+    All(Option<SourceDirs>),
+}
+
+/// The folders that arguments name; `source_path` stands for both sides.
+fn source_dirs(
+    base: Option<OneOrMore<PathBuf>>,
+    new: Option<OneOrMore<PathBuf>>,
+    source_path: Option<OneOrMore<PathBuf>>,
+    trim_path: Option<OneOrMore<String>>,
+) -> SourceDirs {
+    let both = all(source_path);
+    let with = |own: Option<OneOrMore<PathBuf>>| all(own).into_iter().chain(both.clone()).collect();
+    SourceDirs::new(with(base), with(new), all(trim_path))
+}
+
+/// The folders that a page's arguments name, if they name some.
+fn page_sources(
+    base: Option<OneOrMore<PathBuf>>,
+    new: Option<OneOrMore<PathBuf>>,
+    source_path: Option<OneOrMore<PathBuf>>,
+    trim_path: Option<OneOrMore<String>>,
+) -> Option<SourceDirs> {
+    let given = base.is_some() || new.is_some() || source_path.is_some();
+    given.then(|| source_dirs(base, new, source_path, trim_path))
+}
+
 impl Views {
     /// The stored query, with what a view adds to it.
     fn query(
@@ -139,8 +170,12 @@ impl Views {
         query: Query,
         min_width: Option<f64>,
         max_frames: Option<usize>,
-        only_flame: bool,
+        content: Content,
     ) -> PyResult<Page> {
+        let (only_flame, sources) = match content {
+            Content::Flame => (true, None),
+            Content::All(sources) => (false, sources),
+        };
         let default = PageOptions::default();
         let options = PageOptions {
             min_width: min_width.unwrap_or(default.min_width),
@@ -154,7 +189,7 @@ impl Views {
             ));
         }
         let diff = self.diff.clone();
-        runtime::run(py, move || report::page(&diff, &query, &options))
+        runtime::run(py, move || report::page(&diff, &query, &options, sources.as_ref().map(|s| s as &dyn Sources)))
     }
 
     /// The profile to write: itself, or the diff as one.
@@ -377,21 +412,25 @@ impl Views {
         noinlines: bool,
     ) -> PyResult<Listing> {
         let query = self.query(py, sample_type, "lines", noinlines)?;
-        let both = all(source_path);
-        let with = |own: Option<OneOrMore<PathBuf>>| all(own).into_iter().chain(both.clone()).collect();
-        let (base, new, trim) = (with(base_source), with(new_source), all(trim_path));
+        let sources = source_dirs(base_source, new_source, source_path, trim_path);
         let diff = self.diff.clone();
-        runtime::run(py, move || Ok(Listing::new(&diff.list(&query, &regex, &SourceDirs::new(base, new, trim))?)))
+        runtime::run(py, move || Ok(Listing::new(&diff.list(&query, &regex, &sources)?)))
     }
 
-    /// The page for a browser, as text: summary, flame graph, table, callers and callees of every sample
-    /// type, in one file that asks nobody for anything.
+    /// The page for a browser, as text: summary, flame graph, table, callers and callees, and call
+    /// graph of every sample type, in one file that asks nobody for anything.
     ///
     /// It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
     /// is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,
     /// unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
     /// page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None))]
+    ///
+    /// Given `base_source`, `new_source` or `source_path` (and `trim_path`), as list() has them, the page also
+    /// lists the source lines of the 20 functions whose cum changed most, of those that have sources.
+    #[pyo3(signature = (
+        *, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None,
+        base_source = None, new_source = None, source_path = None, trim_path = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn to_html(
         &self,
@@ -401,13 +440,21 @@ impl Views {
         noinlines: bool,
         min_width: Option<f64>,
         max_frames: Option<usize>,
+        base_source: Option<OneOrMore<PathBuf>>,
+        new_source: Option<OneOrMore<PathBuf>>,
+        source_path: Option<OneOrMore<PathBuf>>,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<String> {
+        let sources = page_sources(base_source, new_source, source_path, trim_path);
         let query = self.query(py, sample_type, granularity, noinlines)?;
-        Ok(self.page(py, query, min_width, max_frames, false)?.html)
+        Ok(self.page(py, query, min_width, max_frames, Content::All(sources))?.html)
     }
 
     /// Write to_html() to a path.
-    #[pyo3(signature = (path, *, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None))]
+    #[pyo3(signature = (
+        path, *, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None,
+        base_source = None, new_source = None, source_path = None, trim_path = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn save_html(
         &self,
@@ -418,9 +465,14 @@ impl Views {
         noinlines: bool,
         min_width: Option<f64>,
         max_frames: Option<usize>,
+        base_source: Option<OneOrMore<PathBuf>>,
+        new_source: Option<OneOrMore<PathBuf>>,
+        source_path: Option<OneOrMore<PathBuf>>,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<()> {
+        let sources = page_sources(base_source, new_source, source_path, trim_path);
         let query = self.query(py, sample_type, granularity, noinlines)?;
-        let page = self.page(py, query, min_width, max_frames, false)?;
+        let page = self.page(py, query, min_width, max_frames, Content::All(sources))?;
         flamegraph::save(py, path, page.html)
     }
 
@@ -441,7 +493,7 @@ impl Views {
         max_frames: Option<usize>,
     ) -> PyResult<FlameGraph> {
         let query = self.query(py, sample_type, granularity, noinlines)?;
-        Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, true)?))
+        Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, Content::Flame)?))
     }
 
     /// The same profiles, filtered; the filters have pprof's names and meaning.

@@ -265,7 +265,7 @@ impl DeltaComputer {
             &About { header: snapshot.header(), duration_nanos, comment: Some(&comment) },
         );
         self.commit(snapshot, &columns, &treatments);
-        Ok(Delta { message: Cow::Borrowed(self.writer.message()), treatments, first, reset, samples, vanished })
+        Ok(Delta { message: Cow::Borrowed(self.writer.ended()), treatments, first, reset, samples, vanished })
     }
 
     /// Finds the row of each sample, and adds up the values of each row.

@@ -153,7 +153,7 @@ impl View {
     }
 }
 
-/// The stacks that flame graphs are cut out of, with their exact values: a node's sum is scaled once, as
+/// The stacks that flame graphs are cut out of, in no particular order (the tree makes its own), with their exact values: a node's sum is scaled once, as
 /// every value of a table is, and not the rounded sum of scaled stacks.
 pub(crate) struct MatchedStacks {
     stacks: Stacks,
@@ -164,11 +164,11 @@ pub(crate) struct MatchedStacks {
 impl MatchedStacks {
     pub(crate) fn new(view: &View) -> MatchedStacks {
         let stacks = match view.scale {
-            Scale::One => view.stacks(false),
+            Scale::One => view.stacks_as_found(false),
             _ => {
                 let mut exact = view.clone();
                 exact.scale = Scale::One;
-                exact.stacks(false)
+                exact.stacks_as_found(false)
             }
         };
         MatchedStacks { stacks, summary: view.summary().clone(), scale: view.scale }

@@ -157,12 +157,35 @@ impl Diff {
     /// As [`Diff::view`], and a bad regular expression.
     pub fn list(&self, query: &Query, pattern: &str, sources: &dyn Sources) -> Result<Listing> {
         let regex = pattern::compile("list", pattern)?;
+        let (summary, routines) = self.routines(query, &|name| regex.is_match(name), sources, |all| all.collect())?;
+        Ok(Listing { summary, routines })
+    }
+
+    /// The first `n` functions of those that a text is found for, line by line. As [`Diff::list`] otherwise.
+    ///
+    /// # Errors
+    /// As [`Diff::view`].
+    pub fn list_with_sources(&self, query: &Query, n: usize, sources: &dyn Sources) -> Result<Listing> {
+        let has_text = |r: &Routine| r.places != (None, None);
+        let (summary, routines) =
+            self.routines(query, &|_| true, sources, |all| all.filter(has_text).take(n).collect())?;
+        Ok(Listing { summary, routines })
+    }
+
+    /// What `choose` takes of the functions whose names match; only what it asks for is looked up and aligned.
+    fn routines(
+        &self,
+        query: &Query,
+        matches: &dyn Fn(&[u8]) -> bool,
+        sources: &dyn Sources,
+        choose: impl FnOnce(&mut dyn Iterator<Item = Routine>) -> Vec<Routine>,
+    ) -> Result<(Arc<Summary>, Vec<Routine>)> {
         let view = self.view(&Query { granularity: Granularity::Lines, ..query.clone() })?;
         let frames = &view.frames;
         let rows = view.top(Sort::Cum).rows;
         let matching = |row: &&TopRow| {
             let name = frames.order(row.frame).0;
-            !name.is_empty() && regex.is_match(name)
+            !name.is_empty() && matches(name)
         };
         let mut groups: Vec<Group> = Vec::new();
         let mut number: HashMap<(&[u8], String), u32> = HashMap::new();
@@ -191,14 +214,12 @@ impl Diff {
         view.starts(&number, &mut groups, sources);
         drop(number);
         view.routine_sums(&group_of, &mut groups);
-        let groups = join_moved(groups);
+        let mut groups = join_moved(groups);
+        let delta = |g: &Group| std::cmp::Reverse(Pair { base: g.base.cum, new: g.new.cum }.delta().unsigned_abs());
+        groups.sort_by(|a, b| delta(a).cmp(&delta(b)).then_with(|| (&a.name, &a.file).cmp(&(&b.name, &b.file))));
         let mut texts = Texts { sources, aligned: HashMap::new(), two_sided: self.is_two_sided() };
-        let mut routines: Vec<Routine> = groups.into_iter().map(|g| texts.routine(g)).collect();
-        routines.sort_by(|a, b| {
-            let delta = |r: &Routine| std::cmp::Reverse(r.cum.delta().unsigned_abs());
-            delta(a).cmp(&delta(b)).then_with(|| (&a.name, &a.file).cmp(&(&b.name, &b.file)))
-        });
-        Ok(Listing { summary: view.summary().clone(), routines })
+        let routines = choose(&mut groups.into_iter().map(|g| texts.routine(g)));
+        Ok((view.summary().clone(), routines))
     }
 }
 

@@ -219,7 +219,7 @@ impl MessageWriter {
     }
 
     /// The message that was ended last.
-    pub(crate) fn message(&self) -> &[u8] {
+    pub(crate) fn ended(&self) -> &[u8] {
         &self.out
     }
 

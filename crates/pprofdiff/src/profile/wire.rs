@@ -392,7 +392,7 @@ fn packed_within(bytes: &[u8], n: u32) -> bool {
         _ => return false,
     };
     // Sets the top bit of each byte that is at least `limit` (0 to 0x80).
-    let at_least = |low: u64, limit: u32| low + (0x80 - u64::from(limit)) * EACH & TOP;
+    let at_least = |low: u64, limit: u32| (low + (0x80 - u64::from(limit)) * EACH) & TOP;
     let (mut bad, mut more_before, mut reached_before) = (0, 0, 0);
     let mut judge = |word: u64| {
         let (low, more) = (word & !TOP, word & TOP);

@@ -6,12 +6,13 @@
 
 use std::borrow::Cow;
 
-/// True for what is shown as U+FFFD.
-fn is_harmful(c: char) -> bool {
+/// True for what must not be shown as it is: control characters, what changes the direction or order of text, what is
+/// not seen at all, and what XML has no room for. Pictures show U+FFFD instead, the page spells it out.
+pub(super) fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
+            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The text with nothing harmful in it.

@@ -1,4 +1,5 @@
-//! The page: one HTML file with summary, flame graph, table, callers and callees. It asks nobody for anything.
+//! The page: one HTML file with summary, flame graph, table, callers and callees, call graph, and source lines if there
+//! are sources. It asks nobody for anything.
 //!
 //! The assets beside this file are what a browser runs; the profile is data in a block of JSON that no browser
 //! executes. Names are from strangers: here every `<` becomes `\u003c`, so that nothing can end the block, and
@@ -19,11 +20,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::html::escape;
+use super::names::is_harmful;
 use super::percent_of_base;
 use super::text::list_of_inputs;
 use crate::diff::{
-    Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, MatchedStacks, Normalize, Pair, Query, Relation,
-    Side, Sort, Summary, TopRow, View,
+    Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Graph, GraphOptions, MatchedStacks, Normalize,
+    Pair, Query, Relation, Side, Sort, Sources, Summary, TopRow, View,
 };
 use crate::error::{Error, Result};
 use crate::units;
@@ -55,6 +57,8 @@ impl Default for PageOptions {
 /// Edges are most of a large page, and few of them are ever looked at.
 const MOST_EDGES: [usize; 2] = [12, 2];
 const COSTLIEST: usize = 1000;
+/// Functions that the page lists the source lines of.
+const LISTED: usize = 20;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
 const LONGEST_NAME: usize = 16 << 10;
 
@@ -85,9 +89,12 @@ impl Page {
 
 /// The page of a diff or of a single profile. Every sample type can be chosen in it; the query's comes first.
 ///
+/// Given `sources`, it also lists the source lines of the functions whose cum changed most, of those that have sources,
+/// with the costs of the query's sample type.
+///
 /// # Errors
 /// As [`Diff::view`].
-pub fn page(diff: &Diff, query: &Query, options: &PageOptions) -> Result<Page> {
+pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn Sources>) -> Result<Page> {
     let wanted = diff.find_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
     let types: Vec<usize> = if options.only_flame { vec![wanted] } else { (0..all.len()).collect() };
@@ -127,7 +134,8 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions) -> Result<Page> {
         "types": parts,
     });
     let title = title(&summary);
-    Ok(Page { html: fill(&format!("{title} · pprofdiff"), "", &data), title, rows })
+    let source = sources.map(|sources| source(diff, query, sources)).transpose()?.unwrap_or_default();
+    Ok(Page { html: fill(&format!("{title} · pprofdiff"), &source, &data), title, rows })
 }
 
 /// One sample type: its totals, both flame graphs, and the table. Also how deep the first graph is.
@@ -149,6 +157,9 @@ fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &Page
     });
     if !options.only_flame {
         part["table"] = table(&view.edges(None, Sort::Cum)?, &[&down, &up], names, max_frames / 4);
+        if let Some(graph) = call_graph(&view.graph(&GraphOptions::default())?, names) {
+            part["callgraph"] = graph;
+        }
     }
     Ok((part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)))
 }
@@ -293,6 +304,29 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Va
     })
 }
 
+/// The call graph's picture, and which frames its nodes are, in the order in which they are drawn; `None` if there is
+/// nothing to draw, or too much.
+fn call_graph(graph: &Graph, names: &mut Names) -> Option<Value> {
+    let svg = graph.to_svg().ok().filter(|_| !graph.nodes.is_empty())?;
+    let frames: Vec<u64> = graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect();
+    Some(json!({"svg": svg, "frames": frames}))
+}
+
+/// The listing, as HTML; nothing if no function has sources.
+fn source(diff: &Diff, query: &Query, sources: &dyn Sources) -> Result<String> {
+    let listing = diff.list_with_sources(query, LISTED, sources)?;
+    if listing.routines.is_empty() {
+        return Ok(String::new());
+    }
+    let (s, n) = (&listing.summary, listing.routines.len());
+    let of = escape(&visible(&format!("{} ({})", s.sample_type, s.unit)));
+    let what = if s.base.is_some() { "whose cum changed most" } else { "with the largest cum" };
+    Ok(format!(
+        "<div class=\"note\">{of}: the {n} functions {what}, of those that have sources</div>{}",
+        listing.html_routines()
+    ))
+}
+
 fn side(s: &Side) -> Value {
     let duration = (s.duration_nanos != 0).then(|| units::show(s.duration_nanos, "nanoseconds"));
     json!({
@@ -325,15 +359,9 @@ fn title(s: &Summary) -> String {
     visible(&sides).into_owned()
 }
 
-/// Text as it can be shown to people and nothing else: control characters, and what changes the direction or
-/// order of text or is not seen at all, are spelled out; too long a name is cut.
+/// Text as it can be shown to people and nothing else: what is harmful is spelled out; too long a name is cut.
 fn visible(text: &str) -> Cow<'_, str> {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-    };
-    if text.len() <= LONGEST_NAME && !text.contains(hidden) {
+    if text.len() <= LONGEST_NAME && !text.contains(is_harmful) {
         return text.into();
     }
     let mut out = String::with_capacity(text.len().min(LONGEST_NAME));
@@ -343,7 +371,7 @@ fn visible(text: &str) -> Cow<'_, str> {
             break;
         }
         match c {
-            c if hidden(c) => {
+            c if is_harmful(c) => {
                 let _ = write!(out, "⟨U+{:04X}⟩", c as u32);
             }
             c => out.push(c),

@@ -976,11 +976,13 @@ function showControls() {
 
 /** The sample type's call graph. An SVG is parsed as XML, in which nothing runs. */
 function showCallGraph() {
-  const svg = type().raw.callgraph;
-  $("callgraph").hidden = !svg;
-  if (!svg) return;
-  const drawn = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
-  $("callgraph").lastElementChild.replaceChildren(document.importNode(drawn, true));
+  const graph = type().raw.callgraph;
+  $("callgraph").hidden = !graph;
+  if (!graph) return;
+  const parsed = new DOMParser().parseFromString(graph.svg, "image/svg+xml").documentElement;
+  const drawn = document.importNode(parsed, true);
+  for (const [i, node] of drawn.querySelectorAll("g.node").entries()) node.dataset.frame = graph.frames[i];
+  $("callgraph").lastElementChild.replaceChildren(drawn);
 }
 
 /** What the tables were last made for: they are made anew only if that changed. */
@@ -1003,6 +1005,7 @@ function show() {
   showControls();
   showPruned();
   showEdges();
+  for (const node of $("callgraph").querySelectorAll("g.node")) node.classList.toggle("chosen", Number(node.dataset.frame) === view.fn);
   for (const tr of $("table").tBodies[0].rows) tr.setAttribute("aria-selected", String(Number(tr.dataset.frame) === view.fn));
   showDetails();
   layout();
@@ -1044,6 +1047,10 @@ function controls() {
       if (row) find(Number(row.dataset.frame));
     };
   }
+  $("callgraph").onclick = (e) => {
+    const node = e.target.closest("g.node[data-frame]");
+    if (node) find(Number(node.dataset.frame));
+  };
   $("view").onscroll = redraw;
   canvas.onmousemove = (e) => {
     const spot = canvas.getBoundingClientRect();
