@@ -4,6 +4,7 @@
 //! and changes nothing. The page (`page/`) is the one that people click in.
 
 mod callgraph;
+mod check;
 mod csv;
 mod dot;
 mod folded;
