@@ -101,6 +101,30 @@ def delta(
     Raises PprofError also for snapshots in the wrong order or with other cumulative sample types; and as load().
     """
 
+def check(
+    base: _Side,
+    new: _Side,
+    fail_on: Sequence[str] = ...,
+    *,
+    config: str | PathLike[str] | None = None,
+    floor: float | None = None,
+    sample_type: str | None = None,
+    inflated_limit: int | None = None,
+) -> Check:
+    """Is what changed within limits? The gate for CI.
+
+    `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
+    up: the sides' medians are compared, and what exceeds a limit while the sides' ranges overlap is inconclusive.
+
+    `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
+    each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
+    (the new value) or 30% (the new value's part of the total). `config` is a pprofdiff.toml with rules and what is
+    allowed. `floor` is the percentage of the total below which frames are ignored: 1 for rules on each frame unless
+    given. `sample_type` is that of rules that name none.
+
+    Raises PprofError for rules that are not understood, and as diff() does.
+    """
+
 def diff_many(
     pairs: Iterable[_Pair],
     *,
@@ -356,7 +380,7 @@ class Views:
         A diff holds the base's samples negated and labelled: `go tool pprof` shows the numbers of
         -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression`
         is "gzip", "zstd" or "none"; unless given, .zst is packed with zstd, .pb not at all and anything
-        else with gzip. `level`: gzip 0 to 9 (1 unless given, which is close to what others write at 6), zstd 1 to 22 (3 unless given).
+        else with gzip. `level`: gzip 0 to 9 (6 unless given), zstd 1 to 22 (3 unless given).
         """
     def to_bytes(self, compression: _Compression = "gzip", level: int | None = None) -> bytes:
         """What write() would write, as bytes."""
@@ -524,6 +548,32 @@ class Listing:
     def save(self, path: str | PathLike[str]) -> None:
         """Save it as what the path ends in: .html, .json or .txt."""
     def _repr_html_(self) -> str: ...
+
+@final
+class Check:
+    """What became of the rules of a gate, made by check()."""
+
+    @property
+    def verdict(self) -> Literal["pass", "fail", "inconclusive"]:
+        """ "pass", "fail" or "inconclusive"; what is allowed passes."""
+    @property
+    def exit_code(self) -> int:
+        """What the command would end with: 0 pass, 1 fail, 3 inconclusive."""
+    @property
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list of
+        dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive", "allowed" or
+        "pass"), reason, base and new (dicts: median, min, max, values), delta, percent, p and p_adjusted (None unless
+        both sides have several runs).
+        """
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know before trusting the verdict."""
+    def to_json(self) -> str:
+        """The findings as JSON, schema pprofdiff/1, kind check."""
+    def to_markdown(self) -> str:
+        """The findings as Markdown for a pull request, under 65,000 characters."""
+    def _repr_markdown_(self) -> str: ...
 
 @final
 class Table:
