@@ -27,6 +27,7 @@ Examples:
   pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz   what happened between two snapshots of a growing profile
   pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%'   for CI
+  pprofdiff batch main/ branch/                        many pairs, over all cores
 
 A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error; of check also 1 and 3.";
 
@@ -84,6 +85,8 @@ pub enum Verb {
     Delta(DeltaArgs),
     /// Is what changed within limits? For CI: the exit code is 0 for yes, 1 for no, 3 for inconclusive
     Check(CheckArgs),
+    /// Compare many pairs: two directories, two patterns, or a manifest
+    Batch(BatchArgs),
     /// Print a script that completes pprofdiff's words in a shell
     Completions {
         #[arg(value_name = "SHELL")]
@@ -265,6 +268,23 @@ pub struct FilterArgs {
     tagleaf: Option<String>,
 }
 
+impl FilterArgs {
+    fn filters(&self) -> Filters {
+        Filters {
+            focus: self.focus.clone(),
+            ignore: self.ignore.clone(),
+            hide: self.hide.clone(),
+            show: self.show.clone(),
+            show_from: self.show_from.clone(),
+            prune_from: self.prune_from.clone(),
+            tagfocus: self.tagfocus.clone(),
+            tagignore: self.tagignore.clone(),
+            tagroot: self.tagroot.clone(),
+            tagleaf: self.tagleaf.clone(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum InfoFormat {
     Text,
@@ -294,6 +314,88 @@ pub struct MergeArgs {
     /// Most bytes that a profile may inflate to
     #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
     pub inflated_limit: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BatchFormat {
+    /// For people: a line a pair, and what moved most in it
+    Text,
+    /// An object a line
+    Jsonl,
+    /// A line a pair and frame
+    Csv,
+}
+
+#[derive(Args)]
+#[command(after_help = BATCH_HELP)]
+pub struct BatchArgs {
+    /// Two directories, two patterns (quoted), or one manifest
+    #[arg(value_name = "BASE NEW|MANIFEST", num_args = 1..=2, required = true)]
+    pub pairs: Vec<String>,
+    /// Rows a pair, 0 for all [default: 3 in text, all elsewhere]
+    #[arg(short = 'n', value_name = "N")]
+    n: Option<usize>,
+    /// Order by the change of flat (own cost) or of cum (with what it calls)
+    #[arg(long, value_enum, default_value = "flat")]
+    sort: SortBy,
+    /// Sample type, such as cpu or alloc_space [default: each new profile's]
+    #[arg(long, value_name = "TYPE")]
+    sample_type: Option<String>,
+    /// What a row stands for
+    #[arg(long, default_value = "functions",
+          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
+    granularity: String,
+    /// Scale the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
+    #[arg(long, value_name = "total|duration|FACTOR")]
+    normalize: Option<Normalize>,
+    #[command(flatten)]
+    filters: FilterArgs,
+    /// What to write
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: BatchFormat,
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Most bytes that a profile may inflate to
+    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
+    pub inflated_limit: u64,
+}
+
+const BATCH_HELP: &str = "\
+Examples:
+  pprofdiff batch main/ branch/                                  files with the same path below both
+  pprofdiff batch 'main/*/cpu.pb.gz' 'branch/*/cpu.pb.gz'        where * stands for the same
+  pprofdiff batch pairs.csv --format jsonl -o diffs.jsonl        columns base, new, name; or lines of JSON with these
+                                                                 keys in pairs.jsonl
+
+A pair that fails is named with its reason and stops no other; the exit code then is 2 at the end.";
+
+impl BatchArgs {
+    pub fn query(&self) -> pprofdiff::Result<Query> {
+        Ok(Query {
+            sample_type: self.sample_type.clone(),
+            granularity: self.granularity.parse()?,
+            no_inlines: false,
+            normalize: self.normalize.unwrap_or_default(),
+            filters: self.filters.filters(),
+        })
+    }
+
+    pub fn sort(&self) -> pprofdiff::Sort {
+        match self.sort {
+            SortBy::Flat => pprofdiff::Sort::Flat,
+            SortBy::Cum => pprofdiff::Sort::Cum,
+        }
+    }
+
+    pub fn rows(&self) -> usize {
+        match (self.n, self.format) {
+            (Some(0), _) => usize::MAX,
+            (Some(n), _) => n,
+            (None, BatchFormat::Text) => 3,
+            (None, _) => usize::MAX,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -452,24 +554,12 @@ impl DeltaArgs {
 
 impl ViewArgs {
     pub fn query(&self) -> pprofdiff::Result<Query> {
-        let f = &self.filters;
         Ok(Query {
             sample_type: self.sample_type.clone(),
             granularity: self.granularity.parse()?,
             no_inlines: self.noinlines,
             normalize: self.normalize.unwrap_or_default(),
-            filters: Filters {
-                focus: f.focus.clone(),
-                ignore: f.ignore.clone(),
-                hide: f.hide.clone(),
-                show: f.show.clone(),
-                show_from: f.show_from.clone(),
-                prune_from: f.prune_from.clone(),
-                tagfocus: f.tagfocus.clone(),
-                tagignore: f.tagignore.clone(),
-                tagroot: f.tagroot.clone(),
-                tagleaf: f.tagleaf.clone(),
-            },
+            filters: self.filters.filters(),
         })
     }
 

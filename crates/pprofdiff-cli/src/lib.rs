@@ -4,6 +4,7 @@
 //! face holds no algorithm: this one parses arguments, calls the engine, writes the table.
 
 mod args;
+mod batch;
 mod check;
 mod delta;
 mod fetch;
@@ -114,6 +115,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),
         Some(Verb::Delta(args)) => delta::run(&args),
+        Some(Verb::Batch(args)) => batch::run(&args),
         Some(Verb::Check(args)) => return check::run(&args),
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.

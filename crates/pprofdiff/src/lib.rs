@@ -26,13 +26,14 @@ mod delta;
 mod diff;
 mod error;
 mod gate;
+mod pairs;
 mod parallel;
 mod profile;
 pub mod report;
 mod sources;
 mod units;
 
-pub use batch::{Batch, Source, diff_many};
+pub use batch::{Batch, Source, diff_many, map_pairs};
 pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
 pub use diff::{
     Call, Diff, Edge, Edges, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Granularity, Graph,
@@ -41,5 +42,6 @@ pub use diff::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
+pub use pairs::{NamedPair, directory_pairs, manifest_pairs, pattern_pairs};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
 pub use sources::SourceDirs;
