@@ -125,18 +125,24 @@ def check(
     Raises PprofError for rules that are not understood, and as diff() does.
     """
 
+class _DiffMany(Iterator[Result[_Pair]]):
+    def __iter__(self) -> _DiffMany[_Pair]: ...
+    def __next__(self) -> Result[_Pair]: ...
+    def collect(self) -> list[Result[_Pair]]: ...
+
 def diff_many(
     pairs: Iterable[_Pair],
     *,
     on_error: Literal["collect", "raise"] = "collect",
     inflated_limit: int | None = None,
-) -> Iterator[Result[_Pair]]:
+) -> _DiffMany[_Pair]:
     """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
 
     `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
     memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
     is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
-    turn, and the iterator ends.
+    turn, and the iterator ends. collect() gives all results that are left as a list, with all their
+    profiles in memory at once.
 
     The iterator belongs to the process that made it, and to one thread at a time.
     """
@@ -561,10 +567,10 @@ class Check:
         """What the command would end with: 0 pass, 1 fail, 3 inconclusive."""
     @property
     def rules(self) -> list[dict[str, Any]]:
-        """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list of
-        dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive", "allowed" or
-        "pass"), reason, base and new (dicts: median, min, max, values), delta, percent, p and p_adjusted (None unless
-        both sides have several runs).
+        """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list
+        of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive",
+        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta, percent, p and
+        p_adjusted (None unless both sides have several runs).
         """
     @property
     def warnings(self) -> list[str]:

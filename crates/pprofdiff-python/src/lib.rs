@@ -204,7 +204,8 @@ mod _native {
     /// `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
     /// memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
     /// is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
-    /// turn, and the iterator ends.
+    /// turn, and the iterator ends. collect() gives all results that are left as a list, with all their
+    /// profiles in memory at once.
     ///
     /// The iterator belongs to the process that made it, and to one thread at a time.
     #[pyfunction]
