@@ -10,24 +10,26 @@
 `load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores; `delta` and
 `deltas` say what happened between snapshots of a growing profile. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
-read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost.
-read as well. `flamegraph` and `save_html` are the pictures.
+read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost,
+`flamegraph` and `save_html` are the pictures. `check` says whether what changed is within limits.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
 from ._deltas import deltas
 from ._native import (
-    DeltaComputer,
     CallGraph,
+    Check,
+    DeltaComputer,
     Diff,
-    Listing,
     FlameGraph,
+    Listing,
     PprofError,
     Profile,
     Result,
     Table,
     Views,
     __version__,
+    check,
     delta,
     diff,
     diff_many,
@@ -36,17 +38,19 @@ from ._native import (
 )
 
 __all__ = [
-    "DeltaComputer",
     "CallGraph",
+    "Check",
+    "DeltaComputer",
     "Diff",
-    "Listing",
     "FlameGraph",
+    "Listing",
     "PprofError",
     "Profile",
     "Result",
     "Table",
     "Views",
     "__version__",
+    "check",
     "delta",
     "deltas",
     "diff",

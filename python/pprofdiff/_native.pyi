@@ -101,18 +101,48 @@ def delta(
     Raises PprofError also for snapshots in the wrong order or with other cumulative sample types; and as load().
     """
 
+def check(
+    base: _Side,
+    new: _Side,
+    fail_on: Sequence[str] = ...,
+    *,
+    config: str | PathLike[str] | None = None,
+    floor: float | None = None,
+    sample_type: str | None = None,
+    inflated_limit: int | None = None,
+) -> Check:
+    """Is what changed within limits? The gate for CI.
+
+    `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
+    up: the sides' medians are compared, and what exceeds a limit while the sides' ranges overlap is inconclusive.
+
+    `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
+    each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
+    (the new value) or 30% (the new value's part of the total). `config` is a pprofdiff.toml with rules and what is
+    allowed. `floor` is the percentage of the total below which frames are ignored: 1 for rules on each frame unless
+    given. `sample_type` is that of rules that name none.
+
+    Raises PprofError for rules that are not understood, and as diff() does.
+    """
+
+class _DiffMany(Iterator[Result[_Pair]]):
+    def __iter__(self) -> _DiffMany[_Pair]: ...
+    def __next__(self) -> Result[_Pair]: ...
+    def collect(self) -> list[Result[_Pair]]: ...
+
 def diff_many(
     pairs: Iterable[_Pair],
     *,
     on_error: Literal["collect", "raise"] = "collect",
     inflated_limit: int | None = None,
-) -> Iterator[Result[_Pair]]:
+) -> _DiffMany[_Pair]:
     """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
 
     `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
     memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
     is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
-    turn, and the iterator ends.
+    turn, and the iterator ends. collect() gives all results that are left as a list, with all their
+    profiles in memory at once.
 
     The iterator belongs to the process that made it, and to one thread at a time.
     """
@@ -535,6 +565,32 @@ class Listing:
     def save(self, path: str | PathLike[str]) -> None:
         """Save it as what the path ends in: .html, .json or .txt."""
     def _repr_html_(self) -> str: ...
+
+@final
+class Check:
+    """What became of the rules of a gate, made by check()."""
+
+    @property
+    def verdict(self) -> Literal["pass", "fail", "inconclusive"]:
+        """ "pass", "fail" or "inconclusive"; what is allowed passes."""
+    @property
+    def exit_code(self) -> int:
+        """What the command would end with: 0 pass, 1 fail, 3 inconclusive."""
+    @property
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list
+        of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive",
+        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta, percent, p and
+        p_adjusted (None unless both sides have several runs).
+        """
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know before trusting the verdict."""
+    def to_json(self) -> str:
+        """The findings as JSON, schema pprofdiff/1, kind check."""
+    def to_markdown(self) -> str:
+        """The findings as Markdown for a pull request, under 65,000 characters."""
+    def _repr_markdown_(self) -> str: ...
 
 @final
 class Table:

@@ -33,6 +33,18 @@ def test_a_bad_pair_is_an_item():
     assert "FileNotFoundError" in repr(results[1])
 
 
+def test_collect_gives_what_is_left():
+    pairs = [pair("go-mutex"), (b"\xff", pair("go-mutex")[1]), pair("story-cpu")]
+    results = pprofdiff.diff_many(pairs)
+    assert next(results).error is None
+    left = results.collect()
+    assert [r.pair for r in left] == pairs[1:]
+    assert [r.error is None for r in left] == [False, True]
+    assert results.collect() == []
+    with pytest.raises(pprofdiff.PprofError):
+        pprofdiff.diff_many(pairs, on_error="raise").collect()
+
+
 def test_on_error_raise():
     good = pair("go-mutex")
     results = pprofdiff.diff_many([good, good, (b"\xff", good[1]), good], on_error="raise")

@@ -26,8 +26,10 @@ Examples:
   curl -s localhost:6060/debug/pprof/heap | pprofdiff top -
   pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz   what happened between two snapshots of a growing profile
   pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
+  pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%'   for CI
+  pprofdiff batch main/ branch/                        many pairs, over all cores
 
-A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error.";
+A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error; of check also 1 and 3.";
 
 /// Compares pprof profiles: what changed, with both sides of every number.
 #[derive(Parser)]
@@ -81,6 +83,10 @@ pub enum Verb {
     Merge(MergeArgs),
     /// What happened between snapshots of a growing profile (heap, mutex, block)
     Delta(DeltaArgs),
+    /// Is what changed within limits? For CI: the exit code is 0 for yes, 1 for no, 3 for inconclusive
+    Check(CheckArgs),
+    /// Compare many pairs: two directories, two patterns, or a manifest
+    Batch(BatchArgs),
     /// Print a script that completes pprofdiff's words in a shell
     Completions {
         #[arg(value_name = "SHELL")]
@@ -279,6 +285,23 @@ pub struct FilterArgs {
     tagleaf: Option<String>,
 }
 
+impl FilterArgs {
+    fn filters(&self) -> Filters {
+        Filters {
+            focus: self.focus.clone(),
+            ignore: self.ignore.clone(),
+            hide: self.hide.clone(),
+            show: self.show.clone(),
+            show_from: self.show_from.clone(),
+            prune_from: self.prune_from.clone(),
+            tagfocus: self.tagfocus.clone(),
+            tagignore: self.tagignore.clone(),
+            tagroot: self.tagroot.clone(),
+            tagleaf: self.tagleaf.clone(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum InfoFormat {
     Text,
@@ -309,6 +332,152 @@ pub struct MergeArgs {
     #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
     pub inflated_limit: u64,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BatchFormat {
+    /// For people: a line a pair, and what moved most in it
+    Text,
+    /// An object a line
+    Jsonl,
+    /// A line a pair and frame
+    Csv,
+}
+
+#[derive(Args)]
+#[command(after_help = BATCH_HELP)]
+pub struct BatchArgs {
+    /// Two directories, two patterns (quoted), or one manifest
+    #[arg(value_name = "BASE NEW|MANIFEST", num_args = 1..=2, required = true)]
+    pub pairs: Vec<String>,
+    /// Rows a pair, 0 for all [default: 3 in text, all elsewhere]
+    #[arg(short = 'n', value_name = "N")]
+    n: Option<usize>,
+    /// Order by the change of flat (own cost) or of cum (with what it calls)
+    #[arg(long, value_enum, default_value = "flat")]
+    sort: SortBy,
+    /// Sample type, such as cpu or alloc_space [default: each new profile's]
+    #[arg(long, value_name = "TYPE")]
+    sample_type: Option<String>,
+    /// What a row stands for
+    #[arg(long, default_value = "functions",
+          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
+    granularity: String,
+    /// Scale the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
+    #[arg(long, value_name = "total|duration|FACTOR")]
+    normalize: Option<Normalize>,
+    #[command(flatten)]
+    filters: FilterArgs,
+    /// What to write
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: BatchFormat,
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Most bytes that a profile may inflate to
+    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
+    pub inflated_limit: u64,
+}
+
+const BATCH_HELP: &str = "\
+Examples:
+  pprofdiff batch main/ branch/                                  files with the same path below both
+  pprofdiff batch 'main/*/cpu.pb.gz' 'branch/*/cpu.pb.gz'        where * stands for the same
+  pprofdiff batch pairs.csv --format jsonl -o diffs.jsonl        columns base, new, name; or lines of JSON with these
+                                                                 keys in pairs.jsonl
+
+A pair that fails is named with its reason and stops no other; the exit code then is 2 at the end.";
+
+impl BatchArgs {
+    pub fn query(&self) -> pprofdiff::Result<Query> {
+        Ok(Query {
+            sample_type: self.sample_type.clone(),
+            granularity: self.granularity.parse()?,
+            no_inlines: false,
+            normalize: self.normalize.unwrap_or_default(),
+            filters: self.filters.filters(),
+        })
+    }
+
+    pub fn sort(&self) -> pprofdiff::Sort {
+        match self.sort {
+            SortBy::Flat => pprofdiff::Sort::Flat,
+            SortBy::Cum => pprofdiff::Sort::Cum,
+        }
+    }
+
+    pub fn rows(&self) -> usize {
+        match (self.n, self.format) {
+            (Some(0), _) => usize::MAX,
+            (Some(n), _) => n,
+            (None, BatchFormat::Text) => 3,
+            (None, _) => usize::MAX,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// For people
+    Text,
+    /// One object, schema pprofdiff/1
+    Json,
+    /// For a pull request; under 65,000 characters
+    Markdown,
+    /// Annotations for a GitHub workflow
+    Github,
+}
+
+#[derive(Args)]
+#[command(after_help = CHECK_HELP)]
+pub struct CheckArgs {
+    /// BASE and NEW. `-` is standard input
+    #[arg(value_name = "FILE", num_args = 0..=2)]
+    pub files: Vec<PathBuf>,
+    /// The runs of the base: replicates, which do not add up here
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files", requires = "new")]
+    pub base: Vec<PathBuf>,
+    /// The runs of the new side
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files", requires = "base")]
+    pub new: Vec<PathBuf>,
+    /// A limit, see below; besides those of the configuration
+    #[arg(long, value_name = "RULE")]
+    pub fail_on: Vec<String>,
+    /// Where limits and what is allowed stand [default: pprofdiff.toml, if there is one here]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Ignore frames below this part of the total on both sides [default: 1% for rules on each frame]
+    #[arg(long, value_name = "PERCENT")]
+    pub floor: Option<String>,
+    /// Sample type of rules that name none [default: the profile's]
+    #[arg(long, value_name = "TYPE")]
+    pub sample_type: Option<String>,
+    /// What to write
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: CheckFormat,
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write the findings to this file as well: .json, .md, or text
+    #[arg(long, value_name = "FILE")]
+    pub report: Vec<PathBuf>,
+    /// Most bytes that a profile may inflate to
+    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
+    pub inflated_limit: u64,
+}
+
+const CHECK_HELP: &str = "\
+A rule is [TYPE:]total>LIMIT, or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself), each=RE (each that
+matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB (the new value), or 30% (the
+new value's part of the total).
+
+Examples:
+  pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%' --fail-on 'flat:regex=^encoding/>+10%'
+  pprofdiff check main.pb.gz branch.pb.gz --fail-on 'cum:any>+20%' --floor 2%
+  pprofdiff check --base main*.pb.gz --new branch*.pb.gz --fail-on 'alloc_space:total>+10MB' --format markdown
+
+Several files on a side are runs of the same program: the medians are compared, and what exceeds a limit while the two
+sides overlap is inconclusive.
+Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error, 3 inconclusive.";
 
 /// How long something takes: a number with its unit.
 fn duration(text: &str) -> Result<Duration, String> {
@@ -402,24 +571,12 @@ impl DeltaArgs {
 
 impl ViewArgs {
     pub fn query(&self) -> pprofdiff::Result<Query> {
-        let f = &self.filters;
         Ok(Query {
             sample_type: self.sample_type.clone(),
             granularity: self.granularity.parse()?,
             no_inlines: self.noinlines,
             normalize: self.normalize.unwrap_or_default(),
-            filters: Filters {
-                focus: f.focus.clone(),
-                ignore: f.ignore.clone(),
-                hide: f.hide.clone(),
-                show: f.show.clone(),
-                show_from: f.show_from.clone(),
-                prune_from: f.prune_from.clone(),
-                tagfocus: f.tagfocus.clone(),
-                tagignore: f.tagignore.clone(),
-                tagroot: f.tagroot.clone(),
-                tagleaf: f.tagleaf.clone(),
-            },
+            filters: self.filters.filters(),
         })
     }
 

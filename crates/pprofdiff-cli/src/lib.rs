@@ -4,6 +4,8 @@
 //! face holds no algorithm: this one parses arguments, calls the engine, writes the table.
 
 mod args;
+mod batch;
+mod check;
 mod delta;
 mod fetch;
 
@@ -42,7 +44,7 @@ impl From<io::Error> for Failure {
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
-/// input error (one line on standard error).
+/// input error (one line on standard error); of the gate also 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
@@ -67,7 +69,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Err(_) => execute(cli),
     };
     match result {
-        Ok(()) | Err(Failure::ClosedPipe) => 0,
+        Ok(code) => code,
+        Err(Failure::ClosedPipe) => 0,
         Err(Failure::Message(message)) => {
             let _ = writeln!(io::stderr(), "pprofdiff: {}", message.replace('\n', " "));
             2
@@ -75,7 +78,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn execute(cli: Cli) -> Result<()> {
+/// Does what is asked; the exit code.
+fn execute(cli: Cli) -> Result<u8> {
     match cli.verb {
         None => diff(&cli.diff),
         Some(Verb::Diff(args)) => diff(&args),
@@ -111,13 +115,16 @@ fn execute(cli: Cli) -> Result<()> {
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),
         Some(Verb::Delta(args)) => delta::run(&args),
+        Some(Verb::Batch(args)) => batch::run(&args),
+        Some(Verb::Check(args)) => return check::run(&args),
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "pprofdiff", &mut script);
             Ok(io::stdout().write_all(&script)?)
         }
-    }
+    }?;
+    Ok(0)
 }
 
 fn diff(args: &TopArgs) -> Result<()> {

@@ -149,6 +149,11 @@ impl DiffMany {
         slf
     }
 
+    /// All results that are left, in memory at once.
+    fn collect(&mut self, py: Python<'_>) -> PyResult<Vec<Result>> {
+        std::iter::from_fn(|| self.__next__(py).transpose()).collect()
+    }
+
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Result>> {
         if self.process != std::process::id() {
             return Err(PyRuntimeError::new_err("diff_many was begun in another process; begin it again in this one"));

@@ -5,6 +5,7 @@
 
 mod arrow;
 mod batch;
+mod check;
 mod delta;
 mod error;
 mod flamegraph;
@@ -21,6 +22,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     use std::ffi::OsString;
+    use std::path::PathBuf;
 
     use pyo3::prelude::*;
     use rayon::prelude::*;
@@ -28,6 +30,8 @@ mod _native {
     use crate::batch::DiffMany;
     #[pymodule_export]
     use crate::batch::Result;
+    #[pymodule_export]
+    use crate::check::{Check, rebuild_check};
     #[pymodule_export]
     use crate::delta::DeltaComputer;
     use crate::delta::{policy, warn};
@@ -150,12 +154,58 @@ mod _native {
         Profile::new(py, profile.into())
     }
 
+    /// Is what changed within limits? The gate for CI.
+    ///
+    /// `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
+    /// up: the sides' medians are compared, and what exceeds a limit while the sides' ranges overlap is inconclusive.
+    ///
+    /// `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
+    /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
+    /// (the new value) or 30% (the new value's part of the total). `config` is a pprofdiff.toml with rules and what is
+    /// allowed. `floor` is the percentage of the total below which frames are ignored: 1 for rules on each frame unless
+    /// given. `sample_type` is that of rules that name none.
+    ///
+    /// Raises PprofError for rules that are not understood, and as diff() does.
+    #[pyfunction]
+    #[pyo3(signature = (base, new, fail_on = Vec::new(), *, config = None, floor = None, sample_type = None, inflated_limit = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn check(
+        py: Python<'_>,
+        base: &Bound<'_, PyAny>,
+        new: &Bound<'_, PyAny>,
+        fail_on: Vec<String>,
+        config: Option<PathBuf>,
+        floor: Option<f64>,
+        sample_type: Option<String>,
+        inflated_limit: Option<u64>,
+    ) -> PyResult<Check> {
+        let (base, new, options) = (Side::new(base)?.sources, Side::new(new)?.sources, source::options(inflated_limit));
+        let config = match config {
+            Some(path) => {
+                let name = path.display().to_string();
+                Some(std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?)
+            }
+            None => None,
+        };
+        runtime::run(py, move || {
+            let mut gate =
+                config.map_or_else(|| Ok(pprofdiff::Gate::default()), |text| pprofdiff::Gate::from_toml(&text))?;
+            fail_on.iter().try_for_each(|rule| gate.fail_on(rule))?;
+            floor.map_or(Ok(()), |floor| gate.set_floor(&floor.to_string()))?;
+            if let Some(sample_type) = &sample_type {
+                gate.set_sample_type(sample_type);
+            }
+            Ok(Check::new(&gate.check(&pprofdiff::Diff::load(&base, &new, &options)?)?))
+        })
+    }
+
     /// Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
     ///
     /// `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
     /// memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
     /// is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
-    /// turn, and the iterator ends.
+    /// turn, and the iterator ends. collect() gives all results that are left as a list, with all their
+    /// profiles in memory at once.
     ///
     /// The iterator belongs to the process that made it, and to one thread at a time.
     #[pyfunction]

@@ -19,7 +19,8 @@ use std::time::Duration;
 use rayon::ThreadPool;
 
 use crate::diff::Diff;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::pairs::NamedPair;
 use crate::parallel;
 use crate::profile::{LoadOptions, Profile};
 
@@ -72,19 +73,27 @@ impl Diff {
 }
 
 /// What a pair became. A panic is kept, to be resumed on the thread that asks.
-type Outcome = std::thread::Result<Result<Diff>>;
+type Outcome<T> = std::thread::Result<Result<T>>;
 
-/// A queue of pairs that a pool works on; see the module. For a plain loop there is [`diff_many`].
-pub struct Batch {
+/// A queue of pairs that a pool works on; see the module. For a plain loop there is [`diff_many`]. What is kept of a
+/// pair is its diff, or whatever [`Batch::push_as`] makes of it: a table takes less memory, and is made on the pool.
+pub struct Batch<T = Diff> {
     pool: Arc<ThreadPool>,
     options: LoadOptions,
-    pending: VecDeque<Receiver<Outcome>>,
+    pending: VecDeque<Receiver<Outcome<T>>>,
     cancelled: Arc<AtomicBool>,
 }
 
 impl Batch {
+    /// Hands a pair to the pool. Never waits.
+    pub fn push(&mut self, base: Vec<Source>, new: Vec<Source>) {
+        self.push_as(base, new, Ok);
+    }
+}
+
+impl<T: Send + 'static> Batch<T> {
     /// An empty batch.
-    pub fn new(pool: Arc<ThreadPool>, options: LoadOptions) -> Batch {
+    pub fn new(pool: Arc<ThreadPool>, options: LoadOptions) -> Batch<T> {
         Batch { pool, options, pending: VecDeque::new(), cancelled: Arc::default() }
     }
 
@@ -108,14 +117,19 @@ impl Batch {
         self.len() < self.capacity()
     }
 
-    /// Hands a pair to the pool. Never waits.
-    pub fn push(&mut self, base: Vec<Source>, new: Vec<Source>) {
+    /// Hands a pair to the pool, which also makes something of its diff. Never waits.
+    pub fn push_as(
+        &mut self,
+        base: Vec<Source>,
+        new: Vec<Source>,
+        make: impl FnOnce(Diff) -> Result<T> + Send + 'static,
+    ) {
         // One slot, so that a worker never waits for the consumer.
         let (sender, receiver) = sync_channel(1);
         let (options, cancelled) = (self.options.clone(), self.cancelled.clone());
         self.pool.spawn(move || {
             if !cancelled.load(Ordering::Relaxed) {
-                let outcome = catch_unwind(AssertUnwindSafe(|| Diff::load(&base, &new, &options)));
+                let outcome = catch_unwind(AssertUnwindSafe(|| make(Diff::load(&base, &new, &options)?)));
                 // Nobody listens any more if the batch was dropped meanwhile.
                 let _ = sender.send(outcome);
             }
@@ -125,7 +139,7 @@ impl Batch {
 
     /// Waits for the oldest pair; `None` if there is none, or if it took longer than `timeout`. Must
     /// not be called on one of the pool's own threads, which would wait for itself.
-    pub fn pop(&mut self, timeout: Duration) -> Option<Result<Diff>> {
+    pub fn pop(&mut self, timeout: Duration) -> Option<Result<T>> {
         let outcome = match self.pending.front()?.recv_timeout(timeout) {
             Ok(outcome) => outcome,
             Err(RecvTimeoutError::Timeout) => return None,
@@ -137,7 +151,20 @@ impl Batch {
     }
 }
 
-impl Drop for Batch {
+impl<T: Send + 'static> Batch<T> {
+    /// Waits for the oldest pair, however long it takes; `None` if there is none.
+    fn next(&mut self) -> Option<Result<T>> {
+        // As good as for ever, within what all systems' clocks can add.
+        while !self.is_empty() {
+            if let Some(result) = self.pop(Duration::from_secs(3600)) {
+                return Some(result);
+            }
+        }
+        None
+    }
+}
+
+impl<T> Drop for Batch<T> {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -175,13 +202,44 @@ pub fn diff_many(
         {
             batch.push(base, new);
         }
-        // As good as for ever, within what all systems' clocks can add.
-        while !batch.is_empty() {
-            if let Some(result) = batch.pop(Duration::from_secs(3600)) {
-                return Some(result);
-            }
+        batch.next()
+    })
+}
+
+/// What `make` makes of the diffs of many pairs of files, on the pool: by name, in the order of the pairs. As
+/// [`diff_many`], but a table or a summary takes less memory than a diff, and is made on all cores.
+pub fn map_pairs<T: Send + 'static>(
+    pool: Arc<ThreadPool>,
+    pairs: impl IntoIterator<Item = NamedPair>,
+    options: LoadOptions,
+    make: impl Fn(Diff) -> Result<T> + Send + Sync + 'static,
+) -> impl Iterator<Item = (String, Result<T>)> {
+    let mut batch = Batch::new(pool, options);
+    let mut pairs = pairs.into_iter().fuse();
+    let make = Arc::new(make);
+    // The pairs that were taken: by name, with the error of those that the pool never sees.
+    let mut taken: VecDeque<(String, Option<Error>)> = VecDeque::new();
+    std::iter::from_fn(move || {
+        while taken.len() < batch.capacity()
+            && let Some(NamedPair { name, files }) = pairs.next()
+        {
+            let error = match files {
+                Ok([base, new]) => {
+                    let sources = |side: Vec<PathBuf>| side.into_iter().map(Source::Path).collect();
+                    let make = make.clone();
+                    batch.push_as(sources(base), sources(new), move |diff| make(diff));
+                    None
+                }
+                Err(e) => Some(e),
+            };
+            taken.push_back((name, error));
         }
-        None
+        let (name, error) = taken.pop_front()?;
+        let result = match error {
+            Some(e) => Err(e),
+            None => batch.next()?,
+        };
+        Some((name, result))
     })
 }
 

@@ -16,7 +16,8 @@
 //!
 //! Three floors, of which a lower one never knows a higher one: the profile (bytes to validated
 //! columns, and back), the diff (two sides to ordered rows), and [`report`] (rows to text, JSON, CSV,
-//! Markdown, HTML, folded stacks). Beside the diff, on the same floor and knowing nothing of it, is the
+//! Markdown, HTML, folded stacks). On top of the diff stands the [`Gate`], which says whether a change is
+//! within limits. Beside the diff, on the same floor and knowing nothing of it, is the
 //! [`delta`](delta()) of two snapshots of a growing profile. The crate starts no thread: inside a rayon pool of the caller's
 //! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
 
@@ -24,13 +25,15 @@ mod batch;
 mod delta;
 mod diff;
 mod error;
+mod gate;
+mod pairs;
 mod parallel;
 mod profile;
 pub mod report;
 mod sources;
 mod units;
 
-pub use batch::{Batch, Source, diff_many};
+pub use batch::{Batch, Source, diff_many, map_pairs};
 pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
 pub use diff::{
     Call, Diff, Edge, Edges, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Granularity, Graph,
@@ -38,5 +41,7 @@ pub use diff::{
     Side, Sort, SourceText, Sources, StackRow, Stacks, Status, Summary, Top, TopRow, View, Widths,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
+pub use pairs::{NamedPair, directory_pairs, manifest_pairs, pattern_pairs};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
 pub use sources::SourceDirs;

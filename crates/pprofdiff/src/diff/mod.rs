@@ -38,7 +38,9 @@ pub use identity::Granularity;
 pub use labels::{LabelRow, Labels};
 pub use list::{Line, LineChange, Listing, Routine, SourceText, Sources};
 pub use normalize::Normalize;
+pub(crate) use pattern::compile;
 pub use stacks::{StackRow, Stacks};
+pub(crate) use top::Alone;
 pub use top::{Sort, Top, TopRow};
 pub use view::{Query, Side, Summary, View};
 

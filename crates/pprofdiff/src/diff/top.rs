@@ -54,6 +54,12 @@ struct Cum {
     sum: i64,
 }
 
+/// One profile's sums, by the view's frames; 0 for a frame that it does not have.
+pub(crate) struct Alone {
+    pub flat: Vec<i64>,
+    pub cum: Vec<i64>,
+}
+
 /// The sums of a member, or of a part of its samples, by its own frame indexes.
 struct Sums {
     flat: Vec<i64>,
@@ -102,6 +108,35 @@ impl View {
         let mut top = Top { summary: self.summary().clone(), frames: self.frames.clone(), rows };
         top.sort(sort);
         top
+    }
+
+    /// What each profile says by itself, in the order of [`View::runs`]: flat and cum of all frames.
+    pub(crate) fn each_alone(&self) -> Vec<Alone> {
+        parallel::map(&self.walks, |walk| {
+            let sums = self.sums(walk, walk.member.profile.all_samples());
+            let mut alone = Alone { flat: vec![0; self.frames.len()], cum: vec![0; self.frames.len()] };
+            for (own, &common) in self.translations[walk.index].iter().enumerate() {
+                alone.flat[common as usize] += sums.flat[own];
+                alone.cum[common as usize] += sums.cum[own].sum;
+            }
+            alone
+        })
+    }
+
+    /// (flat, cum) of several frames taken as one, of each profile by itself: samples that have any of them
+    /// count once in cum. `chosen` has a place for each frame.
+    pub(crate) fn together_alone(&self, chosen: &[bool]) -> Vec<(i64, i64)> {
+        parallel::map(&self.walks, |walk| {
+            let (frames, translation) = (self.frames.member(walk.index), &self.translations[walk.index]);
+            let is_chosen = |&f: &u32| chosen[translation[f as usize] as usize];
+            let (mut flat, mut cum) = (0, 0);
+            walk.each(|value, locations, _| {
+                let leaf = locations.first().and_then(|&l| frames.of(l).first());
+                flat += if leaf.is_some_and(is_chosen) { value } else { 0 };
+                cum += if locations.iter().any(|&l| frames.of(l).iter().any(is_chosen)) { value } else { 0 };
+            });
+            (flat, cum)
+        })
     }
 
     fn sums(&self, walk: &Walk, part: Range<usize>) -> Sums {

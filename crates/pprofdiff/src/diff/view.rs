@@ -252,6 +252,11 @@ impl View {
         &self.frames
     }
 
+    /// The profiles one by one: whether of the base, and the sum of the magnitudes of its values.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (bool, i64)> {
+        self.walks.iter().map(|w| (w.member.base, w.member.total(w.column).magnitude * w.times.abs()))
+    }
+
     /// Calls `f` with each sample that counts of one side: value, common frame indexes root first.
     pub(crate) fn each_stack<'s>(&'s self, base: bool, mut f: impl FnMut(i64, &[u32], &'s Walk, Sample<'s>)) {
         let mut stack = Vec::new();

@@ -10,19 +10,28 @@ impl Table {
     /// # Errors
     /// The writer's.
     pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(self.columns.iter().map(|c| c.name.as_bytes()))?;
-        for row in 0..self.len() {
-            for column in &self.columns {
-                match column.cell(row) {
-                    Cell::Missing => writer.write_field("")?,
-                    Cell::Text(text) => writer.write_field(text)?,
-                    Cell::Int(v) => writer.write_field(v.to_string())?,
-                    Cell::List(lists, row) => writer.write_field(lists.get(row).collect::<Vec<_>>().join(";"))?,
-                }
-            }
-            writer.write_record(None::<&[u8]>)?;
-        }
-        writer.flush()
+        rows(self, None, true, out)
     }
+}
+
+/// Writes the rows, each after a field of its own (its column's name and its value), with or without the line of names.
+pub(super) fn rows(table: &Table, own: Option<(&str, &str)>, names: bool, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    if names {
+        let own = own.map(|(name, _)| name.as_bytes());
+        writer.write_record(own.into_iter().chain(table.columns.iter().map(|c| c.name.as_bytes())))?;
+    }
+    for row in 0..table.len() {
+        own.map_or(Ok(()), |(_, value)| writer.write_field(value))?;
+        for column in &table.columns {
+            match column.cell(row) {
+                Cell::Missing => writer.write_field("")?,
+                Cell::Text(text) => writer.write_field(text)?,
+                Cell::Int(v) => writer.write_field(v.to_string())?,
+                Cell::List(lists, row) => writer.write_field(lists.get(row).collect::<Vec<_>>().join(";"))?,
+            }
+        }
+        writer.write_record(None::<&[u8]>)?;
+    }
+    writer.flush()
 }

@@ -64,16 +64,22 @@ impl Table {
             write!(out, ",\n \"{name}\": {value}")?;
         }
         write!(out, ",\n \"rows_total\": {},\n \"rows\": [", self.rows_total)?;
-        for row in 0..self.len() {
-            out.write_all(if row == 0 { b"\n  {" } else { b",\n  {" })?;
-            for (i, column) in self.columns.iter().enumerate() {
-                write!(out, "{}\"{}\": ", if i == 0 { "" } else { ", " }, column.name)?;
-                cell(out, &column.cell(row))?;
-            }
-            out.write_all(b"}")?;
-        }
+        write_rows(self, ",\n  ", "\n  ", out)?;
         out.write_all(if self.is_empty() { b"]}\n" } else { b"\n ]}\n" })
     }
+}
+
+/// Writes the rows as objects, with what stands between them and before the first.
+pub(super) fn write_rows(table: &Table, between: &str, before: &str, out: &mut dyn Write) -> io::Result<()> {
+    for row in 0..table.len() {
+        write!(out, "{}{{", if row == 0 { before } else { between })?;
+        for (i, column) in table.columns.iter().enumerate() {
+            write!(out, "{}\"{}\": ", if i == 0 { "" } else { ", " }, column.name)?;
+            cell(out, &column.cell(row))?;
+        }
+        out.write_all(b"}")?;
+    }
+    Ok(())
 }
 
 fn cell(out: &mut dyn Write, cell: &Cell<'_>) -> io::Result<()> {

@@ -75,7 +75,7 @@ pub(super) fn is_empty(data: &Data) -> bool {
 }
 
 /// Text that stays text: Markdown's signs and HTML's brackets lose their meaning.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -94,7 +94,7 @@ fn escape(text: &str) -> String {
 }
 
 /// A name as code. Backquotes inside would end it, so it gets HTML's tag where there are any.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }

@@ -4,6 +4,7 @@
 //! and changes nothing. The page (`page/`) is the one that people click in.
 
 mod callgraph;
+mod check;
 mod csv;
 mod dot;
 mod folded;
@@ -13,6 +14,7 @@ mod listing;
 mod markdown;
 mod names;
 mod page;
+mod pairs;
 mod speedscope;
 mod svg;
 mod table;
@@ -21,6 +23,7 @@ mod text;
 pub use folded::folded;
 pub use json::{info_json, summary_json};
 pub use page::{Page, PageOptions, page};
+pub use pairs::{PairFormat, PairWriter};
 pub use speedscope::speedscope;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};

@@ -1,0 +1,74 @@
+//! `pprofdiff check`: the gate for CI. Rules from the command line and the configuration, findings out, a verdict as
+//! the exit code.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use pprofdiff::report::TextOptions;
+use pprofdiff::{Check, Diff, Gate, LoadOptions};
+
+use crate::args::{CheckArgs, CheckFormat};
+use crate::{Failure, Result, color_wanted, one_stdin, source, write_to};
+
+/// Read if it is there and no other is named.
+const CONFIG: &str = "pprofdiff.toml";
+
+pub fn run(args: &CheckArgs) -> Result<u8> {
+    let gate = gate(args)?;
+    let (base, new) = match args.files.as_slice() {
+        [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
+        [_] => return Err(Failure::Message("a check needs BASE and NEW".to_owned())),
+        _ if args.base.is_empty() => {
+            return Err(Failure::Message("no profile is given; see pprofdiff check --help".to_owned()));
+        }
+        _ => (args.base.as_slice(), args.new.as_slice()),
+    };
+    one_stdin(base.iter().chain(new))?;
+    let sources = |side: &[_]| side.iter().map(|p: &std::path::PathBuf| source(p)).collect::<Result<Vec<_>>>();
+    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    let check = gate.check(&Diff::load(&sources(base)?, &sources(new)?, &options)?)?;
+    for path in &args.report {
+        let format = match path.extension().and_then(|e| e.to_str()) {
+            Some("json") => CheckFormat::Json,
+            Some("md") => CheckFormat::Markdown,
+            _ => CheckFormat::Text,
+        };
+        write_to(Some(path), |out| write(&check, format, false, out))?;
+    }
+    let output = args.output.as_deref();
+    let color = output.is_none() && color_wanted();
+    match write_to(output, |out| write(&check, args.format, color, out)) {
+        // Who stops reading (`| head`) still wants the verdict.
+        Ok(()) | Err(Failure::ClosedPipe) => Ok(check.verdict.exit_code()),
+        Err(e) => Err(e),
+    }
+}
+
+fn write(check: &Check, format: CheckFormat, color: bool, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        CheckFormat::Text => check.write_text(out, TextOptions { color }),
+        CheckFormat::Json => check.write_json(out),
+        CheckFormat::Markdown => check.write_markdown(out),
+        CheckFormat::Github => check.write_github(out),
+    }
+}
+
+fn gate(args: &CheckArgs) -> Result<Gate> {
+    let config = args.config.as_deref().or_else(|| Some(Path::new(CONFIG)).filter(|path| path.exists()));
+    let mut gate = match config {
+        Some(path) => {
+            let name = path.display();
+            let text = std::fs::read_to_string(path).map_err(|e| Failure::Message(format!("{name}: {e}")))?;
+            Gate::from_toml(&text).map_err(|e| Failure::Message(format!("{name}: {e}")))?
+        }
+        None => Gate::default(),
+    };
+    args.fail_on.iter().try_for_each(|rule| gate.fail_on(rule))?;
+    if let Some(floor) = &args.floor {
+        gate.set_floor(floor)?;
+    }
+    if let Some(sample_type) = &args.sample_type {
+        gate.set_sample_type(sample_type);
+    }
+    Ok(gate)
+}

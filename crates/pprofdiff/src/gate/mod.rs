@@ -1,0 +1,415 @@
+//! The gate: is what changed between two sides within limits?
+//!
+//! ```text
+//! Gate (rules, allow-list, floor) + Diff -> Check (what each rule found, one verdict)
+//! ```
+//!
+//! Here the profiles of a side do not add up: they are replicates, runs of the same program. What is compared with
+//! a limit is the median of each side. A rule fails if the limit is exceeded and the two sides' ranges are apart;
+//! exceeded by sides that overlap is inconclusive. A limit on the new side alone (a value, a part of the total)
+//! compares no sides: it fails if all runs exceed it, and is inconclusive if only most do. With one run a side, limits alone
+//! decide. P-values are reported and decide nothing (`rank`).
+
+mod rank;
+mod rule;
+
+use regex::bytes::Regex;
+use serde::Serialize;
+
+use crate::diff::{Alone, Diff, Frames, Query, View};
+use crate::error::{Error, Result};
+use rule::{Cost, Limit, Rule, Subject};
+
+/// Rules, and what is excused from them.
+#[derive(Debug, Clone, Default)]
+pub struct Gate {
+    rules: Vec<Rule>,
+    allow: Vec<Allow>,
+    /// In percent.
+    floor: Option<f64>,
+    sample_type: Option<String>,
+}
+
+/// Something that may exceed its limit.
+#[derive(Debug, Clone)]
+struct Allow {
+    /// Which frames, with the expression as it was written.
+    frame: Option<(Regex, String)>,
+    /// Which rule, as it is written; any if not given.
+    rule: Option<String>,
+    reason: String,
+}
+
+/// What became of a rule, or of one frame under it. The larger outranks the smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Within the limit.
+    Pass,
+    /// The limit is exceeded, and the allow-list excuses it.
+    Allowed,
+    /// The limit is exceeded, but the runs of the two sides overlap.
+    Inconclusive,
+    /// The limit is exceeded.
+    Fail,
+}
+
+impl Outcome {
+    /// As results spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Pass => "pass",
+            Outcome::Allowed => "allowed",
+            Outcome::Inconclusive => "inconclusive",
+            Outcome::Fail => "fail",
+        }
+    }
+
+    /// The exit code of a command with this verdict: 0, 1 for a regression, 3 for inconclusive.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Outcome::Pass | Outcome::Allowed => 0,
+            Outcome::Fail => 1,
+            Outcome::Inconclusive => 3,
+        }
+    }
+}
+
+/// One side's values of one thing, over its runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Runs {
+    /// Of an even number of runs, the mean of the two in the middle.
+    pub median: f64,
+    /// The least.
+    pub min: i64,
+    /// The largest.
+    pub max: i64,
+    /// In the order of the profiles.
+    pub values: Vec<i64>,
+}
+
+/// What was found of one thing that a rule limits.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// The frame; `None` for the total, and for frames that are taken as one.
+    pub frame: Option<String>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it is allowed.
+    pub reason: Option<String>,
+    /// The base's runs.
+    pub base: Runs,
+    /// The new side's.
+    pub new: Runs,
+    /// The new side's median less the base's.
+    pub delta: f64,
+    /// The delta in percent of the base's median; `None` if that is 0.
+    pub percent: Option<f64>,
+    /// Of the rank test, two-sided; `None` unless both sides have several runs.
+    pub p: Option<f64>,
+    /// Corrected for all that the rule compared (Benjamini-Hochberg).
+    pub p_adjusted: Option<f64>,
+}
+
+/// What became of one rule.
+#[derive(Debug, Clone, Serialize)]
+pub struct RuleCheck {
+    /// As it was written.
+    pub rule: String,
+    /// The worst of its findings.
+    pub outcome: Outcome,
+    /// Of what the values are.
+    pub sample_type: String,
+    /// The unit of the values.
+    pub unit: String,
+    /// How many things were compared.
+    pub compared: usize,
+    /// How many frames were ignored, being below the floor.
+    pub below_floor: usize,
+    /// The floor in percent of the total.
+    pub floor: f64,
+    /// What exceeds the limit, the worst first; of a rule on one thing that thing, in any case.
+    pub findings: Vec<Finding>,
+}
+
+/// What became of all rules.
+#[derive(Debug, Clone, Serialize)]
+pub struct Check {
+    /// The worst of the rules; `Pass` if all that is exceeded is allowed.
+    pub verdict: Outcome,
+    /// The base's profiles.
+    pub base: Vec<String>,
+    /// The new side's profiles.
+    pub new: Vec<String>,
+    /// In the order of the gate.
+    pub rules: Vec<RuleCheck>,
+    /// What a user should know before trusting the verdict.
+    pub warnings: Vec<String>,
+}
+
+impl Gate {
+    /// Reads the table `check` of a `pprofdiff.toml`.
+    ///
+    /// # Errors
+    /// What is no TOML, has unknown keys, or a rule that is not understood.
+    pub fn from_toml(text: &str) -> Result<Gate> {
+        rule::from_toml(text)
+    }
+
+    /// Adds a rule: `[TYPE:]total|flat|cum[:any|:each=RE|:regex=RE]>LIMIT`.
+    ///
+    /// # Errors
+    /// What is not understood.
+    pub fn fail_on(&mut self, rule: &str) -> Result<()> {
+        self.rules.push(rule.parse()?);
+        Ok(())
+    }
+
+    /// Ignores frames below this part of the total (`0.5%`) on both sides, for rules without a floor of their own.
+    ///
+    /// # Errors
+    /// What is no part of a whole.
+    pub fn set_floor(&mut self, floor: &str) -> Result<()> {
+        self.floor = Some(rule::percent(floor)?);
+        Ok(())
+    }
+
+    /// The sample type of rules that name none.
+    pub fn set_sample_type(&mut self, sample_type: &str) {
+        self.sample_type = Some(sample_type.to_owned());
+    }
+
+    /// Applies all rules to a diff, of which each profile is a run.
+    ///
+    /// # Errors
+    /// No rules; one profile alone; a sample type that not all profiles have; a limit in a unit that does not
+    /// convert.
+    pub fn check(&self, diff: &Diff) -> Result<Check> {
+        if self.rules.is_empty() {
+            return Err(Error::query("there are no rules to check; write one such as total>+5%"));
+        }
+        if !diff.is_two_sided() {
+            return Err(Error::query("a check compares two sides; there is only one profile"));
+        }
+        let mut measured: Vec<(usize, Measured)> = Vec::new();
+        let mut used = vec![false; self.allow.len()];
+        let mut warnings = Vec::new();
+        let mut rules = Vec::with_capacity(self.rules.len());
+        for rule in &self.rules {
+            let wanted = rule.sample_type.as_deref().or(self.sample_type.as_deref());
+            let number = diff.find_type(wanted)?;
+            let at = match measured.iter().position(|(known, _)| *known == number) {
+                Some(at) => at,
+                None => {
+                    measured.push((number, Measured::new(diff, number)?));
+                    measured.len() - 1
+                }
+            };
+            rules.push(self.apply(rule, &measured[at].1, &mut used, &mut warnings)?);
+        }
+        // What there is to say of the profiles does not depend on the sample type.
+        warnings.splice(0..0, measured[0].1.view.summary().warnings.iter().cloned());
+        for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
+            warnings.push(format!("the allow-list's {} excused nothing", allow.name()));
+        }
+        let verdict = rules.iter().map(|r| r.outcome).max().filter(|&o| o != Outcome::Allowed);
+        Ok(Check {
+            verdict: verdict.unwrap_or(Outcome::Pass),
+            base: diff.base().map(|p| p.name().to_owned()).collect(),
+            new: diff.new_side().map(|p| p.name().to_owned()).collect(),
+            rules,
+            warnings,
+        })
+    }
+
+    fn apply(
+        &self,
+        rule: &Rule,
+        measured: &Measured,
+        used: &mut [bool],
+        warnings: &mut Vec<String>,
+    ) -> Result<RuleCheck> {
+        let summary = measured.view.summary();
+        let limit =
+            rule.limit.in_unit(&summary.unit).map_err(|e| e.prefixed(&format!("the rule {:?}: ", rule.text)))?;
+        let each = matches!(rule.subject, Subject::Each(_));
+        let floor = rule.floor.or(self.floor).unwrap_or(if each { rule::FLOOR } else { 0.0 });
+        let things = measured.things(rule);
+        if things.is_empty() && !matches!(rule.subject, Subject::Each(None)) {
+            warnings.push(format!("the rule {:?} matches no frame", rule.text));
+        }
+        let n = things.len();
+        let kept: Vec<(Option<u32>, [Runs; 2])> = things
+            .into_iter()
+            .map(|(frame, values)| (frame, measured.sides(&values)))
+            .filter(|(_, sides)| rule.cost == Cost::Total || measured.reaches(floor, sides))
+            .collect();
+        let several = kept.first().is_some_and(|(_, [b, n])| b.values.len() > 1 && n.values.len() > 1);
+        let p: Vec<f64> = match several {
+            true => kept.iter().map(|(_, [b, n])| rank::p_value(&b.values, &n.values)).collect(),
+            false => Vec::new(),
+        };
+        let p_adjusted = rank::adjusted(&p);
+        let compared = kept.len();
+        let mut findings = Vec::new();
+        for (i, (frame, [base, new])) in kept.into_iter().enumerate() {
+            let mut outcome = measured.judge(&limit, &base, &new);
+            if outcome == Outcome::Pass && each {
+                continue;
+            }
+            let frame = frame.map(|f| measured.frames().label(f));
+            let mut reason = None;
+            if outcome != Outcome::Pass {
+                let excuse = self.allow.iter().position(|a| a.excuses(rule, frame.as_deref()));
+                if let Some(excuse) = excuse {
+                    used[excuse] = true;
+                    outcome = Outcome::Allowed;
+                    reason = Some(self.allow[excuse].reason.clone());
+                }
+            }
+            let delta = new.median - base.median;
+            let percent = (base.median != 0.0).then(|| 100.0 * delta / base.median.abs());
+            let (p, p_adjusted) = (p.get(i).copied(), p_adjusted.get(i).copied());
+            findings.push(Finding { frame, outcome, reason, base, new, delta, percent, p, p_adjusted });
+        }
+        findings.sort_by(|a, b| {
+            let by_size = b.delta.abs().total_cmp(&a.delta.abs());
+            b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
+        });
+        Ok(RuleCheck {
+            rule: rule.text.clone(),
+            outcome: findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass),
+            sample_type: summary.sample_type.clone(),
+            unit: summary.unit.clone(),
+            compared,
+            below_floor: n - compared,
+            floor,
+            findings,
+        })
+    }
+}
+
+impl Allow {
+    fn excuses(&self, rule: &Rule, frame: Option<&str>) -> bool {
+        let frame_fits = match (&self.frame, frame) {
+            (Some((re, _)), Some(frame)) => re.is_match(frame.as_bytes()),
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        frame_fits && self.rule.as_ref().is_none_or(|text| text.trim() == rule.text)
+    }
+
+    fn name(&self) -> String {
+        match (&self.frame, &self.rule) {
+            (Some((_, text)), _) => format!("frame {text:?}"),
+            (None, rule) => format!("rule {:?}", rule.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// One sample type of a diff, run by run. Lists over the runs are in the order of [`View::runs`].
+struct Measured {
+    view: View,
+    is_base: Vec<bool>,
+    totals: Vec<i64>,
+    alone: Vec<Alone>,
+    base_total: Runs,
+    new_total: Runs,
+}
+
+impl Measured {
+    fn new(diff: &Diff, sample_type: usize) -> Result<Measured> {
+        let view = diff.view_of(&Query::default(), sample_type)?;
+        let (is_base, totals): (Vec<bool>, Vec<i64>) = view.runs().unzip();
+        let alone = view.each_alone();
+        let [base_total, new_total] = sides(&is_base, &totals);
+        Ok(Measured { view, is_base, totals, alone, base_total, new_total })
+    }
+
+    fn frames(&self) -> &Frames {
+        self.view.frames()
+    }
+
+    fn sides(&self, values: &[i64]) -> [Runs; 2] {
+        sides(&self.is_base, values)
+    }
+
+    /// What a rule is about, each with its values: frames that are 0 in all runs are not there.
+    fn things(&self, rule: &Rule) -> Vec<(Option<u32>, Vec<i64>)> {
+        let frames = self.frames();
+        let is_match = |re: &Regex, f: u32| re.is_match(frames.label(f).as_bytes());
+        match &rule.subject {
+            Subject::Whole => vec![(None, self.totals.clone())],
+            Subject::Together(re) => {
+                let chosen: Vec<bool> = (0..frames.len() as u32).map(|f| is_match(re, f)).collect();
+                if !chosen.contains(&true) {
+                    return Vec::new();
+                }
+                let together = self.view.together_alone(&chosen).into_iter();
+                vec![(None, together.map(|(flat, cum)| if rule.cost == Cost::Flat { flat } else { cum }).collect())]
+            }
+            Subject::Each(re) => {
+                let column = |a: &Alone, f: u32| match rule.cost {
+                    Cost::Flat => a.flat[f as usize],
+                    _ => a.cum[f as usize],
+                };
+                let matching = (0..frames.len() as u32).filter(|&f| re.as_ref().is_none_or(|re| is_match(re, f)));
+                let values = matching.map(|f| (Some(f), self.alone.iter().map(|a| column(a, f)).collect()));
+                values.filter(|(_, values): &(_, Vec<i64>)| values.iter().any(|&v| v != 0)).collect()
+            }
+        }
+    }
+
+    /// Is it large enough, on one of the sides, to be looked at?
+    fn reaches(&self, floor: f64, [base, new]: &[Runs; 2]) -> bool {
+        let large = |v: &Runs, total: &Runs| v.median.abs() * 100.0 >= floor * total.median;
+        floor == 0.0 || large(base, &self.base_total) || large(new, &self.new_total)
+    }
+
+    fn judge(&self, limit: &Limit, base: &Runs, new: &Runs) -> Outcome {
+        // Multiplied out instead of divided, so that whole numbers compare exactly.
+        let delta = new.median - base.median;
+        let (exceeded, certain) = match limit {
+            Limit::Growth(percent) => (delta * 100.0 > base.median.abs() * percent, apart(base, new)),
+            Limit::Increase(most, _) => (delta > *most, apart(base, new)),
+            Limit::Value(most, _) => (new.median > *most, new.min as f64 > *most),
+            Limit::Share(percent) => {
+                let over = |value: f64, total: f64| value * 100.0 > total * percent;
+                let runs = new.values.iter().zip(&self.new_total.values);
+                let n_over = runs.filter(|(v, total)| over(**v as f64, **total as f64)).count();
+                (2 * n_over > new.values.len(), n_over == new.values.len())
+            }
+        };
+        match (exceeded, certain) {
+            (false, _) => Outcome::Pass,
+            (true, true) => Outcome::Fail,
+            (true, false) => Outcome::Inconclusive,
+        }
+    }
+}
+
+/// Do the two sides' ranges not overlap? One run a side is no range.
+fn apart(base: &Runs, new: &Runs) -> bool {
+    base.values.len() == 1 && new.values.len() == 1 || base.max < new.min || new.max < base.min
+}
+
+fn sides(is_base: &[bool], values: &[i64]) -> [Runs; 2] {
+    [true, false].map(|side| {
+        let of_side = is_base.iter().zip(values).filter(|(base, _)| **base == side);
+        Runs::new(of_side.map(|(_, &value)| value).collect())
+    })
+}
+
+impl Runs {
+    /// Of at least one value.
+    fn new(values: Vec<i64>) -> Runs {
+        let mut sorted = values.clone();
+        sorted.sort_unstable();
+        let middle = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            1 => sorted[middle] as f64,
+            _ => (i128::from(sorted[middle - 1]) + i128::from(sorted[middle])) as f64 / 2.0,
+        };
+        Runs { median, min: sorted[0], max: sorted[sorted.len() - 1], values }
+    }
+}

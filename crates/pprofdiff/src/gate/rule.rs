@@ -1,0 +1,218 @@
+//! Rules as people write them: `[TYPE:]total|flat|cum[:any|:each=RE|:regex=RE]>LIMIT`, and `pprofdiff.toml`.
+
+use std::str::FromStr;
+
+use regex::bytes::Regex;
+use serde::Deserialize;
+
+use super::{Allow, Gate};
+use crate::diff::compile;
+use crate::error::{Error, Result};
+use crate::units;
+
+/// Below so many percent of the total, a rule on each frame ignores a frame, unless told otherwise.
+pub(super) const FLOOR: f64 = 1.0;
+
+/// What a rule limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cost {
+    Total,
+    Flat,
+    Cum,
+}
+
+/// Which frames it is about.
+#[derive(Debug, Clone)]
+pub(super) enum Subject {
+    /// None: the whole profile.
+    Whole,
+    /// Each frame by itself; those that match, if there is an expression.
+    Each(Option<Regex>),
+    /// All that match, taken as one.
+    Together(Regex),
+}
+
+/// How much is too much.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Limit {
+    /// Percent of the base's own value that it may grow by.
+    Growth(f64),
+    /// How much it may grow by: a number and its unit, which is empty for the profile's own.
+    Increase(f64, String),
+    /// The largest value.
+    Value(f64, String),
+    /// The largest part of the new side's total, in percent.
+    Share(f64),
+}
+
+/// One rule.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    /// As it was written.
+    pub text: String,
+    pub sample_type: Option<String>,
+    pub cost: Cost,
+    pub subject: Subject,
+    pub limit: Limit,
+    /// Frames below so many percent of the total on both sides are ignored; the gate's own floor if not given.
+    pub floor: Option<f64>,
+}
+
+impl Limit {
+    /// A limit in the unit of the values.
+    pub fn in_unit(&self, unit: &str) -> Result<Limit> {
+        let convert = |value: f64, from: &str| {
+            if from.is_empty() || from == unit {
+                return Ok(value);
+            }
+            match (units::find(from), units::find(unit)) {
+                (Some(from), Some(to)) if from.same_family(to) => Ok(value * from.factor() as f64 / to.factor() as f64),
+                _ => Err(Error::query(format!("a limit in {from} does not fit values in {unit}"))),
+            }
+        };
+        Ok(match self {
+            Limit::Increase(value, from) => Limit::Increase(convert(*value, from)?, unit.to_owned()),
+            Limit::Value(value, from) => Limit::Value(convert(*value, from)?, unit.to_owned()),
+            limit => limit.clone(),
+        })
+    }
+}
+
+impl FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Limit, String> {
+        let digits = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c))).unwrap_or(text.len());
+        let (number, unit) = (&text[..digits], text[digits..].trim());
+        let value: f64 = number.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| {
+            format!("{text:?} is no limit; write +5% or +10MB for growth, 2GB for a value, 30% for a part of the total")
+        })?;
+        let grows = number.starts_with(['+', '-']);
+        match (grows, unit) {
+            (true, "%") => Ok(Limit::Growth(value)),
+            (false, "%") => Ok(Limit::Share(value)),
+            (_, unit) if !unit.is_empty() && units::find(unit).is_none() => Err(format!("{unit:?} is no unit")),
+            (true, unit) => Ok(Limit::Increase(value, unit.to_owned())),
+            (false, unit) => Ok(Limit::Value(value, unit.to_owned())),
+        }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Rule> {
+        let bad = |why: &str| Error::query(format!("the rule {text:?} is no good: {why}"));
+        // A limit has no such sign, an expression may.
+        let (what, limit) = text.rsplit_once('>').ok_or_else(|| bad("it has no limit, such as >+5%"))?;
+        let limit: Limit = limit.trim().parse().map_err(|e: String| bad(&e))?;
+        let cost = |word: &str| match word.trim() {
+            "total" => Some(Cost::Total),
+            "flat" => Some(Cost::Flat),
+            "cum" => Some(Cost::Cum),
+            _ => None,
+        };
+        let (first, rest) = what.split_once(':').map_or((what, None), |(first, rest)| (first, Some(rest)));
+        let (sample_type, cost, frames) = match (cost(first), rest) {
+            (Some(cost), frames) => (None, cost, frames),
+            (None, Some(rest)) => {
+                let (word, frames) = rest.split_once(':').map_or((rest, None), |(word, frames)| (word, Some(frames)));
+                let known = cost(word).ok_or_else(|| bad("what it limits is total, flat or cum"))?;
+                (Some(first.trim().to_owned()), known, frames)
+            }
+            (None, None) => return Err(bad("what it limits is total, flat or cum")),
+        };
+        let expression = |re: &str| compile(&format!("the rule {text:?}"), re);
+        let subject = match (cost, frames.map(str::trim)) {
+            (Cost::Total, None) => Subject::Whole,
+            (Cost::Total, Some(_)) => return Err(bad("a total has no frames; write flat or cum")),
+            (_, None | Some("any")) => Subject::Each(None),
+            (_, Some(frames)) => match frames.split_once('=') {
+                Some(("regex", re)) => Subject::Together(expression(re)?),
+                Some(("each", re)) => Subject::Each(Some(expression(re)?)),
+                _ => return Err(bad("frames are any, each=RE or regex=RE")),
+            },
+        };
+        if matches!((cost, &limit), (Cost::Total, Limit::Share(_))) {
+            return Err(bad("the total is always 100% of itself; write >+5% for growth"));
+        }
+        Ok(Rule { text: text.trim().to_owned(), sample_type, cost, subject, limit, floor: None })
+    }
+}
+
+/// A part of the total, in percent: `1%`, `0.5%` or the number alone.
+pub(super) fn percent(text: &str) -> Result<f64> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    let value = number.parse().ok().filter(|v| (0.0..=100.0).contains(v));
+    value.ok_or_else(|| Error::query(format!("a floor is a part of the total such as 1%, not {text:?}")))
+}
+
+/// `pprofdiff.toml`. Other tables than `check` are for others.
+#[derive(Deserialize)]
+struct File {
+    check: Option<Settings>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    sample_type: Option<String>,
+    floor: Option<String>,
+    #[serde(default)]
+    rules: Vec<Entry>,
+    #[serde(default)]
+    allow: Vec<Excuse>,
+}
+
+/// A rule by itself, or with what is said of it alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Text(String),
+    Table(Own),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    fail_on: String,
+    sample_type: Option<String>,
+    floor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Excuse {
+    frame: Option<String>,
+    rule: Option<String>,
+    reason: String,
+}
+
+pub(super) fn from_toml(text: &str) -> Result<Gate> {
+    let file: File = toml::from_str(text).map_err(|e| {
+        let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        Error::query(format!("line {line}: {}", e.message().lines().next().unwrap_or("not TOML")))
+    })?;
+    let mut gate = Gate::default();
+    let Some(settings) = file.check else { return Ok(gate) };
+    gate.sample_type = settings.sample_type;
+    gate.floor = settings.floor.as_deref().map(percent).transpose()?;
+    for entry in settings.rules {
+        let own = match entry {
+            Entry::Text(fail_on) => Own { fail_on, sample_type: None, floor: None },
+            Entry::Table(own) => own,
+        };
+        let mut rule: Rule = own.fail_on.parse()?;
+        rule.sample_type = rule.sample_type.or(own.sample_type);
+        rule.floor = own.floor.as_deref().map(percent).transpose()?;
+        gate.rules.push(rule);
+    }
+    for Excuse { frame, rule, reason } in settings.allow {
+        if frame.is_none() && rule.is_none() || reason.trim().is_empty() {
+            return Err(Error::query("what is allowed has a frame or a rule, and a reason"));
+        }
+        let frame = frame.map(|re| Ok((compile("what is allowed", &re)?, re))).transpose()?;
+        gate.allow.push(Allow { frame, rule, reason });
+    }
+    Ok(gate)
+}

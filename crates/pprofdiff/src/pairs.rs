@@ -1,0 +1,294 @@
+//! Which files belong together, for bulk jobs: two directories, two patterns, or a manifest.
+//!
+//! Whatever is found comes out, in the order of its name: a file without a partner is an error in its place, so that as
+//! many results can be counted as there were files to compare. A manifest is read while it is worked on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Two sides under one name.
+#[derive(Debug)]
+pub struct NamedPair {
+    /// What the sides have in common: a path below both directories, what a pattern's `*` stood for, or as the
+    /// manifest says.
+    pub name: String,
+    /// The files of base and new, or why there is no pair.
+    pub files: Result<[Vec<PathBuf>; 2]>,
+}
+
+/// Pairs files of two directories that have the same path below them. Names that begin with a dot are left out.
+///
+/// # Errors
+/// A directory that can't be read.
+pub fn directory_pairs(base: &Path, new: &Path) -> Result<Vec<NamedPair>> {
+    let below = |dir: &Path| -> Result<BTreeMap<String, PathBuf>> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![dir.to_owned()];
+        while let Some(at) = open.pop() {
+            let failed = |e| Error::io(e).in_input(&at.display().to_string());
+            for entry in std::fs::read_dir(&at).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let path = entry.path();
+                if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                    continue;
+                }
+                // Links to directories are not followed, so there is no circle.
+                if entry.file_type().map_err(failed)?.is_dir() {
+                    open.push(path);
+                } else {
+                    let name = path.strip_prefix(dir).unwrap_or(&path).display().to_string();
+                    found.insert(name, path);
+                }
+            }
+        }
+        Ok(found)
+    };
+    Ok(join(below(base)?, below(new)?))
+}
+
+/// Pairs files of two patterns in which `*` and `?` stand for the same: `main/*/cpu.pb.gz` and `branch/*/cpu.pb.gz`.
+/// `**` stands for any directories.
+///
+/// # Errors
+/// A pattern that is none; patterns with different signs; two files for which they stand for the same.
+pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<NamedPair>> {
+    let signs = |pattern: &str| pattern.chars().filter(|c| "*?[".contains(*c)).collect::<String>();
+    if signs(base) != signs(new) {
+        return Err(Error::query(format!(
+            "the patterns {base:?} and {new:?} do not have the same signs in the same order"
+        )));
+    }
+    let found = |pattern: &str| -> Result<BTreeMap<String, PathBuf>> {
+        let mut found = BTreeMap::new();
+        for (name, path) in matches(pattern)? {
+            if let Some(other) = found.insert(name, path.clone()) {
+                let (one, two) = (other.display(), path.display());
+                return Err(Error::query(format!("the pattern {pattern:?} names {one} and {two} alike")));
+            }
+        }
+        Ok(found)
+    };
+    Ok(join(found(base)?, found(new)?))
+}
+
+/// The files that a pattern matches, in the order of their paths, each with what its signs stood for (joined by `/`).
+pub(crate) fn matches(pattern: &str) -> Result<Vec<(String, PathBuf)>> {
+    let bad = |e: String| Error::query(format!("the pattern {pattern:?} is no good: {e}"));
+    let signs = signs(pattern).map_err(|e| bad(e.to_string()))?;
+    let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
+    let mut found = Vec::new();
+    for path in glob::glob_with(pattern, options).map_err(|e| bad(e.to_string()))? {
+        let path = path.map_err(|e| {
+            let input = e.path().display().to_string();
+            Error::io(e.into()).in_input(&input)
+        })?;
+        if path.is_dir() {
+            continue;
+        }
+        let text = path.display().to_string();
+        let captures = signs.captures(&text);
+        let name = captures.map(|c| c.iter().skip(1).flatten().map(|m| m.as_str()).collect::<Vec<_>>().join("/"));
+        // glob tidies paths up (`./a`), so that the pattern's own letters may not be found in them.
+        found.push((name.unwrap_or(text), path));
+    }
+    Ok(found)
+}
+
+/// What captures what the pattern's signs stand for.
+fn signs(pattern: &str) -> Result<Regex, regex::Error> {
+    let mut re = String::from("^");
+    let mut rest = pattern.strip_prefix("./").unwrap_or(pattern);
+    while let Some(c) = rest.chars().next() {
+        let class = rest.strip_prefix('[').and_then(|r| r.get(1..)?.find(']').map(|end| &r[..=end]));
+        let taken = match (c, class) {
+            _ if rest.starts_with("**/") => {
+                re += "(?:(.*)/)?";
+                3
+            }
+            _ if rest.starts_with("**") => {
+                re += "(.*)";
+                2
+            }
+            ('[', Some(class)) => {
+                let inner =
+                    class.strip_prefix('!').map_or_else(|| regex::escape(class), |c| format!("^{}", regex::escape(c)));
+                re += &format!("([{}])", inner.replace(r"\-", "-"));
+                class.len() + 2
+            }
+            _ => {
+                match c {
+                    '*' => re += "([^/]*)",
+                    '?' => re += "([^/])",
+                    c => re += &regex::escape(&c.to_string()),
+                }
+                c.len_utf8()
+            }
+        };
+        rest = &rest[taken..];
+    }
+    Regex::new(&(re + "$"))
+}
+
+fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>) -> Vec<NamedPair> {
+    let alone = |side: &str, path: &Path| {
+        Error::new(ErrorKind::Incompatible, format!("there is no such file on the {side} side"))
+            .in_input(&path.display().to_string())
+    };
+    let mut pairs: BTreeMap<String, Result<[Vec<PathBuf>; 2]>> = BTreeMap::new();
+    for (name, path) in base {
+        let pair = match new.remove(&name) {
+            Some(partner) => Ok([vec![path], vec![partner]]),
+            None => Err(alone("new", &path)),
+        };
+        pairs.insert(name, pair);
+    }
+    pairs.extend(new.into_iter().map(|(name, path)| (name, Err(alone("base", &path)))));
+    pairs.into_iter().map(|(name, files)| NamedPair { name, files }).collect()
+}
+
+/// One line of a manifest.
+#[derive(Deserialize)]
+struct Entry {
+    name: Option<String>,
+    base: Files,
+    new: Files,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Files {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+impl From<Files> for Vec<PathBuf> {
+    fn from(files: Files) -> Vec<PathBuf> {
+        match files {
+            Files::One(file) => vec![file],
+            Files::Several(files) => files,
+        }
+    }
+}
+
+impl Entry {
+    fn pair(self) -> NamedPair {
+        let files: [Vec<PathBuf>; 2] = [self.base.into(), self.new.into()];
+        let name = self.name.unwrap_or_else(|| files[1].first().map_or_else(String::new, |f| f.display().to_string()));
+        NamedPair { name, files: Ok(files) }
+    }
+}
+
+/// Reads pairs from a manifest, line by line: CSV with the columns `base`, `new` and perhaps `name`, or lines of JSON
+/// with such keys (where a side may be a list). A line that is neither is an error in its place.
+///
+/// # Errors
+/// A file that can't be opened.
+pub fn manifest_pairs(path: &Path) -> Result<Box<dyn Iterator<Item = NamedPair> + Send>> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|e| Error::io(e).in_input(&name))?;
+    let json = path.extension().is_some_and(|e| ["jsonl", "ndjson", "json"].iter().any(|j| e.eq_ignore_ascii_case(j)));
+    Ok(read_manifest(BufReader::new(file), name, json))
+}
+
+fn read_manifest(
+    input: impl BufRead + Send + 'static,
+    manifest: String,
+    json: bool,
+) -> Box<dyn Iterator<Item = NamedPair> + Send> {
+    let bad = move |line: u64, why: String| NamedPair {
+        name: format!("line {line}"),
+        files: Err(Error::malformed(why).in_input(&manifest).in_record(|| format!("line {line}"))),
+    };
+    if json {
+        let mut numbered = (1..).zip(Lines(input));
+        return Box::new(std::iter::from_fn(move || {
+            loop {
+                let (line, text) = numbered.next()?;
+                match text.map(|text| (serde_json::from_slice::<Entry>(&text), text)) {
+                    Ok((_, text)) if text.trim_ascii().is_empty() => {}
+                    Ok((Ok(entry), _)) => return Some(entry.pair()),
+                    Ok((Err(e), _)) => {
+                        return Some(bad(line, format!("a pair is {{\"base\": ..., \"new\": ...}}: {e}")));
+                    }
+                    Err(e) => return Some(bad(line, e.to_string())),
+                }
+            }
+        }));
+    }
+    let mut reader = csv::Reader::from_reader(input).into_deserialize::<Entry>();
+    Box::new(std::iter::from_fn(move || {
+        let line = reader.reader().position().line();
+        Some(match reader.next()? {
+            Ok(entry) => entry.pair(),
+            Err(e) => bad(e.position().map_or(line, csv::Position::line), format!("a pair has base and new: {e}")),
+        })
+    }))
+}
+
+/// Lines of bytes, of at most a mebibyte each: the end of the first that is longer, which is no manifest.
+struct Lines<R>(R);
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = std::io::Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        const MOST: u64 = 1 << 20;
+        let mut line = Vec::new();
+        match self.0.by_ref().take(MOST).read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(line)),
+            Err(e) => Some(Err(e)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn names(text: &'static str, json: bool) -> Vec<(String, Option<[usize; 2]>)> {
+        let pairs = read_manifest(text.as_bytes(), "m".to_owned(), json);
+        pairs.map(|p| (p.name, p.files.ok().map(|f| [f[0].len(), f[1].len()]))).collect()
+    }
+
+    #[test]
+    fn manifests_of_both_kinds_and_bad_lines_in_their_place() {
+        let some = |name: &str, n| (name.to_owned(), Some(n));
+        let csv = "name,base,new\nx,a,b\n\"y,z\",c,d\nshort\nw,e,f\n";
+        assert_eq!(
+            names(csv, false),
+            [some("x", [1, 1]), some("y,z", [1, 1]), ("line 4".into(), None), some("w", [1, 1])]
+        );
+        assert_eq!(names("base,new\na,b\n", false), [some("b", [1, 1])]);
+        let json =
+            "{\"base\":\"a\",\"new\":[\"b\",\"c\"],\"name\":\"x\"}\n\n{\"base\":3}\n{\"base\":\"d\",\"new\":\"e\"}";
+        assert_eq!(names(json, true), [some("x", [1, 2]), ("line 3".into(), None), some("e", [1, 1])]);
+    }
+
+    #[test]
+    fn signs_capture_what_they_stand_for() {
+        for (pattern, path, wanted) in [
+            ("a/*/cpu.pb.gz", "a/svc/cpu.pb.gz", Some("svc")),
+            ("a/*-?.pb", "a/x.y-1.pb", Some("x.y/1")),
+            ("./a/**/c.pb", "a/x/y/c.pb", Some("x/y")),
+            ("a/[0-9]*.pb", "a/12.pb", Some("1/2")),
+            ("a/[!x]*.pb", "a/yz.pb", Some("y/z")),
+            ("a/*.pb", "a/b/c.pb", None),
+            ("a+/(*).pb", "a+/(b).pb", Some("b")),
+        ] {
+            let captured = signs(pattern)
+                .unwrap()
+                .captures(path)
+                .map(|c| c.iter().skip(1).flatten().map(|m| m.as_str()).collect::<Vec<_>>().join("/"));
+            assert_eq!(captured.as_deref(), wanted, "{pattern} on {path}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What the gate found: for people, as JSON (schema `pprofdiff/1`, kind `check`), as Markdown for a pull request
+//! and as annotations for GitHub.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::markdown::{code, escape};
+use super::text::{TextOptions, printable, signed_percent};
+use crate::gate::{Check, Finding, Outcome, RuleCheck, Runs};
+use crate::units;
+
+/// GitHub takes 65,536 characters; this leaves room for what a bot puts around it.
+const MARKDOWN_LIMIT: usize = 64_000;
+
+/// A line that an annotation shows is short; GitHub shows ten of a kind and step.
+const ANNOTATIONS: usize = 10;
+
+fn value(v: f64, unit: &str) -> String {
+    units::show(v.round() as i64, unit)
+}
+
+/// `1.90s`, or of several runs `1.90s (1.85s to 2.01s, 5 runs)`.
+fn runs(runs: &Runs, unit: &str) -> String {
+    let median = value(runs.median, unit);
+    match runs.values.len() {
+        1 => median,
+        n => format!("{median} ({} to {}, {n} runs)", units::show(runs.min, unit), units::show(runs.max, unit)),
+    }
+}
+
+fn change(f: &Finding, unit: &str) -> String {
+    let sign = if f.delta > 0.0 { "+" } else { "" };
+    let percent = f.percent.map_or_else(|| "the base is 0".to_owned(), signed_percent);
+    format!("{sign}{} ({percent})", value(f.delta, unit))
+}
+
+fn p_values(f: &Finding) -> Option<String> {
+    f.p.zip(f.p_adjusted).map(|(p, adjusted)| format!("p {p:.3}, corrected {adjusted:.3}"))
+}
+
+/// What was compared, where that is not said by the finding itself.
+fn extent(rule: &RuleCheck) -> String {
+    let mut text = format!("{} compared", rule.compared);
+    if rule.below_floor > 0 {
+        text += &format!(", {} below the floor of {}%", rule.below_floor, rule.floor);
+    }
+    text
+}
+
+fn verdict(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass | Outcome::Allowed => "pass: within all limits",
+        Outcome::Inconclusive => "inconclusive: a limit is exceeded, but the runs overlap",
+        Outcome::Fail => "fail: a limit is exceeded",
+    }
+}
+
+impl Check {
+    /// Writes the findings for people.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let painted = |outcome: Outcome| match outcome {
+            Outcome::Fail if options.color => format!("\x1b[31m{:<12}\x1b[0m", outcome.name()),
+            Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
+            _ => format!("{:<12}", outcome.name()),
+        };
+        self.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", printable(w)))?;
+        for rule in &self.rules {
+            let (name, kind) = (printable(&rule.rule), printable(&rule.sample_type));
+            writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
+            for f in &rule.findings {
+                let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
+                write!(out, "  {}  {base} -> {new}, {}", painted(f.outcome), change(f, &rule.unit))?;
+                p_values(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
+                f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", printable(frame)))?;
+                f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", printable(reason)))?;
+                writeln!(out)?;
+            }
+        }
+        writeln!(out, "{}", verdict(self.verdict))
+    }
+
+    /// Writes the findings as one JSON object.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut object = json!({"schema": "pprofdiff/1", "kind": "check", "exit_code": self.verdict.exit_code()});
+        if let (Value::Object(object), Value::Object(own)) = (&mut object, serde_json::to_value(self)?) {
+            object.extend(own);
+        }
+        serde_json::to_writer_pretty(&mut *out, &object)?;
+        writeln!(out)
+    }
+
+    /// Writes the findings as Markdown, of fewer than 65,000 characters: the longest lists are cut, which is said.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut most = self.rules.iter().map(|r| r.findings.len()).max().unwrap_or(0);
+        let mut text = self.markdown(most, usize::MAX);
+        while text.chars().count() > MARKDOWN_LIMIT && most > 0 {
+            most /= 2;
+            text = self.markdown(most, usize::MAX);
+        }
+        let mut rules = self.rules.len();
+        while text.chars().count() > MARKDOWN_LIMIT && rules > 0 {
+            rules /= 2;
+            text = self.markdown(0, rules);
+        }
+        out.write_all(text.as_bytes())
+    }
+
+    /// With at most so many findings a rule, and so many rules.
+    fn markdown(&self, most: usize, rules: usize) -> String {
+        let mark = |o: Outcome| match o {
+            Outcome::Pass => "✅ pass",
+            Outcome::Allowed => "☑️ allowed",
+            Outcome::Inconclusive => "❔ inconclusive",
+            Outcome::Fail => "❌ fail",
+        };
+        // What a file or a rule is called may be of any length; what is said here must not be.
+        let short = |text: &str| match text.char_indices().nth(300) {
+            Some((at, _)) => format!("{}…", &text[..at]),
+            None => text.to_owned(),
+        };
+        let (p, unit) =
+            (self.rules.iter().flat_map(|r| &r.findings).any(|f| f.p.is_some()), |r: &RuleCheck| r.unit.clone());
+        let mut text = format!("### pprofdiff: {}\n\n", verdict(self.verdict));
+        self.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
+        for rule in self.rules.iter().take(rules) {
+            let (name, kind) = (code(&short(&rule.rule)), escape(&short(&rule.sample_type)));
+            text += &format!("**{}** {name} ({kind}, {})\n\n", mark(rule.outcome), extent(rule));
+            let shown = &rule.findings[..rule.findings.len().min(most)];
+            if !shown.is_empty() {
+                let (head, line) = if p { (" p | p corrected |", "---:|---:|") } else { ("", "") };
+                text += &format!("| | frame | base | new | change |{head}\n|---|---|---|---|---:|{line}\n");
+            }
+            for f in shown {
+                let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
+                let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
+                let (base, new) = (runs(&f.base, &unit(rule)), runs(&f.new, &unit(rule)));
+                text +=
+                    &format!("| {}{reason} | {frame} | {base} | {new} | {} |", mark(f.outcome), change(f, &unit(rule)));
+                if p {
+                    let number = |p: Option<f64>| p.map_or_else(String::new, |p| format!("{p:.3}"));
+                    text += &format!(" {} | {} |", number(f.p), number(f.p_adjusted));
+                }
+                text.push('\n');
+            }
+            if shown.len() < rule.findings.len() {
+                text += &format!("\n{} of {} shown\n", shown.len(), rule.findings.len());
+            }
+            text.push('\n');
+        }
+        if rules < self.rules.len() {
+            text += &format!("{rules} of {} rules shown\n", self.rules.len());
+        }
+        text
+    }
+
+    /// Writes annotations for a GitHub workflow: an error a failure, a warning for what is inconclusive, a notice for
+    /// what is allowed. GitHub shows ten of each kind; what is beyond that is counted in the last.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_github(&self, out: &mut dyn Write) -> io::Result<()> {
+        let kinds = [(Outcome::Fail, "error"), (Outcome::Inconclusive, "warning"), (Outcome::Allowed, "notice")];
+        for (outcome, command) in kinds {
+            let all = self.rules.iter().flat_map(|r| r.findings.iter().map(move |f| (r, f)));
+            let found: Vec<_> = all.filter(|(_, f)| f.outcome == outcome).collect();
+            let shown = if found.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { found.len() };
+            for (rule, f) in &found[..shown] {
+                let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
+                let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
+                let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
+                let message = format!("{what}: {base} -> {new}, {}{reason}", change(f, &rule.unit));
+                let title = format!("{} {}", outcome.name(), rule.rule);
+                writeln!(out, "::{command} title={}::{}", property(&title), data(&message))?;
+            }
+            if shown < found.len() {
+                let rest = found.len() - shown;
+                writeln!(out, "::{command} title=pprofdiff::and {rest} more of outcome {}", outcome.name())?;
+            }
+        }
+        for warning in self.warnings.iter().take(ANNOTATIONS) {
+            writeln!(out, "::warning title=pprofdiff::{}", data(warning))?;
+        }
+        writeln!(out, "{}", verdict(self.verdict))
+    }
+}
+
+/// Text after the second `::`, as GitHub's runner unpacks it.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Text of a property, which ends at a comma or colon.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

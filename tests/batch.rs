@@ -1,0 +1,124 @@
+//! `pprofdiff batch`: pairs from directories, patterns and manifests; what is bad is reported, and none is lost.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn corpus(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)
+}
+
+fn pprofdiff(dir: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    command.current_dir(dir).stdin(Stdio::null()).args(args).output().unwrap()
+}
+
+/// Two trees of pairs: two good ones, one broken, and a file without partner on each side.
+fn trees(test: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-batch-{test}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    for (side, at) in [("base", "main"), ("new", "branch")] {
+        for (service, pair) in [("api", "story-cpu"), ("db", "go-mutex")] {
+            std::fs::create_dir_all(dir.join(at).join(service)).unwrap();
+            let file = dir.join(at).join(service).join("cpu.pb.gz");
+            std::fs::copy(corpus(&format!("{pair}.{side}.pb.gz")), file).unwrap();
+        }
+        for service in ["bad", side] {
+            std::fs::create_dir_all(dir.join(at).join(service)).unwrap();
+            std::fs::write(dir.join(at).join(service).join("cpu.pb.gz"), b"\x1f\x8b broken").unwrap();
+        }
+        std::fs::write(dir.join(at).join(".hidden"), "").unwrap();
+    }
+    std::fs::write(
+        dir.join("m.csv"),
+        "name,base,new\napi,main/api/cpu.pb.gz,branch/api/cpu.pb.gz\nbad,main/bad/cpu.pb.gz,branch/bad/cpu.pb.gz\n\
+         none,missing,missing\nshort,x\ndb,main/db/cpu.pb.gz,branch/db/cpu.pb.gz\n",
+    )
+    .unwrap();
+    std::fs::write(
+        dir.join("m.jsonl"),
+        "{\"name\":\"api\",\"base\":[\"main/api/cpu.pb.gz\"],\"new\":\"branch/api/cpu.pb.gz\"}\nnonsense\n\
+         {\"name\":\"db\",\"base\":\"main/db/cpu.pb.gz\",\"new\":\"branch/db/cpu.pb.gz\"}\n",
+    )
+    .unwrap();
+    dir
+}
+
+/// The pairs of a run in order, true for those that failed. The rows of good ones are those of a single diff.
+fn outcomes(dir: &Path, args: &[&str]) -> Vec<(String, bool)> {
+    let out = pprofdiff(dir, &[&["batch"], args, &["--format", "jsonl"]].concat());
+    let stderr = String::from_utf8(out.stderr).unwrap();
+    let lines: Vec<Value> =
+        String::from_utf8(out.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let outcomes: Vec<_> =
+        lines.iter().map(|l| (l["pair"].as_str().unwrap().to_owned(), l.get("error").is_some())).collect();
+    let failed = outcomes.iter().filter(|(_, failed)| *failed).count();
+    assert_eq!(out.status.code(), Some(if failed > 0 { 2 } else { 0 }), "{stderr}");
+    assert_eq!(stderr.lines().count(), failed + usize::from(failed > 0), "a line a failure, and how many: {stderr}");
+    for line in lines.iter().filter(|l| l.get("error").is_none()) {
+        let name = line["pair"].as_str().unwrap().split('/').next().unwrap();
+        let side = |side: &str| format!("{side}/{name}/cpu.pb.gz");
+        let alone = pprofdiff(dir, &[&side("main"), &side("branch"), "--format", "json"]);
+        let alone: Value = serde_json::from_slice(&alone.stdout).unwrap();
+        for key in ["rows", "rows_total", "total_base", "total_new", "sample_type"] {
+            assert_eq!(line[key], alone[key], "{name}: {key}");
+        }
+    }
+    outcomes
+}
+
+#[test]
+fn pairs_come_from_directories_patterns_and_manifests() {
+    let dir = trees("kinds");
+    let list = |names: &[(&str, bool)]| names.iter().map(|(n, bad)| ((*n).to_owned(), *bad)).collect::<Vec<_>>();
+    let services = [("api", false), ("bad", true), ("base", true), ("db", false), ("new", true)];
+    let files = services.map(|(name, bad)| (format!("{name}/cpu.pb.gz"), bad));
+    assert_eq!(outcomes(&dir, &["main", "branch"]), files);
+    assert_eq!(outcomes(&dir, &["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"]), list(&services));
+    let out = pprofdiff(&dir, &["batch", "main/[ad]*/cpu.pb.gz", "branch/[ad]*/cpu.pb.gz", "-n1"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    let names: Vec<&str> = text.lines().filter(|l| !l.starts_with(' ')).filter_map(|l| l.split("  ").next()).collect();
+    assert_eq!(names, ["a/pi", "d/b"]);
+    let of_csv = [("api", false), ("bad", true), ("none", true), ("line 5", true), ("db", false)];
+    assert_eq!(outcomes(&dir, &["m.csv"]), list(&of_csv));
+    assert_eq!(outcomes(&dir, &["m.jsonl"]), list(&[("api", false), ("line 2", true), ("db", false)]));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn text_and_csv() {
+    let dir = trees("formats");
+    let out = pprofdiff(&dir, &["batch", "main", "branch", "-n", "2"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        text.starts_with("api/cpu.pb.gz  cpu 1.90s -> 2.93s, +1.03s (+54.21%)\n    flat +620ms (+32.63%)"),
+        "{text}"
+    );
+    assert!(text.contains("bad/cpu.pb.gz  failed\n"), "{text}");
+    assert_eq!(text.lines().count(), 5 + 2 * 2);
+    let out = pprofdiff(&dir, &["batch", "main", "branch", "-n", "2", "--format", "csv", "-o", "out.csv"]);
+    assert!(out.stdout.is_empty());
+    let csv = std::fs::read_to_string(dir.join("out.csv")).unwrap();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("pair,name,file,"), "{csv}");
+    assert_eq!(lines.len(), 5);
+    assert!(lines[1].starts_with("api/cpu.pb.gz,indexbytebody,"), "{csv}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn what_are_no_pairs() {
+    let dir = trees("usage");
+    for args in [&["main", "nowhere"][..], &["x*", "y*"], &["main/*", "branch/?"], &["missing.csv"], &["a[", "b["], &[]]
+    {
+        let out = pprofdiff(&dir, &[&["batch"], args].concat());
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+        assert!(out.stdout.is_empty());
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}

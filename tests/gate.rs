@@ -1,0 +1,394 @@
+//! The gate as CI uses it: a table of cases with their exit codes, its outputs, and proof that it can fail: real
+//! profiles of which one function is made dearer, judged by sums over prost's messages.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
+use prost::Message;
+use serde_json::Value;
+
+fn corpus(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)
+}
+
+/// A directory of its own for each test.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let dir = std::env::temp_dir().join(format!("pprofdiff-gate-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Dir(dir)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.0.join(name), bytes).unwrap();
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        command.current_dir(&self.0).stdin(Stdio::null()).arg("check").args(args).output().unwrap()
+    }
+
+    /// Exit code, and the findings as JSON.
+    fn json(&self, args: &[&str]) -> (i32, Value) {
+        let out = self.run(&[args, &["--format", "json"]].concat());
+        let value = serde_json::from_slice(&out.stdout)
+            .unwrap_or_else(|e| panic!("{args:?}: {e}: {}", String::from_utf8_lossy(&out.stderr)));
+        (out.status.code().unwrap(), value)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A profile of stacks (names root first, separated by `;`) with values of the types.
+fn profile(types: &[(&str, &str)], stacks: &[(&str, &[i64])]) -> Vec<u8> {
+    let mut p = Profile { string_table: vec![Vec::new()], ..Profile::default() };
+    let string = |p: &mut Profile, text: &str| {
+        p.string_table.push(text.as_bytes().to_vec());
+        p.string_table.len() as i64 - 1
+    };
+    for (kind, unit) in types {
+        let (kind, unit) = (string(&mut p, kind), string(&mut p, unit));
+        p.sample_type.push(ValueType { r#type: kind, unit });
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (stack, values) in stacks {
+        let mut ids = Vec::new();
+        for name in stack.split(';') {
+            let at = names.iter().position(|n| *n == name).unwrap_or_else(|| {
+                let (name, id) = (string(&mut p, name), p.function.len() as u64 + 1);
+                p.function.push(Function { id, name, ..Function::default() });
+                let line = vec![Line { function_id: id, ..Line::default() }];
+                p.location.push(Location { id, line, ..Location::default() });
+                names.len()
+            });
+            if at == names.len() {
+                names.push(name);
+            }
+            ids.insert(0, at as u64 + 1);
+        }
+        p.sample.push(Sample { location_id: ids, value: values.to_vec(), ..Sample::default() });
+    }
+    p.encode_to_vec()
+}
+
+const CPU: &[(&str, &str)] = &[("cpu", "nanoseconds")];
+
+/// One second in all, of which `a` has so many milliseconds and its caller `main` the rest.
+fn second(a: i64) -> Vec<u8> {
+    profile(CPU, &[("main", &[(1000 - a) * 1_000_000]), ("main;enc/a", &[a * 1_000_000])])
+}
+
+/// So many milliseconds in all.
+fn total(ms: i64) -> Vec<u8> {
+    profile(CPU, &[("main", &[ms * 1_000_000])])
+}
+
+#[test]
+fn the_table_of_cases() {
+    let d = Dir::new("table");
+    d.write("base", second(100));
+    d.write("same", second(100));
+    d.write("more", second(150));
+    d.write("tiny-base", second(2));
+    d.write("tiny-new", second(8));
+    d.write("heap", profile(&[("space", "bytes")], &[("main", &[5 << 20])]));
+    d.write("two", profile(&[("space", "bytes"), ("cpu", "nanoseconds")], &[("main", &[5 << 20, 1_000_000_000])]));
+    d.write("broken", b"\x1f\x8b\x08 no profile");
+    d.write("empty", profile(CPU, &[]));
+    for (i, ms) in [1000, 1010, 990, 1005, 995].into_iter().enumerate() {
+        d.write(&format!("b{i}"), total(ms));
+        d.write(&format!("apart{i}"), total(ms + 100));
+    }
+    // Dearer in the median, but one run is as cheap as the base's.
+    for (i, ms) in [1000, 1100, 1110, 1090, 1105].into_iter().enumerate() {
+        d.write(&format!("overlap{i}"), total(ms));
+    }
+    let b = ["--base", "b0", "b1", "b2", "b3", "b4"];
+    let apart = [&b[..], &["--new", "apart0", "apart1", "apart2", "apart3", "apart4"]].concat();
+    let overlap = [&b[..], &["--new", "overlap0", "overlap1", "overlap2", "overlap3", "overlap4"]].concat();
+    let with = |files: &[&'static str], rules: &[&'static str]| -> Vec<&'static str> {
+        let rules = rules.iter().flat_map(|r| if r.starts_with("--") { vec![*r] } else { vec!["--fail-on", *r] });
+        files.iter().copied().chain(rules).collect()
+    };
+    let (same, more) = (["base", "same"], ["base", "more"]);
+    let (pass, fail, error, inconclusive) = (0, 1, 2, 3);
+    let cases: Vec<(Vec<&str>, i32)> = vec![
+        // One run a side: limits alone decide.
+        (with(&same, &["total>+5%"]), pass),
+        (with(&same, &["total>+0%"]), pass),
+        (with(&same, &["total>-5%"]), fail),
+        (with(&more, &["total>+5%"]), pass),
+        (with(&more, &["flat:any>+10%"]), fail),
+        (with(&more, &["flat:any>+50%"]), pass),
+        (with(&more, &["flat:any>+49%"]), fail),
+        (with(&more, &["flat>+49%"]), fail),
+        (with(&more, &["cum:each=^main$>+1%"]), pass),
+        (with(&more, &["cum:each=^enc/>+1%"]), fail),
+        (with(&more, &["flat:regex=^enc/>+10%"]), fail),
+        (with(&more, &["flat:regex=^enc/|main>+1%"]), pass),
+        (with(&more, &["cpu:flat:regex=^enc/>+10%"]), fail),
+        (with(&more, &["flat:regex=^enc/>+50ms"]), pass),
+        (with(&more, &["flat:regex=^enc/>+49ms"]), fail),
+        (with(&more, &["flat:regex=^enc/>+49999999"]), fail),
+        (with(&more, &["flat:regex=^enc/>150ms"]), pass),
+        (with(&more, &["flat:regex=^enc/>0.149s"]), fail),
+        (with(&more, &["flat:regex=^enc/>15%"]), pass),
+        (with(&more, &["flat:regex=^enc/>14.9%"]), fail),
+        (with(&more, &["flat:regex=nothing>+1%"]), pass),
+        // Growth from nothing is beyond any percentage.
+        (with(&["empty", "base"], &["total>+1000%"]), fail),
+        (with(&["base", "empty"], &["total>+1%"]), pass),
+        (with(&["empty", "empty"], &["total>+1%", "flat:any>+1%", "flat:any>10%"]), pass),
+        // The floor: 0.2 % and 0.8 % of the total are ignored unless it is lowered.
+        (with(&["tiny-base", "tiny-new"], &["flat:any>+10%"]), pass),
+        (with(&["tiny-base", "tiny-new"], &["flat:any>+10%", "--floor=0.5%"]), fail),
+        (with(&["tiny-base", "tiny-new"], &["flat:any>+10%", "--floor=0.8"]), fail),
+        (with(&["tiny-base", "tiny-new"], &["flat:any>+10%", "--floor=0.9"]), pass),
+        (with(&["tiny-base", "tiny-new"], &["flat:regex=enc>+10%"]), fail),
+        (with(&["tiny-base", "tiny-new"], &["flat:regex=enc>+10%", "--floor=1%"]), pass),
+        // Sample types.
+        (with(&["two", "two"], &["space:total>+1%", "cpu:total>+1%"]), pass),
+        (with(&["two", "two"], &["space:total>4MB"]), fail),
+        (with(&["two", "two"], &["space:total>5MB"]), pass),
+        (with(&["two", "two"], &["total>4MB", "--sample-type=space"]), fail),
+        (with(&["two", "two"], &["total>4MB"]), error),
+        (with(&["two", "two"], &["objects:total>+1%"]), error),
+        (with(&["base", "heap"], &["total>+5%"]), error),
+        (with(&["two", "heap"], &["total>+5%"]), pass),
+        (with(&["two", "heap"], &["cpu:total>+5%"]), error),
+        // Replicates.
+        (with(&apart, &["total>+5%"]), fail),
+        (with(&apart, &["total>+15%"]), pass),
+        (with(&overlap, &["total>+5%"]), inconclusive),
+        (with(&overlap, &["total>+10%"]), pass),
+        (with(&overlap, &["total>+5%", "total>900ms"]), fail),
+        (with(&overlap, &["total>1050ms"]), inconclusive),
+        (with(&["--base", "b0", "--new", "apart0", "apart1"], &["total>+5%"]), fail),
+        (with(&["--base", "b1", "--new", "overlap0", "overlap1", "overlap2"], &["total>+5%"]), inconclusive),
+        // Input and usage.
+        (with(&["base", "missing"], &["total>+5%"]), error),
+        (with(&["base", "broken"], &["total>+5%"]), error),
+        (with(&["base"], &["total>+5%"]), error),
+        (with(&[], &["total>+5%"]), error),
+        (with(&same, &[]), error),
+        (with(&same, &["total"]), error),
+        // A limit without a unit is in the profile's own: a second is more than five nanoseconds.
+        (with(&same, &["total>5"]), fail),
+        (with(&same, &["total>+5parsec"]), error),
+        (with(&same, &["total>+x%"]), error),
+        (with(&same, &["total>30%"]), error),
+        (with(&same, &["total:any>+3%"]), error),
+        (with(&same, &["flat:regex=(>+3%"]), error),
+        (with(&same, &["flat:some>+3%"]), error),
+        (with(&same, &["flat:any>+3%", "--floor=many"]), error),
+        (with(&same, &["total>+5%", "--config=missing.toml"]), error),
+    ];
+    for (args, code) in &cases {
+        let out = d.run(args);
+        let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        assert_eq!(out.status.code(), Some(*code), "{args:?}\n{stdout}{stderr}");
+        assert_eq!(stderr.lines().count(), usize::from(*code == 2), "{args:?}: {stderr}");
+        assert_eq!(stdout.is_empty(), *code == 2, "{args:?}: {stdout}");
+    }
+}
+
+#[test]
+fn the_configuration() {
+    let d = Dir::new("config");
+    d.write("base", second(100));
+    d.write("more", second(150));
+    let more = ["base", "more"];
+    let text = |out: &Output| String::from_utf8(out.stdout.clone()).unwrap();
+    let rules = "[check]\nrules = ['total>+5%', { fail_on = 'flat:any>+10%', sample_type = 'cpu' }]\n";
+    d.write("pprofdiff.toml", rules);
+    assert_eq!(d.run(&more).status.code(), Some(1));
+    d.write("pprofdiff.toml", rules.replace("'cpu'", "'cpu', floor = '20%'"));
+    assert_eq!(d.run(&more).status.code(), Some(0));
+    d.write("pprofdiff.toml", format!("{rules}floor = '20%'"));
+    assert_eq!(d.run(&more).status.code(), Some(0));
+    d.write("pprofdiff.toml", format!("{rules}[[check.allow]]\nframe = '^enc/'\nreason = 'encodes twice as much'\n"));
+    let out = d.run(&more);
+    assert_eq!(out.status.code(), Some(0));
+    assert!(text(&out).contains("allowed: encodes twice as much"), "{}", text(&out));
+    // It excuses only what it says, and says when there was nothing to excuse.
+    d.write("pprofdiff.toml", format!("{rules}[[check.allow]]\nframe = '^dec/'\nreason = 'decodes'\n"));
+    let out = d.run(&more);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out).contains("excused nothing"), "{}", text(&out));
+    let excuse = "[[check.allow]]\nrule = 'flat:any>+10%'\nreason = 'known'\n";
+    d.write("pprofdiff.toml", format!("{rules}{excuse}"));
+    assert_eq!(d.run(&more).status.code(), Some(0));
+    assert_eq!(d.run(&[&more[..], &["--fail-on", "cum:any>+10%"]].concat()).status.code(), Some(1));
+    // Tables of others are theirs.
+    d.write("other.toml", format!("[other]\nx = 1\n{rules}"));
+    assert_eq!(d.run(&["base", "more", "--config", "other.toml"]).status.code(), Some(1));
+    for (bad, says) in [
+        ("[check]\nrule = []", "line 2"),
+        ("[check]\nrules = ['total']", "limit"),
+        ("[check\n", "line 1"),
+        ("[check]\nrules = [3]", "line 2"),
+        ("[[check.allow]]\nframe = 'x'", "line 1"),
+        ("[[check.allow]]\nframe = 'x'\nreason = ''", "reason"),
+        ("", "no rules"),
+    ] {
+        d.write("pprofdiff.toml", bad);
+        let out = d.run(&more);
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{bad}");
+        assert!(stderr.contains(says) && stderr.lines().count() == 1, "{bad}: {stderr}");
+    }
+}
+
+#[test]
+fn a_group_counts_a_sample_once() {
+    let d = Dir::new("group");
+    // Recursion, and two matching frames in one stack.
+    let stacks = |v: i64| profile(CPU, &[("main;enc/a;enc/b;enc/a", &[v]), ("main;enc/b;dec", &[3]), ("main", &[90])]);
+    d.write("base", stacks(7));
+    d.write("new", stacks(17));
+    let args = ["base", "new", "--fail-on", "cum:regex=^enc/>+1%", "--fail-on", "flat:regex=^enc/>+1%"];
+    let (_, found) = d.json(&args);
+    let finding = |i: usize| &found["rules"][i]["findings"][0];
+    assert_eq!((&finding(0)["base"]["values"][0], &finding(0)["new"]["values"][0]), (&10.into(), &20.into()));
+    assert_eq!((&finding(1)["base"]["values"][0], &finding(1)["new"]["values"][0]), (&7.into(), &17.into()));
+}
+
+/// Flat of each function, by its name.
+fn flats(p: &Profile, column: usize) -> std::collections::BTreeMap<Vec<u8>, i64> {
+    let mut sums = std::collections::BTreeMap::new();
+    for s in &p.sample {
+        *sums.entry(leaf(p, s)).or_default() += s.value[column];
+    }
+    sums
+}
+
+fn leaf(p: &Profile, s: &Sample) -> Vec<u8> {
+    let location = p.location.iter().find(|l| l.id == s.location_id[0]).unwrap();
+    let function = location.line.first().map(|line| p.function.iter().find(|f| f.id == line.function_id).unwrap());
+    function.map_or_else(Vec::new, |f| p.string_table[f.name as usize].clone())
+}
+
+/// The gate can fail: a real profile passes against itself; with any of its larger functions made dearer by a
+/// quarter it fails, naming that function alone.
+#[test]
+fn a_mutated_profile_fails_and_an_unchanged_one_passes() {
+    let d = Dir::new("mutation");
+    let mut mutants = 0;
+    for name in ["story-cpu", "go-heap", "node-time", "rust-cpu"] {
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(corpus(&format!("{name}.base.pb.gz"))).unwrap();
+        std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(file), &mut bytes).unwrap();
+        let whole = Profile::decode(&bytes[..]).unwrap();
+        let column = whole.sample_type.len() - 1;
+        let kind = String::from_utf8(whole.string_table[whole.sample_type[column].r#type as usize].clone()).unwrap();
+        d.write("base", &bytes);
+        let rule = ["--fail-on", &format!("{kind}:flat:any>+20%"), "--floor", "2%"];
+        let (code, _) = d.json(&[&["base", "base"][..], &rule].concat());
+        assert_eq!(code, 0, "{name} against itself");
+        let sums = flats(&whole, column);
+        let total: i64 = sums.values().sum();
+        let large = sums.iter().filter(|(name, v)| **v * 20 > total && !name.is_empty());
+        for (function, value) in large {
+            let mut mutant = whole.clone();
+            for i in 0..mutant.sample.len() {
+                if &leaf(&whole, &whole.sample[i]) == function {
+                    mutant.sample[i].value[column] += mutant.sample[i].value[column] / 4 + 1;
+                }
+            }
+            d.write("mutant", mutant.encode_to_vec());
+            let (code, found) = d.json(&[&["base", "mutant"][..], &rule].concat());
+            assert_eq!(code, 1, "{name}: {}", String::from_utf8_lossy(function));
+            assert_eq!(found["verdict"], "fail");
+            let findings = found["rules"][0]["findings"].as_array().unwrap();
+            assert_eq!(findings.len(), 1, "{name}: {findings:?}");
+            assert_eq!(findings[0]["frame"], String::from_utf8_lossy(function).as_ref());
+            assert_eq!(findings[0]["base"]["values"][0], *value);
+            assert_eq!(findings[0]["new"]["values"][0], flats(&mutant, column)[function]);
+            let (code, _) = d.json(&[&["mutant", "base"][..], &rule].concat());
+            assert_eq!(code, 0, "{name}: cheaper is no regression");
+            mutants += 1;
+        }
+    }
+    assert!(mutants >= 8, "only {mutants} mutants");
+}
+
+#[test]
+fn outputs_say_the_same() {
+    let d = Dir::new("outputs");
+    d.write("base", second(100));
+    d.write("more", second(150));
+    let args = ["base", "more", "--fail-on", "flat:any>+10%", "--fail-on", "total>+5%"];
+    let with = |format: &str| {
+        let out = d.run(&[&args[..], &["--format", format]].concat());
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let (text, markdown, github) = (with("text"), with("markdown"), with("github"));
+    for (format, said) in [("text", &text), ("markdown", &markdown), ("github", &github)] {
+        for word in ["enc/a", "100ms", "150ms", "+50ms"] {
+            assert!(said.contains(word), "{format} lacks {word}: {said}");
+        }
+    }
+    assert!(
+        github.starts_with("::error title=fail flat%3Aany>+10%25::enc/a: 100ms -> 150ms, +50ms (+50.00%25)\n"),
+        "{github}"
+    );
+    let (_, json) = d.json(&args);
+    assert_eq!((&json["schema"], &json["kind"]), (&"pprofdiff/1".into(), &"check".into()));
+    assert_eq!((&json["verdict"], &json["exit_code"]), (&"fail".into(), &1.into()));
+    assert_eq!((&json["rules"][0]["compared"], &json["rules"][0]["below_floor"]), (&2.into(), &0.into()));
+    let out = d.run(&[&args[..], &["--report", "r.json", "--report", "r.md", "--report", "r.txt"]].concat());
+    assert_eq!((out.status.code(), String::from_utf8(out.stdout).unwrap()), (Some(1), text.clone()));
+    let read = |name: &str| std::fs::read_to_string(d.0.join(name)).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&read("r.json")).unwrap(), json);
+    assert_eq!((read("r.md"), read("r.txt")), (markdown, text));
+    // Who stops reading still gets the verdict.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pprofdiff"))
+        .current_dir(&d.0)
+        .arg("check")
+        .args(args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn markdown_fits_into_a_comment_and_names_stay_text() {
+    let d = Dir::new("long");
+    let names: Vec<String> =
+        (0..3000).map(|i| format!("main;pkg{i}.{}|`<b>\n::error::", "x".repeat(i % 400))).collect();
+    let build = |v: i64| {
+        let value = [v];
+        profile(CPU, &names.iter().map(|n| (n.as_str(), &value[..])).collect::<Vec<_>>())
+    };
+    d.write("base", build(10));
+    d.write("new", build(20));
+    let rules: Vec<String> = (0..40).map(|i| format!("flat:any>+{i}%")).collect();
+    let mut args = vec!["base", "new", "--floor", "0"];
+    rules.iter().for_each(|r| args.extend(["--fail-on", r]));
+    let run = |format: &str| {
+        let out = d.run(&[&args[..], &["--format", format]].concat());
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let markdown = run("markdown");
+    assert!(markdown.chars().count() < 65_000, "{}", markdown.chars().count());
+    assert!(markdown.contains(" of 3000 shown"), "a cut is not said");
+    assert!(!markdown.contains("<b>"));
+    let github = run("github");
+    assert!(github.lines().all(|l| l.starts_with("::error title=") || l.starts_with("fail")), "a name breaks a line");
+    assert_eq!(github.lines().filter(|l| l.starts_with("::error")).count(), 10);
+    assert!(run("text").lines().all(|l| !l.starts_with("::")));
+}
