@@ -17,11 +17,11 @@ read as well. `flamegraph` and `save_html` are the pictures.
 # Nothing else is imported here: the command goes through this file too, and should start at once.
 from ._deltas import deltas
 from ._native import (
-    DeltaComputer,
     CallGraph,
+    DeltaComputer,
     Diff,
-    Listing,
     FlameGraph,
+    Listing,
     PprofError,
     Profile,
     Result,
@@ -36,11 +36,11 @@ from ._native import (
 )
 
 __all__ = [
-    "DeltaComputer",
     "CallGraph",
+    "DeltaComputer",
     "Diff",
-    "Listing",
     "FlameGraph",
+    "Listing",
     "PprofError",
     "Profile",
     "Result",
