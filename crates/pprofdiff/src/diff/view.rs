@@ -90,7 +90,8 @@ impl Walk {
 
     /// The parts of the samples that can be worked on at the same time: of a walk that is not whole, all.
     pub(crate) fn parts(&self) -> Vec<Range<usize>> {
-        if self.is_whole() { self.member.profile.parts_of_samples() } else { vec![0..0] }
+        let profile = &self.member.profile;
+        if self.is_whole() { profile.parts_of_samples() } else { std::iter::once(profile.all_samples()).collect() }
     }
 
     /// The fast form of [`Walk::each`], for a walk that is whole: calls `f` with each sample of a part that counts, and
