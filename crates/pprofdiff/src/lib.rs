@@ -24,6 +24,7 @@ mod batch;
 mod delta;
 mod diff;
 mod error;
+mod output;
 mod parallel;
 mod profile;
 pub mod report;
@@ -38,5 +39,6 @@ pub use diff::{
     Side, Sort, SourceText, Sources, StackRow, Stacks, Status, Summary, Top, TopRow, View, Widths,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use output::write_file;
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
 pub use sources::SourceDirs;

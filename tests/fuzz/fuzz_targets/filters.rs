@@ -12,8 +12,8 @@ static DIFF: LazyLock<Diff> = LazyLock::new(|| {
         Ok(p) => Arc::new(p),
         Err(e) => panic!("{e}"),
     };
-    let base = load("base", include_bytes!("../../corpus/go-labels-cpu.base.pb.gz"));
-    let new = load("new", include_bytes!("../../corpus/go-labels-cpu.new.pb.gz"));
+    let base = load("base", include_bytes!("../../corpus/node-time.base.pb.gz"));
+    let new = load("new", include_bytes!("../../corpus/node-time.new.pb.gz"));
     Diff::new(&[base], &[new]).unwrap_or_else(|e| panic!("{e}"))
 });
 

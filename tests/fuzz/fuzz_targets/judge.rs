@@ -127,7 +127,10 @@ fn valid(p: &Message) -> Result<(), String> {
 fn same(p: Profile, message: &Message) {
     assert_eq!(p.n_samples(), message.sample.len());
     assert_eq!((p.n_locations(), p.n_functions()), (message.location.len(), message.function.len()));
-    assert_eq!((p.time_nanos(), p.duration_nanos(), p.period()), (message.time_nanos, message.duration_nanos, message.period));
+    assert_eq!(
+        (p.time_nanos(), p.duration_nanos(), p.period()),
+        (message.time_nanos, message.duration_nanos, message.period)
+    );
     let text = |i: i64| judge::string(message, i);
     assert_eq!(p.comments(), message.comment.iter().map(|&c| text(c)).collect::<Vec<_>>());
     let types: Vec<_> = message.sample_type.iter().map(|t| (text(t.r#type), text(t.unit))).collect();
@@ -159,9 +162,16 @@ fn same(p: Profile, message: &Message) {
     // The plain version knows no filters, shows names that are not UTF-8 alike, and cleans no unusual path; and it takes
     // time that grows with the square of the size.
     let unusual = |s: &[u8]| {
-        std::str::from_utf8(s).is_err() || s.starts_with(b".") || s.ends_with(b"/") || s.windows(2).any(|w| w == b"//" || w == b"/.")
+        std::str::from_utf8(s).is_err()
+            || s.starts_with(b".")
+            || s.ends_with(b"/")
+            || s.windows(2).any(|w| w == b"//" || w == b"/.")
     };
-    if p.is_diff() || message.drop_frames != 0 || message.string_table.iter().any(|s| unusual(s)) || message.sample.len() > 100 {
+    if p.is_diff()
+        || message.drop_frames != 0
+        || message.string_table.iter().any(|s| unusual(s))
+        || message.sample.len() > 100
+    {
         return;
     }
     let Ok(diff) = Diff::of_profile(&Arc::new(p)) else { return };
@@ -169,7 +179,8 @@ fn same(p: Profile, message: &Message) {
         if types[..column].iter().any(|t| t.0 == types[column].0) {
             continue;
         }
-        let query = Query { sample_type: Some(types[column].0.clone()), granularity: Granularity::Lines, ..Query::default() };
+        let query =
+            Query { sample_type: Some(types[column].0.clone()), granularity: Granularity::Lines, ..Query::default() };
         let Ok(view) = diff.view(&query) else { continue };
         if view.summary().unit != types[column].1 {
             continue; // two types of one name
@@ -177,7 +188,15 @@ fn same(p: Profile, message: &Message) {
         let plain = judge::stacks(message, column, Granularity::Lines, false);
         let (top, mut got) = (view.top(Sort::Flat), BTreeMap::new());
         for r in &top.rows {
-            let f = |f| (top.frames.name(f), top.frames.file(f), top.frames.line(f), top.frames.address(f), top.frames.mapping(f));
+            let f = |f| {
+                (
+                    top.frames.name(f),
+                    top.frames.file(f),
+                    top.frames.line(f),
+                    top.frames.address(f),
+                    top.frames.mapping(f),
+                )
+            };
             assert!(got.insert(f(r.frame), ((0, r.flat.new), (0, r.cum.new))).is_none(), "a frame has two rows");
         }
         judge::assert_same(&got, &judge::top(&[], &plain), "top");

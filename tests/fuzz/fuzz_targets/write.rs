@@ -19,10 +19,13 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     again(&merged);
     let twice = merge(&[&again(&merged)]).unwrap_or_else(|e| panic!("what was merged does not merge: {e}"));
     assert!(bytes(&twice, &BARE) == merged, "merging a merged profile changes it");
-    for (column, kind) in profile.sample_types().iter().enumerate() {
-        // Samples that are equal but for their sign cancel, so the magnitude may only shrink; plain sums stay.
-        let sum = |p: &Profile| p.samples().map(|s| s.value(column)).sum::<i64>();
-        assert_eq!(sum(&profile), sum(&once), "{kind:?} has another sum");
+    // Of columns with one name the first is kept, and the profile warns of it. Samples that are equal but for their
+    // sign cancel, so the magnitude may shrink; plain sums stay.
+    let types = profile.sample_types();
+    let first = (0..types.len()).filter(|&i| types[..i].iter().all(|t| t.0 != types[i].0));
+    for (merged, column) in first.enumerate() {
+        let sum = |p: &Profile, column| p.samples().map(|s| s.value(column)).sum::<i64>();
+        assert_eq!(sum(&profile, column), sum(&once, merged), "{:?} has another sum", types[column]);
     }
     if let Ok(both) = merge(&[&profile, &once]) {
         again(&bytes(&both, &BARE));

@@ -216,10 +216,12 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         }
         5 => {
             let inverted = choices.flag();
-            let flame =
-                view.flame(&FlameOptions { inverted, min_width: fraction / 8.0, ..FlameOptions::default() });
+            let flame = view.flame(&FlameOptions { inverted, min_width: fraction / 8.0, ..FlameOptions::default() });
             let root = flame.nodes.first();
-            assert!(flame.nodes.iter().all(|n| root.is_some_and(|r| n.width.max <= r.width.max)), "wider than the root");
+            assert!(
+                flame.nodes.iter().all(|n| root.is_some_and(|r| n.width.max <= r.width.max)),
+                "wider than the root"
+            );
         }
         6 => {
             let options = PageOptions { max_frames: most, only_flame: choices.flag(), ..PageOptions::default() };
