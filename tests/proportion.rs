@@ -49,7 +49,7 @@ fn base(functions: u64) -> Profile {
 }
 
 fn location(id: u64, functions: &[u64]) -> Location {
-    let line = functions.iter().map(|&function_id| Line { function_id, line: 1, column: 0 }).collect();
+    let line = functions.iter().map(|&function_id| Line { function_id, line: id as i64, column: 0 }).collect();
     Location { id, line, ..Default::default() }
 }
 
