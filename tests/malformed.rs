@@ -331,3 +331,39 @@ fn a_real_profile_cut_off_at_any_byte_is_an_error() {
     }
     assert!(accepted < 12, "{accepted} prefixes of the raw message are accepted");
 }
+
+/// Files that broke something once, see their README.md.
+#[test]
+fn what_broke_something_once_does_so_no_more() {
+    let named = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/malformed");
+    let readme = std::fs::read_to_string(named.join("README.md")).unwrap();
+    let mut n = 0;
+    for entry in std::fs::read_dir(&named).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name == "README.md" {
+            continue;
+        }
+        n += 1;
+        assert!(readme.contains(&name), "README.md does not speak of {name}");
+        match pprofdiff::Profile::open(&path, &LoadOptions::default()) {
+            Err(e) => assert!(!e.to_string().contains('\n'), "{name}: {e}"),
+            Ok(profile) => {
+                let diff = pprofdiff::Diff::of_profile(&profile.into()).unwrap();
+                let view = diff.view(&pprofdiff::Query::default()).unwrap();
+                view.top(pprofdiff::Sort::Flat).table();
+                view.edges(None, pprofdiff::Sort::Cum).unwrap();
+                view.stacks(true).table();
+                view.labels().table();
+                diff.to_profile(&pprofdiff::Query::default()).unwrap();
+            }
+        }
+    }
+    assert!(n >= 2, "only {n} cases");
+    let message = |name: &str| {
+        let loaded = pprofdiff::Profile::open(named.join(name), &LoadOptions::default());
+        loaded.map_or_else(|e| e.to_string(), |p| p.warnings().join("; "))
+    };
+    assert!(message("gzip-distance-too-far.pb.gz").contains("the gzip data is damaged (at byte"));
+    assert!(message("sample-type-twice.pb").contains("sample type sample occurs more than once"));
+}

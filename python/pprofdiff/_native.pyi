@@ -572,7 +572,7 @@ class Check:
 
     @property
     def verdict(self) -> Literal["pass", "fail", "inconclusive"]:
-        """ "pass", "fail" or "inconclusive"; what is allowed passes."""
+        """One of "pass", "fail" and "inconclusive"; what is allowed passes."""
     @property
     def exit_code(self) -> int:
         """What the command would end with: 0 pass, 1 fail, 3 inconclusive."""

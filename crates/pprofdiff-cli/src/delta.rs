@@ -187,13 +187,9 @@ impl Kept {
         Kept { path: Some(plain.join(name)) }
     }
 
-    /// In one step, so that there is a whole snapshot at any time.
     fn replace(&self, bytes: &[u8]) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let mut fresh = path.clone().into_os_string();
-        fresh.push(".new");
-        let written = fs::write(&fresh, bytes).and_then(|()| fs::rename(&fresh, path));
-        written.map_err(|e| Failure::Message(format!("{}: {e}", path.display())))
+        Ok(pprofdiff::write_file(path, |out| out.write_all(bytes))?)
     }
 
     fn remove(&self) {

@@ -10,7 +10,6 @@ mod delta;
 mod fetch;
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -342,14 +341,7 @@ fn packing(output: Option<&Path>) -> WriteOptions {
 /// Writes to a file, or to standard output.
 fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     match output.filter(|path| !is_stdin(path)) {
-        Some(path) => {
-            let written = File::create(path).and_then(|file| {
-                let mut out = BufWriter::new(file);
-                write(&mut out)?;
-                out.flush()
-            });
-            written.map_err(|e| Failure::Message(format!("{}: {e}", path.display())))
-        }
+        Some(path) => Ok(pprofdiff::write_file(path, write)?),
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
             write(&mut out)?;

@@ -36,7 +36,7 @@ impl Check {
 
 #[pymethods]
 impl Check {
-    /// "pass", "fail" or "inconclusive"; what is allowed passes.
+    /// One of "pass", "fail" and "inconclusive"; what is allowed passes.
     #[getter]
     fn verdict(&self) -> &str {
         &self.verdict

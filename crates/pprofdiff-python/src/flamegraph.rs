@@ -22,11 +22,9 @@ impl FlameGraph {
     }
 }
 
-/// Writes text to a path, with the GIL released.
+/// Writes text to a path, whole or not at all, with the GIL released.
 pub fn save(py: Python<'_>, path: PathBuf, text: impl AsRef<[u8]> + Send + 'static) -> PyResult<()> {
-    let name = path.display().to_string();
-    let written = runtime::run(py, move || Ok(std::fs::write(path, text)))?;
-    written.map_err(|e| error::from_io(py, &e, Some(&name)))
+    runtime::run(py, move || pprofdiff::write_file(path, |out| out.write_all(text.as_ref())))
 }
 
 #[pymethods]

@@ -2,7 +2,7 @@
 //!
 //! Both hold what was written, not what it was written from: it is small, and it pickles.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pprofdiff::report::TextOptions;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 
 use crate::table::text;
 use crate::views::rebuild;
-use crate::{error, runtime};
+use crate::{error, flamegraph};
 
 /// A call graph, made by callgraph(). A notebook shows it as a picture; no Graphviz is needed.
 #[pyclass(frozen, module = "pprofdiff")]
@@ -34,12 +34,10 @@ impl CallGraph {
 /// Writes a file, by its ending.
 fn save(py: Python<'_>, path: PathBuf, choose: impl FnOnce(&str) -> Option<String>, endings: &str) -> PyResult<()> {
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
-    let name = path.display().to_string();
-    let Some(content) = choose(&ending) else {
-        return Err(error::message(py, &format!("{name}: a file to save to ends in {endings}")));
-    };
-    let written = runtime::run(py, move || Ok(std::fs::write(Path::new(&path), content)))?;
-    written.map_err(|e| error::from_io(py, &e, Some(&name)))
+    match choose(&ending) {
+        Some(content) => flamegraph::save(py, path, content),
+        None => Err(error::message(py, &format!("{}: a file to save to ends in {endings}", path.display()))),
+    }
 }
 
 #[pymethods]

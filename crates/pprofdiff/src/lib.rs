@@ -26,6 +26,7 @@ mod delta;
 mod diff;
 mod error;
 mod gate;
+mod output;
 mod pairs;
 mod parallel;
 mod profile;
@@ -42,6 +43,7 @@ pub use diff::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
+pub use output::write_file;
 pub use pairs::{NamedPair, directory_pairs, manifest_pairs, pattern_pairs};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
 pub use sources::SourceDirs;

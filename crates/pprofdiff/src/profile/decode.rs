@@ -86,6 +86,7 @@ impl Profile {
             data,
         };
         check_samples(&mut profile, &samples)?;
+        check_inlining(&profile)?;
         Ok(profile)
     }
 }
@@ -476,6 +477,30 @@ fn check_part(profile: &Profile, part: &Range<usize>) -> Result<Samples> {
         Ok(())
     })?;
     Ok(Samples { totals, has_labels, is_diff, all_usual })
+}
+
+/// So many lines of one location are no reason to count: inlining in real profiles goes some ten deep.
+const USUAL_INLINING: u32 = 32;
+
+/// A few bytes that name a location stand for all its lines, so a small file could ask for any number of frames: of
+/// time in every view, and of memory where stacks are kept. Counted only where a location has very many lines.
+fn check_inlining(profile: &Profile) -> Result<()> {
+    let first = &profile.locations.first_line;
+    if first.windows(2).all(|w| w[1] - w[0] <= USUAL_INLINING) {
+        return Ok(());
+    }
+    let most = 2 * profile.data.len() as u64 + (4 << 20);
+    let mut frames = 0u64;
+    profile.each_sample(profile.all_samples(), |s| {
+        s.each_location(|l| frames += u64::from(first[l as usize + 1] - first[l as usize]))
+    });
+    if frames > most {
+        let detail = format!(
+            "its samples have {frames} frames, since locations of very many lines occur again and again; at most {most} are read of a profile of this size"
+        );
+        return Err(Error::new(ErrorKind::Limit, detail));
+    }
+    Ok(())
 }
 
 /// Checks fields that ought to be labels; `None` if one is something else, else whether one of them marks the

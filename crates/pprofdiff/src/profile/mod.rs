@@ -281,6 +281,12 @@ impl Profile {
                 self.name, self.name
             ));
         }
+        // Rare enough that nobody expects it, and then a column would be missing in silence.
+        let named = |i: usize| self.find_sample_type(self.string(self.sample_types[i].kind));
+        if let Some(i) = (0..self.sample_types.len()).find(|&i| named(i).is_some_and(|first| first != i)) {
+            let kind = self.text(self.sample_types[i].kind);
+            warnings.push(format!("{}: sample type {kind} occurs more than once; the first one is shown", self.name));
+        }
         warnings
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -39,35 +40,38 @@ impl Kind {
     }
 }
 
-/// Strings end to end in one buffer; each may be missing.
+/// Strings in one buffer; each may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Texts {
     bytes: String,
-    ends: Vec<usize>,
-    missing: Vec<bool>,
+    /// Where each string lies in `bytes`; `None` if it is missing.
+    spans: Vec<Option<(usize, usize)>>,
 }
+
+/// Strings from this length on are kept once, however many rows have them: a profile has each of its strings once, and
+/// must not grow without bound by becoming a table. Looking up shorter ones would cost more than their copies.
+const LONG: usize = 256;
 
 impl Texts {
     fn push(&mut self, text: Option<&str>) {
+        let start = self.bytes.len();
         self.bytes.push_str(text.unwrap_or_default());
-        self.ends.push(self.bytes.len());
-        self.missing.push(text.is_none());
+        self.spans.push(text.map(|_| (start, self.bytes.len())));
     }
 
     /// The string at `index`; `None` if it is missing.
     pub fn get(&self, index: usize) -> Option<&str> {
-        let start = index.checked_sub(1).map_or(0, |i| self.ends[i]);
-        (!self.missing[index]).then(|| &self.bytes[start..self.ends[index]])
+        self.spans[index].map(|(start, end)| &self.bytes[start..end])
     }
 
     /// Number of strings.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.spans.len()
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.spans.is_empty()
     }
 
     /// All strings in order.
@@ -79,7 +83,24 @@ impl Texts {
 impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
     fn from_iter<I: IntoIterator<Item = Option<S>>>(items: I) -> Texts {
         let mut texts = Texts::default();
-        items.into_iter().for_each(|t| texts.push(t.as_ref().map(AsRef::as_ref)));
+        let mut long: HashMap<u64, Vec<(usize, usize)>> = HashMap::new();
+        let state = RandomState::new();
+        for item in items {
+            let text = item.as_ref().map(AsRef::as_ref);
+            let Some(text) = text.filter(|t: &&str| t.len() >= LONG) else {
+                texts.push(text);
+                continue;
+            };
+            let known = long.entry(state.hash_one(text)).or_default();
+            let place = known.iter().find(|&&(start, end)| &texts.bytes[start..end] == text).copied();
+            match place {
+                Some(place) => texts.spans.push(Some(place)),
+                None => {
+                    texts.push(Some(text));
+                    known.extend(texts.spans.last().copied().flatten());
+                }
+            }
+        }
         texts
     }
 }

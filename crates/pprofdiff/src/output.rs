@@ -1,0 +1,71 @@
+//! Files that are written whole or not at all.
+//!
+//! What is written goes to a temporary file beside the target, to the disk, and then in one step into its place. So
+//! whoever looks sees the old content or the new one, and a full disk, an error or a crash leaves the old one. Only what
+//! is no file (a device, a pipe) is written to as it is.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Writes a file, whole or not at all. A file that is there already keeps its permissions, and its owner if that is
+/// allowed; through a symbolic link the file that it points to is replaced, not the link.
+///
+/// # Errors
+/// The operating system's, with the file's name; those of `write`.
+pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let path = path.as_ref();
+    replace(path, write).map_err(|e| Error::io(plain(e)).in_input(&path.display().to_string()))
+}
+
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    // By its real name, so that links stay links.
+    let real = fs::canonicalize(path);
+    let path = real.as_deref().unwrap_or(path);
+    let before = fs::metadata(path).ok();
+    if before.is_some() {
+        // Says no where writing to the file would be refused, which replacing it would not; and to a directory.
+        let file = OpenOptions::new().write(true).open(path)?;
+        if !file.metadata()?.is_file() {
+            return fill(&file, write);
+        }
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".pprofdiff-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // the umask takes off its part
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let fresh = builder.tempfile_in(directory)?;
+    fill(fresh.as_file(), write)?;
+    if let Some(before) = before {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{MetadataExt, fchown};
+            // Only root may give files away; to others it stays their own.
+            let _ = fchown(fresh.as_file(), Some(before.uid()), Some(before.gid()));
+        }
+        fresh.as_file().set_permissions(before.permissions())?;
+    }
+    fresh.as_file().sync_all()?;
+    fresh.persist(path).map_err(|e| e.error)?;
+    // The name is safe once the directory is on the disk; not every system can do that, and the file is whole anyway.
+    let _ = File::open(directory).and_then(|d| d.sync_all());
+    Ok(())
+}
+
+fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(64 << 10, file);
+    write(&mut out)?;
+    out.flush()
+}
+
+/// The system's error without the temporary file's name around it, which says nothing to anybody.
+fn plain(e: io::Error) -> io::Error {
+    let inner = e.get_ref().and_then(|e| e.source()).and_then(|e| e.downcast_ref::<io::Error>());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => e,
+    }
+}

@@ -1,0 +1,190 @@
+//! Files in every state that they can be in: what is written is whole or not there, and what can't be read or written
+//! is one line and exit code 2.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn corpus(file: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file).display().to_string()
+}
+
+fn story() -> [String; 2] {
+    [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")]
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// An empty directory of a test's own.
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The line of a run that must fail with code 2.
+fn failure(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "not one line: {stderr}");
+    stderr
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_file_is_replaced_as_a_whole_and_keeps_its_permissions() {
+    let [base, new] = story();
+    let directory = directory("replaced");
+    let (target, link) = (directory.join("diff.pb.gz"), directory.join("link.pb.gz"));
+    fs::write(&target, "old").unwrap();
+    fs::set_permissions(&target, PermissionsExt::from_mode(0o640)).unwrap();
+    symlink("diff.pb.gz", &link).unwrap();
+    // Who has the old file open goes on reading the old content.
+    let mut reader = fs::File::open(&target).unwrap();
+    let done = command().args([&base, &new, "--format", "pprof", "-o"]).arg(&link).status().unwrap();
+    assert!(done.success());
+    let mut old = String::new();
+    reader.read_to_string(&mut old).unwrap();
+    assert_eq!(old, "old");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(mode(&target), 0o640);
+    assert!(fs::read(&target).unwrap().starts_with(&[0x1f, 0x8b]));
+    assert_eq!(names(&directory), ["diff.pb.gz", "link.pb.gz"]);
+    // A new file has the permissions that any new file has.
+    let (fresh, other) = (directory.join("fresh.json"), directory.join("other"));
+    assert!(command().args([&base, &new, "--format", "json", "-o"]).arg(&fresh).status().unwrap().success());
+    fs::write(&other, "").unwrap();
+    assert_eq!(mode(&fresh), mode(&other));
+}
+
+#[test]
+fn a_disk_that_is_full_leaves_the_old_file_and_nothing_else() {
+    let [base, new] = story();
+    let directory = directory("full");
+    let target = directory.join("page.html");
+    fs::write(&target, "old").unwrap();
+    // No file may grow beyond 8 blocks (of 512 or 1024 bytes), which for a program looks as a full disk does.
+    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
+    for file in [&target, &directory.join("new.html")] {
+        let mut run = Command::new("sh");
+        run.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_pprofdiff"), &base, &new, "--format", "html", "-o"]);
+        let line = failure(&run.arg(file).output().unwrap());
+        assert!(line.contains(&file.display().to_string()) && line.contains("too large"), "{line}");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "old");
+        assert_eq!(names(&directory), ["page.html"]);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn devices_are_written_to_as_they_are() {
+    let [base, new] = story();
+    let line = failure(&command().args([&base, &new, "--format", "json", "-o", "/dev/full"]).output().unwrap());
+    assert!(line.contains("/dev/full: No space left on device"), "{line}");
+    assert!(command().args([&base, &new, "-o", "/dev/null"]).status().unwrap().success());
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let to_stdout = command().args([&base, &new, "--format", "json"]).stdout(full).stderr(Stdio::piped()).spawn();
+    let line = failure(&to_stdout.unwrap().wait_with_output().unwrap());
+    assert!(line.contains("No space left on device"), "{line}");
+}
+
+#[test]
+fn what_can_not_be_written_is_said_in_one_line() {
+    let [base, new] = story();
+    let directory = directory("refused");
+    let run = |path: &Path| failure(&command().args([&base, &new, "-o"]).arg(path).output().unwrap());
+    let line = run(&directory);
+    assert!(line.contains("directory"), "{line}");
+    let line = run(&directory.join("no/such"));
+    assert!(line.contains("no/such: No such file or directory"), "{line}");
+    assert!(names(&directory).is_empty());
+    // Where even root can create nothing.
+    if cfg!(target_os = "linux") {
+        let line = run(Path::new("/sys/pprofdiff.txt"));
+        assert!(line.contains("/sys/pprofdiff.txt: "), "{line}");
+    }
+}
+
+#[test]
+fn pipes_with_names_are_read_and_written() {
+    let [base, new] = story();
+    let directory = directory("fifo");
+    let (inlet, outlet) = (directory.join("in"), directory.join("out"));
+    assert!(Command::new("mkfifo").args([&inlet, &outlet]).status().unwrap().success());
+    let mut run = command().arg(&base).arg(&inlet).args(["--format", "json", "-o"]).arg(&outlet).spawn().unwrap();
+    let writer = std::thread::spawn(move || fs::write(inlet, fs::read(new).unwrap()).unwrap());
+    let text = fs::read_to_string(&outlet).unwrap();
+    assert!(run.wait().unwrap().success());
+    writer.join().unwrap();
+    assert!(text.starts_with('{') && text.ends_with("}\n"), "{} bytes", text.len());
+    assert_eq!(names(&directory), ["in", "out"]);
+}
+
+#[test]
+fn a_directory_is_no_profile() {
+    let [base, _] = story();
+    let line = failure(&command().arg(&base).arg(directory("input")).output().unwrap());
+    assert!(line.contains("directory"), "{line}");
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_is_whole_or_an_error() {
+    let bytes = fs::read(corpus("story-cpu.new.pb.gz")).unwrap();
+    let options = pprofdiff::LoadOptions::default();
+    let samples = pprofdiff::Profile::from_bytes("", &bytes, &options).unwrap().n_samples();
+    let path = directory("changing").join("growing.pb.gz");
+    let (mut whole, mut cut_off) = (0, 0);
+    let writing = {
+        let (bytes, path) = (bytes.clone(), path.clone());
+        std::thread::spawn(move || {
+            for round in 0..20 {
+                let mut file = fs::File::create(&path).unwrap();
+                for part in bytes.chunks(4096) {
+                    file.write_all(part).unwrap();
+                    std::thread::yield_now();
+                }
+                // Half of the time it also shrinks under the reader.
+                file.set_len(if round % 2 == 0 { bytes.len() as u64 } else { 1000 }).unwrap();
+            }
+            fs::write(&path, &bytes).unwrap();
+        })
+    };
+    loop {
+        let last = writing.is_finished();
+        match pprofdiff::Profile::open(&path, &options) {
+            Ok(profile) => {
+                assert_eq!(profile.n_samples(), samples);
+                whole += 1;
+            }
+            Err(e) => {
+                assert!(!last && !e.to_string().contains('\n'), "{e}");
+                cut_off += 1;
+            }
+        }
+        if last {
+            break;
+        }
+    }
+    writing.join().unwrap();
+    assert!(whole > 0, "{whole} whole, {cut_off} cut off");
+}

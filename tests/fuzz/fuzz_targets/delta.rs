@@ -1,0 +1,41 @@
+//! A stream of snapshots: every delta loads, a refused one changes nothing, and no counter is negative.
+
+#![no_main]
+
+use pprofdiff::{DeltaComputer, OnReset, Policy};
+use pprofdiff_fuzz::{BARE, Choices, LIMIT, load};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let mut choices = Choices(data);
+    let policies = [OnReset::Error, OnReset::Pass, OnReset::Clamp];
+    let on_reset = policies[usize::from(choices.byte()) % 3];
+    let cumulative = (choices.byte() & 1 == 1).then(|| vec!["samples".to_owned()]);
+    let mut stream = DeltaComputer::new(Policy { cumulative, on_reset });
+    let n = 2 + usize::from(choices.byte()) % 3;
+    for (i, part) in choices.parts(n).into_iter().enumerate() {
+        // Where nothing is left, the last snapshot comes again: nothing may have changed then.
+        let Some(snapshot) = load("snapshot", part) else { continue };
+        let Ok(delta) = stream.update(&snapshot) else {
+            assert!(i > 0 || snapshot.is_diff() || stream_refuses(&snapshot), "a first snapshot is refused");
+            continue;
+        };
+        assert!(delta.samples <= snapshot.n_samples());
+        let bytes = delta.to_bytes(&BARE).unwrap_or_default();
+        let treatments = delta.treatments.clone();
+        let written = pprofdiff::Profile::from_bytes("delta", &bytes, &LIMIT);
+        let written = written.unwrap_or_else(|e| panic!("a delta does not load: {e}"));
+        assert_eq!(written.sample_types().len(), treatments.len());
+        let again = stream.update(&snapshot).unwrap_or_else(|e| panic!("a snapshot goes down from itself: {e}"));
+        assert!(again.reset.is_none(), "a snapshot is a reset of itself");
+        let bytes = again.to_bytes(&BARE).unwrap_or_default();
+        let nothing = pprofdiff::Profile::from_bytes("delta", &bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}"));
+        for (t, treatment) in treatments.iter().enumerate().filter(|(_, t)| t.cumulative) {
+            assert_eq!(nothing.total(t), Some(0), "{} grew by nothing", treatment.sample_type);
+        }
+    }
+});
+
+/// Names that the policy gives must occur.
+fn stream_refuses(snapshot: &pprofdiff::Profile) -> bool {
+    snapshot.sample_types().iter().all(|(kind, _)| kind != "samples")
+}

@@ -1,0 +1,37 @@
+//! Any text for a filter on a real profile: an answer or an error of one line, within time.
+
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use pprofdiff::{Diff, Profile, Query, Sort};
+use pprofdiff_fuzz::{Choices, LIMIT};
+
+static DIFF: LazyLock<Diff> = LazyLock::new(|| {
+    let load = |name: &str, bytes: &[u8]| match Profile::from_bytes(name, bytes, &LIMIT) {
+        Ok(p) => Arc::new(p),
+        Err(e) => panic!("{e}"),
+    };
+    let base = load("base", include_bytes!("../../corpus/node-time.base.pb.gz"));
+    let new = load("new", include_bytes!("../../corpus/node-time.new.pb.gz"));
+    Diff::new(&[base], &[new]).unwrap_or_else(|e| panic!("{e}"))
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let mut choices = Choices(data);
+    let query = Query { filters: choices.filters(), ..Query::default() };
+    let checked = query.filters.check();
+    match DIFF.view(&query) {
+        Ok(view) => {
+            assert!(checked.is_ok(), "{checked:?}, but it is answered");
+            view.top(Sort::Flat).table_head(20);
+            view.stacks(true);
+            assert!(view.summary().warnings.iter().all(|w| w.len() < 10_000), "a warning is endless");
+        }
+        Err(e) => assert!(!e.to_string().contains('\n'), "an error of several lines: {e}"),
+    }
+    let pattern = String::from_utf8_lossy(data);
+    if let Ok(view) = DIFF.view(&Query::default()) {
+        let _ = view.edges(Some(&pattern), Sort::Cum);
+    }
+});

@@ -1,0 +1,57 @@
+//! Any bytes: they load, or the error is one line; and what loads can be walked to the end.
+
+#![no_main]
+
+use pprofdiff::{LabelValue, Profile};
+use pprofdiff_fuzz::LIMIT;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let loaded = Profile::from_bytes("in", data, &LIMIT);
+    // By the other way in, in small pieces, it is the same.
+    let read = Profile::from_reader("in", Slow(data), &LIMIT);
+    match (&loaded, &read) {
+        (Ok(a), Ok(b)) => assert_eq!(a.inflated_size(), b.inflated_size()),
+        (Err(a), Err(b)) => {
+            let text = a.to_string();
+            assert_eq!(text, b.to_string());
+            assert!(!text.contains('\n'), "an error of several lines: {text}");
+        }
+        (a, b) => panic!("from bytes: {:?}, from a reader: {:?}", a.as_ref().err(), b.as_ref().err()),
+    }
+    let Ok(p) = loaded else { return };
+    let (mut n, mut sums) = (0, vec![0i64; p.sample_types().len()]);
+    for sample in p.samples() {
+        n += 1;
+        sample.each_location(|l| assert!((l as usize) < p.n_locations()));
+        assert!(sample.leaf().is_none_or(|l| (l as usize) < p.n_locations()));
+        let mut i = 0;
+        sample.each_value(|v| {
+            assert_eq!(v, sample.value(i));
+            sums[i] += v;
+            i += 1;
+        });
+        assert_eq!(i, sums.len());
+        for label in sample.labels() {
+            p.string(label.key);
+            match label.value {
+                LabelValue::Text(text) => p.string(text),
+                LabelValue::Number(_, unit) => p.string(unit),
+            };
+        }
+    }
+    assert_eq!(n, p.n_samples());
+    (p.warnings(), p.comments(), p.doc_url(), p.mapping_files(), p.period_type(), p.default_sample_type());
+});
+
+/// Seven bytes at a time.
+struct Slow<'a>(&'a [u8]);
+
+impl std::io::Read for Slow<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = out.len().min(7).min(self.0.len());
+        let (part, rest) = self.0.split_at(n);
+        out[..n].copy_from_slice(part);
+        self.0 = rest;
+        Ok(n)
+    }
+}

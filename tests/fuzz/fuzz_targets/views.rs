@@ -1,0 +1,20 @@
+//! Two profiles, any question, any view, every format: an answer or an error, and the same answer twice.
+
+#![no_main]
+
+use pprofdiff::Diff;
+use pprofdiff_fuzz::{Choices, load, look};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let (options, rest) = data.split_at(data.len().min(32));
+    let mut rest = Choices(rest);
+    let parts = rest.parts(2);
+    let (Some(base), new) = (load("base", parts[0]), load("new", parts[1])) else { return };
+    let diff = match new {
+        Some(new) => Diff::new(&[base], &[new]),
+        None => Diff::of_profile(&base),
+    };
+    if let Ok(diff) = diff {
+        look(&diff, &mut Choices(options));
+    }
+});

@@ -1,0 +1,33 @@
+//! What was loaded and written loads again, and is the same; merging and merging again change nothing.
+
+#![no_main]
+
+use pprofdiff::{Compression, Profile, WriteOptions, merge};
+use pprofdiff_fuzz::{BARE, LIMIT, load};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Some(profile) = load("in", data) else { return };
+    let bytes = |p: &Profile, options: &WriteOptions| p.to_bytes(options).unwrap_or_else(|e| panic!("{e}"));
+    let again = |b: &[u8]| Profile::from_bytes("again", b, &LIMIT).unwrap_or_else(|e| panic!("it does not load: {e}"));
+    let bare = bytes(&profile, &BARE);
+    for compression in [Compression::Gzip, Compression::Zstd] {
+        let packed = bytes(&profile, &WriteOptions { compression, level: None });
+        assert!(bytes(&again(&packed), &BARE) == bare, "packing changes the message");
+    }
+    let Ok(once) = merge(&[&profile]) else { return };
+    let merged = bytes(&once, &BARE);
+    again(&merged);
+    let twice = merge(&[&again(&merged)]).unwrap_or_else(|e| panic!("what was merged does not merge: {e}"));
+    assert!(bytes(&twice, &BARE) == merged, "merging a merged profile changes it");
+    // Of columns with one name the first is kept, and the profile warns of it. Samples that are equal but for their
+    // sign cancel, so the magnitude may shrink; plain sums stay.
+    let types = profile.sample_types();
+    let first = (0..types.len()).filter(|&i| types[..i].iter().all(|t| t.0 != types[i].0));
+    for (merged, column) in first.enumerate() {
+        let sum = |p: &Profile, column| p.samples().map(|s| s.value(column)).sum::<i64>();
+        assert_eq!(sum(&profile, column), sum(&once, merged), "{:?} has another sum", types[column]);
+    }
+    if let Ok(both) = merge(&[&profile, &once]) {
+        again(&bytes(&both, &BARE));
+    }
+});

@@ -1,0 +1,289 @@
+//! What the fuzz targets share: bytes to options, bytes to profiles that load, and every view in every format.
+
+use std::sync::Arc;
+
+use pprofdiff::proto::{Label, Profile};
+use pprofdiff::report::{self, Kind, PageOptions, TextOptions};
+use pprofdiff::{
+    Compression, Diff, Filters, FlameOptions, Granularity, GraphOptions, LoadOptions, Normalize, Query, Rank, Sort,
+    SourceText, View, WriteOptions,
+};
+use prost::Message;
+
+/// Small enough that a bomb costs no time, large enough for every seed.
+pub const LIMIT: LoadOptions = LoadOptions { inflated_limit: 8 << 20 };
+
+/// The bare message, whatever loads.
+pub const BARE: WriteOptions = WriteOptions { compression: Compression::None, level: None };
+
+/// Choices, taken off the front of an input; zeros once it is used up.
+pub struct Choices<'a>(pub &'a [u8]);
+
+impl<'a> Choices<'a> {
+    pub fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    fn flag(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// A short text, or none.
+    fn text(&mut self) -> Option<String> {
+        let n = usize::from(self.byte());
+        if n < 128 {
+            return None;
+        }
+        let (text, rest) = self.0.split_at((n - 128).min(self.0.len()));
+        self.0 = rest;
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// What is left, in parts of about the given number.
+    pub fn parts(&mut self, n: usize) -> Vec<&'a [u8]> {
+        let mut parts = Vec::new();
+        for _ in 1..n {
+            let len = usize::from(self.byte()) << 8 | usize::from(self.byte());
+            let (part, rest) = self.0.split_at(len.min(self.0.len()));
+            parts.push(part);
+            self.0 = rest;
+        }
+        parts.push(self.0);
+        parts
+    }
+
+    pub fn query(&mut self) -> Query {
+        let filters = match self.byte() {
+            0..128 => Filters::default(),
+            _ => self.filters(),
+        };
+        let normalize = match self.byte() % 8 {
+            1 => Normalize::Total,
+            2 => Normalize::Duration,
+            3 => Normalize::Factor(f64::from_bits(u64::from_le_bytes(std::array::from_fn(|_| self.byte())))),
+            4 => Normalize::Factor(f64::from(self.byte()) / 16.0),
+            _ => Normalize::None,
+        };
+        Query {
+            sample_type: match self.byte() {
+                0..192 => None,
+                n => Some((n - 192).to_string()),
+            },
+            granularity: Granularity::ALL[usize::from(self.byte()) % Granularity::ALL.len()].1,
+            no_inlines: self.flag(),
+            filters,
+            normalize,
+        }
+    }
+
+    pub fn filters(&mut self) -> Filters {
+        Filters {
+            focus: self.text(),
+            ignore: self.text(),
+            hide: self.text(),
+            show: self.text(),
+            show_from: self.text(),
+            prune_from: self.text(),
+            tagfocus: self.text(),
+            tagignore: self.text(),
+            tagroot: self.text(),
+            tagleaf: self.text(),
+        }
+    }
+}
+
+/// A profile made valid: random changes to a real message nearly always break a reference, and then nothing behind
+/// loading is ever reached. Bytes that are no message at all give none.
+pub fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut p = Profile::decode(bytes).ok()?;
+    if p.string_table.is_empty() {
+        p.string_table.push(Vec::new());
+    }
+    p.string_table[0].clear();
+    let n = p.string_table.len() as i64;
+    let string = |index: &mut i64| *index = index.rem_euclid(n);
+    for t in p.sample_type.iter_mut().chain(p.period_type.as_mut()) {
+        string(&mut t.r#type);
+        string(&mut t.unit);
+    }
+    for index in [&mut p.drop_frames, &mut p.keep_frames, &mut p.default_sample_type, &mut p.doc_url] {
+        string(index);
+    }
+    p.comment.iter_mut().for_each(string);
+    let distinct = |ids: Vec<&mut u64>| {
+        let mut seen = std::collections::HashSet::new();
+        for id in ids {
+            while *id == 0 || !seen.insert(*id) {
+                *id = id.wrapping_add(1);
+            }
+        }
+    };
+    distinct(p.mapping.iter_mut().map(|m| &mut m.id).collect());
+    distinct(p.function.iter_mut().map(|f| &mut f.id).collect());
+    distinct(p.location.iter_mut().map(|l| &mut l.id).collect());
+    for m in &mut p.mapping {
+        string(&mut m.filename);
+        string(&mut m.build_id);
+    }
+    for f in &mut p.function {
+        string(&mut f.name);
+        string(&mut f.system_name);
+        string(&mut f.filename);
+    }
+    let known = |ids: Vec<u64>| move |id: u64| if ids.contains(&id) { id } else { ids[id as usize % ids.len()] };
+    if p.function.is_empty() {
+        p.location.iter_mut().for_each(|l| l.line.clear());
+    } else {
+        let function = known(p.function.iter().map(|f| f.id).collect());
+        p.location.iter_mut().flat_map(|l| &mut l.line).for_each(|l| l.function_id = function(l.function_id));
+    }
+    if p.location.is_empty() {
+        p.sample.iter_mut().for_each(|s| s.location_id.clear());
+    } else {
+        let location = known(p.location.iter().map(|l| l.id).collect());
+        p.sample.iter_mut().flat_map(|s| &mut s.location_id).for_each(|id| *id = location(*id));
+    }
+    if p.sample_type.is_empty() {
+        p.sample.clear();
+    }
+    let most = i64::MAX / (2 * p.sample.len().max(1) as i64);
+    for s in &mut p.sample {
+        s.value.resize(p.sample_type.len(), 1);
+        s.value.iter_mut().for_each(|v| *v = (*v).clamp(-most, most));
+        for Label { key, str, num_unit, .. } in &mut s.label {
+            [key, str, num_unit].into_iter().for_each(string);
+        }
+    }
+    Some(p.encode_to_vec())
+}
+
+/// Loads an input as it is, or mended.
+pub fn load(name: &str, bytes: &[u8]) -> Option<Arc<pprofdiff::Profile>> {
+    let loaded = pprofdiff::Profile::from_bytes(name, bytes, &LIMIT);
+    let loaded = loaded.ok().or_else(|| match mended(bytes) {
+        Some(message) => Some(mended_loads(name, &message)),
+        None => None,
+    });
+    loaded.map(Arc::new)
+}
+
+fn mended_loads(name: &str, message: &[u8]) -> pprofdiff::Profile {
+    match pprofdiff::Profile::from_bytes(name, message, &LIMIT) {
+        Ok(profile) => profile,
+        Err(e) => panic!("a valid profile does not load: {e}"),
+    }
+}
+
+/// Asks a diff for one of the views, in every format that it has; an error is an answer, a panic is not.
+pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
+    let (query, which) = (choices.query(), choices.byte());
+    let Ok(view) = diff.view(&query) else { return };
+    let sort = if choices.flag() { Sort::Cum } else { Sort::Flat };
+    let most = usize::from(choices.byte());
+    let fraction = f64::from(choices.byte()) / 255.0;
+    let mut out = Vec::new();
+    match which % 10 {
+        0 => {
+            let top = view.top(sort);
+            let total: i128 = top.rows.iter().map(|r| i128::from(r.flat.base)).sum();
+            assert!(total.unsigned_abs() <= i64::MAX as u128, "the flat values add up to more than the total");
+            table(&top.table_head(most));
+            table(&top.table());
+        }
+        1 => {
+            let pattern = choices.text();
+            if let Ok(edges) = view.edges(pattern.as_deref(), sort) {
+                table(&edges.table(if pattern.is_some() { Kind::Peek } else { Kind::Tree }));
+            }
+        }
+        2 => {
+            let stacks = view.stacks(choices.flag());
+            table(&stacks.table_head(most));
+            written(report::folded(&stacks, &mut out));
+            written(report::speedscope(&stacks, &mut out));
+            serde_json(&out[out.iter().position(|&b| b == b'{').unwrap_or(0)..]);
+        }
+        3 => table(&view.labels().table()),
+        4 => {
+            let rank = [Rank::Entropy, Rank::Flat, Rank::Cum][most % 3];
+            // Laying out a graph takes time; drawn as a picture it is kept small.
+            let options = GraphOptions { node_count: 1 + most % 24, node_fraction: fraction, edge_fraction: 0.0, rank };
+            let Ok(graph) = view.graph(&options) else { return };
+            written(graph.write_dot(&mut out));
+            let _ = graph.to_svg();
+        }
+        5 => {
+            let inverted = choices.flag();
+            let flame = view.flame(&FlameOptions { inverted, min_width: fraction / 8.0, ..FlameOptions::default() });
+            let root = flame.nodes.first();
+            assert!(
+                flame.nodes.iter().all(|n| root.is_some_and(|r| n.width.max <= r.width.max)),
+                "wider than the root"
+            );
+        }
+        6 => {
+            let options = PageOptions { max_frames: most, only_flame: choices.flag(), ..PageOptions::default() };
+            let _ = report::page(diff, &query, &options);
+        }
+        7 => {
+            let pattern = choices.text().unwrap_or_else(|| ".".to_owned());
+            if let Ok(listing) = diff.list(&query, &pattern, &Text(most)) {
+                written(listing.write_text(&mut out, TextOptions { color: choices.flag() }));
+                written(listing.write_json(&mut out));
+                listing.to_html();
+            }
+        }
+        8 => {
+            let Ok(profile) = diff.to_profile(&query) else { return };
+            let bytes = profile.to_bytes(&BARE).unwrap_or_default();
+            let again = Arc::new(mended_loads("written", &bytes));
+            let again = Diff::of_profile(&again);
+            assert!(again.is_ok(), "a written diff does not open: {:?}", again.err());
+        }
+        _ => {
+            report::info_json(diff);
+            written(report::info(diff, &mut out));
+            report::summary_json(view.summary());
+            every_text_is_within(&view);
+        }
+    }
+}
+
+fn every_text_is_within(view: &View) {
+    let frames = view.frames();
+    for f in 0..frames.len() as u32 {
+        (frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f), frames.label(f));
+    }
+}
+
+fn table(table: &report::Table) {
+    let mut out = Vec::new();
+    written(table.write_text(&mut out, TextOptions { color: false }));
+    written(table.write_csv(&mut out));
+    written(table.write_markdown(&mut out));
+    table.to_html(20);
+    out.clear();
+    written(table.write_json(&mut out));
+    serde_json(&out);
+    let _ = table.head(3);
+}
+
+fn written(result: std::io::Result<()>) {
+    assert!(result.is_ok(), "writing into memory failed: {result:?}");
+}
+
+fn serde_json(text: &[u8]) {
+    let parsed: Result<serde_json::Value, _> = serde_json::from_slice(text);
+    assert!(parsed.is_ok(), "no JSON: {parsed:?}");
+}
+
+/// Sources in which every file has so many lines.
+struct Text(usize);
+
+impl pprofdiff::Sources for Text {
+    fn find(&self, _: bool, path: &str) -> Option<SourceText> {
+        (!path.is_empty()).then(|| SourceText { place: path.to_owned(), text: "x = 1;\n".repeat(self.0).into() })
+    }
+}
