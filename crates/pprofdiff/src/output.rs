@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// The operating system's, with the file's name; those of `write`.
 pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let path = path.as_ref();
-    replace(path, write).map_err(|e| Error::io(plain(e)).in_input(&path.display().to_string()))
+    replace(path, write).map_err(|e| Error::io(e).in_input(&path.display().to_string()))
 }
 
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
@@ -32,12 +32,15 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
             return fill(&file, write);
         }
     }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".pprofdiff-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // the umask takes off its part
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let fresh = builder.tempfile_in(directory)?;
+    // The system's own error: what the crate makes of it has the temporary file's name, and no number.
+    let mut code = None;
+    let create = |path: &Path| {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        file.inspect_err(|e| code = e.raw_os_error())
+    };
+    let fresh = tempfile::Builder::new().prefix(".pprofdiff-").make_in(directory, create);
+    let fresh = fresh.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?;
     fill(fresh.as_file(), write)?;
     if let Some(before) = before {
         #[cfg(unix)]
@@ -59,13 +62,4 @@ fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io
     let mut out = BufWriter::with_capacity(64 << 10, file);
     write(&mut out)?;
     out.flush()
-}
-
-/// The system's error without the temporary file's name around it, which says nothing to anybody.
-fn plain(e: io::Error) -> io::Error {
-    let inner = e.get_ref().and_then(|e| e.source()).and_then(|e| e.downcast_ref::<io::Error>());
-    match inner.and_then(io::Error::raw_os_error) {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => e,
-    }
 }
