@@ -367,3 +367,20 @@ fn what_broke_something_once_does_so_no_more() {
     assert!(message("gzip-distance-too-far.pb.gz").contains("the gzip data is damaged (at byte"));
     assert!(message("sample-type-twice.pb").contains("sample type sample occurs more than once"));
 }
+
+#[test]
+fn a_bad_label_after_good_ones_that_look_alike_is_found() {
+    let label = |str| Label { key: 1, str, num: 0, num_unit: 0 };
+    let sample = |str| Sample { location_id: vec![], value: vec![1], label: vec![label(str)] };
+    let mut p = Profile {
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        sample: vec![sample(2), sample(2), sample(2)],
+        string_table: [&b""[..], b"a", b"b"].map(<[u8]>::to_vec).to_vec(),
+        ..Profile::default()
+    };
+    let load = |p: &Profile| pprofdiff::Profile::from_bytes("labels", &p.encode_to_vec(), &LoadOptions::default());
+    load(&p).unwrap();
+    p.sample[1] = sample(3);
+    let error = load(&p).unwrap_err().to_string();
+    assert!(error.contains("sample 1") && error.contains("string 3"), "{error}");
+}
