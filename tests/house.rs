@@ -79,8 +79,10 @@ fn every_file_opens_with_what_it_is_for() {
 }
 
 #[test]
-fn unsafe_code_has_no_home_yet() {
-    for (path, text) in files("crates", &[".rs"]) {
+fn unsafe_code_has_one_home() {
+    for (path, text) in
+        files("crates", &[".rs"]).into_iter().filter(|(path, _)| !path.ends_with("profile/libdeflate.rs"))
+    {
         assert!(!text.contains("unsafe {") && !text.contains("unsafe fn"), "{}", path.display());
     }
 }

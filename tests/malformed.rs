@@ -280,6 +280,47 @@ fn damaged_packings_are_reported() {
     assert_eq!(load(&header).unwrap().n_samples(), 1);
 }
 
+/// Files are inflated at once, pipes a block at a time: by two libraries, which must agree on what is gzip.
+#[test]
+fn files_and_pipes_agree_on_gzip() {
+    let packed = gzip(&valid().encode_to_vec());
+    let (body, trailer) = packed.split_at(packed.len() - 8);
+    let mut cases = vec![
+        packed.clone(),
+        [&packed[..], &packed].concat(),
+        [&packed[..], &gzip(&[])].concat(),
+        [&packed[..], &[0; 8]].concat(),
+        [&packed[..], trailer].concat(),
+        [body, b"between", trailer].concat(),
+        [body, trailer, body, b"between", trailer].concat(),
+    ];
+    cases.extend((0..packed.len()).map(|n| packed[..n].to_vec()));
+    for at in 0..packed.len() {
+        for bit in 0..8 {
+            cases.push(packed.clone());
+            cases.last_mut().unwrap()[at] ^= 1 << bit;
+        }
+    }
+    let told = |loaded: pprofdiff::Result<pprofdiff::Profile>| match loaded {
+        Ok(profile) => {
+            format!("{} samples, total {}", profile.n_samples(), profile.samples().map(|s| s.value(0)).sum::<i64>())
+        }
+        Err(error) => error.to_string(),
+    };
+    let mut accepted = 0;
+    for case in cases {
+        let at_once = told(load(&case));
+        assert_eq!(
+            at_once,
+            told(pprofdiff::Profile::from_reader("in.pb", &case[..], &LoadOptions::default())),
+            "{case:x?}"
+        );
+        accepted += usize::from(at_once.contains("total"));
+    }
+    // The file itself, twice, with an empty member; and what changes in a header that nobody reads.
+    assert!((3..100).contains(&accepted), "{accepted} accepted");
+}
+
 #[test]
 fn the_inflated_limit_is_an_error_in_every_packing() {
     let raw = valid().encode_to_vec();

@@ -1,15 +1,17 @@
 //! Bytes of a file to the bytes of the message: gzip (all members), zstd, or as they are.
 //!
-//! Gzip is framed here by hand around `flate2`'s low-level `Decompress`: its `GzDecoder` computes
-//! the checksum with a slower routine and copies through one more buffer, which costs as much as
-//! half of the inflation itself (benches/README.md). Output goes to one buffer that is never
-//! larger than the limit; a size that the file claims is used as a hint for the first reservation
-//! only, and never beyond what deflate can reach.
+//! Two ways for gzip, which is most of the time that loading takes. The usual file, one member that is in memory as a whole,
+//! is inflated by libdeflate at once ([`gunzip_whole`]). Everything else, and whatever that does not take, is read a block
+//! at a time with `flate2`'s low-level `Decompress`, framed here by hand: its `GzDecoder` computes the checksum with a slower
+//! routine and copies through one more buffer, which costs as much as half of the inflation itself (benches/README.md). It
+//! also says what is wrong with a file. Output goes to one buffer that is never larger than the limit; a size that the
+//! file claims is used for the first reservation only, and never beyond what deflate can reach.
 
 use std::io::{self, BufRead, Read};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
+use super::libdeflate::gunzip_member;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Deflate's largest expansion is 1032:1 (258 bytes from two bits), so no honest size claim exceeds it.
@@ -27,10 +29,50 @@ pub(crate) struct Hint {
 }
 
 impl Hint {
-    pub(crate) fn of_slice(bytes: &[u8]) -> Hint {
+    fn of_slice(bytes: &[u8]) -> Hint {
         let trailer = bytes.last_chunk::<4>().copied().unwrap_or_default();
         Hint { compressed: bytes.len() as u64, trailer }
     }
+
+    /// The size that a gzip file claims to inflate to, if deflate can reach it.
+    fn believable(&self) -> Option<u64> {
+        let claimed = u64::from(u32::from_le_bytes(self.trailer));
+        (claimed <= self.compressed.saturating_mul(MAX_DEFLATE_RATIO)).then_some(claimed)
+    }
+}
+
+/// A buffer of zeros, if there is memory for it: `vec!` aborts where there is none, so ask first.
+fn zeroed(size: usize) -> Option<Vec<u8>> {
+    Vec::<u8>::new().try_reserve_exact(size).ok()?;
+    Some(vec![0; size])
+}
+
+/// The inflated message of a whole file; more than `limit` bytes of it are an error.
+pub(crate) fn inflate_file(bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
+    let is_packed = bytes.starts_with(&GZIP_MAGIC) || bytes.starts_with(&ZSTD_MAGIC);
+    if is_packed || bytes.is_empty() {
+        return inflate_slice(&bytes, limit);
+    }
+    check_limit(bytes.len(), limit)?;
+    Ok(bytes)
+}
+
+/// As [`inflate_file`], of bytes that somebody else owns.
+pub(crate) fn inflate_slice(bytes: &[u8], limit: u64) -> Result<Vec<u8>> {
+    match gunzip_whole(bytes, limit) {
+        Some(out) => Ok(out),
+        None => inflate(&mut &*bytes, Some(Hint::of_slice(bytes)), limit),
+    }
+}
+
+/// A file of one gzip member whose claimed size holds. `None` is no verdict.
+fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
+    let claimed = Hint::of_slice(bytes).believable()?;
+    if !bytes.starts_with(&GZIP_MAGIC) || claimed > limit.min(MAX_RESERVED) {
+        return None;
+    }
+    let mut out = zeroed(claimed as usize)?;
+    (gunzip_member(bytes, &mut out)? == (bytes.len(), out.len())).then_some(out)
 }
 
 /// Reads all of `input` and returns the inflated message; more than `limit` bytes of it are an error.
@@ -96,15 +138,10 @@ struct Output {
 impl Output {
     fn new(hint: Option<Hint>, limit: u64) -> Output {
         let mut output = Output { bytes: Vec::new(), len: 0, limit };
-        if let Some(hint) = hint {
-            let claimed = u64::from(u32::from_le_bytes(hint.trailer));
-            let reachable = hint.compressed.saturating_mul(MAX_DEFLATE_RATIO);
+        if let Some(claimed) = hint.and_then(|hint| hint.believable()) {
             // A little more than claimed, so that the end of the stream is seen without growing.
-            let size = claimed.min(reachable).min(limit).min(MAX_RESERVED) as usize + 64;
-            // `vec!` aborts where there is no memory, so ask first.
-            if Vec::<u8>::new().try_reserve_exact(size).is_ok() {
-                output.bytes = vec![0; size];
-            }
+            let size = claimed.min(limit).min(MAX_RESERVED) as usize + 64;
+            output.bytes = zeroed(size).unwrap_or_default();
         }
         output
     }

@@ -1,15 +1,15 @@
 //! The one door through which every input comes: paths, bytes and readers, in any packing.
 //!
-//! A file is inflated while it is read, a block at a time: neither the compressed file nor a second
-//! copy of it is ever held, and no memory map can be pulled away under us by another process
-//! truncating the file (a map of a large file saved less than the page faults it cost).
+//! A file is read as a whole, which is what the fastest inflater wants; a raw one is read into the buffer that strings will be
+//! slices of. What has no size (a pipe), or is larger than a profile may be, is inflated while it is read. No file is
+//! mapped: another process that truncates it could pull the map away under us.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::Profile;
-use super::inflate::{Hint, inflate};
+use super::inflate::{inflate, inflate_file, inflate_slice};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How to load a profile.
@@ -26,45 +26,46 @@ impl Default for LoadOptions {
     }
 }
 
+impl LoadOptions {
+    fn limit(&self) -> u64 {
+        self.inflated_limit.min(u64::from(u32::MAX))
+    }
+}
+
 /// A block large enough that reading costs nothing beside inflating, and small enough for the cache.
 const BLOCK: usize = 128 << 10;
 
 pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
     let name = path.display().to_string();
-    let load = || {
+    let load_file = || {
         let mut file = File::open(path).map_err(Error::io)?;
         let metadata = file.metadata().map_err(Error::io)?;
         if metadata.is_dir() {
             return Err(Error::io(std::io::ErrorKind::IsADirectory.into()));
         }
-        let hint =
-            if metadata.is_file() { Some(hint_of_file(&mut file, metadata.len()).map_err(Error::io)?) } else { None };
-        load(&name, &mut BufReader::with_capacity(BLOCK, file), hint, options)
+        let limit = options.limit();
+        if !metadata.is_file() || metadata.len() > limit {
+            return load(&name, inflate(&mut BufReader::with_capacity(BLOCK, file), None, limit)?);
+        }
+        let mut bytes = Vec::new();
+        // A failed reservation is no error yet: reading reports it if it really comes to that. One byte more shows the end.
+        let _ = bytes.try_reserve_exact(metadata.len() as usize + 1);
+        (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(Error::io)?;
+        load(&name, inflate_file(bytes, limit)?)
     };
-    load().map_err(|e| e.in_input(&name))
+    load_file().map_err(|e| e.in_input(&name))
 }
 
-pub(super) fn from_bytes(name: &str, mut bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
-    let hint = Some(Hint::of_slice(bytes));
-    load(name, &mut bytes, hint, options).map_err(|e| e.in_input(name))
+pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
+    inflate_slice(bytes, options.limit()).and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
 }
 
 pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<Profile> {
-    load(name, &mut BufReader::with_capacity(BLOCK, reader), None, options).map_err(|e| e.in_input(name))
+    let mut reader = BufReader::with_capacity(BLOCK, reader);
+    inflate(&mut reader, None, options.limit()).and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
 }
 
-fn hint_of_file(file: &mut File, compressed: u64) -> std::io::Result<Hint> {
-    let mut trailer = [0; 4];
-    if compressed >= 4 {
-        file.seek(SeekFrom::End(-4))?;
-        file.read_exact(&mut trailer)?;
-        file.rewind()?;
-    }
-    Ok(Hint { compressed, trailer })
-}
-
-fn load(name: &str, input: &mut dyn BufRead, hint: Option<Hint>, options: &LoadOptions) -> Result<Profile> {
-    let data = inflate(input, hint, options.inflated_limit.min(u64::from(u32::MAX)))?;
+fn load(name: &str, data: Vec<u8>) -> Result<Profile> {
     if let Some(format) = legacy_format(&data) {
         let detail = format!(
             "this is {format}, which is older than profile.proto; convert it first: go tool pprof -proto -output=OUT.pb.gz {name}"

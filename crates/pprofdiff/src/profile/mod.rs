@@ -16,6 +16,7 @@ mod encode;
 mod ids;
 mod inflate;
 mod input;
+mod libdeflate;
 mod merge;
 mod message;
 pub mod proto;
