@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures deltas of heap snapshots beside the Go library, and prints Markdown: `benches/peers/delta.py [RUNS]`.
+"""Measures deltas of heap snapshots beside the Go library and fastdelta: `benches/peers/delta.py [RUNS]` prints Markdown.
 
 Ten snapshots of size M of one process. Per snapshot, from the bytes of its gzip file to those of the delta's, gzip
-level 1 on both sides: ours with DeltaComputer on one thread, and on two as the command does it; the Go library with
-Parse, ScaleN, Merge, Write (its collector has both cores). In turns, medians. Nothing is timed before the answers
-agree. Needs Rust and Go.
+level 1 on all sides: ours with DeltaComputer on one thread, and on two as the command does it; DataDog's fastdelta; the
+Go library with Parse, ScaleN, Merge, Write (their collector has both cores). In turns, medians. Nothing is timed before
+the answers agree. Needs Rust and Go.
 """
 
 import json
@@ -29,25 +29,30 @@ def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-bench", "--bin", "deltas")
     scratch = Path(tempfile.mkdtemp())
-    go = str(scratch / "godelta")
+    go, fastdelta = str(scratch / "godelta"), str(scratch / "fastdelta")
     output("go", "build", "-o", go, ".", cwd=ROOT / "benches" / "peers" / "godelta")
+    output("go", "build", "-o", fastdelta, ".", cwd=ROOT / "benches" / "peers" / "fastdelta")
 
-    output(OURS, "1", str(scratch / "delta-{index}.pb.gz"))
     snapshots = [str(DATA / f"M-heap.{i}.pb.gz") for i in range(10)]
-    deltas = [str(scratch / f"delta-{i}.pb.gz") for i in range(1, 10)]
-    output(go, "check", *snapshots, "--", *deltas)
+    output(OURS, "1", str(scratch / "delta-{index}.pb.gz"))
+    output(fastdelta, "write", str(scratch / "fastdelta-"), *snapshots)
+    output(go, "check", *snapshots, "--", *(str(scratch / f"delta-{i}.pb.gz") for i in range(1, 10)))
+    # fastdelta never forgets a stack, so what is missing once and comes back counts from before. The first delta must agree.
+    output(go, "check", *snapshots[:2], "--", str(scratch / "fastdelta-1.pb.gz"))
 
     names = ("load", "update", "pack", "milliseconds", "stream")
-    times: dict[str, list[float]] = {name: [] for name in (*names, "go")}
-    ours, theirs = {}, {}
+    times: dict[str, list[float]] = {name: [] for name in (*names, "fastdelta", "go")}
+    ours, theirs, fast = {}, {}, {}
     for _ in range(runs):
         ours = json.loads(output(OURS, "1"))
+        fast = json.loads(output(fastdelta, "1", *snapshots))
         theirs = json.loads(output(go, "1", *snapshots))
         for name in names:
             times[name] += ours[name]
+        times["fastdelta"] += fast["milliseconds"]
         times["go"] += theirs["milliseconds"]
     medians = {name: statistics.median(all) for name, all in times.items()}
-    count = len(deltas)
+    count = len(snapshots) - 1
     print("| per snapshot (M) | ms |\n|---|---|")
     for name, row in [
         ("load", "inflate, parse, check"),
@@ -55,6 +60,7 @@ def main() -> None:
         ("pack", "gzip level 1"),
         ("milliseconds", "all, one thread"),
         ("stream", "all, two threads: the next snapshot is loaded meanwhile"),
+        ("fastdelta", "fastdelta, a Go process's own"),
         ("go", "Go library: Parse, ScaleN, Merge, Write"),
     ]:
         print(f"| {row} | {medians[name]:.1f} |")

@@ -337,9 +337,17 @@ pub fn real_pair() -> [PathBuf; 2] {
         .map(|side| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/corpus/rust-cpu.{side}.pb.gz")))
 }
 
-/// Where measurements keep their files: in the target folder of the workspace.
+/// Where measurements keep their files: in the target folder of the workspace. What another version of this file
+/// made is removed, since it may be something else.
 pub fn data_dir() -> io::Result<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-data");
-    std::fs::create_dir_all(&dir)?;
+    let (mark, generator) = (dir.join("generator.rs"), include_str!("lib.rs"));
+    if !std::fs::read_to_string(&mark).is_ok_and(|text| text == generator) {
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir)?;
+        }
+        std::fs::create_dir_all(&dir)?;
+        std::fs::write(mark, generator)?;
+    }
     Ok(dir)
 }

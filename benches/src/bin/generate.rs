@@ -1,6 +1,6 @@
 //! Writes the profiles to measure with to `target/bench-data`, and says what is in them.
 //!
-//! What is there already is kept: after a change of the generator, remove the folder.
+//! What is there already is kept, unless another version of the generator made it.
 
 use std::path::Path;
 
