@@ -1,15 +1,15 @@
 //! Callers and callees: what `peek` and `tree` show.
 //!
 //! An edge is an ordered pair of frames that follow each other in a stack; it counts once per sample
-//! however often the pair recurs, and a frame that calls itself has no edge. Edges are interned by
-//! their pair of frame indexes; "once" is a stamp, as in `top`.
+//! however often the pair recurs, and a frame that calls itself has no edge. Edges are numbered by
+//! their pair of frame indexes ([`Pairs`]); "once" is a stamp, as in `top`.
 
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 
 use super::pattern;
-use super::top::{Sort, TopRow};
+use super::top::{Sort, Top, TopRow};
 use super::{Frames, Pair, Summary, View};
 use crate::error::Result;
 
@@ -58,7 +58,36 @@ pub struct Edges {
     pub edges: Vec<Edge>,
 }
 
-type Sums = HashMap<u64, (u32, i64), foldhash::fast::RandomState>;
+/// Ordered pairs of numbers below a bound, numbered in the order in which they come.
+///
+/// Most callees are called by whom they were called the last time, so that is looked at before the table is.
+pub(super) struct Pairs {
+    ids: HashMap<(u32, u32), u32, foldhash::fast::RandomState>,
+    /// For each callee: its last caller, and the number of the two.
+    last: Vec<(u32, u32)>,
+    /// The pairs, by their numbers.
+    pub(super) pairs: Vec<(u32, u32)>,
+}
+
+impl Pairs {
+    pub(super) fn below(bound: usize) -> Pairs {
+        Pairs { ids: HashMap::default(), last: vec![(u32::MAX, 0); bound], pairs: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn id(&mut self, caller: u32, callee: u32) -> usize {
+        let last = &mut self.last[callee as usize];
+        if last.0 != caller {
+            let pairs = &mut self.pairs;
+            let id = *self.ids.entry((caller, callee)).or_insert_with(|| {
+                pairs.push((caller, callee));
+                pairs.len() as u32 - 1
+            });
+            *last = (caller, id);
+        }
+        last.1 as usize
+    }
+}
 
 impl View {
     /// Callers and callees of the frames whose label (as [`Frames::label`]) matches `pattern`, or of all.
@@ -67,26 +96,29 @@ impl View {
     /// A bad regular expression.
     pub fn edges(&self, pattern: Option<&str>, sort: Sort) -> Result<Edges> {
         let regex = pattern.map(|p| pattern::compile("peek", p)).transpose()?;
-        let top = self.top(sort);
-        let (base, new) = self.sides(|base| self.edge_sums(base));
-        let mut weights: HashMap<u64, Pair, foldhash::fast::RandomState> = HashMap::default();
-        for (edge, (_, sum)) in base {
-            weights.entry(edge).or_default().base = sum;
-        }
-        for (edge, (_, sum)) in new {
-            weights.entry(edge).or_default().new = self.scale.apply(sum);
-        }
-        let mut nodes = top.rows;
+        let mut top = self.top(sort);
         if let Some(regex) = regex {
-            nodes.retain(|row| regex.is_match(self.frames.label(row.frame).as_bytes()));
+            top.rows.retain(|row| regex.is_match(self.frames.label(row.frame).as_bytes()));
         }
+        Ok(self.edges_of(top))
+    }
+
+    /// Callers and callees of the frames of a table, which is made already.
+    pub(crate) fn edges_of(&self, top: Top) -> Edges {
+        let ((mut all, base), (new_pairs, new)) = self.sides(|base| self.edge_sums(base));
+        let mut weights: Vec<Pair> = base.into_iter().map(|base| Pair { base, new: 0 }).collect();
+        for (&(caller, callee), sum) in new_pairs.pairs.iter().zip(new) {
+            let id = all.id(caller, callee);
+            weights.resize(all.pairs.len(), Pair::default());
+            weights[id].new = self.scale.apply(sum);
+        }
+        let nodes = top.rows;
         let mut rank = vec![u32::MAX; self.frames.len()];
         for (i, row) in nodes.iter().enumerate() {
             rank[row.frame as usize] = i as u32;
         }
         let mut edges = Vec::new();
-        for (edge, weight) in weights {
-            let (caller, callee) = ((edge >> 32) as u32, edge as u32);
+        for (&(caller, callee), weight) in all.pairs.iter().zip(weights) {
             edges.push(Edge { node: callee, other: caller, relation: Relation::Caller, weight });
             edges.push(Edge { node: caller, other: callee, relation: Relation::Callee, weight });
         }
@@ -96,23 +128,29 @@ impl View {
                 |e: &Edge| (rank[e.node as usize], e.relation, std::cmp::Reverse(e.weight.delta().unsigned_abs()));
             key(a).cmp(&key(b)).then_with(|| self.frames.order(a.other).cmp(&self.frames.order(b.other)))
         });
-        Ok(Edges { summary: self.summary().clone(), frames: self.frames.clone(), nodes, edges })
+        Edges { summary: self.summary().clone(), frames: self.frames.clone(), nodes, edges }
     }
 
-    fn edge_sums(&self, base: bool) -> Sums {
-        let mut sums = Sums::default();
+    /// One side's edges, and the sum of each.
+    fn edge_sums(&self, base: bool) -> (Pairs, Vec<i64>) {
+        let mut pairs = Pairs::below(self.frames.len());
+        // The last sample that took the edge, and the sum.
+        let mut sums: Vec<(u32, i64)> = Vec::new();
         let mut stamp = 0;
         self.each_stack(base, |value, stack, _, _| {
             stamp += 1;
             for pair in stack.windows(2).filter(|pair| pair[0] != pair[1]) {
-                let edge = u64::from(pair[0]) << 32 | u64::from(pair[1]);
-                let (last, sum) = sums.entry(edge).or_default();
+                let id = pairs.id(pair[0], pair[1]);
+                if id == sums.len() {
+                    sums.push((0, 0));
+                }
+                let (last, sum) = &mut sums[id];
                 if *last != stamp {
                     *last = stamp;
                     *sum += value;
                 }
             }
         });
-        sums
+        (pairs, sums.into_iter().map(|(_, sum)| sum).collect())
     }
 }

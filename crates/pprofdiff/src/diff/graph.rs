@@ -11,9 +11,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-
-use super::top::{Sort, TopRow};
+use super::edges::Pairs;
+use super::top::{Sort, Top, TopRow};
 use super::{Frames, Pair, Summary, View};
 use crate::error::{Error, Result};
 use crate::profile::NONE;
@@ -99,8 +98,6 @@ struct Sum {
     called: bool,
 }
 
-type Sums = HashMap<u64, Sum, foldhash::fast::RandomState>;
-
 impl View {
     /// The call graph.
     ///
@@ -112,7 +109,12 @@ impl View {
                 return Err(Error::query(format!("the {name} fraction is a number from 0 to 1, not {fraction}")));
             }
         }
-        let mut nodes = self.top(Sort::Flat).rows;
+        Ok(self.graph_of(&self.top(Sort::Flat), options))
+    }
+
+    /// The call graph of a table of frames that is made already, and ordered by flat.
+    pub(crate) fn graph_of(&self, top: &Top, options: &GraphOptions) -> Graph {
+        let mut nodes = top.rows.clone();
         let nodes_total = nodes.len();
         // The total is what is left after filters.
         let total = |side: fn(Pair) -> i64| {
@@ -134,7 +136,7 @@ impl View {
         calls.retain(|c| magnitude(c.weight) >= edge_cutoff);
         let dropped_calls = all_calls - calls.len();
         remove_redundant(nodes.len(), &mut calls);
-        Ok(Graph {
+        Graph {
             summary: self.summary().clone(),
             frames: self.frames.clone(),
             nodes,
@@ -143,7 +145,7 @@ impl View {
             node_cutoff,
             edge_cutoff,
             dropped_calls,
-        })
+        }
     }
 
     /// The calls between some frames, in no order; numbered as they are.
@@ -152,26 +154,29 @@ impl View {
         for (i, row) in nodes.iter().enumerate() {
             number[row.frame as usize] = i as u32;
         }
-        let (base, new) = self.sides(|base| self.side_calls(base, &number));
-        let mut all = base;
-        for (call, sum) in new {
-            let both = all.entry(call).or_default();
+        let side = |base| self.side_calls(base, &number, nodes.len());
+        let ((mut all, mut sums), (new_pairs, new)) = self.sides(side);
+        for (&(caller, callee), sum) in new_pairs.pairs.iter().zip(new) {
+            let id = all.id(caller, callee);
+            sums.resize(all.pairs.len(), Sum::default());
+            let both = &mut sums[id];
             both.weight.new = self.scale.apply(sum.weight.new);
             both.residual |= sum.residual;
             both.called |= sum.called;
         }
-        let call = |(call, sum): (u64, Sum)| Call {
-            caller: (call >> 32) as u32,
-            callee: call as u32,
+        let call = |(&(caller, callee), sum): (&(u32, u32), Sum)| Call {
+            caller,
+            callee,
             weight: sum.weight,
             residual: sum.residual,
             inlined: !sum.called,
         };
-        all.into_iter().map(call).collect()
+        all.pairs.iter().zip(sums).map(call).collect()
     }
 
-    fn side_calls(&self, base: bool, number: &[u32]) -> Sums {
-        let mut sums = Sums::default();
+    fn side_calls(&self, base: bool, number: &[u32], n_nodes: usize) -> (Pairs, Vec<Sum>) {
+        let mut pairs = Pairs::below(n_nodes);
+        let mut sums: Vec<Sum> = Vec::new();
         let mut stamp = 0;
         for walk in self.walks.iter().filter(|w| w.member.base == base) {
             let frames = self.frames.member(walk.index);
@@ -188,7 +193,11 @@ impl View {
                             continue;
                         }
                         if caller != NONE && caller != callee {
-                            let sum = sums.entry(u64::from(caller) << 32 | u64::from(callee)).or_default();
+                            let id = pairs.id(caller, callee);
+                            if id == sums.len() {
+                                sums.push(Sum::default());
+                            }
+                            let sum = &mut sums[id];
                             // As in pprof, what a call is like is seen where it first occurs in a stack.
                             if sum.stamp != stamp {
                                 sum.stamp = stamp;
@@ -203,7 +212,7 @@ impl View {
                 }
             });
         }
-        sums
+        (pairs, sums)
     }
 
     /// Orders nodes by rank, and calls by weight; renumbers the calls' ends.

@@ -156,8 +156,11 @@ fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &Page
         "up": flame(&up, names),
     });
     if !options.only_flame {
-        part["table"] = table(&view.edges(None, Sort::Cum)?, &[&down, &up], names, max_frames / 4);
-        if let Some(graph) = call_graph(&view.graph(&GraphOptions::default())?, names) {
+        let mut top = view.top(Sort::Flat);
+        let graph = view.graph_of(&top, &GraphOptions::default());
+        top.sort(Sort::Cum);
+        part["table"] = table(&view.edges_of(top), &[&down, &up], names, max_frames / 4);
+        if let Some(graph) = call_graph(&graph, names) {
             part["callgraph"] = graph;
         }
     }
