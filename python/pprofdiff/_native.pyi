@@ -3,10 +3,23 @@ tests/python/test_package.py.
 """
 
 import builtins
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any, Final, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, final, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    Protocol,
+    SupportsIndex,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    final,
+    overload,
+)
 
 import pandas
 import polars
@@ -27,6 +40,7 @@ _Side: TypeAlias = _Source | Sequence[_Source]
 _Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 _Sort: TypeAlias = Literal["flat", "cum"]
 _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
+_BuildGranularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
 _OnReset: TypeAlias = Literal["error", "pass", "clamp"]
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side], covariant=True)
@@ -124,6 +138,44 @@ def check(
 
     Raises PprofError for rules that are not understood, and as diff() does.
     """
+
+class _Filters(TypedDict, total=False):
+    focus: str | None
+    ignore: str | None
+    hide: str | None
+    show: str | None
+    show_from: str | None
+    prune_from: str | None
+    tagfocus: str | None
+    tagignore: str | None
+    tagroot: str | None
+    tagleaf: str | None
+
+def series(
+    profiles: str | Iterable[_Source],
+    key: Callable[[Any], object] | None = None,
+    *,
+    sample_type: str | None = None,
+    granularity: _BuildGranularity = "functions",
+    noinlines: bool = False,
+    normalize: Literal["total", "duration"] | None = None,
+    on_error: Literal["collect", "raise"] = "collect",
+    inflated_limit: int | None = None,
+    **filters: Unpack[_Filters],
+) -> Series: ...
+def matrix(
+    profiles: str | Iterable[_Source],
+    base: _Source | None = None,
+    key: Callable[[Any], object] | None = None,
+    *,
+    sample_type: str | None = None,
+    granularity: _BuildGranularity = "functions",
+    noinlines: bool = False,
+    normalize: Literal["total", "duration"] | None = None,
+    on_error: Literal["collect", "raise"] = "collect",
+    inflated_limit: int | None = None,
+    **filters: Unpack[_Filters],
+) -> Series: ...
 
 class _DiffMany(Iterator[Result[_Pair]]):
     def __iter__(self) -> _DiffMany[_Pair]: ...
@@ -593,6 +645,20 @@ class Check:
     def _repr_markdown_(self) -> str: ...
 
 @final
+class Series:
+    @property
+    def builds(self) -> list[dict[str, Any]]: ...
+    @property
+    def errors(self) -> dict[str, str]: ...
+    def values(self) -> Table: ...
+    def movers(self, n: int | None = None, *, sort: _Sort = "flat") -> Table: ...
+    def steps(self, n: int | None = None, *, sort: _Sort = "flat") -> Table: ...
+    def to_polars(self) -> polars.DataFrame: ...
+    def to_pandas(self) -> pandas.DataFrame: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def _repr_html_(self) -> str: ...
+
+@final
 class Table:
     """The rows of a view, as columns, under a summary.
 
@@ -601,7 +667,7 @@ class Table:
     """
 
     @property
-    def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels"]:
+    def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels", "values", "movers", "steps"]:
         """What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"."""
     @property
     def columns(self) -> list[str]:
