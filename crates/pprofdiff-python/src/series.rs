@@ -48,7 +48,8 @@ impl Series {
 #[pymethods]
 impl Series {
     /// The builds in their order, each a dict: key, path, and either error (why it has no values), or samples,
-    /// duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were multiplied by).
+    /// duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
+    /// multiplied by).
     #[getter]
     fn builds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (builds_json(&self.series.builds),))
@@ -71,20 +72,21 @@ impl Series {
 
     /// The frames, ordered by the largest step of each: by how much it changed from one build to another.
     ///
-    /// `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line, mapping,
-    /// first_seen and last_seen (the keys of the first and last build that have the frame), builds (how many have it), and
-    /// of its largest step those of steps(). `n` rows, or all.
+    /// `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line,
+    /// mapping, first_seen and last_seen (the keys of the first and last build that have the frame), builds (how
+    /// many have it), and of its largest step those of steps(). `n` rows, or all.
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn movers(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
         self.table(py, move |series| series.movers(sort).table_head(n.unwrap_or(usize::MAX)))
     }
 
-    /// All steps that change something, the largest first: how a frame changed from one build to the next, or of a matrix
-    /// from the base to one of the others.
+    /// All steps that change something, the largest first: how a frame changed from one build to the next, or of a
+    /// matrix from the base to one of the others.
     ///
     /// Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
-    /// cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows, or all.
+    /// cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
+    /// or all.
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn steps(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
@@ -300,15 +302,16 @@ fn gather(
 
 /// Follow frames along a history of builds.
 ///
-/// `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what * stands
-/// for is the build's key, and keys order the builds (numbers in them count as numbers). `key` gives a build's key, from an
-/// item of `profiles` or, for a pattern, from a path; unless given it is what tells paths from each other, or the item's
-/// number. Loaded profiles do not stay in memory, and an iterable is read a few items ahead.
+/// `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
+/// stands for is the build's key, and keys order the builds (numbers in them count as numbers). `key` gives a
+/// build's key, from an item of `profiles` or, for a pattern, from a path; unless given it is what tells paths
+/// from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
+/// items ahead.
 ///
-/// A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops nothing; with
-/// on_error="raise" its error is raised. `sample_type` None is the default one of the first build that loads; units are
-/// converted to the finest. `normalize` scales all builds to the first, by "total" or "duration". Filters are keywords, as
-/// those of Views.filter().
+/// A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
+/// nothing; with on_error="raise" its error is raised. `sample_type` None is the default one of the first build
+/// that loads; units are converted to the finest. `normalize` scales all builds to the first, by "total" or
+/// "duration". Filters are keywords, as those of Views.filter().
 ///
 /// Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
 #[pyfunction]
@@ -337,8 +340,8 @@ pub fn series(
 
 /// Compare many builds with one base.
 ///
-/// `base` is whatever load() takes, and has the key "base"; None stands for the first of `profiles`. All else is as for
-/// series(), but that each build is compared with the base, whose error is raised.
+/// `base` is whatever load() takes, and has the key "base"; None stands for the first of `profiles`. All else is
+/// as for series(), but that each build is compared with the base, whose error is raised.
 #[pyfunction]
 #[pyo3(signature = (
     profiles, base = None, key = None, *, sample_type = None, granularity = "functions", noinlines = false,

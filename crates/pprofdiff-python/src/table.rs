@@ -107,7 +107,8 @@ fn nullable<'py, T: arrow_buffer::ArrowNativeType>(
 
 #[pymethods]
 impl Table {
-    /// What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"; of a series "values", "movers" or "steps".
+    /// What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"; of a series "values", "movers"
+    /// or "steps".
     #[getter]
     fn kind(&self) -> &'static str {
         self.table.kind.name()

@@ -67,7 +67,8 @@ impl Series {
         Table::new(Kind::Values, &self.summary, columns, frames.len()).of_builds(&self.builds, frames.len())
     }
 
-    /// The first `n` movers as an HTML fragment, each with a picture of its values. Everything from the input is escaped.
+    /// The first `n` movers as an HTML fragment, each with a picture of its values. Everything from the input is
+    /// escaped.
     pub fn to_html(&self, sort: Sort, n: usize) -> String {
         let movers = self.movers(sort);
         let shown = &movers.rows[..n.min(movers.rows.len())];
@@ -126,7 +127,8 @@ impl Series {
 
 impl Ranked<Step> {
     /// One row a step. Columns: name, file, line, mapping, from and to (the builds' keys), status (added, removed or
-    /// changed), `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
+    /// changed), `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's
+    /// total.
     pub fn table(&self) -> Table {
         self.table_head(usize::MAX)
     }
@@ -241,8 +243,12 @@ fn extent(builds: &Builds) -> String {
         Order::Key => "by key",
         Order::Given => "in the order given",
     };
-    let builds = if n == 1 { "build" } else { "builds" };
-    format!("{n} {builds} {order}, {} to {}", ends[0], ends[1])
+    let what = if n == 1 { "build" } else { "builds" };
+    let failed = match builds.bad().count() {
+        0 => String::new(),
+        failed => format!(" ({failed} failed)"),
+    };
+    format!("{n} {what}{failed} {order}, {} to {}", ends[0], ends[1])
 }
 
 fn compared(builds: &Builds) -> String {
@@ -336,7 +342,7 @@ fn picture(course: &[i64], step: usize, class: &str) -> String {
         format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\" fill=\"currentColor\"/>", x(i), y(v))
     });
     format!(
-        "<svg width=\"{width}\" height=\"{height}\" role=\"img\" aria-hidden=\"true\"><polyline points=\"{line}\" fill=\"none\" \
+        "<svg width=\"{width}\" height=\"{height}\" aria-hidden=\"true\"><polyline points=\"{line}\" fill=\"none\" \
          stroke=\"currentColor\" stroke-opacity=\".7\"/>{dot}</svg>"
     )
 }
@@ -357,8 +363,8 @@ fn build_json(b: &Build) -> Value {
     }
 }
 
-/// The builds as a JSON list: each an object with key, path and either error, or samples, duration_nanos, time_nanos, total
-/// and factor.
+/// The builds as a JSON list: each an object with key, path and either error, or samples, duration_nanos, time_nanos,
+/// total and factor.
 pub fn builds_json(builds: &Builds) -> String {
     Value::from(builds.all.iter().map(build_json).collect::<Vec<_>>()).to_string()
 }

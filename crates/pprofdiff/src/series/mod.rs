@@ -1,17 +1,17 @@
 //! Many builds, frame by frame: along a history, or each against one base. Build x frame as a sparse table.
 //!
 //! ```text
-//! source -> Profile -> View -> Top -> column (frames and values, and nothing of the profile)    on the pool, a window at a time
-//!                                       \-> names interned once for all builds                  in the order of the builds
+//! source -> Profile -> View -> Top -> column: frames and values, nothing of the profile   (on the pool, by windows)
+//!                                       \-> names, interned once for all builds            (in the order of the builds)
 //! columns -> one unit, normalized -> Series -> values, steps, movers
 //! ```
 //!
-//! A profile is gone as soon as its column is made, so that memory is that of the columns (24 bytes a build and frame that
-//! it has) and of as many profiles as a window has at most. A build that fails is an error in its place and has no column;
-//! its neighbours are then compared with each other.
+//! A profile is gone as soon as its column is made, so that memory is that of the columns (24 bytes a build and frame
+//! that it has) and of as many profiles as a window has at most. A build that fails is an error in its place and has no
+//! column; its neighbours are then compared with each other.
 //!
 //! What is here are values and differences. Statistics over the values of a frame would start from the same points as
-//! steps do, see [`Series::each_frame`].
+//! steps do, see `each_frame`.
 
 mod keys;
 
@@ -153,7 +153,8 @@ pub struct Mover {
     pub last: usize,
     /// Number of builds that have it.
     pub builds: usize,
-    /// Its largest step; the earliest of those that are alike. If it never changed, one from its first build to its last.
+    /// Its largest step; the earliest of those that are alike. If it never changed, one from its first build to its
+    /// last.
     pub step: Step,
 }
 
@@ -182,8 +183,8 @@ pub struct Series {
     pub builds: Arc<Builds>,
     /// The frames that values refer to.
     pub frames: Arc<Frames>,
-    /// Of the builds that have values, in order: index in [`Builds::all`], and the values in the order of a profile's table
-    /// of frames.
+    /// Of the builds that have values, in order: index in [`Builds::all`], and the values in the order of a profile's
+    /// table of frames.
     columns: Vec<(usize, Vec<FrameValue>)>,
     #[serde(skip)]
     errors: Vec<(usize, Error)>,
@@ -320,8 +321,8 @@ impl SeriesBuilder {
         })
     }
 
-    /// Loads builds, each with a key that no other has; inside a rayon pool on all its threads. A build that fails is told
-    /// by [`Series::builds`] in its place.
+    /// Loads builds, each with a key that no other has; inside a rayon pool on all its threads. A build that fails is
+    /// told by [`Series::builds`] in its place.
     ///
     /// # Errors
     /// That of the first build, if all are compared with it.
@@ -452,8 +453,8 @@ impl SeriesBuilder {
         })
     }
 
-    /// For each build: the finest unit of all that convert into that of the first, and what the build's values are to be
-    /// multiplied by.
+    /// For each build: the finest unit of all that convert into that of the first, and what the build's values are to
+    /// be multiplied by.
     fn finest_unit(&self) -> Vec<Result<(String, i64)>> {
         let units = || self.loaded.iter().map(|l| l.column.as_ref().ok().map(|c| c.unit.as_str()));
         let Some(first) = units().flatten().next() else { return units().map(|_| Ok((String::new(), 1))).collect() };
@@ -551,8 +552,8 @@ impl Series {
         &self.errors
     }
 
-    /// The table itself: each build that has values (index in [`Builds::all`]) with one value a frame that it has, in the
-    /// order of a profile's table of frames.
+    /// The table itself: each build that has values (index in [`Builds::all`]) with one value a frame that it has, in
+    /// the order of a profile's table of frames.
     pub fn values(&self) -> impl Iterator<Item = (usize, &[FrameValue])> {
         self.columns.iter().map(|(build, values)| (*build, values.as_slice()))
     }
