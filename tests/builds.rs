@@ -71,8 +71,8 @@ fn text_says_what_moved_where_and_by_how_much() {
     let cells: Vec<&str> = lines[5].split_whitespace().collect();
     let json = d.json(&[PATTERN, "-n", "1"]);
     let row = &json["rows"][0];
-    assert_eq!(cells[cells.len() - 5..], ["9", "10", "9", "11", row["name"].as_str().unwrap()]);
-    let percent = 100.0 * row["flat_delta"].as_f64().unwrap() / json["builds"][0]["total"].as_f64().unwrap();
+    assert_eq!(cells[cells.len() - 5..], ["10", "11", "9", "11", row["name"].as_str().unwrap()]);
+    let percent = 100.0 * row["flat_delta"].as_f64().unwrap() / json["builds"][1]["total"].as_f64().unwrap();
     assert_eq!(cells[3], format!("{percent:+.2}%"), "{text}");
 }
 
