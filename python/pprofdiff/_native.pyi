@@ -671,6 +671,7 @@ class Series:
 
     Read by polars, pandas, DuckDB and others as values(). A notebook shows the frames that moved most.
     """
+
     @property
     def builds(self) -> list[dict[str, Any]]:
         """The builds in their order, each a dict: key, path, and either error (why it has no values), or samples,

@@ -112,7 +112,8 @@ def test_data_frames(heap: pprofdiff.Series):
     }
     assert pa.table(heap).to_pylist() == wanted
     pandas = heap.to_pandas()
-    assert isinstance(pandas, pd.DataFrame) and pandas["flat"].tolist() == [r["flat"] for r in wanted]
+    assert isinstance(pandas, pd.DataFrame)
+    assert pandas["flat"].tolist() == [r["flat"] for r in wanted]
     (found,) = duckdb.sql("select sum(flat) from frame where build = 'heap-03.pb.gz'").fetchall()
     assert found[0] == sum(r["flat"] for r in wanted if r["build"] == "heap-03.pb.gz")
     for other in (heap.movers(), heap.steps()):
@@ -149,7 +150,8 @@ def test_bad_builds():
     assert "No such file" in s.errors["no/such/file"]
     assert [b.get("error") for b in s.builds] == [None, *s.errors.values(), None]
     assert rows(s.steps(1), "from", "to", "flat_delta") == [("0", "4", 3)]
-    assert "wire was cut" in repr(s) and "wire was cut" in s._repr_html_()
+    assert "wire was cut" in repr(s)
+    assert "wire was cut" in s._repr_html_()
     with pytest.raises(pprofdiff.PprofError):
         pprofdiff.series(given, on_error="raise")
     with pytest.raises(pprofdiff.PprofError):
@@ -212,7 +214,8 @@ def test_an_iterable_is_read_a_few_ahead_and_profiles_go():
             yield Counted()
 
     s = pprofdiff.series(files())
-    assert len(s.builds) == 2000 and not s.errors
+    assert len(s.builds) == 2000
+    assert not s.errors
     assert most < 1000
 
 
@@ -229,8 +232,11 @@ def test_it_pickles(heap: pprofdiff.Series):
 
 def test_a_notebook_shows_the_movers(heap: pprofdiff.Series):
     class Tags(HTMLParser):
-        open_tags: list[str] = []
         rows = pictures = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.open_tags: list[str] = []
 
         def handle_starttag(self, tag: str, attrs: list) -> None:
             self.rows += tag == "tr"
@@ -248,7 +254,8 @@ def test_a_notebook_shows_the_movers(heap: pprofdiff.Series):
     assert not tags.open_tags
     assert (tags.rows, tags.pictures) == (21, 20)
     first = heap.movers(1)[0]
-    assert first["name"] in html and f"{first['from']} → {first['to']}" in html
+    assert first["name"] in html
+    assert f"{first['from']} → {first['to']}" in html
     assert "12 builds in the order given, heap-00.pb.gz to heap-11.pb.gz" in html
     assert "<script>" not in pprofdiff.series([build(**{"<script>": 1})], key=lambda _: "<script>")._repr_html_()
     assert repr(heap).startswith("12 builds in the order given")
