@@ -35,19 +35,39 @@ fn a_lower_floor_never_knows_a_higher_one() {
     let floors: &[(&str, &[&str])] = &[
         (
             "crates/pprofdiff/src/profile",
-            &["crate::diff", "crate::report", "crate::batch", "crate::delta", "crate::gate"],
+            &["crate::diff", "crate::report", "crate::batch", "crate::delta", "crate::gate", "crate::series"],
         ),
         (
             "crates/pprofdiff/src/diff",
-            &["crate::report", "crate::batch", "crate::delta", "crate::gate", "profile::wire", "serde_json"],
+            &[
+                "crate::report",
+                "crate::batch",
+                "crate::delta",
+                "crate::gate",
+                "crate::series",
+                "profile::wire",
+                "serde_json",
+            ],
         ),
         (
             "crates/pprofdiff/src/delta",
-            &["crate::diff", "crate::gate", "crate::report", "crate::batch", "profile::wire", "serde_json"],
+            &[
+                "crate::diff",
+                "crate::gate",
+                "crate::report",
+                "crate::batch",
+                "crate::series",
+                "profile::wire",
+                "serde_json",
+            ],
         ),
         (
             "crates/pprofdiff/src/gate",
-            &["crate::report", "crate::batch", "crate::delta", "profile::wire", "serde_json"],
+            &["crate::report", "crate::batch", "crate::delta", "crate::series", "profile::wire", "serde_json"],
+        ),
+        (
+            "crates/pprofdiff/src/series",
+            &["crate::report", "crate::delta", "crate::gate", "profile::wire", "serde_json"],
         ),
         ("crates/pprofdiff/src/report", &["crate::batch", "crate::delta"]),
         ("crates/pprofdiff/src", &["pyo3", "clap", "arrow_array", "thread::spawn", "thread::scope"]),

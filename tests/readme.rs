@@ -1,4 +1,5 @@
-//! The README's console blocks are real: each command is run, and what it prints must stand below it.
+//! The README's console blocks are real: each command is run, and what it prints must stand below it. Quotes around a
+//! word are the shell's.
 //!
 //! To accept new output: `PPROFDIFF_BLESS=1 cargo test --test readme`.
 
@@ -18,8 +19,11 @@ fn the_readme_shows_what_the_command_prints() {
     for part in parts {
         let (block, rest) = part.split_once("```").unwrap();
         let command = block.lines().next().unwrap();
-        let mut args =
-            command.strip_prefix("$ pprofdiff ").expect("a console block begins with its command").split(' ');
+        let mut args = command
+            .strip_prefix("$ pprofdiff ")
+            .expect("a console block begins with its command")
+            .split(' ')
+            .map(|word| word.trim_matches('\''));
         let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).current_dir(&root).args(&mut args).output().unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         fresh.push_str(&format!("```console\n{command}\n{}```{rest}", String::from_utf8(output.stdout).unwrap()));

@@ -11,7 +11,8 @@
 `deltas` say what happened between snapshots of a growing profile. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
 read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost,
-`flamegraph` and `save_html` are the pictures. `check` says whether what changed is within limits.
+`flamegraph` and `save_html` are the pictures. `check` says whether what changed is within limits. `series` follows
+frames along a history of builds, and `matrix` compares many builds with one base.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
@@ -26,6 +27,7 @@ from ._native import (
     PprofError,
     Profile,
     Result,
+    Series,
     Table,
     Views,
     __version__,
@@ -34,7 +36,9 @@ from ._native import (
     diff,
     diff_many,
     load,
+    matrix,
     merge,
+    series,
 )
 
 __all__ = [
@@ -47,6 +51,7 @@ __all__ = [
     "PprofError",
     "Profile",
     "Result",
+    "Series",
     "Table",
     "Views",
     "__version__",
@@ -56,5 +61,7 @@ __all__ = [
     "diff",
     "diff_many",
     "load",
+    "matrix",
     "merge",
+    "series",
 ]

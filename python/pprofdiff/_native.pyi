@@ -3,10 +3,23 @@ tests/python/test_package.py.
 """
 
 import builtins
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any, Final, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, final, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    Protocol,
+    SupportsIndex,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    final,
+    overload,
+)
 
 import pandas
 import polars
@@ -27,6 +40,7 @@ _Side: TypeAlias = _Source | Sequence[_Source]
 _Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 _Sort: TypeAlias = Literal["flat", "cum"]
 _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
+_BuildGranularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
 _OnReset: TypeAlias = Literal["error", "pass", "clamp"]
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side], covariant=True)
@@ -123,6 +137,65 @@ def check(
     given. `sample_type` is that of rules that name none.
 
     Raises PprofError for rules that are not understood, and as diff() does.
+    """
+
+class _Filters(TypedDict, total=False):
+    focus: str | None
+    ignore: str | None
+    hide: str | None
+    show: str | None
+    show_from: str | None
+    prune_from: str | None
+    tagfocus: str | None
+    tagignore: str | None
+    tagroot: str | None
+    tagleaf: str | None
+
+def series(
+    profiles: str | Iterable[_Source],
+    key: Callable[[Any], object] | None = None,
+    *,
+    sample_type: str | None = None,
+    granularity: _BuildGranularity = "functions",
+    noinlines: bool = False,
+    normalize: Literal["total", "duration"] | None = None,
+    on_error: Literal["collect", "raise"] = "collect",
+    inflated_limit: int | None = None,
+    **filters: Unpack[_Filters],
+) -> Series:
+    """Follow frames along a history of builds.
+
+    `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
+    stands for is the build's key, and keys order the builds (numbers in them count as numbers). `key` gives a
+    build's key, from an item of `profiles` or, for a pattern, from a path; unless given it is what tells paths
+    from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
+    items ahead.
+
+    A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
+    nothing; with on_error="raise" its error is raised. `sample_type` None is the default one of the first build
+    that loads; units are converted to the finest. `normalize` scales all builds to the first, by "total" or
+    "duration". Filters are keywords, as those of Views.filter().
+
+    Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
+    """
+
+def matrix(
+    profiles: str | Iterable[_Source],
+    base: _Source | None = None,
+    key: Callable[[Any], object] | None = None,
+    *,
+    sample_type: str | None = None,
+    granularity: _BuildGranularity = "functions",
+    noinlines: bool = False,
+    normalize: Literal["total", "duration"] | None = None,
+    on_error: Literal["collect", "raise"] = "collect",
+    inflated_limit: int | None = None,
+    **filters: Unpack[_Filters],
+) -> Series:
+    """Compare many builds with one base.
+
+    `base` is whatever load() takes, and has the key "base"; None stands for the first of `profiles`. All else is
+    as for series(), but that each build is compared with the base, whose error is raised.
     """
 
 class _DiffMany(Iterator[Result[_Pair]]):
@@ -593,6 +666,49 @@ class Check:
     def _repr_markdown_(self) -> str: ...
 
 @final
+class Series:
+    """Many builds, frame by frame: made by series() along a history, and by matrix() against one base.
+
+    Read by polars, pandas, DuckDB and others as values(). A notebook shows the frames that moved most.
+    """
+
+    @property
+    def builds(self) -> list[dict[str, Any]]:
+        """The builds in their order, each a dict: key, path, and either error (why it has no values), or samples,
+        duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
+        multiplied by).
+        """
+    @property
+    def errors(self) -> dict[str, str]:
+        """The builds that have no values: their keys, and why."""
+    def values(self) -> Table:
+        """The table itself: one row a build and frame that it has, build after build, each as top() of its profile.
+
+        Columns: build (its key), name, file, line, mapping (None where the granularity has none), flat, cum.
+        """
+    def movers(self, n: int | None = None, *, sort: _Sort = "flat") -> Table:
+        """The frames, ordered by the largest step of each: by how much it changed from one build to another.
+
+        `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line,
+        mapping, first_seen and last_seen (the keys of the first and last build that have the frame), builds (how
+        many have it), and of its largest step those of steps(). `n` rows, or all.
+        """
+    def steps(self, n: int | None = None, *, sort: _Sort = "flat") -> Table:
+        """All steps that change something, the largest first: how a frame changed from one build to the next, or of a
+        matrix from the base to one of the others.
+
+        Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
+        cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
+        or all.
+        """
+    def to_polars(self) -> polars.DataFrame:
+        """values() as a polars.DataFrame, see Table.to_polars()."""
+    def to_pandas(self) -> pandas.DataFrame:
+        """values() as a pandas.DataFrame, see Table.to_pandas()."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def _repr_html_(self) -> str: ...
+
+@final
 class Table:
     """The rows of a view, as columns, under a summary.
 
@@ -601,15 +717,17 @@ class Table:
     """
 
     @property
-    def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels"]:
-        """What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"."""
+    def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels", "values", "movers", "steps"]:
+        """What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"; of a series "values", "movers"
+        or "steps".
+        """
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
     @property
     def summary(self) -> dict[str, Any]:
         """What the table is of, as the header of to_json(): the sides, sample_type, unit, granularity,
-        filters, normalize, warnings and totals.
+        filters, normalize, warnings and totals; of a series the builds in place of sides and totals.
         """
     @property
     def rows_total(self) -> int:

@@ -28,6 +28,7 @@ Examples:
   pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%'   for CI
   pprofdiff batch main/ branch/                        many pairs, over all cores
+  pprofdiff series 'builds/*/cpu.pb.gz'                which frames moved most along a history, and when
 
 A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error; of check also 1 and 3.";
 
@@ -87,6 +88,8 @@ pub enum Verb {
     Check(CheckArgs),
     /// Compare many pairs: two directories, two patterns, or a manifest
     Batch(BatchArgs),
+    /// Follow frames along a history of builds, or compare many builds with one base
+    Series(SeriesArgs),
     /// Print a script that completes pprofdiff's words in a shell
     Completions {
         #[arg(value_name = "SHELL")]
@@ -411,6 +414,119 @@ impl BatchArgs {
             (Some(n), _) => n,
             (None, BatchFormat::Text) => 3,
             (None, _) => usize::MAX,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SeriesRows {
+    /// A row a frame: its largest step, and the builds in which it was first and last seen
+    Movers,
+    /// A row a step: how a frame changed from one build to another
+    Steps,
+    /// A row a build and frame: the table that all else is made from
+    Values,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SeriesFormat {
+    /// For people
+    Text,
+    /// One object, schema pprofdiff/1
+    Json,
+    Csv,
+    /// A table for pull requests
+    Markdown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SeriesOrder {
+    /// By their keys, in which numbers count as numbers: build-9 comes before build-10
+    Key,
+    /// As their files are named
+    Given,
+}
+
+#[derive(Args)]
+#[command(after_help = SERIES_HELP)]
+pub struct SeriesArgs {
+    /// A pattern (quoted), or files: a profile a build
+    #[arg(value_name = "PATTERN|FILE", required = true)]
+    pub builds: Vec<PathBuf>,
+    /// Compare each build with this profile, and not with the build before it. `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub base: Option<PathBuf>,
+    /// The order of the builds [default: key]
+    #[arg(long, value_enum, default_value = "key", hide_default_value = true)]
+    pub order: SeriesOrder,
+    /// What to show of them [default: movers]
+    #[arg(long, value_enum, default_value = "movers", hide_default_value = true)]
+    pub rows: SeriesRows,
+    /// Rows to show, 0 for all [default: 20 in text and Markdown, all elsewhere]
+    #[arg(short = 'n', value_name = "N")]
+    n: Option<usize>,
+    /// Order by the steps of flat (own cost) or of cum (with what it calls)
+    #[arg(long, value_enum, default_value = "flat")]
+    sort: SortBy,
+    /// Sample type, such as cpu or alloc_space [default: that of the first build]
+    #[arg(long, value_name = "TYPE")]
+    sample_type: Option<String>,
+    /// What a frame is
+    #[arg(long, default_value = "functions",
+          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name).into_iter().filter(|n| *n != "addresses")))]
+    granularity: String,
+    /// Count inlined functions as part of the one they were inlined into
+    #[arg(long)]
+    noinlines: bool,
+    /// Scale all builds to the first: to its `total`, or by `duration`
+    #[arg(long, value_name = "total|duration")]
+    normalize: Option<Normalize>,
+    #[command(flatten)]
+    filters: FilterArgs,
+    /// What to write
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: SeriesFormat,
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Most bytes that a profile may inflate to
+    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
+    pub inflated_limit: u64,
+}
+
+const SERIES_HELP: &str = "\
+Examples:
+  pprofdiff series 'builds/*/cpu.pb.gz'                    what * stands for is the build's key
+  pprofdiff series builds/*/cpu.pb.gz --sort cum -n 5      the part in which the paths differ is the key
+  pprofdiff series 'branches/*/cpu.pb.gz' --base main.pb.gz   each against one base
+  pprofdiff series 'builds/*/cpu.pb.gz' --rows values --format csv -o values.csv   build x frame
+
+A build that fails is named with its reason, and its neighbours are compared with each other; the exit code then is 2 at
+the end. Percentages are of the total of the build that a step begins from.";
+
+impl SeriesArgs {
+    pub fn query(&self) -> pprofdiff::Result<Query> {
+        Ok(Query {
+            sample_type: self.sample_type.clone(),
+            granularity: self.granularity.parse()?,
+            no_inlines: self.noinlines,
+            normalize: self.normalize.unwrap_or_default(),
+            filters: self.filters.filters(),
+        })
+    }
+
+    pub fn sort(&self) -> pprofdiff::Sort {
+        match self.sort {
+            SortBy::Flat => pprofdiff::Sort::Flat,
+            SortBy::Cum => pprofdiff::Sort::Cum,
+        }
+    }
+
+    pub fn rows_shown(&self) -> usize {
+        match (self.n, self.format) {
+            (Some(0), _) | (None, SeriesFormat::Json | SeriesFormat::Csv) => usize::MAX,
+            (Some(n), _) => n,
+            (None, _) => 20,
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn run(args: &BatchArgs) -> Result<()> {
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
     let options = LoadOptions { inflated_limit: args.inflated_limit };
-    let bar = progress(count);
+    let bar = progress(count, "pairs");
     let format = match args.format {
         BatchFormat::Text => PairFormat::Text,
         BatchFormat::Jsonl => PairFormat::JsonLines,
@@ -71,13 +71,15 @@ fn pairs(args: &BatchArgs) -> Result<Pairs> {
 }
 
 /// A bar on a terminal that nothing else is written to.
-fn progress(count: Option<u64>) -> ProgressBar {
+pub fn progress(count: Option<u64>, what: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let (bar, template) = match count {
-        Some(count) => (ProgressBar::new(count), "{bar:40} {pos}/{len} pairs, {per_sec}, {eta} left"),
-        None => (ProgressBar::no_length(), "{spinner} {pos} pairs, {per_sec}"),
+        Some(count) => {
+            (ProgressBar::new(count), format!("{{bar:40}} {{pos}}/{{len}} {what}, {{per_sec}}, {{eta}} left"))
+        }
+        None => (ProgressBar::no_length(), format!("{{spinner}} {{pos}} {what}, {{per_sec}}")),
     };
-    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+    bar.with_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

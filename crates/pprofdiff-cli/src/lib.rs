@@ -8,6 +8,7 @@ mod batch;
 mod check;
 mod delta;
 mod fetch;
+mod series;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -115,6 +116,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Merge(args)) => merge(&args),
         Some(Verb::Delta(args)) => delta::run(&args),
         Some(Verb::Batch(args)) => batch::run(&args),
+        Some(Verb::Series(args)) => series::run(&args),
         Some(Verb::Check(args)) => return check::run(&args),
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.

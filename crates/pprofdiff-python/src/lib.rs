@@ -11,6 +11,7 @@ mod error;
 mod flamegraph;
 mod pictures;
 mod runtime;
+mod series;
 mod source;
 mod table;
 mod views;
@@ -39,6 +40,8 @@ mod _native {
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
     #[pymodule_export]
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
+    #[pymodule_export]
+    use crate::series::{Series, matrix, rebuild_series, series};
     use crate::source::{self, Side};
     #[pymodule_export]
     use crate::table::Table;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
-use pprofdiff::report::{self, Cell, Column, Data, Table as EngineTable, TextOptions};
+use pprofdiff::report::{Cell, Column, Data, Table as EngineTable, TextOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -107,7 +107,8 @@ fn nullable<'py, T: arrow_buffer::ArrowNativeType>(
 
 #[pymethods]
 impl Table {
-    /// What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels".
+    /// What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"; of a series "values", "movers"
+    /// or "steps".
     #[getter]
     fn kind(&self) -> &'static str {
         self.table.kind.name()
@@ -120,10 +121,10 @@ impl Table {
     }
 
     /// What the table is of, as the header of to_json(): the sides, sample_type, unit, granularity,
-    /// filters, normalize, warnings and totals.
+    /// filters, normalize, warnings and totals; of a series the builds in place of sides and totals.
     #[getter]
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("json")?.call_method1("loads", (report::summary_json(&self.table.summary),))
+        py.import("json")?.call_method1("loads", (self.table.summary_json(),))
     }
 
     /// Number of rows before any were cut off.

@@ -49,7 +49,7 @@ pub struct Diff {
     of_profile: bool,
 }
 
-fn parse_sort(py: Python<'_>, sort: &str) -> PyResult<Sort> {
+pub fn parse_sort(py: Python<'_>, sort: &str) -> PyResult<Sort> {
     match sort {
         "flat" => Ok(Sort::Flat),
         "cum" => Ok(Sort::Cum),

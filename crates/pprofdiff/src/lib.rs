@@ -31,6 +31,7 @@ mod pairs;
 mod parallel;
 mod profile;
 pub mod report;
+mod series;
 mod sources;
 mod units;
 
@@ -46,4 +47,8 @@ pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
 pub use output::write_file;
 pub use pairs::{NamedPair, directory_pairs, manifest_pairs, pattern_pairs};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
+pub use series::{
+    Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, file_builds,
+    pattern_builds, series, sort_builds,
+};
 pub use sources::SourceDirs;

@@ -20,11 +20,13 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Se
     }
 }
 
+/// Number of threads of the caller's pool; one if there is none.
+pub(crate) fn threads() -> usize {
+    rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads())
+}
+
 /// How many parts a work of `n` pieces is best split into: one for each thread of the caller's pool, none of fewer than
 /// `least` pieces.
 pub(crate) fn parts(n: usize, least: usize) -> usize {
-    match rayon::current_thread_index() {
-        Some(_) => (n / least).clamp(1, rayon::current_num_threads()),
-        None => 1,
-    }
+    (n / least).clamp(1, threads())
 }

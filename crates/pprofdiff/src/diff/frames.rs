@@ -14,9 +14,11 @@ use std::sync::Arc;
 
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
+use serde::{Deserialize, Serialize};
 
 use super::filter::Plan;
 use super::identity::{self, Granularity, Identity};
+use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{NONE, Profile, StringId};
 
 /// One hasher for all members of a view, so that their hashes can be compared. Seeded by process.
@@ -41,9 +43,10 @@ struct Frame {
     address: u64,
 }
 
-/// The distinct texts of one profile's frames.
+/// The distinct texts of one profile's frames, or of profiles that are gone.
+#[derive(Default)]
 struct Texts {
-    profile: Arc<Profile>,
+    profile: Option<Arc<Profile>>,
     own: Vec<u8>,
     texts: Vec<Text>,
 }
@@ -51,7 +54,10 @@ struct Texts {
 impl Texts {
     fn get(&self, text: u32) -> &[u8] {
         let t = self.texts[text as usize];
-        let buffer = if t.own { &self.own } else { self.profile.buffer() };
+        let buffer = match &self.profile {
+            Some(profile) if !t.own => profile.buffer(),
+            _ => &self.own,
+        };
         &buffer[t.start as usize..][..t.len as usize]
     }
 }
@@ -130,11 +136,13 @@ impl MemberFrames {
         for (name, key) in plan.pseudo() {
             let name: &[u8] = if granularity == Granularity::Files { b"" } else { name };
             let file: &[u8] = if granularity == Granularity::Functions { b"" } else { key };
-            let frame = Frame { name: b.text(name), file: b.text(file), mapping: b.text(b""), line: 0, address: 0 };
-            expanded.push(b.intern(frame));
+            let i = &mut b.interner;
+            let frame = Frame { name: i.text(name), file: i.text(file), mapping: i.text(b""), line: 0, address: 0 };
+            expanded.push(i.frame(frame));
             first.push(expanded.len() as u32);
         }
-        MemberFrames { texts: b.texts, frames: b.frames, first, expanded }
+        let Interner { texts, frames, .. } = b.interner;
+        MemberFrames { texts, frames, first, expanded }
     }
 
     /// The frames of a location, innermost first; indexes of this member.
@@ -156,45 +164,22 @@ impl MemberFrames {
     }
 }
 
-/// Interns the frames of one profile.
-struct Builder<'a> {
-    profile: &'a Arc<Profile>,
-    state: &'a State,
+/// Texts and frames by content: each is kept once, and has a number.
+struct Interner {
+    state: State,
     texts: Texts,
     text_ids: HashTable<u32>,
-    /// By the profile's string: its text, as it is and as a cleaned path.
-    text_of: Vec<u32>,
-    path_of: HashMap<StringId, u32, State>,
     frames: Vec<Frame>,
     frame_ids: HashTable<u32>,
 }
 
-impl<'a> Builder<'a> {
-    fn new(profile: &'a Arc<Profile>, state: &'a State) -> Builder<'a> {
-        Builder {
-            profile,
-            state,
-            texts: Texts { profile: profile.clone(), own: Vec::new(), texts: Vec::new() },
-            text_ids: HashTable::new(),
-            text_of: vec![NONE; profile.n_strings()],
-            path_of: HashMap::with_hasher(state.clone()),
-            frames: Vec::new(),
-            frame_ids: HashTable::new(),
-        }
+impl Interner {
+    fn new(profile: Option<Arc<Profile>>, state: State) -> Interner {
+        let texts = Texts { profile, ..Texts::default() };
+        Interner { state, texts, text_ids: HashTable::new(), frames: Vec::new(), frame_ids: HashTable::new() }
     }
 
-    fn frame(&mut self, i: Identity) -> u32 {
-        let frame = Frame {
-            name: self.string(i.name),
-            file: self.path(i.file),
-            mapping: self.string(i.mapping.unwrap_or(StringId::EMPTY)),
-            line: i.line,
-            address: i.address,
-        };
-        self.intern(frame)
-    }
-
-    fn intern(&mut self, frame: Frame) -> u32 {
+    fn frame(&mut self, frame: Frame) -> u32 {
         let frames = &mut self.frames;
         let hash = self.state.hash_one(frame);
         let rehash = |&id: &u32| self.state.hash_one(frames[id as usize]);
@@ -207,30 +192,6 @@ impl<'a> Builder<'a> {
                 id
             }
         }
-    }
-
-    fn string(&mut self, id: StringId) -> u32 {
-        let slot = id.index();
-        if self.text_of[slot] == NONE {
-            let profile = self.profile;
-            self.text_of[slot] = self.text(profile.string(id));
-        }
-        self.text_of[slot]
-    }
-
-    fn path(&mut self, id: StringId) -> u32 {
-        if id == StringId::EMPTY {
-            return self.string(id);
-        }
-        if let Some(&text) = self.path_of.get(&id) {
-            return text;
-        }
-        let text = match identity::clean_path(self.profile.string(id)) {
-            Some(clean) => self.text(&clean),
-            None => self.string(id),
-        };
-        self.path_of.insert(id, text);
-        text
     }
 
     fn text(&mut self, bytes: &[u8]) -> u32 {
@@ -250,17 +211,120 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// Interns the frames of one profile.
+struct Builder<'a> {
+    profile: &'a Arc<Profile>,
+    interner: Interner,
+    /// By the profile's string: its text, as it is and as a cleaned path.
+    text_of: Vec<u32>,
+    path_of: HashMap<StringId, u32, State>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(profile: &'a Arc<Profile>, state: &State) -> Builder<'a> {
+        Builder {
+            profile,
+            interner: Interner::new(Some(profile.clone()), state.clone()),
+            text_of: vec![NONE; profile.n_strings()],
+            path_of: HashMap::with_hasher(state.clone()),
+        }
+    }
+
+    fn frame(&mut self, i: Identity) -> u32 {
+        let frame = Frame {
+            name: self.string(i.name),
+            file: self.path(i.file),
+            mapping: self.string(i.mapping.unwrap_or(StringId::EMPTY)),
+            line: i.line,
+            address: i.address,
+        };
+        self.interner.frame(frame)
+    }
+
+    fn string(&mut self, id: StringId) -> u32 {
+        let slot = id.index();
+        if self.text_of[slot] == NONE {
+            let profile = self.profile;
+            self.text_of[slot] = self.interner.text(profile.string(id));
+        }
+        self.text_of[slot]
+    }
+
+    fn path(&mut self, id: StringId) -> u32 {
+        if id == StringId::EMPTY {
+            return self.string(id);
+        }
+        if let Some(&text) = self.path_of.get(&id) {
+            return text;
+        }
+        let text = match identity::clean_path(self.profile.string(id)) {
+            Some(clean) => self.interner.text(&clean),
+            None => self.string(id),
+        };
+        self.path_of.insert(id, text);
+        text
+    }
+}
+
 impl Texts {
     /// A reference to bytes that lie in the profile's buffer, or else a copy of them.
     fn place(&mut self, hash: u64, bytes: &[u8]) -> Text {
         let len = bytes.len() as u32;
-        let (buffer, start) = (self.profile.buffer().as_ptr_range(), bytes.as_ptr());
-        if !bytes.is_empty() && buffer.contains(&start) {
-            return Text { hash, own: false, start: (start as usize - buffer.start as usize) as u32, len };
+        if let Some(profile) = &self.profile {
+            let (buffer, start) = (profile.buffer().as_ptr_range(), bytes.as_ptr());
+            if !bytes.is_empty() && buffer.contains(&start) {
+                return Text { hash, own: false, start: (start as usize - buffer.start as usize) as u32, len };
+            }
         }
         let start = self.own.len() as u32;
         self.own.extend_from_slice(bytes);
         Text { hash, own: true, start, len }
+    }
+}
+
+/// Frames of profiles that are not kept: what they are called is copied, once however many profiles have it.
+pub(crate) struct Gathered {
+    interner: Interner,
+    granularity: Granularity,
+}
+
+impl Gathered {
+    pub(crate) fn new(granularity: Granularity) -> Gathered {
+        Gathered { interner: Interner::new(None, State::default()), granularity }
+    }
+
+    /// The numbers that these frames of a view, or of another gathering, have here.
+    ///
+    /// # Errors
+    /// More than 4 GiB of names.
+    pub(crate) fn add(&mut self, frames: &Frames, wanted: impl Iterator<Item = u32>) -> Result<Vec<u32>> {
+        // By the text's number there; a text that many frames share is hashed once.
+        let mut known = vec![NONE; frames.texts.len()];
+        let mut text = |id: u32| {
+            if known[id as usize] == NONE {
+                let bytes = frames.text(id);
+                if u32::try_from(self.interner.texts.own.len() + bytes.len()).is_err() {
+                    let detail = "the names of the frames of all profiles together are larger than 4 GiB";
+                    return Err(Error::new(ErrorKind::Limit, detail));
+                }
+                known[id as usize] = self.interner.text(bytes);
+            }
+            Ok(known[id as usize])
+        };
+        let mut found = Vec::with_capacity(wanted.size_hint().0);
+        for id in wanted {
+            let f = frames.frames[id as usize];
+            found.push(Frame { name: text(f.name)?, file: text(f.file)?, mapping: text(f.mapping)?, ..f });
+        }
+        Ok(found.into_iter().map(|f| self.interner.frame(f)).collect())
+    }
+
+    /// All that was added.
+    pub(crate) fn frames(self) -> Frames {
+        let Interner { texts, frames, .. } = self.interner;
+        let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
+        let only = MemberFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new() };
+        Frames { members: vec![only], texts: numbered, frames, granularity: self.granularity }
     }
 }
 
@@ -277,6 +341,46 @@ pub struct Frames {
 impl std::fmt::Debug for Frames {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Frames").field("len", &self.frames.len()).finish_non_exhaustive()
+    }
+}
+
+/// Frames as they are stored: distinct texts, then each frame by the numbers of its name, file and mapping, its line and
+/// its address.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    granularity: Granularity,
+    texts: Vec<Vec<u8>>,
+    frames: Vec<(u32, u32, u32, i64, u64)>,
+}
+
+impl Serialize for Frames {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let texts = (0..self.texts.len() as u32).map(|id| self.text(id).to_vec()).collect();
+        let frames = self.frames.iter().map(|f| (f.name, f.file, f.mapping, f.line, f.address)).collect();
+        Stored { granularity: self.granularity, texts, frames }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Frames {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Frames, D::Error> {
+        let stored = Stored::deserialize(deserializer)?;
+        let n = stored.texts.len();
+        if stored.frames.iter().any(|&(name, file, mapping, ..)| [name, file, mapping].iter().any(|&t| t as usize >= n))
+        {
+            return Err(serde::de::Error::custom("a frame refers to a text that is not there"));
+        }
+        let mut interner = Interner::new(None, State::default());
+        for bytes in &stored.texts {
+            interner.text(bytes);
+        }
+        for &(name, file, mapping, line, address) in &stored.frames {
+            interner.frame(Frame { name, file, mapping, line, address });
+        }
+        let frames = Gathered { interner, granularity: stored.granularity }.frames();
+        if frames.texts.len() != n || frames.len() != stored.frames.len() {
+            return Err(serde::de::Error::custom("texts or frames occur twice"));
+        }
+        Ok(frames)
     }
 }
 

@@ -33,11 +33,13 @@ pub use filter::Filters;
 pub(crate) use flame::MatchedStacks;
 pub use flame::{Flame, FlameFrame, FlameNode, FlameOptions, Pruned, Widths};
 pub use frames::Frames;
+pub(crate) use frames::Gathered;
 pub use graph::{Call, Graph, GraphOptions, Rank};
 pub use identity::Granularity;
 pub use labels::{LabelRow, Labels};
 pub use list::{Line, LineChange, Listing, Routine, SourceText, Sources};
 pub use normalize::Normalize;
+pub(crate) use normalize::Scale;
 pub(crate) use pattern::compile;
 pub use stacks::{StackRow, Stacks};
 pub(crate) use top::Alone;
@@ -89,7 +91,7 @@ impl Status {
         }
     }
 
-    fn new(in_base: bool, in_new: bool, equal: bool) -> Status {
+    pub(crate) fn new(in_base: bool, in_new: bool, equal: bool) -> Status {
         match (in_base, in_new) {
             (false, _) => Status::Added,
             (true, false) => Status::Removed,

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::markdown::is_empty;
+use super::markdown::is_left_out;
 use super::percent_of_base;
+use super::series::html_header;
 use super::table::{Cell, Column, Data, Table};
 use super::text::{list_of_inputs, signed_percent};
 use crate::diff::{Normalize, Side, Summary};
@@ -29,7 +30,14 @@ pub(super) const STYLE: &str = "<style>
 fn class(column: &Column) -> &'static str {
     match &column.data {
         Data::Value(_) | Data::Line(_) => "",
-        Data::Text(_) if matches!(&*column.name, "status" | "relation" | "unit" | "key") => " class=\"w\"",
+        Data::Text(_)
+            if matches!(
+                &*column.name,
+                "status" | "relation" | "unit" | "key" | "build" | "from" | "to" | "first_seen" | "last_seen"
+            ) =>
+        {
+            " class=\"w\""
+        }
         Data::Address(_) => " class=\"w\"",
         Data::Text(_) | Data::Lists(_) => " class=\"t\"",
     }
@@ -41,8 +49,9 @@ impl Table {
         let shown = self.head(most);
         let s = &self.summary;
         let unit = shown.report_unit();
-        let columns: Vec<&Column> = shown.columns.iter().filter(|c| !is_empty(&c.data)).collect();
-        let mut html = format!("{STYLE}<div class=\"pprofdiff\">{}<table><thead><tr>", summary(s));
+        let header = self.builds.as_ref().map_or_else(|| summary(s), |builds| html_header(s, builds));
+        let columns: Vec<&Column> = shown.columns.iter().filter(|c| !is_left_out(c)).collect();
+        let mut html = format!("{STYLE}<div class=\"pprofdiff\">{header}<table><thead><tr>");
         for c in &columns {
             let _ = write!(html, "<th{}>{}</th>", class(c), c.name.replace('_', " "));
         }
@@ -54,7 +63,7 @@ impl Table {
                     (Data::Value(v), _) if c.name.ends_with("delta") => {
                         let class = ["less", "", "more"][(v[row].signum() + 1) as usize];
                         let sign = if v[row] > 0 { "+" } else { "" };
-                        let percent = percent_of_base(v[row], s).map(|p| format!(" ({})", signed_percent(p)));
+                        let percent = shown.percent(v[row], row).map(|p| format!(" ({})", signed_percent(p)));
                         let percent = percent.unwrap_or_default();
                         write!(html, "<td class=\"{class}\">{sign}{}{percent}</td>", unit.format(v[row]))
                     }

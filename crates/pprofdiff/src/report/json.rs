@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::series::builds_header;
 use super::table::{Cell, Table};
 use crate::diff::{Diff, Side, Summary};
 use crate::profile::Profile;
@@ -48,19 +49,30 @@ pub(super) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
     fields
 }
 
-/// The header alone, as one object.
-pub fn summary_json(summary: &Summary) -> String {
-    Value::Object(header(summary).into_iter().map(|(k, v)| (k.to_owned(), v)).collect()).to_string()
-}
-
 impl Table {
+    /// The header's fields in their order.
+    fn header(&self) -> Vec<(&'static str, Value)> {
+        let mut fields = header(&self.summary);
+        if let Some(builds) = &self.builds {
+            fields.retain(|(name, _)| !matches!(*name, "profile" | "total" | "normalize"));
+            fields.push(("normalize", json!({"mode": self.summary.normalize.mode()})));
+            fields.splice(0..0, builds_header(builds));
+        }
+        fields
+    }
+
+    /// The header alone, as one object of JSON.
+    pub fn summary_json(&self) -> String {
+        Value::Object(self.header().into_iter().map(|(k, v)| (k.to_owned(), v)).collect()).to_string()
+    }
+
     /// Writes the table as JSON.
     ///
     /// # Errors
     /// The writer's.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"{}\"", self.kind.name())?;
-        for (name, value) in header(&self.summary) {
+        for (name, value) in self.header() {
             write!(out, ",\n \"{name}\": {value}")?;
         }
         write!(out, ",\n \"rows_total\": {},\n \"rows\": [", self.rows_total)?;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::percent_of_base;
+use super::series::{failure, header};
 use super::table::{Cell, Column, Data, Table};
 use super::text::signed_percent;
 use crate::units;
@@ -14,6 +15,10 @@ impl Table {
     /// The writer's.
     pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         let s = &self.summary;
+        if let Some(builds) = &self.builds {
+            writeln!(out, "{}\n", escape(&header(s, builds)))?;
+            builds.bad().try_for_each(|b| writeln!(out, "> failed: {}\n", escape(&failure(b))))?;
+        }
         let number = |v: i64| units::show(v, &s.unit);
         if s.base.is_some() {
             let percent =
@@ -25,12 +30,11 @@ impl Table {
                 number(s.total.base),
                 number(s.total.new)
             )?;
-        } else {
+        } else if self.builds.is_none() {
             writeln!(out, "**{}**: {}\n", escape(&s.sample_type), number(s.total.new))?;
         }
         s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))?;
-        // Columns that are empty throughout (no file at granularity functions) only take room.
-        let columns: Vec<&Column> = self.columns.iter().filter(|c| !is_empty(&c.data)).collect();
+        let columns: Vec<&Column> = self.columns.iter().filter(|c| !is_left_out(c)).collect();
         let is_value = |c: &Column| matches!(c.data, Data::Value(_));
         write!(out, "|")?;
         columns.iter().try_for_each(|c| write!(out, " {} |", c.name.replace('_', " ")))?;
@@ -44,7 +48,7 @@ impl Table {
                 let cell = match (&c.data, c.cell(row)) {
                     (Data::Value(v), _) if c.name.ends_with("delta") => {
                         let sign = if v[row] > 0 { "+" } else { "" };
-                        let percent = percent_of_base(v[row], s).map(|p| format!(" ({})", signed_percent(p)));
+                        let percent = self.percent(v[row], row).map(|p| format!(" ({})", signed_percent(p)));
                         format!("{sign}{}{}", unit.format(v[row]), percent.unwrap_or_default())
                     }
                     (Data::Value(v), _) => unit.format(v[row]),
@@ -65,12 +69,15 @@ impl Table {
     }
 }
 
-pub(super) fn is_empty(data: &Data) -> bool {
-    match data {
+/// True for columns that only take room: empty throughout (no file at granularity functions), or what the percentages
+/// beside them are of.
+pub(super) fn is_left_out(column: &Column) -> bool {
+    match &column.data {
+        Data::Value(_) => column.name == "total_from",
         Data::Text(t) => t.iter().all(|t| t.is_none()),
         Data::Line(v) => v.iter().all(Option::is_none),
         Data::Address(v) => v.iter().all(Option::is_none),
-        Data::Value(_) | Data::Lists(_) => false,
+        Data::Lists(_) => false,
     }
 }
 

@@ -15,15 +15,17 @@ mod markdown;
 mod names;
 mod page;
 mod pairs;
+mod series;
 mod speedscope;
 mod svg;
 mod table;
 mod text;
 
 pub use folded::folded;
-pub use json::{info_json, summary_json};
+pub use json::info_json;
 pub use page::{Page, PageOptions, page};
 pub use pairs::{PairFormat, PairWriter};
+pub use series::builds_json;
 pub use speedscope::speedscope;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};

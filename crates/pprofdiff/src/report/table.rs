@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Edges, Frames, Labels, Pair, StackRow, Stacks, Status, Summary, Top, TopRow};
+use crate::series::Builds;
 
 /// What the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,12 @@ pub enum Kind {
     Stacks,
     /// Label values.
     Labels,
+    /// Frames of many builds, one row a build and frame.
+    Values,
+    /// How frames changed from one build to another.
+    Steps,
+    /// Frames of many builds, each with its largest step.
+    Movers,
 }
 
 impl Kind {
@@ -36,6 +43,9 @@ impl Kind {
             Kind::Tree => "tree",
             Kind::Stacks => "stacks",
             Kind::Labels => "labels",
+            Kind::Values => "values",
+            Kind::Steps => "steps",
+            Kind::Movers => "movers",
         }
     }
 }
@@ -62,6 +72,14 @@ impl Texts {
     /// The string at `index`; `None` if it is missing.
     pub fn get(&self, index: usize) -> Option<&str> {
         self.spans[index].map(|(start, end)| &self.bytes[start..end])
+    }
+
+    /// The strings of a few, each row by its number among them. They are kept once, however many rows have them.
+    pub(super) fn pick(distinct: impl Iterator<Item = Option<String>>, rows: impl Iterator<Item = u32>) -> Texts {
+        let mut texts = Texts::default();
+        distinct.for_each(|text| texts.push(text.as_deref()));
+        texts.spans = rows.map(|row| texts.spans[row as usize]).collect();
+        texts
     }
 
     /// Number of strings.
@@ -184,6 +202,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Number of rows before any were cut off.
     pub rows_total: usize,
+    /// Of many builds: which they are. `None` in other tables.
+    pub builds: Option<Arc<Builds>>,
     /// Of callers and callees: the nodes, for people. Empty in other tables.
     pub(crate) nodes: Nodes,
     len: usize,
@@ -208,8 +228,9 @@ pub(crate) struct Node {
 }
 
 impl Table {
-    fn new(kind: Kind, summary: &Arc<Summary>, columns: Vec<Column>, len: usize) -> Table {
-        Table { kind, summary: summary.clone(), columns, rows_total: len, nodes: Nodes::default(), len }
+    pub(super) fn new(kind: Kind, summary: &Arc<Summary>, columns: Vec<Column>, len: usize) -> Table {
+        let (summary, builds, nodes) = (summary.clone(), None, Nodes::default());
+        Table { kind, summary, columns, rows_total: len, builds, nodes, len }
     }
 
     /// Number of rows.
@@ -273,7 +294,8 @@ impl Table {
 
     /// The same table without columns.
     fn shallow(&self) -> Table {
-        Table { columns: Vec::new(), summary: self.summary.clone(), nodes: Nodes::default(), ..*self }
+        let (summary, builds) = (self.summary.clone(), self.builds.clone());
+        Table { columns: Vec::new(), summary, builds, nodes: Nodes::default(), ..*self }
     }
 
     /// The given rows, in the given order.
@@ -321,7 +343,11 @@ impl Table {
 }
 
 /// Columns for one value of both sides, or of a single profile.
-fn pair_columns(names: [&'static str; 4], two_sided: bool, pairs: impl Iterator<Item = Pair> + Clone) -> Vec<Column> {
+pub(super) fn pair_columns(
+    names: [&'static str; 4],
+    two_sided: bool,
+    pairs: impl Iterator<Item = Pair> + Clone,
+) -> Vec<Column> {
     let value = |name: &'static str, f: fn(Pair) -> i64| Column {
         name: name.into(),
         data: Data::Value(pairs.clone().map(f).collect()),
@@ -334,7 +360,7 @@ fn pair_columns(names: [&'static str; 4], two_sided: bool, pairs: impl Iterator<
     }
 }
 
-fn status_column(statuses: impl Iterator<Item = Status>) -> Column {
+pub(super) fn status_column(statuses: impl Iterator<Item = Status>) -> Column {
     Column { name: "status".into(), data: Data::Text(statuses.map(|s| Some(s.name())).collect()) }
 }
 

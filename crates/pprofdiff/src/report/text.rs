@@ -84,6 +84,9 @@ impl Table {
     /// # Errors
     /// The writer's.
     pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        if let Some(builds) = &self.builds {
+            return self.write_builds(builds, out, options);
+        }
         let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
         header(out, &self.summary)?;
         let what = match self.kind {
@@ -91,6 +94,7 @@ impl Table {
             Kind::Peek | Kind::Tree => "edges",
             Kind::Stacks => "stacks",
             Kind::Labels => "label values",
+            Kind::Values | Kind::Steps | Kind::Movers => "rows",
         };
         let shown = if self.len() < self.rows_total {
             format!("{} of {}", self.len(), self.rows_total)
@@ -104,14 +108,16 @@ impl Table {
             Kind::Peek | Kind::Tree => self.write_edges(out, options, &numbers),
             Kind::Stacks => self.write_stacks(out, options, &numbers),
             Kind::Labels => self.write_labels(out, options, &numbers),
+            // Tables of builds were written above.
+            Kind::Values | Kind::Steps | Kind::Movers => Ok(()),
         }
     }
 
     /// The unit for all numbers of this table.
     pub(super) fn report_unit(&self) -> ReportUnit {
         let names: &[&str] = match self.kind {
-            Kind::Top => &["flat", "cum"],
-            Kind::Diff => &["flat_delta", "cum_delta"],
+            Kind::Top | Kind::Values => &["flat", "cum"],
+            Kind::Diff | Kind::Steps | Kind::Movers => &["flat_delta", "cum_delta"],
             _ if self.summary.base.is_some() => &["delta"],
             _ => &["weight"],
         };
@@ -279,6 +285,11 @@ pub(super) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if s.normalize != Normalize::None {
         writeln!(out, "normalized by {}: new x {}", s.normalize.mode(), s.factor)?;
     }
+    settings(out, s)
+}
+
+/// The lines of a header that say what a user set, and should know.
+pub(super) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     let mut settings: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
     if s.granularity != crate::Granularity::Functions {
         settings.insert(0, format!("granularity={}", s.granularity.name()));

@@ -1,0 +1,62 @@
+//! `pprofdiff series`: frames along a history of builds, or many builds against one base. What fails is said and stops
+//! nothing.
+
+use std::io::{self, Write};
+
+use pprofdiff::report::{Table, TextOptions};
+use pprofdiff::{Against, LoadOptions, Order, SeriesOptions, Source, file_builds, pattern_builds, series, sort_builds};
+
+use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
+use crate::batch::progress;
+use crate::{Failure, Result, color_wanted, source, write_to};
+
+pub fn run(args: &SeriesArgs) -> Result<()> {
+    let builds = builds(args)?;
+    let bar = progress(Some(builds.len() as u64), "builds");
+    let options = SeriesOptions {
+        load: LoadOptions { inflated_limit: args.inflated_limit },
+        against: if args.base.is_some() { Against::First } else { Against::Previous },
+        order: if args.order == SeriesOrder::Key { Order::Key } else { Order::Given },
+    };
+    let series = series(bar.wrap_iter(builds.into_iter()), &args.query()?, &options);
+    bar.finish_and_clear();
+    let series = series?;
+    for (_, error) in series.errors() {
+        let _ = writeln!(io::stderr(), "pprofdiff: {}", error.to_string().replace(char::is_control, " "));
+    }
+    let (sort, n) = (args.sort(), args.rows_shown());
+    let table: Table = match args.rows {
+        SeriesRows::Movers => series.movers(sort).table_head(n),
+        SeriesRows::Steps => series.steps(sort).table_head(n),
+        SeriesRows::Values => series.table().head(n),
+    };
+    let output = args.output.as_deref();
+    write_to(output, |out| match args.format {
+        SeriesFormat::Text => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
+        SeriesFormat::Json => table.write_json(out),
+        SeriesFormat::Csv => table.write_csv(out),
+        SeriesFormat::Markdown => table.write_markdown(out),
+    })?;
+    match series.errors().len() {
+        0 => Ok(()),
+        failed => Err(Failure::Message(format!("{failed} of {} builds failed", series.builds.all.len()))),
+    }
+}
+
+/// The builds that the arguments name, the base before them.
+fn builds(args: &SeriesArgs) -> Result<Vec<(String, Source)>> {
+    let mut builds = match (args.builds.as_slice(), args.order) {
+        ([one], SeriesOrder::Key) if !one.exists() => pattern_builds(&one.to_string_lossy())?,
+        ([one], SeriesOrder::Given) if !one.exists() => {
+            return Err(Failure::Message("files of a pattern are in no given order; name the files".to_owned()));
+        }
+        (files, _) => file_builds(files),
+    };
+    if args.order == SeriesOrder::Key {
+        sort_builds(&mut builds);
+    }
+    if let Some(base) = &args.base {
+        builds.insert(0, ("base".to_owned(), source(base)?));
+    }
+    Ok(builds)
+}

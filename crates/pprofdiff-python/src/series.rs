@@ -1,0 +1,369 @@
+//! `series` and `matrix`: many builds, frame by frame.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pprofdiff::report::{Table as EngineTable, TextOptions, builds_json};
+use pprofdiff::{Against, Filters, Normalize, Order, Query, SeriesBuilder, SeriesOptions, Sort, Source};
+use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use crate::table::{ROWS_SHOWN, Table, text};
+use crate::views::{Profile, parse_sort, rebuild};
+use crate::{error, runtime, source};
+
+/// Many builds, frame by frame: made by series() along a history, and by matrix() against one base.
+///
+/// Read by polars, pandas, DuckDB and others as values(). A notebook shows the frames that moved most.
+#[pyclass(frozen, module = "pprofdiff")]
+pub struct Series {
+    series: Arc<pprofdiff::Series>,
+}
+
+impl Series {
+    /// Works on the series with the GIL released.
+    fn run<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&pprofdiff::Series) -> T + Send + 'static,
+    ) -> PyResult<T> {
+        let series = self.series.clone();
+        runtime::run(py, move || Ok(f(&series)))
+    }
+
+    fn table(
+        &self,
+        py: Python<'_>,
+        make: impl FnOnce(&pprofdiff::Series) -> EngineTable + Send + 'static,
+    ) -> PyResult<Table> {
+        Ok(Table::new(self.run(py, make)?))
+    }
+
+    fn all_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Table>> {
+        Bound::new(py, self.values(py)?)
+    }
+}
+
+#[pymethods]
+impl Series {
+    /// The builds in their order, each a dict: key, path, and either error (why it has no values), or samples,
+    /// duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
+    /// multiplied by).
+    #[getter]
+    fn builds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (builds_json(&self.series.builds),))
+    }
+
+    /// The builds that have no values: their keys, and why.
+    #[getter]
+    fn errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let errors = PyDict::new(py);
+        self.series.builds.bad().try_for_each(|b| errors.set_item(&b.key, b.error.as_deref()))?;
+        Ok(errors)
+    }
+
+    /// The table itself: one row a build and frame that it has, build after build, each as top() of its profile.
+    ///
+    /// Columns: build (its key), name, file, line, mapping (None where the granularity has none), flat, cum.
+    fn values(&self, py: Python<'_>) -> PyResult<Table> {
+        self.table(py, pprofdiff::Series::table)
+    }
+
+    /// The frames, ordered by the largest step of each: by how much it changed from one build to another.
+    ///
+    /// `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line,
+    /// mapping, first_seen and last_seen (the keys of the first and last build that have the frame), builds (how
+    /// many have it), and of its largest step those of steps(). `n` rows, or all.
+    #[pyo3(signature = (n = None, *, sort = "flat"))]
+    fn movers(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
+        let sort = parse_sort(py, sort)?;
+        self.table(py, move |series| series.movers(sort).table_head(n.unwrap_or(usize::MAX)))
+    }
+
+    /// All steps that change something, the largest first: how a frame changed from one build to the next, or of a
+    /// matrix from the base to one of the others.
+    ///
+    /// Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
+    /// cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
+    /// or all.
+    #[pyo3(signature = (n = None, *, sort = "flat"))]
+    fn steps(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
+        let sort = parse_sort(py, sort)?;
+        self.table(py, move |series| series.steps(sort).table_head(n.unwrap_or(usize::MAX)))
+    }
+
+    /// values() as a polars.DataFrame, see Table.to_polars().
+    fn to_polars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.all_values(py)?.call_method0("to_polars")
+    }
+
+    /// values() as a pandas.DataFrame, see Table.to_pandas().
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.all_values(py)?.call_method0("to_pandas")
+    }
+
+    /// values() as an Arrow stream, see Table.__arrow_c_stream__().
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.all_values(py)?.call_method1("__arrow_c_stream__", (requested_schema,))
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        self.run(py, |series| series.to_html(Sort::Flat, ROWS_SHOWN))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.run(py, |series| {
+            let movers = series.movers(Sort::Flat).table_head(ROWS_SHOWN);
+            text(|out| movers.write_text(out, TextOptions::default())).trim_end().to_owned()
+        })
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = slf.py();
+        let bytes = slf.get().run(py, serde_json::to_vec)?.map_err(error::pickle)?;
+        Ok((rebuild(py, "_rebuild_series")?, (PyBytes::new(py, &bytes),)))
+    }
+}
+
+#[pyfunction(name = "_rebuild_series")]
+pub fn rebuild_series(bytes: &[u8]) -> PyResult<Series> {
+    Ok(Series { series: Arc::new(serde_json::from_slice(bytes).map_err(error::pickle)?) })
+}
+
+/// Filters as keywords.
+fn filters(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Filters> {
+    let mut all = serde_json::to_value(Filters::default()).map_err(error::pickle)?;
+    for (name, value) in given.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let Some(slot) = all.get_mut(&name) else {
+            return Err(PyTypeError::new_err(format!("got an unexpected keyword argument {name:?}")));
+        };
+        *slot = value.extract::<Option<String>>()?.filter(|f| !f.is_empty()).into();
+    }
+    let filters: Filters = serde_json::from_value(all).map_err(error::pickle)?;
+    filters.check().map_err(|e| error::from_engine(py, &e))?;
+    Ok(filters)
+}
+
+/// What is asked of each build.
+struct Question {
+    query: Query,
+    options: SeriesOptions,
+    raise: bool,
+}
+
+impl Question {
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        against: Against,
+        sample_type: Option<String>,
+        granularity: &str,
+        noinlines: bool,
+        normalize: Option<&str>,
+        on_error: &str,
+        inflated_limit: Option<u64>,
+        given: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Question> {
+        let engine = |e| error::from_engine(py, &e);
+        let normalize = normalize.map_or(Ok(Normalize::None), str::parse).map_err(engine)?;
+        let (granularity, filters) = (granularity.parse().map_err(engine)?, filters(py, given)?);
+        let raise = match on_error {
+            "collect" => false,
+            "raise" => true,
+            _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
+        };
+        let query = Query { sample_type, granularity, no_inlines: noinlines, filters, normalize };
+        let options = SeriesOptions { load: source::options(inflated_limit), against, order: Order::Given };
+        Ok(Question { query, options, raise })
+    }
+}
+
+/// A build's source, or what the caller's own reading of it said.
+type Item = (String, Result<Source, String>);
+
+/// Reads one profile. What is no profile at all is the caller's mistake; what can't be read is that build's.
+fn item(key: String, object: &Bound<'_, PyAny>) -> PyResult<Item> {
+    match source::source(object) {
+        Ok(source) => Ok((key, Ok(source))),
+        Err(e) if is_mistake(object.py(), &e) => Err(e),
+        Err(e) => Ok((key, Err(e.value(object.py()).str()?.to_string()))),
+    }
+}
+
+fn is_mistake(py: Python<'_>, e: &PyErr) -> bool {
+    !e.is_instance_of::<PyException>(py) || e.is_instance_of::<PyTypeError>(py) || e.is_instance_of::<PyImportError>(py)
+}
+
+/// The text of a path or URL.
+fn path(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    match object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
+        true => Ok(Some(object.extract()?)),
+        false => Ok(None),
+    }
+}
+
+/// The keys of a list of paths; of other things none, since a key of theirs does not depend on the others.
+fn path_keys(profiles: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
+    if !profiles.is_instance_of::<PyList>() && !profiles.is_instance_of::<PyTuple>() {
+        return Ok(None);
+    }
+    let paths: Option<Vec<PathBuf>> = profiles.try_iter()?.map(|p| path(&p?)).collect::<PyResult<_>>()?;
+    Ok(paths.map(|paths| pprofdiff::file_builds(&paths).into_iter().map(|(key, _)| key).collect()))
+}
+
+/// What the caller calls a profile; otherwise the path, the Profile's name, or its number from 0.
+fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usize) -> PyResult<String> {
+    if let Some(key) = key {
+        return Ok(key.call1((object,))?.str()?.to_string());
+    }
+    if let Ok(profile) = object.cast::<Profile>() {
+        return Ok(profile.get().profile.name().to_owned());
+    }
+    Ok(path(object)?.map_or_else(|| number.to_string(), |p| p.display().to_string()))
+}
+
+/// Loads builds a window at a time, so that an iterable is read no further ahead, and brings them together.
+fn gather(
+    py: Python<'_>,
+    base: Option<Item>,
+    profiles: &Bound<'_, PyAny>,
+    key: Option<&Bound<'_, PyAny>>,
+    mut question: Question,
+) -> PyResult<Series> {
+    let engine = |e| error::from_engine(py, &e);
+    let mut items: Box<dyn Iterator<Item = PyResult<Item>>> = if let Ok(pattern) = profiles.extract::<String>() {
+        question.options.order = Order::Key;
+        let mut builds = pprofdiff::pattern_builds(&pattern).map_err(engine)?;
+        if let Some(key) = key {
+            for (name, source) in &mut builds {
+                if let Source::Path(path) = source {
+                    *name = key.call1((path.as_path(),))?.str()?.to_string();
+                }
+            }
+            pprofdiff::sort_builds(&mut builds);
+        }
+        Box::new(builds.into_iter().map(|(key, source)| Ok((key, Ok(source)))))
+    } else if profiles.is_instance_of::<PyBytes>() || profiles.cast::<Profile>().is_ok() || path(profiles)?.is_some() {
+        return Err(PyTypeError::new_err("profiles are given as an iterable, or as a pattern"));
+    } else {
+        let known = if key.is_none() { path_keys(profiles)? } else { None };
+        Box::new(profiles.try_iter()?.enumerate().map(move |(i, object)| {
+            let object = object?;
+            let key = match known.as_ref().and_then(|keys| keys.get(i)) {
+                Some(key) => key.clone(),
+                None => key_of(&object, key, i)?,
+            };
+            item(key, &object)
+        }))
+    };
+    let mut builder = SeriesBuilder::new(&question.query, &question.options).map_err(engine)?;
+    let window = 4 * runtime::pool(py)?.current_num_threads();
+    let mut base = base;
+    loop {
+        let window: Vec<Item> =
+            base.take().map(Ok).into_iter().chain(items.by_ref().take(window)).collect::<PyResult<_>>()?;
+        if window.is_empty() {
+            break;
+        }
+        let raise = question.raise;
+        let (back, failed) = runtime::run(py, move || {
+            let mut sources = Vec::with_capacity(window.len());
+            for (key, source) in window {
+                match source {
+                    Ok(source) => sources.push((key, source)),
+                    Err(reason) => {
+                        builder.add(&std::mem::take(&mut sources))?;
+                        builder.add_failed(key, &reason)?;
+                    }
+                }
+            }
+            builder.add(&sources)?;
+            let failed = raise && builder.has_failed();
+            Ok((builder, failed))
+        })?;
+        builder = back;
+        if failed {
+            break;
+        }
+    }
+    let series = runtime::run(py, move || builder.finish())?;
+    match series.errors().first().filter(|_| question.raise) {
+        Some((_, e)) => Err(error::from_engine(py, e)),
+        None => Ok(Series { series: Arc::new(series) }),
+    }
+}
+
+/// Follow frames along a history of builds.
+///
+/// `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
+/// stands for is the build's key, and keys order the builds (numbers in them count as numbers). `key` gives a
+/// build's key, from an item of `profiles` or, for a pattern, from a path; unless given it is what tells paths
+/// from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
+/// items ahead.
+///
+/// A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
+/// nothing; with on_error="raise" its error is raised. `sample_type` None is the default one of the first build
+/// that loads; units are converted to the finest. `normalize` scales all builds to the first, by "total" or
+/// "duration". Filters are keywords, as those of Views.filter().
+///
+/// Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
+#[pyfunction]
+#[pyo3(signature = (
+    profiles, key = None, *, sample_type = None, granularity = "functions", noinlines = false, normalize = None,
+    on_error = "collect", inflated_limit = None, **filters
+))]
+#[allow(clippy::too_many_arguments)]
+pub fn series(
+    py: Python<'_>,
+    profiles: &Bound<'_, PyAny>,
+    key: Option<&Bound<'_, PyAny>>,
+    sample_type: Option<String>,
+    granularity: &str,
+    noinlines: bool,
+    normalize: Option<&str>,
+    on_error: &str,
+    inflated_limit: Option<u64>,
+    filters: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Series> {
+    let against = Against::Previous;
+    let question =
+        Question::new(py, against, sample_type, granularity, noinlines, normalize, on_error, inflated_limit, filters)?;
+    gather(py, None, profiles, key, question)
+}
+
+/// Compare many builds with one base.
+///
+/// `base` is whatever load() takes, and has the key "base"; None stands for the first of `profiles`. All else is
+/// as for series(), but that each build is compared with the base, whose error is raised.
+#[pyfunction]
+#[pyo3(signature = (
+    profiles, base = None, key = None, *, sample_type = None, granularity = "functions", noinlines = false,
+    normalize = None, on_error = "collect", inflated_limit = None, **filters
+))]
+#[allow(clippy::too_many_arguments)]
+pub fn matrix(
+    py: Python<'_>,
+    profiles: &Bound<'_, PyAny>,
+    base: Option<&Bound<'_, PyAny>>,
+    key: Option<&Bound<'_, PyAny>>,
+    sample_type: Option<String>,
+    granularity: &str,
+    noinlines: bool,
+    normalize: Option<&str>,
+    on_error: &str,
+    inflated_limit: Option<u64>,
+    filters: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Series> {
+    let against = Against::First;
+    let question =
+        Question::new(py, against, sample_type, granularity, noinlines, normalize, on_error, inflated_limit, filters)?;
+    let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
+    gather(py, base, profiles, key, question)
+}

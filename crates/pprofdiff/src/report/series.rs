@@ -1,0 +1,383 @@
+//! Many builds: tables of values, steps and movers, their header, and the table with pictures for notebooks.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::html::{STYLE, escape};
+use super::percent_of_base;
+use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
+use super::text::{Grid, Shown, TextOptions, printable, settings, signed_percent};
+use crate::diff::{Frames, Normalize, Pair, Sort, Summary};
+use crate::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
+use crate::units;
+
+/// The columns that say which frame a row is of.
+fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Vec<Column> {
+    let all = || 0..frames.len() as u32;
+    let text = |name: &'static str, f: &dyn Fn(u32) -> Option<String>| Column {
+        name: name.into(),
+        data: Data::Text(Texts::pick(all().map(f), rows.clone())),
+    };
+    let line = Column { name: "line".into(), data: Data::Line(rows.clone().map(|f| frames.line(f)).collect()) };
+    vec![
+        text("name", &|f| Some(frames.name(f))),
+        text("file", &|f| frames.file(f)),
+        line,
+        text("mapping", &|f| frames.mapping(f)),
+    ]
+}
+
+/// A column of builds' keys.
+fn key_column(name: &'static str, builds: &Builds, rows: impl Iterator<Item = usize>) -> Column {
+    let keys = builds.all.iter().map(|b| Some(b.key.clone()));
+    Column { name: name.into(), data: Data::Text(Texts::pick(keys, rows.map(|build| build as u32))) }
+}
+
+/// Columns of steps: from, to, status, `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta, total_from`.
+fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a Step> + Clone) -> Vec<Column> {
+    let mut columns = vec![
+        key_column("from", builds, steps.clone().map(|s| s.from)),
+        key_column("to", builds, steps.clone().map(|s| s.to)),
+        status_column(steps.clone().map(|s| s.status)),
+    ];
+    columns.extend(pair_columns(["", "flat_from", "flat_to", "flat_delta"], true, steps.clone().map(|s| s.flat)));
+    columns.extend(pair_columns(["", "cum_from", "cum_to", "cum_delta"], true, steps.clone().map(|s| s.cum)));
+    let totals = steps.map(|s| builds.all[s.from].total).collect();
+    columns.push(Column { name: "total_from".into(), data: Data::Value(totals) });
+    columns
+}
+
+impl Series {
+    /// One row a build and frame that it has, build after build, each in the order of its profile's table of frames.
+    /// Columns: build (its key), name, file, line, mapping, flat, cum.
+    pub fn table(&self) -> Table {
+        let rows = || self.values().flat_map(|(build, values)| values.iter().map(move |v| (build, v)));
+        let value = |name: &'static str, f: fn(Pair) -> i64| {
+            let values = rows().map(|(_, v)| f(Pair { base: v.flat, new: v.cum })).collect();
+            Column { name: name.into(), data: Data::Value(values) }
+        };
+        let mut columns = vec![key_column("build", &self.builds, rows().map(|(build, _)| build))];
+        // Only a vector's iterator can be cloned cheaply.
+        let frames: Vec<u32> = rows().map(|(_, v)| v.frame).collect();
+        columns.extend(frame_columns(&self.frames, frames.iter().copied()));
+        columns.extend([value("flat", |v| v.base), value("cum", |v| v.new)]);
+        Table::new(Kind::Values, &self.summary, columns, frames.len()).of_builds(&self.builds, frames.len())
+    }
+
+    /// The first `n` movers as an HTML fragment, each with a picture of its values. Everything from the input is
+    /// escaped.
+    pub fn to_html(&self, sort: Sort, n: usize) -> String {
+        let movers = self.movers(sort);
+        let shown = &movers.rows[..n.min(movers.rows.len())];
+        let table = movers.table_head(n);
+        let unit = table.report_unit();
+        let courses = self.course(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
+        let what = if sort == Sort::Flat { "flat" } else { "cum" };
+        let mut html =
+            format!("{STYLE}<div class=\"pprofdiff\">{}<table><thead><tr>", html_header(&self.summary, &self.builds));
+        let heads = ["frame", "", "from → to", "before", "after", "step", "first seen", "last seen"];
+        for (i, head) in heads.into_iter().enumerate() {
+            let class = if matches!(i, 0..=2 | 6 | 7) { " class=\"w\"" } else { "" };
+            let head = if i == 1 { format!("{what} over builds") } else { head.to_owned() };
+            let _ = write!(html, "<th{class}>{head}</th>");
+        }
+        html.push_str("</tr></thead><tbody>");
+        let key = |build: usize| escape(&self.builds.all[build].key);
+        for (row, (m, course)) in shown.iter().zip(&courses).enumerate() {
+            let value = m.step.value(sort);
+            let delta = value.delta();
+            let class = ["less", "", "more"][(delta.signum() + 1) as usize];
+            let sign = if delta > 0 { "+" } else { "" };
+            let percent = table.percent(delta, row).map(|p| format!(" ({})", signed_percent(p))).unwrap_or_default();
+            let steps = if m.step.from == m.step.to {
+                String::new()
+            } else {
+                format!("{} → {}", key(m.step.from), key(m.step.to))
+            };
+            let at = self.builds.good().position(|b| std::ptr::eq(b, &self.builds.all[m.step.to]));
+            let _ = write!(
+                html,
+                "<tr><td class=\"t\">{}</td><td class=\"w\">{}</td><td class=\"w\">{steps}</td><td>{}</td><td>{}</td>\
+                 <td class=\"{class}\">{sign}{}{percent}</td><td class=\"w\">{}</td><td class=\"w\">{}</td></tr>",
+                escape(&table.label(row)),
+                picture(course, at.unwrap_or(0), class),
+                unit.format(value.base),
+                unit.format(value.new),
+                unit.format(delta),
+                key(m.first),
+                key(m.last)
+            );
+        }
+        html.push_str("</tbody></table>");
+        if shown.len() < movers.rows.len() {
+            let _ = write!(
+                html,
+                "<div class=\"note\">{} of {} frames, by their largest step of {what}</div>",
+                shown.len(),
+                movers.rows.len()
+            );
+        }
+        html.push_str("</div>");
+        html
+    }
+}
+
+impl Ranked<Step> {
+    /// One row a step. Columns: name, file, line, mapping, from and to (the builds' keys), status (added, removed or
+    /// changed), `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's
+    /// total.
+    pub fn table(&self) -> Table {
+        self.table_head(usize::MAX)
+    }
+
+    /// The first `n` rows of [`Ranked::table`], without making the others.
+    pub fn table_head(&self, n: usize) -> Table {
+        let rows = &self.rows[..n.min(self.rows.len())];
+        let mut columns = frame_columns(&self.frames, rows.iter().map(|s| s.frame));
+        columns.extend(step_columns(&self.builds, rows.iter()));
+        Table::new(Kind::Steps, &self.summary, columns, rows.len()).of_builds(&self.builds, self.rows.len())
+    }
+}
+
+impl Ranked<Mover> {
+    /// One row a frame. Columns: those of steps, for the frame's largest; before them first_seen and last_seen (the
+    /// builds' keys), and builds (how many have it).
+    pub fn table(&self) -> Table {
+        self.table_head(usize::MAX)
+    }
+
+    /// The first `n` rows of the table, without making the others.
+    pub fn table_head(&self, n: usize) -> Table {
+        let rows = &self.rows[..n.min(self.rows.len())];
+        let mut columns = frame_columns(&self.frames, rows.iter().map(|m| m.frame));
+        columns.push(key_column("first_seen", &self.builds, rows.iter().map(|m| m.first)));
+        columns.push(key_column("last_seen", &self.builds, rows.iter().map(|m| m.last)));
+        let counts = rows.iter().map(|m| Some(m.builds as i64)).collect();
+        columns.push(Column { name: "builds".into(), data: Data::Line(counts) });
+        columns.extend(step_columns(&self.builds, rows.iter().map(|m| &m.step)));
+        Table::new(Kind::Movers, &self.summary, columns, rows.len()).of_builds(&self.builds, self.rows.len())
+    }
+}
+
+impl Table {
+    fn of_builds(mut self, builds: &Arc<Builds>, rows_total: usize) -> Table {
+        self.builds = Some(builds.clone());
+        self.rows_total = rows_total;
+        self
+    }
+
+    /// A change of a row in percent: of the base's total, or of that of the build it began from.
+    pub(super) fn percent(&self, value: i64, row: usize) -> Option<f64> {
+        if self.builds.is_none() {
+            return percent_of_base(value, &self.summary);
+        }
+        let total = self.values("total_from").get(row).copied().filter(|&t| t != 0)?;
+        Some(100.0 * value as f64 / total as f64)
+    }
+
+    /// The rows of a series for people.
+    pub(super) fn write_builds(
+        &self,
+        builds: &Arc<Builds>,
+        out: &mut dyn Write,
+        options: TextOptions,
+    ) -> io::Result<()> {
+        text_header(out, &self.summary, builds)?;
+        let shown = if self.len() < self.rows_total { format!("{} of ", self.len()) } else { String::new() };
+        let (total, unit) = (self.rows_total, self.report_unit());
+        let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
+        if self.kind == Kind::Values {
+            writeln!(out, "{shown}{total} values; percentages are of each build's total\n")?;
+            let mut grid = Grid::new(&["flat", "flat%", "cum", "cum%", "build", "frame"]);
+            let totals: std::collections::HashMap<&str, i64> =
+                builds.good().map(|b| (b.key.as_str(), b.total)).collect();
+            for row in 0..self.len() {
+                let key = text("build", row);
+                let mut cells: Vec<Shown> = Vec::with_capacity(6);
+                for v in ["flat", "cum"].map(|name| self.values(name)[row]) {
+                    let percent = totals.get(key).filter(|&&t| t != 0).map(|&t| 100.0 * v as f64 / t as f64);
+                    cells.push(unit.format(v).into());
+                    cells.push(percent.map_or_else(|| "-".to_owned(), |p| format!("{p:.2}%")).into());
+                }
+                cells.extend([key.into(), self.label(row).into()]);
+                grid.rows.push(cells);
+            }
+            return grid.write(out, options);
+        }
+        let what = if self.kind == Kind::Movers { "frames by their largest step" } else { "steps" };
+        writeln!(out, "{shown}{total} {what}; percentages are of the earlier build's total\n")?;
+        let mut head = vec!["flat: before", "after", "step", "%", "cum: before", "after", "step", "%", "from", "to"];
+        head.extend(if self.kind == Kind::Movers { vec!["first", "last"] } else { vec!["status"] });
+        head.push("frame");
+        let mut grid = Grid::new(&head);
+        for row in 0..self.len() {
+            let mut cells: Vec<Shown> = Vec::with_capacity(head.len());
+            for names in [["flat_from", "flat_to", "flat_delta"], ["cum_from", "cum_to", "cum_delta"]] {
+                let [before, after, delta] = names.map(|name| self.values(name)[row]);
+                let sign = delta.signum();
+                let percent = self.percent(delta, row).map_or_else(|| "-".to_owned(), signed_percent);
+                let step = format!("{}{}", if sign > 0 { "+" } else { "" }, unit.format(delta));
+                cells.extend([unit.format(before).into(), unit.format(after).into()]);
+                cells.extend([Shown { text: step, sign }, Shown { text: percent, sign }]);
+            }
+            let still = text("from", row) == text("to", row);
+            cells.extend(["from", "to"].map(|name| Shown::from(if still { "-" } else { text(name, row) })));
+            let seen: &[&str] = if self.kind == Kind::Movers { &["first_seen", "last_seen"] } else { &["status"] };
+            cells.extend(seen.iter().map(|name| Shown::from(text(name, row))));
+            cells.push(self.label(row).into());
+            grid.rows.push(cells);
+        }
+        grid.write(out, options)
+    }
+}
+
+/// `12 builds by key, 01 to 12; each is compared with the one before`.
+fn extent(builds: &Builds) -> String {
+    let good = builds.good();
+    let ends = [good.clone().next(), good.clone().next_back()].map(|b| b.map_or("", |b| &b.key));
+    let n = builds.all.len();
+    let order = match builds.order {
+        Order::Key => "by key",
+        Order::Given => "in the order given",
+    };
+    let what = if n == 1 { "build" } else { "builds" };
+    let failed = match builds.bad().count() {
+        0 => String::new(),
+        failed => format!(" ({failed} failed)"),
+    };
+    format!("{n} {what}{failed} {order}, {} to {}", ends[0], ends[1])
+}
+
+fn compared(builds: &Builds) -> String {
+    match (builds.against, builds.all.first()) {
+        (Against::First, Some(first)) => format!("each is compared with {}", first.key),
+        _ => "each is compared with the one before".to_owned(),
+    }
+}
+
+/// The totals of the first and of the last build that have values.
+fn totals(s: &Summary) -> (String, i64) {
+    let number = |v: i64| units::show(v, &s.unit);
+    let Pair { base, new } = s.total;
+    let delta = s.total.delta();
+    let sign = if delta > 0 { "+" } else { "" };
+    let percent = match base {
+        0 => "the first is zero".to_owned(),
+        _ => signed_percent(100.0 * delta as f64 / base as f64),
+    };
+    (
+        format!("{} -> {}, {sign}{} ({percent}) from the first to the last", number(base), number(new), number(delta)),
+        delta,
+    )
+}
+
+/// What is said of a normalized series.
+fn normalized(s: &Summary, builds: &Builds) -> Option<String> {
+    let to = builds.good().next().map_or("", |b| &b.key);
+    (s.normalize != Normalize::None).then(|| format!("normalized by {} to {to}", s.normalize.mode()))
+}
+
+/// Builds and totals in one line.
+pub(super) fn header(s: &Summary, builds: &Builds) -> String {
+    let totals = totals(s).0.replace("->", "→");
+    format!("{} ({}): {totals}; {}, {}", s.sample_type, s.unit, extent(builds), compared(builds))
+}
+
+fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> io::Result<()> {
+    writeln!(out, "{}; {}", printable(&extent(builds)), printable(&compared(builds)))?;
+    writeln!(out, "{} ({}): {}", printable(&s.sample_type), printable(&s.unit), totals(s).0)?;
+    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", printable(&n)))?;
+    settings(out, s)?;
+    builds.bad().try_for_each(|b| writeln!(out, "failed: {}", printable(&failure(b))))
+}
+
+/// A build that failed, and why.
+pub(super) fn failure(build: &Build) -> String {
+    let error = build.error.as_deref().unwrap_or_default();
+    if error.contains(&build.key) { error.to_owned() } else { format!("{}: {error}", build.key) }
+}
+
+pub(super) fn html_header(s: &Summary, builds: &Builds) -> String {
+    let (total, delta) = totals(s);
+    let class = ["less", "", "more"][(delta.signum() + 1) as usize];
+    let mut html = format!(
+        "<div>{}; {}</div><div><b>{}</b> ({}): <span class=\"{class}\">{}</span></div>",
+        escape(&extent(builds)),
+        escape(&compared(builds)),
+        escape(&s.sample_type),
+        escape(&s.unit),
+        escape(&total.replace("->", "→"))
+    );
+    let mut notes: Vec<String> = builds.bad().map(|b| format!("failed: {}", failure(b))).collect();
+    notes.extend(normalized(s, builds));
+    notes.extend(s.filters.iter().map(|(name, v)| format!("{name}={v}")));
+    notes.extend(s.warnings.iter().map(|w| format!("warning: {w}")));
+    for note in notes {
+        let _ = write!(html, "<div class=\"note\">{}</div>", escape(&note));
+    }
+    html
+}
+
+/// Above this many builds a picture shows the largest value of several that follow each other.
+const POINTS: usize = 120;
+
+/// The values of a frame as a line, from zero up (or down), with a dot at its largest step.
+fn picture(course: &[i64], step: usize, class: &str) -> String {
+    let of_point = course.len().div_ceil(POINTS).max(1);
+    let values: Vec<f64> = course
+        .chunks(of_point)
+        .map(|chunk| chunk.iter().copied().max_by_key(|v| v.unsigned_abs()).unwrap_or(0) as f64)
+        .collect();
+    let (low, high) = values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), &v| (low.min(v), high.max(v)));
+    let (width, height) = (120.0, 18.0);
+    let x = |i: usize| 2.0 + (width - 4.0) * i as f64 / (values.len().max(2) - 1) as f64;
+    let y = |v: f64| if high == low { height - 2.0 } else { 2.0 + (height - 4.0) * (high - v) / (high - low) };
+    let line =
+        values.iter().enumerate().map(|(i, &v)| format!("{:.1},{:.1}", x(i), y(v))).collect::<Vec<_>>().join(" ");
+    let i = (step / of_point).min(values.len().saturating_sub(1));
+    let dot = values.get(i).map_or_else(String::new, |&v| {
+        format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\" fill=\"currentColor\"/>", x(i), y(v))
+    });
+    format!(
+        "<svg width=\"{width}\" height=\"{height}\" aria-hidden=\"true\"><polyline points=\"{line}\" fill=\"none\" \
+         stroke=\"currentColor\" stroke-opacity=\".7\"/>{dot}</svg>"
+    )
+}
+
+/// A build, as JSON has it.
+fn build_json(b: &Build) -> Value {
+    match &b.error {
+        Some(error) => json!({"key": b.key, "path": b.path, "error": error}),
+        None => json!({
+            "key": b.key,
+            "path": b.path,
+            "samples": b.samples,
+            "duration_nanos": b.duration_nanos,
+            "time_nanos": b.time_nanos,
+            "total": b.total,
+            "factor": b.factor,
+        }),
+    }
+}
+
+/// The builds as a JSON list: each an object with key, path and either error, or samples, duration_nanos, time_nanos,
+/// total and factor.
+pub fn builds_json(builds: &Builds) -> String {
+    Value::from(builds.all.iter().map(build_json).collect::<Vec<_>>()).to_string()
+}
+
+/// The fields of a JSON header that say which builds a table is of, in place of its sides.
+pub(super) fn builds_header(builds: &Builds) -> Vec<(&'static str, Value)> {
+    let order = match builds.order {
+        Order::Key => "key",
+        Order::Given => "given",
+    };
+    let against = match builds.against {
+        Against::Previous => "previous",
+        Against::First => "first",
+    };
+    vec![("builds", builds.all.iter().map(build_json).collect()), ("order", json!(order)), ("against", json!(against))]
+}

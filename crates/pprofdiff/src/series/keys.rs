@@ -1,0 +1,122 @@
+//! What tells builds from each other, and the order of such keys: numbers in them count as numbers, so that `build-9`
+//! comes before `build-10`.
+//!
+//! The order is our own since it has to be total whatever the keys are: a sort may panic on one that is not, and the
+//! libraries looked at promise that for none but usual names.
+
+use std::path::PathBuf;
+
+use crate::batch::Source;
+use crate::error::{Error, Result};
+use crate::pairs;
+
+/// The files that a pattern matches, each with what the pattern's `*` and `?` stood for as its key, ordered by key.
+/// `**` stands for any directories.
+///
+/// # Errors
+/// A pattern that is none, or that matches nothing.
+pub fn pattern_builds(pattern: &str) -> Result<Vec<(String, Source)>> {
+    let mut found = pairs::matches(pattern)?;
+    if found.is_empty() {
+        return Err(Error::query(format!("no file matches {pattern:?}")));
+    }
+    found.sort_by_cached_key(|(key, path)| (natural(key), path.clone()));
+    Ok(found.into_iter().map(|(key, path)| (key, Source::Path(path))).collect())
+}
+
+/// Files with the part of their path in which they differ as key, in the order given.
+pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
+    let paths: Vec<Vec<String>> =
+        files.iter().map(|f| f.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect()).collect();
+    let shortest = paths.iter().map(Vec::len).min().unwrap_or(0);
+    let alike = |part: fn(&[String], usize) -> &String| {
+        (0..shortest).take_while(|&i| paths.iter().all(|p| part(p, i) == part(&paths[0], i))).count()
+    };
+    let (front, back) = (alike(|p, i| &p[i]), alike(|p, i| &p[p.len() - 1 - i]));
+    let key = |(path, parts): (&PathBuf, &Vec<String>)| match parts.get(front..parts.len() - back) {
+        Some(own) if !own.is_empty() => own.join("/"),
+        // A single file, one that is named twice, or `a/x` beside `a/b/x`.
+        _ => path.display().to_string(),
+    };
+    files.iter().zip(&paths).map(key).zip(files).map(|(key, file)| (key, Source::Path(file.clone()))).collect()
+}
+
+/// Orders builds by their keys.
+pub fn sort_builds<T>(builds: &mut [(String, T)]) {
+    builds.sort_by_cached_key(|(key, _)| natural(key));
+}
+
+/// A part of a key. Numbers come before words, and go by their value: of digits without leading zeros the longer is
+/// larger.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Number(usize, String),
+    Word(String),
+}
+
+/// What keys are compared by: their parts, then as they are written.
+fn natural(key: &str) -> (Vec<Part>, String) {
+    let mut parts = Vec::new();
+    let mut rest = key;
+    while let Some(c) = rest.chars().next() {
+        let digits = c.is_ascii_digit();
+        let end = rest.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        parts.push(if digits {
+            let digits = part.trim_start_matches('0');
+            Part::Number(digits.len(), digits.to_owned())
+        } else {
+            Part::Word(part.to_owned())
+        });
+        rest = after;
+    }
+    (parts, key.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_keys_count_as_numbers() {
+        let ordered = [
+            "",
+            "2",
+            "10",
+            "10a",
+            "a",
+            "a-1",
+            "build-0",
+            "build-00",
+            "build-1",
+            "build-01",
+            "build-9",
+            "build-10",
+            "build-10-rc2",
+            "build-10-rc10",
+            "build-99999999999999999999",
+            "build-100000000000000000000",
+            "v1.2.9",
+            "v1.2.10",
+            "v1.10.0",
+        ];
+        let mut builds: Vec<(String, ())> = ordered.iter().rev().map(|k| ((*k).to_owned(), ())).collect();
+        sort_builds(&mut builds);
+        assert_eq!(builds.iter().map(|(k, ())| k.as_str()).collect::<Vec<_>>(), ordered);
+    }
+
+    #[test]
+    fn files_are_known_by_what_differs() {
+        let keys = |files: &[&str]| -> Vec<String> {
+            let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+            file_builds(&files).into_iter().map(|(key, _)| key).collect()
+        };
+        assert_eq!(keys(&["b/9/cpu.pb", "b/10/cpu.pb"]), ["9", "10"]);
+        assert_eq!(keys(&["/x/a.pb", "/x/b.pb"]), ["a.pb", "b.pb"]);
+        assert_eq!(keys(&["x/1/s/a.pb", "x/2/t/a.pb"]), ["1/s", "2/t"]);
+        assert_eq!(keys(&["a/x", "a/b/x"]), ["a/x", "b"]);
+        assert_eq!(keys(&["a/x", "a/x"]), ["a/x", "a/x"]);
+        assert_eq!(keys(&["one.pb"]), ["one.pb"]);
+        assert!(keys(&[]).is_empty());
+    }
+}

@@ -1,0 +1,694 @@
+//! Many builds, frame by frame: along a history, or each against one base. Build x frame as a sparse table.
+//!
+//! ```text
+//! source -> Profile -> View -> Top -> column: frames and values, nothing of the profile   (on the pool, by windows)
+//!                                       \-> names, interned once for all builds            (in the order of the builds)
+//! columns -> one unit, normalized -> Series -> values, steps, movers
+//! ```
+//!
+//! A profile is gone as soon as its column is made, so that memory is that of the columns (24 bytes a build and frame
+//! that it has) and of as many profiles as a window has at most. A build that fails is an error in its place and has no
+//! column; its neighbours are then compared with each other.
+//!
+//! What is here are values and differences. Statistics over the values of a frame would start from the same points as
+//! steps do, see `each_frame`.
+
+mod keys;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use keys::{file_builds, pattern_builds, sort_builds};
+
+use crate::batch::Source;
+use crate::diff::{Diff, Frames, Gathered, Granularity, Normalize, Pair, Query, Scale, Side, Sort, Status, Summary};
+use crate::error::{Error, ErrorKind, Result};
+use crate::parallel;
+use crate::profile::{LoadOptions, Profile, Total};
+use crate::units;
+
+/// What each build is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Against {
+    /// The one before it: a history.
+    #[default]
+    Previous,
+    /// The first: a matrix of builds against one base.
+    First,
+}
+
+/// Who put the builds into their order; it is said, and changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Order {
+    /// The caller.
+    #[default]
+    Given,
+    /// Their keys, in which numbers count as numbers ([`pattern_builds`]).
+    Key,
+}
+
+/// How a series is made.
+#[derive(Debug, Clone, Default)]
+pub struct SeriesOptions {
+    /// How profiles are loaded.
+    pub load: LoadOptions,
+    /// What each build is compared with.
+    pub against: Against,
+    /// Who put them into their order.
+    pub order: Order,
+}
+
+/// One build, for headers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Build {
+    /// What tells it from the others.
+    pub key: String,
+    /// Its profile's name.
+    pub path: String,
+    /// Why it has no values, in one line; `None` if it has. All else is 0 then.
+    pub error: Option<String>,
+    /// Number of samples as written.
+    pub samples: usize,
+    /// What the profile says that it took.
+    pub duration_nanos: i64,
+    /// When it was taken; 0 if it does not say.
+    pub time_nanos: i64,
+    /// Sum of the magnitudes of all values, before filters and normalized; percentages are of it.
+    pub total: i64,
+    /// What its values were multiplied by.
+    pub factor: f64,
+}
+
+/// All builds of a series, good or bad, in their order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Builds {
+    /// The builds.
+    pub all: Vec<Build>,
+    /// What each is compared with.
+    pub against: Against,
+    /// Who put them into their order.
+    pub order: Order,
+}
+
+impl Builds {
+    /// Those that have values.
+    pub fn good(&self) -> impl DoubleEndedIterator<Item = &Build> + Clone {
+        self.all.iter().filter(|b| b.error.is_none())
+    }
+
+    /// Those that have none.
+    pub fn bad(&self) -> impl Iterator<Item = &Build> + Clone {
+        self.all.iter().filter(|b| b.error.is_some())
+    }
+}
+
+/// What one build says of one frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameValue {
+    /// Index in [`Series::frames`].
+    pub frame: u32,
+    /// What the frame cost itself.
+    pub flat: i64,
+    /// What it cost with all that it called.
+    pub cum: i64,
+}
+
+/// How a frame changed from one build to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Index in [`Series::frames`].
+    pub frame: u32,
+    /// The earlier build, or the base: index in [`Builds::all`].
+    pub from: usize,
+    /// The later build.
+    pub to: usize,
+    /// flat of both.
+    pub flat: Pair,
+    /// cum of both.
+    pub cum: Pair,
+    /// Added, removed or changed.
+    pub status: Status,
+}
+
+impl Step {
+    /// What a sort goes by.
+    pub(crate) fn value(&self, sort: Sort) -> Pair {
+        match sort {
+            Sort::Flat => self.flat,
+            Sort::Cum => self.cum,
+        }
+    }
+}
+
+/// One frame over all builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mover {
+    /// Index in [`Series::frames`].
+    pub frame: u32,
+    /// The first build that has it: index in [`Builds::all`].
+    pub first: usize,
+    /// The last build that has it.
+    pub last: usize,
+    /// Number of builds that have it.
+    pub builds: usize,
+    /// Its largest step; the earliest of those that are alike. If it never changed, one from its first build to its
+    /// last.
+    pub step: Step,
+}
+
+/// Steps or movers, in their order.
+#[derive(Debug, Clone)]
+pub struct Ranked<T> {
+    /// What the series is of.
+    pub summary: Arc<Summary>,
+    /// The builds that rows refer to.
+    pub builds: Arc<Builds>,
+    /// The frames that rows refer to.
+    pub frames: Arc<Frames>,
+    /// What the rows are ordered by.
+    pub sort: Sort,
+    /// The rows.
+    pub rows: Vec<T>,
+}
+
+/// Build x frame; see the module.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(try_from = "Stored")]
+pub struct Series {
+    /// What the series is of. Its totals are those of the first and of the last build that have values.
+    pub summary: Arc<Summary>,
+    /// The builds.
+    pub builds: Arc<Builds>,
+    /// The frames that values refer to.
+    pub frames: Arc<Frames>,
+    /// Of the builds that have values, in order: index in [`Builds::all`], and the values in the order of a profile's
+    /// table of frames.
+    columns: Vec<(usize, Vec<FrameValue>)>,
+    #[serde(skip)]
+    errors: Vec<(usize, Error)>,
+}
+
+/// A series that was stored, and may be anything. Why builds failed is left of it in words only.
+#[derive(Deserialize)]
+struct Stored {
+    summary: Arc<Summary>,
+    builds: Arc<Builds>,
+    frames: Arc<Frames>,
+    columns: Vec<(usize, Vec<FrameValue>)>,
+}
+
+impl TryFrom<Stored> for Series {
+    type Error = &'static str;
+
+    fn try_from(stored: Stored) -> Result<Series, &'static str> {
+        let Stored { summary, builds, frames, columns } = stored;
+        let good = builds.all.iter().enumerate().filter(|(_, b)| b.error.is_none()).map(|(i, _)| i);
+        if columns.is_empty() || !columns.iter().map(|(build, _)| *build).eq(good) {
+            return Err("the columns are not those of the builds");
+        }
+        let mut seen = vec![usize::MAX; frames.len()];
+        for (column, (_, values)) in columns.iter().enumerate() {
+            for v in values {
+                match seen.get_mut(v.frame as usize) {
+                    Some(last) if *last != column => *last = column,
+                    _ => return Err("a column has a frame twice, or one that is not there"),
+                }
+            }
+        }
+        Ok(Series { summary, builds, frames, columns, errors: Vec::new() })
+    }
+}
+
+/// What is kept of a profile, in its own unit.
+struct Column {
+    values: Vec<FrameValue>,
+    total: Total,
+    sample_type: String,
+    unit: String,
+    samples: usize,
+    duration_nanos: i64,
+    time_nanos: i64,
+    warnings: Vec<String>,
+}
+
+/// A build that was loaded, or why it was not.
+struct Loaded {
+    key: String,
+    path: String,
+    column: Result<Column>,
+}
+
+/// Makes a [`Series`] of builds that come one after the other.
+pub struct SeriesBuilder {
+    /// What each build is asked, as it is; the sample type is decided by the first that has values.
+    query: Query,
+    /// What is done when all builds are there.
+    normalize: Normalize,
+    options: SeriesOptions,
+    names: Gathered,
+    loaded: Vec<Loaded>,
+    keys: HashSet<String>,
+}
+
+/// Builds of a window for each thread: enough that threads seldom wait for each other at its end.
+const WINDOW: usize = 4;
+
+/// What a source is called.
+fn name(source: &Source) -> String {
+    match source {
+        Source::Path(path) => path.display().to_string(),
+        Source::Bytes(name, _) => name.clone(),
+        Source::Profile(profile) => profile.name().to_owned(),
+    }
+}
+
+/// Loads a profile and keeps its column, with frames of its own.
+fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(Column, Frames)> {
+    let profile = source.load(options)?;
+    of_profile(&profile, query).map_err(|e| e.in_input(profile.name()))
+}
+
+fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)> {
+    if profile.is_diff() {
+        return Err(Error::new(ErrorKind::Incompatible, "this is a written diff, and a series is of profiles"));
+    }
+    let diff = Diff::of_profile(profile)?;
+    let index = diff.find_type(query.sample_type.as_deref())?;
+    let top = diff.view_of(query, index)?.top(Sort::Flat);
+    let mut own = Gathered::new(query.granularity);
+    let numbers = own.add(&top.frames, top.rows.iter().map(|r| r.frame))?;
+    let values = top.rows.iter().zip(numbers);
+    let values = values.map(|(row, frame)| FrameValue { frame, flat: row.flat.new, cum: row.cum.new }).collect();
+    let summary = &top.summary;
+    let column = Column {
+        values,
+        total: diff.side_total(false, index),
+        sample_type: summary.sample_type.clone(),
+        unit: summary.unit.clone(),
+        samples: summary.new.samples,
+        duration_nanos: summary.new.duration_nanos,
+        time_nanos: summary.new.time_nanos,
+        warnings: summary.warnings.clone(),
+    };
+    Ok((column, own.frames()))
+}
+
+impl SeriesBuilder {
+    /// A series without builds.
+    ///
+    /// # Errors
+    /// A question that no series can answer: a bad regular expression, addresses (which mean something else in each
+    /// build), or a factor to normalize by (there are many builds).
+    pub fn new(query: &Query, options: &SeriesOptions) -> Result<SeriesBuilder> {
+        query.filters.check()?;
+        if query.granularity == Granularity::Addresses {
+            return Err(Error::query("addresses mean something else in each build; a series goes down to lines"));
+        }
+        if matches!(query.normalize, Normalize::Factor(_)) {
+            return Err(Error::query(
+                "there are many builds to normalize; it goes by total or duration, not by a factor",
+            ));
+        }
+        Ok(SeriesBuilder {
+            query: Query { normalize: Normalize::None, ..query.clone() },
+            normalize: query.normalize,
+            options: options.clone(),
+            names: Gathered::new(query.granularity),
+            loaded: Vec::new(),
+            keys: HashSet::new(),
+        })
+    }
+
+    /// Loads builds, each with a key that no other has; inside a rayon pool on all its threads. A build that fails is
+    /// told by [`Series::builds`] in its place.
+    ///
+    /// # Errors
+    /// That of the first build, if all are compared with it.
+    pub fn add(&mut self, builds: &[(String, Source)]) -> Result<()> {
+        let mut rest = builds;
+        while !rest.is_empty() {
+            // The first build that has values decides on the sample type, so it can't share a window with others.
+            let leading = !self.loaded.iter().any(|l| l.column.is_ok());
+            let window = if leading { 1 } else { WINDOW * parallel::threads() };
+            let (now, later) = rest.split_at(window.min(rest.len()));
+            let (query, load) = (&self.query, &self.options.load);
+            let columns = parallel::map(now, |(_, source)| column(source, query, load));
+            for ((key, source), column) in now.iter().zip(columns) {
+                let column = column.and_then(|(mut column, frames)| {
+                    let numbers = self.names.add(&frames, 0..frames.len() as u32)?;
+                    column.values.iter_mut().for_each(|v| v.frame = numbers[v.frame as usize]);
+                    Ok(column)
+                });
+                self.push(key.clone(), name(source), column)?;
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Takes note of a build that the caller could not even get hold of.
+    ///
+    /// # Errors
+    /// As [`SeriesBuilder::add`].
+    pub fn add_failed(&mut self, key: String, reason: &str) -> Result<()> {
+        let error = Error::io(std::io::Error::other(reason)).in_input(&key);
+        self.push(key.clone(), key, Err(error))
+    }
+
+    /// True if a build failed so far.
+    pub fn has_failed(&self) -> bool {
+        self.loaded.iter().any(|l| l.column.is_err())
+    }
+
+    fn push(&mut self, key: String, path: String, column: Result<Column>) -> Result<()> {
+        let column = match self.keys.insert(key.clone()) {
+            true => column,
+            false => Err(Error::query(format!("there is another build with the key {key:?}")).in_input(&path)),
+        };
+        match (&column, self.options.against) {
+            (Err(_), Against::First) if self.loaded.is_empty() => return column.map(drop),
+            (Ok(column), _) => self.query.sample_type = Some(column.sample_type.clone()),
+            _ => {}
+        }
+        self.loaded.push(Loaded { key, path, column });
+        Ok(())
+    }
+
+    /// Brings the builds together: in one unit, the finest of theirs, and normalized to the first that has values.
+    ///
+    /// # Errors
+    /// No builds; the error of the first if none has values, or if all are compared with it.
+    pub fn finish(self) -> Result<Series> {
+        let times = self.finest_unit();
+        let mut all = Vec::with_capacity(self.loaded.len());
+        let (mut columns, mut errors, mut warnings) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut leader: Option<(Total, i64, String)> = None;
+        for (index, (Loaded { key, path, column }, times)) in self.loaded.into_iter().zip(times).enumerate() {
+            let mut build =
+                Build { key, path, error: None, samples: 0, duration_nanos: 0, time_nanos: 0, total: 0, factor: 1.0 };
+            let fitted = column.and_then(|mut column| {
+                let (unit, times) = times?;
+                column.fit(times, Scale::One)?;
+                column.unit = unit;
+                let (total, duration, _) =
+                    leader.get_or_insert_with(|| (column.total, column.duration_nanos, column.unit.clone()));
+                let durations = (*duration, column.duration_nanos);
+                let scale = Scale::new(self.normalize, (total.sum, column.total.sum), durations)?;
+                column.fit(1, scale)?;
+                Ok((column, scale))
+            });
+            match fitted {
+                Ok((column, scale)) => {
+                    build.samples = column.samples;
+                    build.duration_nanos = column.duration_nanos;
+                    build.time_nanos = column.time_nanos;
+                    build.total = column.total.magnitude;
+                    build.factor = scale.factor();
+                    for warning in column.warnings {
+                        warnings.entry(warning).or_insert_with(Vec::new).push(build.key.clone());
+                    }
+                    columns.push((index, column.values));
+                }
+                Err(e) => {
+                    let e = e.in_input(&build.path);
+                    build.error = Some(e.to_string());
+                    errors.push((index, e));
+                }
+            }
+            all.push(build);
+        }
+        let builds = Arc::new(Builds { all, against: self.options.against, order: self.options.order });
+        if columns.is_empty() || (builds.against == Against::First && builds.all[0].error.is_some()) {
+            let error = errors.into_iter().next().map(|(_, e)| e);
+            return Err(error.unwrap_or_else(|| Error::query("a series needs builds, and there are none")));
+        }
+        let good = builds.good();
+        let total = |build: Option<&Build>| build.map_or(0, |b| b.total);
+        let summary = Summary {
+            base: None,
+            new: Side {
+                paths: good.clone().map(|b| b.path.clone()).collect(),
+                samples: good.clone().map(|b| b.samples).sum(),
+                duration_nanos: good.clone().map(|b| b.duration_nanos).fold(0, i64::saturating_add),
+                time_nanos: good.clone().map(|b| b.time_nanos).filter(|&t| t != 0).min().unwrap_or(0),
+            },
+            sample_type: self.query.sample_type.unwrap_or_default(),
+            unit: leader.map_or_else(String::new, |(_, _, unit)| unit),
+            granularity: self.query.granularity,
+            no_inlines: self.query.no_inlines,
+            filters: self.query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
+            normalize: self.normalize,
+            factor: 1.0,
+            warnings: warnings.into_iter().map(|(warning, keys)| of_some(&warning, &keys, columns.len())).collect(),
+            total: Pair { base: total(good.clone().next()), new: total(good.clone().next_back()) },
+        };
+        Ok(Series {
+            summary: summary.into(),
+            builds: builds.clone(),
+            frames: self.names.frames().into(),
+            columns,
+            errors,
+        })
+    }
+
+    /// For each build: the finest unit of all that convert into that of the first, and what the build's values are to
+    /// be multiplied by.
+    fn finest_unit(&self) -> Vec<Result<(String, i64)>> {
+        let units = || self.loaded.iter().map(|l| l.column.as_ref().ok().map(|c| c.unit.as_str()));
+        let Some(first) = units().flatten().next() else { return units().map(|_| Ok((String::new(), 1))).collect() };
+        let of_first = units::find(first);
+        let convertible = |unit: &str| units::find(unit).filter(|u| of_first.is_some_and(|f| u.same_family(f)));
+        let finest =
+            units().flatten().filter(|u| convertible(u).is_some()).min_by_key(|u| convertible(u).map(|u| u.factor()));
+        let finest = finest.filter(|unit| units::find(unit).map(|u| u.factor()) != of_first.map(|u| u.factor()));
+        let finest = finest.unwrap_or(first);
+        let of_build = |unit: &str| {
+            if unit == finest {
+                return Ok((finest.to_owned(), 1));
+            }
+            let quotient = convertible(unit).zip(convertible(finest)).map(|(from, to)| from.factor() / to.factor());
+            let times = quotient.and_then(|q| i64::try_from(q).ok()).ok_or_else(|| {
+                let detail = format!("its unit, {unit}, does not convert into that of the first build, {first}");
+                Error::new(ErrorKind::Incompatible, detail)
+            });
+            Ok((finest.to_owned(), times?))
+        };
+        units().map(|unit| of_build(unit.unwrap_or(finest))).collect()
+    }
+}
+
+impl Column {
+    /// Multiplies and scales the values, such that no difference of two such columns overflows.
+    fn fit(&mut self, times: i64, scale: Scale) -> Result<()> {
+        let fits = |v: i64| Some(v).filter(|v| *v <= i64::MAX / 2);
+        let magnitude = self.total.magnitude.checked_mul(times).map(|m| scale.apply(m)).and_then(fits);
+        let magnitude = magnitude.ok_or_else(|| {
+            let detail = "its values add up to more than half of what an int64 holds, so that steps could be too large";
+            Error::new(ErrorKind::Incompatible, detail)
+        })?;
+        let fit = |v: i64| scale.apply(v * times);
+        self.total = Total { sum: fit(self.total.sum), magnitude };
+        for v in &mut self.values {
+            (v.flat, v.cum) = (fit(v.flat), fit(v.cum));
+        }
+        Ok(())
+    }
+}
+
+/// A warning, with the builds that it is of where it is not of all.
+fn of_some(warning: &str, keys: &[String], all: usize) -> String {
+    match keys {
+        _ if keys.len() == all => warning.to_owned(),
+        [one] => format!("{one}: {warning}"),
+        _ => format!("{} of {all} builds: {warning}", keys.len()),
+    }
+}
+
+/// Loads builds (each with a key that no other has) and brings them together; inside a rayon pool on all its threads. A
+/// build that fails is told by [`Series::builds`] in its place, and stops nothing.
+///
+/// ```no_run
+/// use pprofdiff::{Query, SeriesOptions, Sort, pattern_builds, series};
+///
+/// # fn main() -> pprofdiff::Result<()> {
+/// let series = series(pattern_builds("builds/*/cpu.pb.gz")?, &Query::default(), &SeriesOptions::default())?;
+/// for mover in series.movers(Sort::Flat).rows.iter().take(10) {
+///     let (from, to) = (&series.builds.all[mover.step.from], &series.builds.all[mover.step.to]);
+///     println!("{:+} from {} to {}: {}", mover.step.flat.delta(), from.key, to.key, series.frames.name(mover.frame));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`SeriesBuilder::new`] and [`SeriesBuilder::finish`].
+pub fn series(
+    builds: impl IntoIterator<Item = (String, Source)>,
+    query: &Query,
+    options: &SeriesOptions,
+) -> Result<Series> {
+    let mut builder = SeriesBuilder::new(query, options)?;
+    let mut builds = builds.into_iter().peekable();
+    while builds.peek().is_some() {
+        let window: Vec<_> = builds.by_ref().take(WINDOW * parallel::threads()).collect();
+        builder.add(&window)?;
+    }
+    builder.finish()
+}
+
+/// One frame's value in one column.
+#[derive(Clone, Copy)]
+struct Point {
+    column: usize,
+    flat: i64,
+    cum: i64,
+}
+
+impl Series {
+    /// The builds that failed: index in [`Builds::all`], and why.
+    pub fn errors(&self) -> &[(usize, Error)] {
+        &self.errors
+    }
+
+    /// The table itself: each build that has values (index in [`Builds::all`]) with one value a frame that it has, in
+    /// the order of a profile's table of frames.
+    pub fn values(&self) -> impl Iterator<Item = (usize, &[FrameValue])> {
+        self.columns.iter().map(|(build, values)| (*build, values.as_slice()))
+    }
+
+    /// flat or cum of a frame in each build that has values; 0 where it does not occur.
+    pub fn course(&self, frames: &[u32], sort: Sort) -> Vec<Vec<i64>> {
+        let mut place = vec![usize::MAX; self.frames.len()];
+        frames.iter().enumerate().for_each(|(i, &f)| place[f as usize] = i);
+        let mut courses = vec![vec![0; self.columns.len()]; frames.len()];
+        for (c, (_, values)) in self.columns.iter().enumerate() {
+            for v in values {
+                if let Some(course) = courses.get_mut(place[v.frame as usize]) {
+                    course[c] = if sort == Sort::Flat { v.flat } else { v.cum };
+                }
+            }
+        }
+        courses
+    }
+
+    /// Calls `f` with each frame that any build has, and its points in the order of the builds.
+    fn each_frame(&self, mut f: impl FnMut(u32, &[Point])) {
+        // The table turned around: the places of a frame's values are `places[ends[frame - 1]..ends[frame]]`.
+        let mut ends = vec![0_usize; self.frames.len() + 1];
+        self.columns.iter().flat_map(|(_, values)| values).for_each(|v| ends[v.frame as usize + 1] += 1);
+        for i in 1..ends.len() {
+            ends[i] += ends[i - 1];
+        }
+        let mut places = vec![(0_u32, 0_u32); ends[self.frames.len()]];
+        for (column, (_, values)) in self.columns.iter().enumerate() {
+            for (i, v) in values.iter().enumerate() {
+                let end = &mut ends[v.frame as usize];
+                places[*end] = (column as u32, i as u32);
+                *end += 1;
+            }
+        }
+        let (mut start, mut points) = (0, Vec::new());
+        for (frame, &end) in ends[..self.frames.len()].iter().enumerate() {
+            points.clear();
+            points.extend(places[start..end].iter().map(|&(column, i)| {
+                let v = self.columns[column as usize].1[i as usize];
+                Point { column: column as usize, flat: v.flat, cum: v.cum }
+            }));
+            if !points.is_empty() {
+                f(frame as u32, &points);
+            }
+            start = end;
+        }
+    }
+
+    fn step(&self, frame: u32, [from, to]: [usize; 2], before: Option<Point>, after: Option<Point>) -> Step {
+        let value = |f: fn(Point) -> i64| Pair { base: before.map_or(0, f), new: after.map_or(0, f) };
+        let (flat, cum) = (value(|p| p.flat), value(|p| p.cum));
+        let same = flat.delta() == 0 && cum.delta() == 0;
+        let status = Status::new(before.is_some(), after.is_some(), same);
+        Step { frame, from: self.columns[from].0, to: self.columns[to].0, flat, cum, status }
+    }
+
+    /// Calls `f` with each step of a frame that changes something, in the order of the builds.
+    fn each_step(&self, frame: u32, points: &[Point], mut f: impl FnMut(Step)) {
+        let mut found = |columns, before: Option<Point>, after: Option<Point>| {
+            let step = self.step(frame, columns, before, after);
+            if step.flat.delta() != 0 || step.cum.delta() != 0 {
+                f(step);
+            }
+        };
+        let n = self.columns.len();
+        match self.builds.against {
+            Against::Previous => {
+                for (i, &p) in points.iter().enumerate() {
+                    let before = i.checked_sub(1).map(|i| points[i]).filter(|b| b.column + 1 == p.column);
+                    if p.column > 0 {
+                        found([p.column - 1, p.column], before, Some(p));
+                    }
+                    let next = p.column + 1;
+                    if next < n && points.get(i + 1).is_none_or(|after| after.column != next) {
+                        found([p.column, next], Some(p), None);
+                    }
+                }
+            }
+            Against::First => match points.split_first().filter(|(first, _)| first.column == 0) {
+                None => points.iter().for_each(|&p| found([0, p.column], None, Some(p))),
+                Some((&base, mut rest)) => {
+                    for column in 1..n {
+                        let after = rest.first().copied().filter(|p| p.column == column);
+                        rest = &rest[usize::from(after.is_some())..];
+                        found([0, column], Some(base), after);
+                    }
+                }
+            },
+        }
+    }
+
+    /// All steps that change something: by the magnitude of the change, then by build, then by frame.
+    pub fn steps(&self, sort: Sort) -> Ranked<Step> {
+        let mut rows = Vec::new();
+        self.each_frame(|frame, points| self.each_step(frame, points, |step| rows.push(step)));
+        self.ranked(sort, rows, |step| (step, step.to))
+    }
+
+    /// All frames: by the magnitude of the largest step of each, then by name.
+    pub fn movers(&self, sort: Sort) -> Ranked<Mover> {
+        let other = if sort == Sort::Flat { Sort::Cum } else { Sort::Flat };
+        let mut rows = Vec::new();
+        self.each_frame(|frame, points| {
+            let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
+            let size = |s: &Step| [sort, other].map(|sort| s.value(sort).delta().unsigned_abs());
+            let mut largest: Option<Step> = None;
+            self.each_step(frame, points, |step| {
+                if largest.is_none_or(|l| size(&step) > size(&l)) {
+                    largest = Some(step);
+                }
+            });
+            let still = || self.step(frame, [first.column, last.column], Some(*first), Some(*last));
+            rows.push(Mover {
+                frame,
+                first: self.columns[first.column].0,
+                last: self.columns[last.column].0,
+                builds: points.len(),
+                step: largest.unwrap_or_else(still),
+            });
+        });
+        self.ranked(sort, rows, |mover| (&mover.step, 0))
+    }
+
+    fn ranked<T>(&self, sort: Sort, mut rows: Vec<T>, step: impl Fn(&T) -> (&Step, usize)) -> Ranked<T> {
+        // Frames by name, so that rows that are alike compare numbers.
+        let mut by_name: Vec<u32> = (0..self.frames.len() as u32).collect();
+        by_name.sort_unstable_by(|&a, &b| self.frames.order(a).cmp(&self.frames.order(b)));
+        let mut place = vec![0_u32; by_name.len()];
+        (0..).zip(&by_name).for_each(|(i, &frame)| place[frame as usize] = i);
+        rows.sort_unstable_by_key(|row| {
+            let (step, then) = step(row);
+            (std::cmp::Reverse(step.value(sort).delta().unsigned_abs()), then, place[step.frame as usize])
+        });
+        let (summary, builds) = (self.summary.clone(), self.builds.clone());
+        Ranked { summary, builds, frames: self.frames.clone(), sort, rows }
+    }
+}

@@ -1,0 +1,270 @@
+"""series and matrix: keys, order, tables, bad builds, and what notebooks and data frames see."""
+
+import io
+import pickle
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import pprofdiff
+from conftest import CORPUS, profile
+
+SNAPSHOTS = sorted((CORPUS / "series").glob("heap-*.pb.gz"))
+
+
+def build(**costs: int) -> bytes:
+    """A profile in which main calls functions of such names and costs."""
+    return profile([(["main", name], value, {}) for name, value in costs.items()])
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> Path:
+    """build-9, build-10 and build-11: b appears in the second, a grows in the third."""
+    for number, costs in [(9, {"a": 10}), (10, {"a": 10, "b": 5}), (11, {"a": 30, "b": 5})]:
+        (tmp_path / f"build-{number}").mkdir()
+        (tmp_path / f"build-{number}" / "heap.pb").write_bytes(build(**costs))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def heap() -> pprofdiff.Series:
+    return pprofdiff.series(SNAPSHOTS, sample_type="alloc_space")
+
+
+def rows(table: pprofdiff.Table, *columns: str) -> list[tuple]:
+    return [tuple(row[c] for c in columns) for row in table]
+
+
+def keys(series: pprofdiff.Series) -> list[str]:
+    return [b["key"] for b in series.builds]
+
+
+def test_a_pattern_is_ordered_by_key(builds: Path):
+    s = pprofdiff.series(str(builds / "build-*" / "heap.pb"))
+    assert keys(s) == ["9", "10", "11"]
+    assert [b["total"] for b in s.builds] == [10, 15, 35]
+    assert rows(s.steps(), "name", "from", "to", "status", "flat_from", "flat_to", "flat_delta", "total_from") == [
+        ("a", "10", "11", "changed", 10, 30, 20, 15),
+        ("b", "9", "10", "added", 0, 5, 5, 10),
+        ("main", "9", "10", "changed", 0, 0, 0, 10),
+        ("main", "10", "11", "changed", 0, 0, 0, 15),
+    ]
+    assert rows(s.movers(2), "name", "first_seen", "last_seen", "builds", "from", "to", "flat_delta") == [
+        ("a", "9", "11", 3, "10", "11", 20),
+        ("b", "10", "11", 2, "9", "10", 5),
+    ]
+    assert s.movers(sort="cum")[0]["cum_delta"] == 20
+    assert s.movers(1).rows_total == 3
+    assert rows(s.values(), "build", "name", "flat", "cum")[:2] == [("9", "a", 10, 10), ("9", "main", 0, 10)]
+    assert s.values().summary["order"] == "key"
+
+
+def test_keys():
+    two = [build(a=1), build(a=2)]
+    assert keys(pprofdiff.series(two)) == ["0", "1"]
+    assert keys(pprofdiff.series(iter(two), key=lambda b: f"{len(b)}-{hash(b)}"))[0].startswith(f"{len(two[0])}-")
+    assert keys(pprofdiff.series(SNAPSHOTS[:2])) == ["heap-00.pb.gz", "heap-01.pb.gz"]
+    assert keys(pprofdiff.series(iter(SNAPSHOTS[:2]))) == [str(p) for p in SNAPSHOTS[:2]]
+    assert keys(pprofdiff.series([pprofdiff.load(p) for p in SNAPSHOTS[:2]])) == [str(p) for p in SNAPSHOTS[:2]]
+    assert keys(pprofdiff.series(SNAPSHOTS[:2], lambda p: p.stem[5:7])) == ["00", "01"]
+    # The order of an iterable is the caller's; that of a pattern is that of the keys.
+    assert keys(pprofdiff.series(SNAPSHOTS[1::-1])) == ["heap-01.pb.gz", "heap-00.pb.gz"]
+    pattern = str(CORPUS / "series" / "heap-0?.pb.gz")
+    assert keys(pprofdiff.series(pattern, lambda p: 20 - int(p.name[5:7])))[0] == "11"
+
+
+def test_it_is_what_the_profiles_say(heap: pprofdiff.Series):
+    wanted = []
+    for path, b in zip(SNAPSHOTS, heap.builds, strict=True):
+        top = pprofdiff.load(path).top(sample_type="alloc_space")
+        wanted += [(b["key"], *row) for row in rows(top, "name", "flat", "cum")]
+    assert rows(heap.values(), "build", "name", "flat", "cum") == wanted
+    # A step is what a diff says.
+    step = heap.steps(1)[0]
+    by_key = dict(zip(keys(heap), SNAPSHOTS, strict=True))
+    diff = pprofdiff.diff(by_key[step["from"]], by_key[step["to"]])
+    row = next(r for r in diff.top(sample_type="alloc_space") if r["name"] == step["name"])
+    assert [row[c] for c in ("flat_base", "flat_new", "flat_delta", "cum_delta", "status")] == [
+        step[c] for c in ("flat_from", "flat_to", "flat_delta", "cum_delta", "status")
+    ]
+
+
+def test_data_frames(heap: pprofdiff.Series):
+    table = heap.values()
+    wanted = table.to_dicts()
+    frame = pl.DataFrame(heap)
+    assert frame.to_dicts() == heap.to_polars().to_dicts() == wanted
+    assert frame.schema == {
+        "build": pl.String,
+        "name": pl.String,
+        "file": pl.String,
+        "line": pl.Int64,
+        "mapping": pl.String,
+        "flat": pl.Int64,
+        "cum": pl.Int64,
+    }
+    assert pa.table(heap).to_pylist() == wanted
+    pandas = heap.to_pandas()
+    assert isinstance(pandas, pd.DataFrame)
+    assert pandas["flat"].tolist() == [r["flat"] for r in wanted]
+    (found,) = duckdb.sql("select sum(flat) from frame where build = 'heap-03.pb.gz'").fetchall()
+    assert found[0] == sum(r["flat"] for r in wanted if r["build"] == "heap-03.pb.gz")
+    for other in (heap.movers(), heap.steps()):
+        assert pl.DataFrame(other).to_dicts() == other.to_dicts()
+
+
+def test_a_matrix():
+    branches = [build(a=12, b=4), build(c=1)]
+    m = pprofdiff.matrix(branches, base=build(a=10, b=4), key=lambda b: "left" if b is branches[0] else "right")
+    assert keys(m) == ["base", "left", "right"]
+    assert rows(m.steps(), "name", "from", "to", "status", "flat_delta")[:4] == [
+        ("a", "base", "right", "removed", -10),
+        ("b", "base", "right", "removed", -4),
+        ("a", "base", "left", "changed", 2),
+        ("c", "base", "right", "added", 1),
+    ]
+    first = pprofdiff.matrix([build(a=10, b=4), *branches])
+    assert rows(first.steps(), "name", "flat_delta") == rows(m.steps(), "name", "flat_delta")
+    with pytest.raises(pprofdiff.PprofError):
+        pprofdiff.matrix(branches, base=b"\xff")
+    with pytest.raises(FileNotFoundError):
+        pprofdiff.matrix(["none", SNAPSHOTS[0]])
+
+
+def test_bad_builds():
+    class Broken(io.BytesIO):
+        def read(self, *_: object) -> bytes:
+            raise OSError("the wire was cut")
+
+    given = [build(a=1), b"\xff", Broken(), "no/such/file", build(a=4)]
+    s = pprofdiff.series(given)
+    assert list(s.errors) == ["1", "2", "no/such/file"]
+    assert "the wire was cut" in s.errors["2"]
+    assert "No such file" in s.errors["no/such/file"]
+    assert [b.get("error") for b in s.builds] == [None, *s.errors.values(), None]
+    assert rows(s.steps(1), "from", "to", "flat_delta") == [("0", "4", 3)]
+    assert "wire was cut" in repr(s)
+    assert "wire was cut" in s._repr_html_()
+    with pytest.raises(pprofdiff.PprofError):
+        pprofdiff.series(given, on_error="raise")
+    with pytest.raises(pprofdiff.PprofError):
+        pprofdiff.series([b"\xff"])
+    with pytest.raises(pprofdiff.PprofError, match="none"):
+        pprofdiff.series([])
+    # Two of one key: the second has no values.
+    assert list(pprofdiff.series([build(a=1), build(a=2)], key=lambda _: "x").errors) == ["x"]
+
+
+def test_what_is_refused():
+    one = [build(a=1)]
+    for wrong in (SNAPSHOTS[0], build(a=1), 3, [3], pprofdiff.load(SNAPSHOTS[0])):
+        with pytest.raises(TypeError):
+            pprofdiff.series(wrong)
+    with pytest.raises(TypeError, match="focsu"):
+        pprofdiff.series(one, focsu="a")
+    questions = [
+        {"granularity": "addresses"},
+        {"normalize": "2"},
+        {"focus": "("},
+        {"on_error": "ignore"},
+        {"sample_type": "cpu"},
+    ]
+    for question in questions:
+        with pytest.raises(pprofdiff.PprofError):
+            pprofdiff.series(one, **question)
+    with pytest.raises(pprofdiff.PprofError, match="no file matches"):
+        pprofdiff.series("none-*.pb")
+
+
+def test_questions():
+    two = [build(a=10, b=10), build(a=30, b=10)]
+    s = pprofdiff.series(two, normalize="total", focus="^a$")
+    assert [b["factor"] for b in s.builds] == [1.0, 0.5]
+    assert rows(s.steps(1), "name", "flat_from", "flat_to") == [("a", 10, 15)]
+    assert {row["name"] for row in s.values()} == {"a", "main"}
+    assert s.values().summary["filters"] == {"focus": "^a$"}
+    with pytest.raises(LookupError, match="mine"):
+        pprofdiff.series(two, key=lambda _: (_ for _ in ()).throw(LookupError("mine")))
+
+
+def test_an_iterable_is_read_a_few_ahead_and_profiles_go():
+    alive = 0
+    most = 0
+
+    class Counted(io.BytesIO):
+        def __init__(self) -> None:
+            nonlocal alive, most
+            alive += 1
+            most = max(most, alive)
+            super().__init__(build(a=1))
+
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    def files() -> Iterator[io.BytesIO]:
+        for _ in range(2000):
+            yield Counted()
+
+    s = pprofdiff.series(files())
+    assert len(s.builds) == 2000
+    assert not s.errors
+    assert most < 1000
+
+
+def test_it_pickles(heap: pprofdiff.Series):
+    copy = pickle.loads(pickle.dumps(heap))
+    assert copy.values().to_json() == heap.values().to_json()
+    assert copy.steps().to_json() == heap.steps().to_json()
+    assert copy._repr_html_() == heap._repr_html_()
+    again = pickle.loads(pickle.dumps(heap.movers(3)))
+    assert again.to_markdown() == heap.movers(3).to_markdown()
+    odd = pprofdiff.series([profile([(["\udcff"], 1, {})]), build(a=1)])
+    assert pickle.loads(pickle.dumps(odd)).steps().to_json() == odd.steps().to_json()
+
+
+def test_a_notebook_shows_the_movers(heap: pprofdiff.Series):
+    class Tags(HTMLParser):
+        rows = pictures = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.open_tags: list[str] = []
+
+        def handle_starttag(self, tag: str, attrs: list) -> None:
+            self.rows += tag == "tr"
+            self.pictures += tag == "svg"
+            if tag not in ("circle", "polyline"):
+                self.open_tags.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            if tag not in ("circle", "polyline"):
+                assert self.open_tags.pop() == tag
+
+    tags = Tags()
+    html = heap._repr_html_()
+    tags.feed(html)
+    assert not tags.open_tags
+    assert (tags.rows, tags.pictures) == (21, 20)
+    first = heap.movers(1)[0]
+    assert first["name"] in html
+    assert f"{first['from']} → {first['to']}" in html
+    assert "12 builds in the order given, heap-00.pb.gz to heap-11.pb.gz" in html
+    assert "<script>" not in pprofdiff.series([build(**{"<script>": 1})], key=lambda _: "<script>")._repr_html_()
+    assert repr(heap).startswith("12 builds in the order given")
+
+
+def test_urls(tmp_path: Path):
+    pytest.importorskip("fsspec")
+    for name, source in [("a", SNAPSHOTS[0]), ("b", SNAPSHOTS[1])]:
+        shutil.copy(source, tmp_path / name)
+    s = pprofdiff.series([f"file://{tmp_path}/a", f"file://{tmp_path}/none", f"file://{tmp_path}/b"])
+    assert keys(s) == ["a", "none", "b"]
+    assert list(s.errors) == ["none"]

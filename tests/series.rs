@@ -1,0 +1,480 @@
+//! Many builds: the sparse table, steps and movers against a plain version (a dictionary over each profile's own table),
+//! against `Diff`, for any number of threads, with bad builds in between; and how builds are known and ordered.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "judge/generate.rs"]
+mod generate;
+#[path = "judge/mod.rs"]
+mod judge;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use judge::Frame;
+use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
+use pprofdiff::{
+    Against, Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Order, Pair, Profile, Query, Series,
+    SeriesBuilder, SeriesOptions, Sort, Source, Status, Step, pattern_builds, series,
+};
+use proptest::prelude::*;
+use prost::Message;
+
+fn bytes(key: &str, content: &[u8]) -> (String, Source) {
+    (key.to_owned(), Source::Bytes(format!("{key}.pb"), content.to_vec()))
+}
+
+fn numbered(contents: &[Vec<u8>]) -> Vec<(String, Source)> {
+    contents.iter().enumerate().map(|(i, c)| bytes(&format!("build-{i}"), c)).collect()
+}
+
+fn options(against: Against) -> SeriesOptions {
+    SeriesOptions { against, ..SeriesOptions::default() }
+}
+
+fn frame(frames: &Frames, f: u32) -> Frame {
+    (frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f))
+}
+
+/// What frames are ordered by: what the profile has, not what is shown where it has no name.
+fn written((name, file, line, _, mapping): Frame) -> (String, Option<String>, Option<i64>, Option<String>) {
+    (if name.starts_with("pkg.") { name } else { String::new() }, file, line, mapping)
+}
+
+/// (flat, cum) of each frame.
+type Plain = BTreeMap<Frame, (i64, i64)>;
+
+/// The plain version of a column.
+fn plain(message: &Message_, kind: &str, granularity: Granularity, no_inlines: bool) -> Option<Plain> {
+    let column = message.sample_type.iter().position(|t| judge::string(message, t.r#type) == kind)?;
+    let stacks = judge::stacks(message, column, granularity, no_inlines);
+    Some(judge::top(&[], &stacks).into_iter().map(|(f, (flat, cum))| (f, (flat.1, cum.1))).collect())
+}
+
+/// A step as it is compared: frame, from, to, flat before and after, cum before and after, status.
+type PlainStep = (Frame, usize, usize, (i64, i64), (i64, i64), &'static str);
+
+fn plain_steps(columns: &[(usize, Plain)], against: Against) -> BTreeSet<PlainStep> {
+    let mut steps = BTreeSet::new();
+    for (i, (to, after)) in columns.iter().enumerate().skip(1) {
+        let (from, before) = &columns[if against == Against::First { 0 } else { i - 1 }];
+        for f in before.keys().chain(after.keys()) {
+            let (b, a) = (before.get(f), after.get(f));
+            let status = match (b, a) {
+                (None, _) => "added",
+                (_, None) => "removed",
+                _ => "changed",
+            };
+            let (b, a) = (b.copied().unwrap_or_default(), a.copied().unwrap_or_default());
+            if b != a {
+                steps.insert((f.clone(), *from, *to, (b.0, a.0), (b.1, a.1), status));
+            }
+        }
+    }
+    steps
+}
+
+fn step_of(s: &Series, step: &Step) -> PlainStep {
+    let pair = |p: Pair| (p.base, p.new);
+    (frame(&s.frames, step.frame), step.from, step.to, pair(step.flat), pair(step.cum), step.status.name())
+}
+
+/// Compares everything that a series says with the plain version of its columns.
+fn judge_series(s: &Series, columns: &[(usize, Plain)]) {
+    let got: Vec<(usize, Plain)> = s
+        .values()
+        .map(|(build, values)| {
+            let column: Plain = values.iter().map(|v| (frame(&s.frames, v.frame), (v.flat, v.cum))).collect();
+            assert_eq!(column.len(), values.len(), "a frame has two values in one build");
+            (build, column)
+        })
+        .collect();
+    assert_eq!(got, columns);
+
+    let wanted = plain_steps(columns, s.builds.against);
+    for sort in [Sort::Flat, Sort::Cum] {
+        let size = |flat: (i64, i64), cum: (i64, i64)| {
+            let (own, other) = if sort == Sort::Flat { (flat, cum) } else { (cum, flat) };
+            [own, other].map(|(b, a)| (a - b).unsigned_abs())
+        };
+        let steps = s.steps(sort);
+        assert_eq!(steps.rows.len(), wanted.len(), "steps occur twice");
+        assert_eq!(steps.rows.iter().map(|step| step_of(s, step)).collect::<BTreeSet<_>>(), wanted);
+        let order = |step: &Step| {
+            let (f, _, to, flat, cum, _) = step_of(s, step);
+            (std::cmp::Reverse(size(flat, cum)[0]), to, written(f))
+        };
+        assert!(steps.rows.is_sorted_by_key(order), "steps are out of order");
+
+        let movers = s.movers(sort);
+        let frames: BTreeSet<&Frame> = columns.iter().flat_map(|(_, c)| c.keys()).collect();
+        assert_eq!(movers.rows.len(), frames.len());
+        for m in &movers.rows {
+            let f = frame(&s.frames, m.frame);
+            let has: Vec<usize> = columns.iter().filter(|(_, c)| c.contains_key(&f)).map(|(build, _)| *build).collect();
+            assert_eq!((m.first, m.last, m.builds), (has[0], has[has.len() - 1], has.len()), "{f:?}");
+            let mut own: Vec<&PlainStep> = wanted.iter().filter(|w| w.0 == f).collect();
+            own.sort_by_key(|w| (std::cmp::Reverse(size(w.3, w.4)), w.2));
+            match own.first() {
+                Some(largest) => assert_eq!(step_of(s, &m.step), **largest),
+                None => assert_eq!((m.step.from, m.step.to, m.step.status), (m.first, m.last, Status::Same)),
+            }
+        }
+        let order = |step: &Step| {
+            let (f, _, _, flat, cum, _) = step_of(s, step);
+            (std::cmp::Reverse(size(flat, cum)[0]), written(f))
+        };
+        assert!(movers.rows.is_sorted_by_key(|m| order(&m.step)), "movers are out of order");
+    }
+}
+
+/// All that a series says, as text.
+fn everything(s: &Series) -> String {
+    let mut out = Vec::new();
+    for sort in [Sort::Flat, Sort::Cum] {
+        s.steps(sort).table().write_json(&mut out).unwrap();
+        s.movers(sort).table().write_json(&mut out).unwrap();
+        out.extend(s.to_html(sort, 7).into_bytes());
+    }
+    s.table().write_json(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn in_pool<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(f)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn any_builds_agree_with_the_plain_version(
+        recipes in prop::collection::vec((generate::recipe(), 0_u8..8), 1..7),
+        granularity in 0_usize..4,
+        no_inlines: bool,
+        first: bool,
+        threads in 1_usize..4,
+    ) {
+        let against = if first { Against::First } else { Against::Previous };
+        let granularity = Granularity::ALL[granularity].1;
+        let query = Query { sample_type: Some("alpha".to_owned()), granularity, no_inlines, ..Query::default() };
+        // One in eight is broken.
+        let messages: Vec<_> = recipes.iter().map(|(r, broken)| (*broken > 0).then(|| generate::profile(r))).collect();
+        let contents: Vec<Vec<u8>> =
+            messages.iter().map(|m| m.as_ref().map_or(b"\x1f\x8b broken".to_vec(), |m| m.encode_to_vec())).collect();
+        let columns: Vec<(usize, Plain)> = messages
+            .iter()
+            .enumerate()
+            .filter_map(|(i, m)| Some((i, plain(m.as_ref()?, "alpha", granularity, no_inlines).unwrap())))
+            .collect();
+        let made = in_pool(threads, || series(numbered(&contents), &query, &options(against)));
+        if columns.is_empty() || (first && messages[0].is_none()) {
+            let error = made.unwrap_err();
+            prop_assert_eq!(error.input(), Some("build-0.pb"));
+            return Ok(());
+        }
+        let made = made.unwrap();
+        judge_series(&made, &columns);
+        for (i, (build, message)) in made.builds.all.iter().zip(&messages).enumerate() {
+            prop_assert_eq!(&build.key, &format!("build-{i}"));
+            prop_assert_eq!(build.error.is_none(), message.is_some());
+        }
+        prop_assert_eq!(made.errors().len(), messages.iter().filter(|m| m.is_none()).count());
+        // What is stored and read again says the same.
+        let stored: Series = serde_json::from_slice(&serde_json::to_vec(&made).unwrap()).unwrap();
+        prop_assert_eq!(everything(&stored), everything(&made));
+    }
+}
+
+fn snapshots(kind: &str) -> Vec<(String, Source)> {
+    pattern_builds(judge::corpus().join(format!("series/{kind}-*.pb.gz")).to_str().unwrap()).unwrap()
+}
+
+#[test]
+fn steps_are_the_diffs_of_the_builds_that_follow_each_other() {
+    for (kind, sample_type) in [("heap", "alloc_space"), ("mutex", "delay"), ("goroutine", "goroutine")] {
+        for against in [Against::Previous, Against::First] {
+            for normalize in [Normalize::None, Normalize::Total] {
+                // A series is normalized to its first build, so only what is compared with that is a diff's.
+                if normalize == Normalize::Total && against == Against::Previous {
+                    continue;
+                }
+                let query = Query { sample_type: Some(sample_type.to_owned()), normalize, ..Query::default() };
+                let s = series(snapshots(kind), &query, &options(against)).unwrap();
+                let load = |i: usize| {
+                    let path = &s.builds.all[i].path;
+                    Arc::new(Profile::open(path, &LoadOptions::default()).unwrap())
+                };
+                let steps = s.steps(Sort::Flat);
+                let mut seen = 0;
+                for to in 1..s.builds.all.len() {
+                    let from = if against == Against::First { 0 } else { to - 1 };
+                    let top = Diff::new(&[load(from)], &[load(to)]).unwrap().view(&query).unwrap().top(Sort::Flat);
+                    let of_diff: Vec<_> = top
+                        .rows
+                        .iter()
+                        .filter(|r| r.flat.delta() != 0 || r.cum.delta() != 0)
+                        .map(|r| (frame(&top.frames, r.frame), r.flat, r.cum, r.status))
+                        .collect();
+                    let of_series: Vec<_> = steps
+                        .rows
+                        .iter()
+                        .filter(|s| s.to == to)
+                        .map(|r| (frame(&s.frames, r.frame), r.flat, r.cum, r.status))
+                        .collect();
+                    // In the same order, too.
+                    assert_eq!(of_series, of_diff, "{kind} {to}");
+                    assert_eq!(top.summary.total.new, s.builds.all[to].total);
+                    assert_eq!(top.summary.total.base, s.builds.all[from].total);
+                    seen += of_diff.len();
+                }
+                assert_eq!(seen, steps.rows.len());
+                assert!(seen > 20, "{kind}: only {seen} steps");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_build_has_the_rows_of_its_own_table() {
+    let query = Query { sample_type: Some("alloc_space".to_owned()), ..Query::default() };
+    let s = series(snapshots("heap"), &query, &SeriesOptions::default()).unwrap();
+    let mut wanted = Vec::new();
+    for (key, source) in snapshots("heap") {
+        let profile = source.load(&LoadOptions::default()).unwrap();
+        let top = Diff::of_profile(&profile).unwrap().view(&query).unwrap().top(Sort::Flat);
+        wanted.extend(top.rows.iter().map(|r| (key.clone(), top.frames.name(r.frame), r.flat.new, r.cum.new)));
+    }
+    let table = s.table();
+    let text = |column: &str, row| match table.column(column).unwrap().cell(row) {
+        pprofdiff::report::Cell::Text(text) => text.to_owned(),
+        _ => unreachable!(),
+    };
+    let (flat, cum) = (table.values("flat"), table.values("cum"));
+    let got: Vec<_> =
+        (0..table.len()).map(|row| (text("build", row), text("name", row), flat[row], cum[row])).collect();
+    assert_eq!(got, wanted);
+}
+
+#[test]
+fn no_result_depends_on_the_number_of_threads() {
+    let query = Query::default();
+    // Broken ones among them, and far more than a window.
+    let mut builds = Vec::new();
+    for (i, (_, source)) in (0..8).flat_map(|_| snapshots("heap")).enumerate() {
+        let source = if i % 7 == 3 { Source::Bytes(format!("bad {i}"), vec![0xff]) } else { source };
+        builds.push((i.to_string(), source));
+    }
+    let make = || everything(&series(builds.clone(), &query, &SeriesOptions::default()).unwrap());
+    let alone = make();
+    for threads in [1, 2, 7] {
+        assert!(in_pool(threads, make) == alone, "other with {threads} threads");
+    }
+    // Nor on how they are handed over.
+    let mut builder = SeriesBuilder::new(&query, &SeriesOptions::default()).unwrap();
+    builds.iter().for_each(|b| builder.add(std::slice::from_ref(b)).unwrap());
+    assert!(everything(&builder.finish().unwrap()) == alone);
+}
+
+/// A profile of stacks (names root first, separated by `;`) with a value each.
+fn profile(kind: &str, unit: &str, stacks: &[(&str, i64)]) -> Vec<u8> {
+    let mut p = Message_ { string_table: vec![Vec::new()], ..Message_::default() };
+    let mut string = |text: &str| {
+        p.string_table.push(text.as_bytes().to_vec());
+        p.string_table.len() as i64 - 1
+    };
+    p.sample_type = vec![ValueType { r#type: string(kind), unit: string(unit) }];
+    let mut id = 0;
+    for (stack, value) in stacks {
+        let mut ids = Vec::new();
+        for name in stack.split(';') {
+            id += 1;
+            p.function.push(Function { id, name: string(name), ..Function::default() });
+            p.location.push(Location {
+                id,
+                line: vec![Line { function_id: id, ..Line::default() }],
+                ..Location::default()
+            });
+            ids.insert(0, id);
+        }
+        p.sample.push(Sample { location_id: ids, value: vec![*value], ..Sample::default() });
+    }
+    p.encode_to_vec()
+}
+
+fn cpu(stacks: &[(&str, i64)]) -> Vec<u8> {
+    profile("cpu", "nanoseconds", stacks)
+}
+
+/// (name, from, to, flat delta) of all steps.
+fn steps(s: &Series) -> Vec<(String, String, String, i64)> {
+    let key = |build: usize| s.builds.all[build].key.clone();
+    let rows = s.steps(Sort::Flat).rows;
+    rows.iter().map(|r| (s.frames.name(r.frame), key(r.from), key(r.to), r.flat.delta())).collect()
+}
+
+fn owned(rows: &[(&str, &str, &str, i64)]) -> Vec<(String, String, String, i64)> {
+    rows.iter().map(|(a, b, c, v)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned(), *v)).collect()
+}
+
+#[test]
+fn a_bad_build_is_told_and_its_neighbours_are_compared() {
+    let written = {
+        let side = |c: &[u8]| [Arc::new(Profile::from_bytes("x", c, &LoadOptions::default()).unwrap())];
+        let diff = Diff::new(&side(&cpu(&[("a", 1)])), &side(&cpu(&[("a", 2)]))).unwrap();
+        diff.to_bytes(&Query::default(), &pprofdiff::WriteOptions::default()).unwrap()
+    };
+    let builds = vec![
+        bytes("broken first", b"\x1f\x8b broken"),
+        bytes("1", &cpu(&[("main;a", 10), ("main;b", 5)])),
+        bytes("broken", b"\xff"),
+        bytes("heap", &profile("space", "bytes", &[("a", 1)])),
+        bytes("no time", &profile("cpu", "bytes", &[("a", 1)])),
+        ("missing".to_owned(), Source::Path("no/such/file.pb".into())),
+        bytes("written", &written),
+        bytes("1", &cpu(&[("main;a", 99)])),
+        bytes("huge", &cpu(&[("a", i64::MAX / 2 + 1)])),
+        bytes("2", &cpu(&[("main;a", 30), ("main;c", 7)])),
+    ];
+    let s = series(builds.clone(), &Query::default(), &SeriesOptions::default()).unwrap();
+    assert_eq!(s.builds.good().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(
+        steps(&s),
+        owned(&[("a", "1", "2", 20), ("c", "1", "2", 7), ("b", "1", "2", -5), ("main", "1", "2", 0)])
+    );
+    let reasons = [
+        "broken first.pb: ",
+        "broken.pb: ",
+        "heap.pb: there is no sample type \"cpu\"; there are space",
+        "no time.pb: its unit, bytes, does not convert into that of the first build, nanoseconds",
+        "no/such/file.pb: ",
+        "written.pb: this is a written diff",
+        "1.pb: there is another build with the key \"1\"",
+        "huge.pb: its values add up to more than half of what an int64 holds",
+    ];
+    assert_eq!(s.errors().len(), reasons.len());
+    for ((build, error), reason) in s.errors().iter().zip(reasons) {
+        let said = s.builds.all[*build].error.as_deref().unwrap();
+        assert_eq!(said, error.to_string());
+        assert!(said.starts_with(reason), "{said}");
+    }
+    // All reasons are in the text, a line each.
+    let mut text = Vec::new();
+    s.movers(Sort::Flat).table().write_text(&mut text, pprofdiff::report::TextOptions::default()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.lines().filter(|l| l.starts_with("failed: ")).count(), reasons.len(), "{text}");
+
+    // A base has to be good.
+    let error = series(builds, &Query::default(), &options(Against::First)).unwrap_err();
+    assert_eq!(error.input(), Some("broken first.pb"));
+    // As has at least one.
+    let error = series([bytes("x", b"\xff"), bytes("y", b"\xff")], &Query::default(), &SeriesOptions::default());
+    assert_eq!(error.unwrap_err().input(), Some("x.pb"));
+    let error = series([], &Query::default(), &SeriesOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Query);
+}
+
+#[test]
+fn units_convert_to_the_finest_of_all() {
+    let of = |unit: &str, v: i64| profile("cpu", unit, &[("a", v)]);
+    let builds = [
+        bytes("ms", &of("milliseconds", 3)),
+        bytes("us", &of("microseconds", 2_500)),
+        bytes("s", &of("seconds", 1)),
+        bytes("too large", &of("seconds", i64::MAX / 1_500_000)),
+        bytes("msec", &of("ms", 4)),
+    ];
+    let s = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
+    assert_eq!(s.summary.unit, "microseconds");
+    let flat: Vec<i64> = s.values().map(|(_, values)| values[0].flat).collect();
+    assert_eq!(flat, [3_000, 2_500, 1_000_000, 4_000]);
+    assert_eq!(s.builds.good().map(|b| b.total).collect::<Vec<_>>(), flat);
+    // Units that nobody knows are the same only by their name.
+    let builds = [bytes("a", &of("widgets", 1)), bytes("b", &of("widgets", 3)), bytes("c", &of("gadgets", 3))];
+    let s = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
+    assert_eq!(steps(&s), owned(&[("a", "a", "b", 2)]));
+}
+
+#[test]
+fn normalized_builds_are_as_long_as_the_first() {
+    let builds = [
+        bytes("1", &cpu(&[("a", 50), ("b", 50)])),
+        bytes("nothing", &cpu(&[])),
+        bytes("2", &cpu(&[("a", 150), ("b", 50)])),
+        bytes("3", &cpu(&[("a", 100), ("b", 300)])),
+    ];
+    let query = Query { normalize: Normalize::Total, ..Query::default() };
+    let s = series(builds, &query, &SeriesOptions::default()).unwrap();
+    assert_eq!(s.builds.good().map(|b| (b.total, b.factor)).collect::<Vec<_>>(), [(100, 1.0), (100, 0.5), (100, 0.25)]);
+    assert!(s.builds.all[1].error.as_deref().unwrap().contains("can't normalize by total"));
+    assert_eq!(
+        steps(&s),
+        owned(&[("a", "2", "3", -50), ("b", "2", "3", 50), ("a", "1", "2", 25), ("b", "1", "2", -25)])
+    );
+}
+
+#[test]
+fn filters_and_what_is_said_of_them() {
+    let builds = [bytes("1", &cpu(&[("main;a", 1)])), bytes("2", &cpu(&[("main;b", 2), ("main;c", 4)]))];
+    let focus = |re: &str| Query {
+        filters: pprofdiff::Filters { focus: Some(re.to_owned()), ..pprofdiff::Filters::default() },
+        ..Query::default()
+    };
+    let s = series(builds.clone(), &focus("^b$"), &SeriesOptions::default()).unwrap();
+    assert_eq!(s.summary.warnings, ["1: focus \"^b$\" matched nothing"]);
+    assert_eq!(steps(&s), owned(&[("b", "1", "2", 2), ("main", "1", "2", 0)]));
+    // Percentages stay those of all.
+    assert_eq!(s.builds.all[1].total, 6);
+    let s = series(builds.clone(), &focus("^d$"), &SeriesOptions::default()).unwrap();
+    assert_eq!(s.summary.warnings, ["focus \"^d$\" matched nothing"]);
+    assert!(s.movers(Sort::Flat).rows.is_empty());
+    let no_labels = Query { granularity: Granularity::Addresses, ..Query::default() };
+    for bad in [focus("("), no_labels, Query { normalize: Normalize::Factor(2.0), ..Query::default() }] {
+        let e = series(builds.clone(), &bad, &SeriesOptions::default()).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Query);
+    }
+}
+
+#[test]
+fn patterns_give_keys_in_their_natural_order() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-series-{}", std::process::id()));
+    for (i, build) in ["build-9", "build-10", "build-2"].into_iter().enumerate() {
+        std::fs::create_dir_all(dir.join(build)).unwrap();
+        std::fs::write(dir.join(build).join("cpu.pb"), cpu(&[("a", i as i64 + 1)])).unwrap();
+    }
+    let builds = pattern_builds(dir.join("build-*/cpu.pb").to_str().unwrap()).unwrap();
+    let options = SeriesOptions { order: Order::Key, ..SeriesOptions::default() };
+    let s = series(builds, &Query::default(), &options).unwrap();
+    assert_eq!(s.builds.all.iter().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["2", "9", "10"]);
+    assert_eq!(steps(&s), owned(&[("a", "2", "9", -2), ("a", "9", "10", 1)]));
+    assert!(pattern_builds(dir.join("none-*").to_str().unwrap()).is_err());
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn stored_series_are_checked() {
+    let builds = [bytes("1", &cpu(&[("a", 1), ("b", 2)])), bytes("2", &cpu(&[("a", 3)]))];
+    let s = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
+    let stored = serde_json::to_string(&s).unwrap();
+    assert!(serde_json::from_str::<Series>(&stored).is_ok());
+    for (from, to) in [
+        ("\"frame\":1", "\"frame\":7"),
+        ("\"frame\":1", "\"frame\":0"),
+        ("[1,[{\"frame\"", "[2,[{\"frame\""),
+        ("[1,[{\"frame\"", "[0,[{\"frame\""),
+        ("\"frames\":[[", "\"frames\":[[99,1,1,0,0],["),
+    ] {
+        assert!(stored.contains(from), "{from} is not in {stored}");
+        assert!(serde_json::from_str::<Series>(&stored.replacen(from, to, 1)).is_err(), "{from} as {to}");
+    }
+}
+
+#[test]
+fn keys_and_names_are_data_in_html() {
+    let evil = "<script>alert('1')</script>";
+    let s = series([bytes(evil, &cpu(&[(evil, 1)])), bytes("2", &cpu(&[]))], &Query::default(), &Default::default());
+    let s = s.unwrap();
+    for html in [s.to_html(Sort::Flat, 5), s.movers(Sort::Cum).table().to_html(5), s.table().to_html(5)] {
+        assert!(html.contains("&lt;script&gt;") && !html.contains("<script"), "{html}");
+    }
+}
