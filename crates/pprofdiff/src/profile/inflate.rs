@@ -60,8 +60,13 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
 fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Error::io)?;
+    // What zstd has to say of damage, and after how many bytes, depends on where the blocks end that it was given.
     if let Err(e) = read_limited(&mut decoder, &mut out, limit) {
-        return Err(Error::malformed(format!("the zstd data can't be inflated: {e}")).at(out.len()));
+        let detail = match e.to_string() {
+            text if text.contains("memory") => "the zstd data wants a window of more than 128 MiB to be inflated",
+            _ => "the zstd data is damaged or cut off",
+        };
+        return Err(Error::malformed(detail));
     }
     check_limit(out.len(), limit)?;
     Ok(out)

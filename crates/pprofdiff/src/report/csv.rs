@@ -21,6 +21,7 @@ pub(super) fn rows(table: &Table, own: Option<(&str, &str)>, names: bool, out: &
         let own = own.map(|(name, _)| name.as_bytes());
         writer.write_record(own.into_iter().chain(table.columns.iter().map(|c| c.name.as_bytes())))?;
     }
+    let mut joined = String::new();
     for row in 0..table.len() {
         own.map_or(Ok(()), |(_, value)| writer.write_field(value))?;
         for column in &table.columns {
@@ -28,7 +29,14 @@ pub(super) fn rows(table: &Table, own: Option<(&str, &str)>, names: bool, out: &
                 Cell::Missing => writer.write_field("")?,
                 Cell::Text(text) => writer.write_field(text)?,
                 Cell::Int(v) => writer.write_field(v.to_string())?,
-                Cell::List(lists, row) => writer.write_field(lists.get(row).collect::<Vec<_>>().join(";"))?,
+                Cell::List(lists, row) => {
+                    joined.clear();
+                    for (i, text) in lists.get(row).enumerate() {
+                        joined.push_str(if i > 0 { ";" } else { "" });
+                        joined.push_str(text);
+                    }
+                    writer.write_field(&joined)?;
+                }
             }
         }
         writer.write_record(None::<&[u8]>)?;

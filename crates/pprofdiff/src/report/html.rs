@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::markdown::is_empty;
+use super::names::shorten;
 use super::percent_of_base;
 use super::table::{Cell, Column, Data, Table};
 use super::text::{list_of_inputs, signed_percent};
@@ -35,6 +36,13 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
+/// More frames of a stack, and bytes of a name, than anybody reads in a cell.
+const MOST_IN_CELL: usize = 1000;
+
+fn cell(text: &str) -> String {
+    if text.len() <= MOST_IN_CELL { escape(text) } else { escape(&shorten(text, MOST_IN_CELL)) }
+}
+
 impl Table {
     /// The first `most` rows as an HTML fragment, under a summary. Everything from the input is escaped.
     pub fn to_html(&self, most: usize) -> String {
@@ -61,9 +69,11 @@ impl Table {
                     (Data::Value(v), _) => write!(html, "<td>{}</td>", unit.format(v[row])),
                     (Data::Address(_), Cell::Int(v)) => write!(html, "<td class=\"w\">{v:#x}</td>"),
                     (_, Cell::Int(v)) => write!(html, "<td>{v}</td>"),
-                    (_, Cell::Text(text)) => write!(html, "<td{}>{}</td>", class(c), escape(text)),
+                    (_, Cell::Text(text)) => write!(html, "<td{}>{}</td>", class(c), cell(text)),
                     (_, Cell::List(lists, row)) => {
-                        let frames: Vec<String> = lists.get(row).map(escape).collect();
+                        let n = lists.get(row).count();
+                        let mut frames: Vec<String> = lists.get(row).take(MOST_IN_CELL).map(cell).collect();
+                        frames.extend((n > MOST_IN_CELL).then(|| format!("… ({n})")));
                         write!(html, "<td class=\"t\">{}</td>", frames.join(" › "))
                     }
                     (_, Cell::Missing) => write!(html, "<td></td>"),
