@@ -6,9 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pprofdiff::report::PageOptions;
-use pprofdiff::{
-    CUMULATIVE, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs,
-};
+use pprofdiff::{CUMULATIVE, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs};
 
 const EXAMPLES: &str = "\
 Examples:

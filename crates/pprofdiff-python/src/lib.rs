@@ -179,7 +179,8 @@ mod _native {
         sample_type: Option<String>,
         inflated_limit: Option<u64>,
     ) -> PyResult<Check> {
-        let (base, new, options) = (Side::new(base)?.sources, Side::new(new)?.sources, source::options(py, inflated_limit)?);
+        let (base, new, options) =
+            (Side::new(base)?.sources, Side::new(new)?.sources, source::options(py, inflated_limit)?);
         let config = match config {
             Some(path) => {
                 let name = path.display().to_string();

@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 
 use siphasher::sip128::SipHasher24;
 
-use crate::profile::{LabelValue, NONE, Profile, Sample, StringId};
+use crate::profile::{Label, LabelValue, NONE, Profile, Sample, StringId};
 
 /// The modulus: a Mersenne prime, so that reducing is adding.
 const P: u64 = (1 << 61) - 1;
@@ -150,7 +150,7 @@ pub(super) struct Identity {
     of_functions: Vec<Digest>,
     of_locations: Vec<Digest>,
     /// The labels of one sample.
-    labels: Vec<LabelNumbers>,
+    labels: Vec<Label>,
 }
 
 impl Identity {
@@ -232,19 +232,20 @@ impl Identity {
             n += 1;
         });
         self.labels.clear();
-        for label in sample.all_labels() {
-            let mut string = |id: StringId| self.of_strings.digest(&self.text, p, id);
-            let key = string(label.key);
-            self.labels.push(match label.value {
-                LabelValue::Text(text) => [[0; 2], key, string(text), [0; 2], [0; 2]],
-                LabelValue::Number(v, u) => [[1; 2], key, [v as u64 & 0xffff_ffff; 2], [v as u64 >> 32; 2], string(u)],
-            });
-        }
+        self.labels.extend(sample.all_labels());
+        let mut string = |id: StringId| self.of_strings.digest(&self.text, p, id);
         // Keys in any order that is the same for every snapshot; the values of one key stay in theirs.
         if self.labels.len() > 1 {
-            self.labels.sort_by_key(|l| (l[0], l[1]));
+            self.labels.sort_by_key(|l| (matches!(l.value, LabelValue::Number(..)), string(l.key)));
         }
-        self.labels.iter().flatten().for_each(|&d| numbers.digest(d));
+        for label in &self.labels {
+            let key = string(label.key);
+            let label: LabelNumbers = match label.value {
+                LabelValue::Text(text) => [[0; 2], key, string(text), [0; 2], [0; 2]],
+                LabelValue::Number(v, u) => [[1; 2], key, [v as u64 & 0xffff_ffff; 2], [v as u64 >> 32; 2], string(u)],
+            };
+            label.iter().for_each(|&d| numbers.digest(d));
+        }
         numbers.end(n, self.labels.len() as u32)
     }
 }

@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::tags::number_units;
-use super::texts::Interner;
+use super::texts::{self, Interner};
 use super::{Pair, Status, Summary, View};
 use crate::profile::{LabelValue, Profile, StringId};
 
@@ -42,14 +42,19 @@ pub struct Labels {
     /// By key, then |delta| descending, then value.
     pub rows: Vec<LabelRow>,
     texts: Interner,
+    /// Most bytes of a key, and of a unit, that rows show: any number of rows can have one of a megabyte.
+    longest_key: usize,
     /// Of the keys of numbers, as pprof guesses them.
     units: HashMap<Vec<u8>, String>,
 }
 
 impl Labels {
-    /// A row's key.
+    /// A row's key. Where many rows share a very long one, it loses its middle.
     pub fn key(&self, row: &LabelRow) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.texts.get(row.key))
+        match self.texts.get(row.key) {
+            key if key.len() <= self.longest_key => String::from_utf8_lossy(key),
+            key => texts::shortened(key, self.longest_key, row.key).into(),
+        }
     }
 
     /// A row's value; a number in digits.
@@ -69,9 +74,14 @@ impl Labels {
     }
 
     /// The unit of a number, as pprof guesses it; `None` for a text.
-    pub fn unit(&self, row: &LabelRow) -> Option<&str> {
+    pub fn unit(&self, row: &LabelRow) -> Option<Cow<'_, str>> {
         self.number(row)?;
-        Some(self.units.get(self.texts.get(row.key)).map_or("", String::as_str))
+        // Without a unit of its own a number has its key for one.
+        let unit = self.units.get(self.texts.get(row.key)).map_or("", String::as_str);
+        Some(match unit.len() <= self.longest_key {
+            true => unit.into(),
+            false => texts::shortened(unit.as_bytes(), self.longest_key, row.key).into(),
+        })
     }
 }
 
@@ -141,6 +151,9 @@ impl View {
             by_key().then_with(|| delta(a).cmp(&delta(b))).then_with(by_value)
         });
         let units = number_units(self.walks.iter().map(|w| &*w.member.profile));
-        Labels { summary: self.summary().clone(), rows, texts, units }
+        let profiles = self.walks.iter().map(|w| w.member.profile.inflated_size()).sum();
+        let all = rows.iter().map(|r| 2 * texts.get(r.key).len()).fold(0, usize::saturating_add);
+        let longest_key = texts::longest(profiles, all, 2 * rows.len());
+        Labels { summary: self.summary().clone(), rows, texts, longest_key, units }
     }
 }

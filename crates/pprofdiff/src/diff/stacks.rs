@@ -256,12 +256,12 @@ impl Stacks {
 
     /// A label by its number.
     pub(crate) fn label(&self, number: u32) -> &str {
-        &self.label_sets.bytes[self.label_sets.spans[number as usize].clone()]
+        self.label_sets.printed(self.label_sets.by_text[number as usize])
     }
 
     /// How many labels there are.
     pub(crate) fn n_labels(&self) -> usize {
-        self.label_sets.spans.len()
+        self.label_sets.by_text.len()
     }
 
     fn sort(&mut self) {
@@ -287,12 +287,17 @@ impl Stacks {
     }
 }
 
-/// A label by the numbers of its texts: key, then text, or number and unit.
+/// A label by the numbers of its texts, in 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum LabelText {
-    Text(u32, u32),
-    Number(u32, i64, u32),
+struct LabelText {
+    key: u32,
+    /// Its text; or its unit, marked by [`NUMBER`].
+    text: u32,
+    number: i64,
 }
+
+/// Texts are fewer, since each takes two bytes of a profile.
+const NUMBER: u32 = 1 << 31;
 
 /// Sets of labels while they are collected: each once, as numbers.
 struct Collector {
@@ -312,8 +317,16 @@ impl Default for Collector {
     fn default() -> Collector {
         let (label_ids, set_ids, state) = Default::default();
         let known = (usize::MAX, Known::default());
-        let mut collector =
-            Collector { texts: Interner::default(), labels: vec![], label_ids, members: vec![], ends: vec![], set_ids, state, known };
+        let mut collector = Collector {
+            texts: Interner::default(),
+            labels: vec![],
+            label_ids,
+            members: vec![],
+            ends: vec![],
+            set_ids,
+            state,
+            known,
+        };
         // The first set is empty: that of stacks that are told apart by frames alone.
         collector.end_set();
         collector
@@ -329,9 +342,10 @@ impl Collector {
         }
         for label in sample.labels() {
             let mut text = |id| self.known.1.id(p, id, &mut self.texts);
+            let key = text(label.key);
             let label = match label.value {
-                LabelValue::Text(value) => LabelText::Text(text(label.key), text(value)),
-                LabelValue::Number(value, unit) => LabelText::Number(text(label.key), value, text(unit)),
+                LabelValue::Text(value) => LabelText { key, text: text(value), number: 0 },
+                LabelValue::Number(number, unit) => LabelText { key, text: text(unit) | NUMBER, number },
             };
             let Collector { labels, label_ids, state, .. } = self;
             let entry = label_ids.entry(
@@ -377,53 +391,63 @@ impl Collector {
 
     /// Prints the labels, and puts them in order. `profiles` is the size of what they come from.
     fn finish(self, profiles: usize) -> LabelSets {
-        let Collector { texts, labels, mut members, ends, .. } = self;
-        let length = |label: &LabelText| match *label {
-            LabelText::Text(key, value) => texts.get(key).len() + texts.get(value).len() + 1,
-            LabelText::Number(key, _, unit) => texts.get(key).len() + texts.get(unit).len() + 21,
-        };
+        let Collector { texts, labels, mut members, ends: sets, label_ids, set_ids, .. } = self;
+        drop((label_ids, set_ids));
+        // A number has at most 20 digits.
+        let length = |l: &LabelText| texts.get(l.key).len() + texts.get(l.text & !NUMBER).len() + 21;
         let all = labels.iter().map(length).fold(0, usize::saturating_add);
         let most = texts::longest(profiles, all, 2 * labels.len());
-        let (mut bytes, mut spans) = (String::new(), Vec::with_capacity(labels.len()));
+        let (mut bytes, mut ends) = (String::new(), Vec::with_capacity(labels.len()));
         for label in &labels {
-            let start = bytes.len();
             let text = |id: u32| texts::shortened(texts.get(id), most, id);
-            let _ = match *label {
-                LabelText::Text(key, value) => write!(bytes, "{}={}", text(key), text(value)),
-                LabelText::Number(key, value, unit) => write!(bytes, "{}={value}{}", text(key), text(unit)),
+            let (key, value) = (text(label.key), text(label.text & !NUMBER));
+            let _ = match label.text & NUMBER {
+                0 => write!(bytes, "{key}={value}"),
+                _ => write!(bytes, "{key}={}{value}", label.number),
             };
-            spans.push(start..bytes.len());
+            ends.push(bytes.len());
         }
-        let mut by_text: Vec<u32> = (0..labels.len() as u32).collect();
-        by_text.sort_unstable_by(|&a, &b| bytes[spans[a as usize].clone()].cmp(&bytes[spans[b as usize].clone()]));
-        let mut rank = vec![0; labels.len()];
+        drop((labels, texts));
+        let mut sets = LabelSets { by_text: (0..ends.len() as u32).collect(), bytes, ends, members: Vec::new(), sets };
+        let mut by_text = std::mem::take(&mut sets.by_text);
+        by_text.sort_unstable_by(|&a, &b| sets.printed(a).cmp(sets.printed(b)));
+        let mut rank = vec![0; by_text.len()];
         for (i, &label) in by_text.iter().enumerate() {
             rank[label as usize] = i as u32;
         }
-        let spans = by_text.iter().map(|&label| spans[label as usize].clone()).collect();
         members.iter_mut().for_each(|label| *label = rank[*label as usize]);
         let mut start = 0;
-        for &end in &ends {
+        for &end in &sets.sets {
             members[start..end].sort_unstable();
             start = end;
         }
-        LabelSets { bytes, spans, members, ends }
+        LabelSets { by_text, members, ..sets }
     }
 }
 
 /// The labels of rows, printed: numbered in the order of their texts.
 #[derive(Debug, Clone, Default)]
 struct LabelSets {
+    /// As they were found, end to end.
     bytes: String,
-    spans: Vec<Range<usize>>,
-    members: Vec<u32>,
     ends: Vec<usize>,
+    /// For each number, where it was found.
+    by_text: Vec<u32>,
+    /// Set `i` is `members[sets[i - 1]..sets[i]]`, in ascending order.
+    members: Vec<u32>,
+    sets: Vec<usize>,
 }
 
 impl LabelSets {
     /// The labels of a set, in order.
     fn of(&self, set: u32) -> &[u32] {
-        let start = set.checked_sub(1).map_or(0, |i| self.ends[i as usize]);
-        &self.members[start..self.ends.get(set as usize).copied().unwrap_or(start)]
+        let start = set.checked_sub(1).map_or(0, |i| self.sets[i as usize]);
+        &self.members[start..self.sets.get(set as usize).copied().unwrap_or(start)]
+    }
+
+    /// A label by where it was found.
+    fn printed(&self, found: u32) -> &str {
+        let start = found.checked_sub(1).map_or(0, |i| self.ends[i as usize]);
+        &self.bytes[start..self.ends[found as usize]]
     }
 }

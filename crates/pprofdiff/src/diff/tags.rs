@@ -88,7 +88,11 @@ impl TagFilter {
 
     /// The filter for one profile. `units` are those of the numeric labels. It remembers what it has seen, since a few
     /// bytes of each sample may name a label of a megabyte.
-    pub(crate) fn on<'f>(&'f self, p: &'f Profile, units: &'f HashMap<Vec<u8>, String>) -> impl FnMut(&Sample<'_>) -> bool {
+    pub(crate) fn on<'f>(
+        &'f self,
+        p: &'f Profile,
+        units: &'f HashMap<Vec<u8>, String>,
+    ) -> impl FnMut(&Sample<'_>) -> bool {
         let has_key = |key: StringId| self.key.as_ref().is_none_or(|k| k.as_bytes() == p.string(key));
         let mut unit_of: HashMap<StringId, &str> = HashMap::new();
         let mut matched: HashMap<(StringId, StringId), Box<[bool]>> = HashMap::new();

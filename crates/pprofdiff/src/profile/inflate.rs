@@ -148,9 +148,10 @@ fn gunzip(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -> Result<Vec
 /// One gzip member (RFC 1952): header, deflate stream, CRC-32 and size of what it inflates to.
 fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
     let start = out.len;
-    let cut_off = || Error::malformed("the gzip data is cut off; is the file truncated?");
+    // At the member's beginning: how far it inflates depends on where the blocks end in which it is read.
+    let cut_off = || Error::malformed("the gzip data is cut off; is the file truncated?").at(start);
     let truncated = |e: io::Error| match e.kind() {
-        io::ErrorKind::UnexpectedEof => cut_off().at(start),
+        io::ErrorKind::UnexpectedEof => cut_off(),
         _ => Error::io(e),
     };
     skip_header(input).map_err(|e| match e.kind() {
@@ -162,7 +163,7 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
     loop {
         let chunk = input.fill_buf().map_err(Error::io)?;
         if chunk.is_empty() {
-            return Err(cut_off().at(out.len));
+            return Err(cut_off());
         }
         let (read, written) = (inflater.total_in(), inflater.total_out());
         let status = inflater.decompress(chunk, out.free()?, FlushDecompress::None);
@@ -176,9 +177,8 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
         match status {
             Ok(Status::StreamEnd) => break,
             Ok(Status::Ok | Status::BufError) if consumed + produced > 0 => {}
-            Ok(_) => return Err(Error::malformed("the gzip data makes no progress; it is damaged").at(out.len)),
-            // What zlib has to say of it depends on where the blocks end that it was given.
-            Err(_) => return Err(Error::malformed("the gzip data is damaged").at(out.len)),
+            // What zlib has to say of it depends on that too.
+            Ok(_) | Err(_) => return Err(Error::malformed("the gzip data is damaged").at(start)),
         }
     }
     let mut trailer = [0; 8];

@@ -38,7 +38,9 @@ impl LoadOptions {
     /// A variable that is no number.
     pub fn limited(inflated_limit: Option<u64>) -> Result<LoadOptions> {
         let Some(text) = std::env::var_os(LIMIT_VARIABLE).filter(|v| inflated_limit.is_none() && !v.is_empty()) else {
-            return Ok(inflated_limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit }));
+            return Ok(
+                inflated_limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit })
+            );
         };
         let number = text.to_str().and_then(|text| text.trim().parse().ok());
         let inflated_limit = number.ok_or_else(|| {

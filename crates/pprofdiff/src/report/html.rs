@@ -46,7 +46,8 @@ fn cell(text: &str) -> String {
 impl Table {
     /// The first `most` rows as an HTML fragment, under a summary. Everything from the input is escaped.
     pub fn to_html(&self, most: usize) -> String {
-        let shown = self.head(most);
+        let cut = (self.len() > most).then(|| self.head(most));
+        let shown = cut.as_ref().unwrap_or(self);
         let s = &self.summary;
         let unit = shown.report_unit();
         let columns: Vec<&Column> = shown.columns.iter().filter(|c| !is_empty(&c.data)).collect();

@@ -42,35 +42,57 @@ impl Kind {
     }
 }
 
-/// Strings in one buffer; each may be missing. Strings may share bytes, and columns a buffer.
+/// Strings by their numbers among distinct ones, which columns may share; each may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Texts {
-    bytes: Arc<String>,
-    /// Where each string lies in `bytes`: from, to. [`MISSING`] if there is none.
-    spans: Vec<(usize, usize)>,
+    distinct: Arc<Distinct>,
+    /// The number of each string; [`MISSING`] if there is none.
+    numbers: Vec<u32>,
 }
 
-const MISSING: (usize, usize) = (usize::MAX, usize::MAX);
+const MISSING: u32 = u32::MAX;
+
+/// Strings in one buffer, by number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Distinct {
+    bytes: String,
+    /// Where each ends in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl Distinct {
+    fn get(&self, number: u32) -> Option<&str> {
+        let i = number as usize;
+        let start = i.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.bytes.get(start..*self.ends.get(i)?)
+    }
+
+    fn push(&mut self, text: &str) -> u32 {
+        self.bytes.push_str(text);
+        self.ends.push(self.bytes.len());
+        self.ends.len() as u32 - 1
+    }
+}
 
 /// Strings from this length on are kept once, however many rows have them: a profile has each of its strings once, and
-/// must not grow without bound by becoming a table. Looking up shorter ones would cost more than their copies.
+/// must not grow without bound by becoming a table. Looking up shorter ones would cost more than their copies, unless it
+/// is the row before that has the same.
 const LONG: usize = 256;
 
 impl Texts {
     /// The string at `index`; `None` if it is missing.
     pub fn get(&self, index: usize) -> Option<&str> {
-        let (start, end) = self.spans[index];
-        self.bytes.get(start..end)
+        self.distinct.get(self.numbers[index])
     }
 
     /// Number of strings.
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.numbers.len()
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.numbers.is_empty()
     }
 
     /// All strings in order.
@@ -78,36 +100,37 @@ impl Texts {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// The strings of the given numbers, without a copy of their bytes.
-    fn shared(&self, numbers: impl Iterator<Item = usize>) -> Texts {
-        Texts { bytes: self.bytes.clone(), spans: numbers.map(|i| self.spans[i]).collect() }
+    /// The strings of the given rows, without a copy of their bytes.
+    fn shared(&self, rows: impl Iterator<Item = usize>) -> Texts {
+        Texts { distinct: self.distinct.clone(), numbers: rows.map(|i| self.numbers[i]).collect() }
     }
 }
 
 impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
     fn from_iter<I: IntoIterator<Item = Option<S>>>(items: I) -> Texts {
         let items = items.into_iter();
-        let mut bytes = String::new();
-        let mut spans = Vec::with_capacity(items.size_hint().0);
-        let mut long: HashMap<u64, Vec<(usize, usize)>> = HashMap::new();
+        let mut distinct = Distinct::default();
+        let mut numbers = Vec::with_capacity(items.size_hint().0);
+        let mut long: HashMap<u64, Vec<u32>> = HashMap::new();
         let state = RandomState::new();
+        let mut last = MISSING;
         for item in items {
             let Some(text) = item.as_ref().map(AsRef::as_ref) else {
-                spans.push(MISSING);
+                numbers.push(MISSING);
                 continue;
             };
-            let mut known = (text.len() >= LONG).then(|| long.entry(state.hash_one(text)).or_default());
-            let same = |known: &&mut Vec<(usize, usize)>| known.iter().copied().find(|&(a, b)| &bytes[a..b] == text);
-            let span = known.as_ref().and_then(same).unwrap_or_else(|| {
-                let start = bytes.len();
-                bytes.push_str(text);
-                let span = (start, bytes.len());
-                known.iter_mut().for_each(|known| known.push(span));
-                span
-            });
-            spans.push(span);
+            if distinct.get(last) != Some(text) {
+                let mut alike = (text.len() >= LONG).then(|| long.entry(state.hash_one(text)).or_default());
+                let known = alike.iter().flat_map(|alike| alike.iter()).find(|&&n| distinct.get(n) == Some(text));
+                last = known.copied().unwrap_or_else(|| {
+                    let number = distinct.push(text);
+                    alike.iter_mut().for_each(|alike| alike.push(number));
+                    number
+                });
+            }
+            numbers.push(last);
         }
-        Texts { bytes: Arc::new(bytes), spans }
+        Texts { distinct: Arc::new(distinct), numbers }
     }
 }
 
@@ -351,7 +374,7 @@ fn status_column(statuses: impl Iterator<Item = Status>) -> Column {
 /// The labels of frames as a dictionary: distinct strings, and each frame's number.
 fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u32>) {
     let mut numbers = vec![u32::MAX; frames.len()];
-    let (mut bytes, mut spans) = (String::new(), Vec::<(usize, usize)>::new());
+    let mut distinct = Distinct::default();
     let mut known: HashTable<u32> = HashTable::new();
     let state = RandomState::new();
     for f in used {
@@ -359,20 +382,19 @@ fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u
             continue;
         }
         let label = frames.label(f);
-        let text = |id: u32| &bytes[spans[id as usize].0..spans[id as usize].1];
-        let entry = known.entry(state.hash_one(&*label), |&id| text(id) == label, |&id| state.hash_one(text(id)));
+        let text = |n: u32| distinct.get(n).unwrap_or_default();
+        let entry = known.entry(state.hash_one(&*label), |&n| text(n) == label, |&n| state.hash_one(text(n)));
         numbers[f as usize] = match entry {
             Entry::Occupied(e) => *e.get(),
             Entry::Vacant(e) => {
-                let id = spans.len() as u32;
-                e.insert(id);
-                spans.push((bytes.len(), bytes.len() + label.len()));
-                bytes.push_str(&label);
-                id
+                let number = distinct.push(&label);
+                e.insert(number);
+                number
             }
         };
     }
-    (Texts { bytes: Arc::new(bytes), spans }, numbers)
+    let all = (0..distinct.ends.len() as u32).collect();
+    (Texts { distinct: Arc::new(distinct), numbers: all }, numbers)
 }
 
 impl Top {
@@ -423,7 +445,8 @@ impl Edges {
     pub fn table(&self, kind: Kind) -> Table {
         let edges = &self.edges;
         let nodes = self.nodes.iter().map(|row| row.frame);
-        let (labels, number) = dictionary(&self.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
+        let (labels, number) =
+            dictionary(&self.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
         let label = |f: u32| number[f as usize] as usize;
         let relations: Texts = [Relation::Caller, Relation::Callee].iter().map(|r| Some(r.name())).collect();
         let text = |name: &'static str, texts: Texts| Column { name: name.into(), data: Data::Text(texts) };
