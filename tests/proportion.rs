@@ -40,7 +40,8 @@ const CASES: &[Case] = &[
     ("deep inlining, 20,000 samples through 20,000 lines", inlining_refused, 4, "of many lines"),
     ("stacks of many short inlined lines", short_inlining, 4, "of many lines"),
     ("ids near 2^64", huge_ids, 6, ""),
-    ("a million labels on one sample", labels, 4, ""),
+    // As numbers, printed, and in the row of its one stack.
+    ("a million labels on one sample", labels, 5, ""),
     ("a label of its own on each of 200,000 samples", label_each, 4, ""),
     ("ten thousand labels whose key is a megabyte", long_keys, 4, ""),
     ("a string whose number is 2^31", string_number, 4, "string 2147483648"),
