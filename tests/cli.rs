@@ -233,6 +233,24 @@ fn mistakes_end_with_2_and_one_line() {
 }
 
 #[test]
+fn the_environment_limits_what_is_read() {
+    let with = |limit: &str, more: &[&str]| {
+        let output = command().env("PPROFDIFF_MAX_INFLATED", limit).args(story()).args(more).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = with("100", &[]);
+    assert!(code == 2 && said.contains("limit of 100 bytes"), "{said}");
+    // What is said on the command line comes first; a variable that is empty says nothing.
+    assert_eq!(with("100", &["--inflated-limit", "100000000"]).0, 0);
+    assert_eq!(with("", &[]).0, 0);
+    let (code, said) = with("2G", &[]);
+    assert!(
+        code == 2 && said.lines().count() == 1 && said.contains("PPROFDIFF_MAX_INFLATED is the most bytes"),
+        "{said}"
+    );
+}
+
+#[test]
 fn help_and_version_are_no_errors() {
     assert!(stdout(&["--help"]).contains("Examples:"));
     assert!(stdout(&["peek", "--help"]).contains("--focus"));

@@ -268,7 +268,7 @@ fn damaged_packings_are_reported() {
     assert!(message(&changed(n - 4)).contains("gzip length is wrong"));
     assert!(message(&changed(2)).contains("compression that does not exist"));
     assert!(message(&[&packed[..], b"trailing"].concat()).contains("not gzip follow the gzip data"));
-    assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).contains("the zstd data can't be inflated"));
+    assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).contains("the zstd data is damaged or cut off"));
     assert!(message(b"<!DOCTYPE html><html>").contains("in.pb: "));
     // Members that follow each other are one profile.
     let members = [gzip(&raw[..20]), gzip(&raw[20..])].concat();
@@ -386,6 +386,13 @@ fn what_broke_something_once_does_so_no_more() {
             continue;
         }
         n += 1;
+        // However it is read, the same is said of it.
+        let bytes = std::fs::read(&path).unwrap();
+        let error = |p: pprofdiff::Result<pprofdiff::Profile>| p.err().map(|e| e.to_string().replace("in.pb", "in"));
+        for size in [1, 7, 1000] {
+            let read = pprofdiff::Profile::from_reader("in", Slow(&bytes, size), &LoadOptions::default());
+            assert_eq!(error(read), error(load(&bytes)), "{name}, {size} bytes at a time");
+        }
         assert!(readme.contains(&name), "README.md does not speak of {name}");
         match pprofdiff::Profile::open(&path, &LoadOptions::default()) {
             Err(e) => assert!(!e.to_string().contains('\n'), "{name}: {e}"),
@@ -406,7 +413,22 @@ fn what_broke_something_once_does_so_no_more() {
         loaded.map_or_else(|e| e.to_string(), |p| p.warnings().join("; "))
     };
     assert!(message("gzip-distance-too-far.pb.gz").contains("the gzip data is damaged (at byte"));
+    assert!(message("gzip-cut-off.pb.gz").contains("the gzip data is cut off"));
+    assert!(message("zstd-damaged.pb.zst").contains("the zstd data is damaged"));
     assert!(message("sample-type-twice.pb").contains("sample type sample occurs more than once"));
+}
+
+/// So many bytes at a time.
+struct Slow<'a>(&'a [u8], usize);
+
+impl std::io::Read for Slow<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = out.len().min(self.1).min(self.0.len());
+        let (part, rest) = self.0.split_at(n);
+        out[..n].copy_from_slice(part);
+        self.0 = rest;
+        Ok(n)
+    }
 }
 
 #[test]

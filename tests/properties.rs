@@ -82,7 +82,7 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                         .iter()
                         .map(|r| {
                             let frames = stacks.frames_of(r).iter().map(|&f| frame(&stacks.frames, f)).collect();
-                            let labels = stacks.label_sets[r.labels as usize].clone();
+                            let labels = stacks.labels_of(r).map(str::to_owned).collect();
                             ((frames, labels), (r.weight.base, r.weight.new))
                         })
                         .collect();
@@ -97,8 +97,8 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                 let expected = judge::by_label(&b, &n);
                 let got = sum(&mut labels.rows.iter().map(|r| (r.weight.base, r.weight.new)));
                 assert_eq!(got, sum(&mut expected.values().copied()), "{context}");
-                for r in labels.rows.iter().filter(|r| r.number.is_none()) {
-                    let key = format!("{}={}", r.key, r.value);
+                for r in labels.rows.iter().filter(|r| labels.number(r).is_none()) {
+                    let key = format!("{}={}", labels.key(r), labels.value(r));
                     assert_eq!(expected.get(&key), Some(&(r.weight.base, r.weight.new)), "{context} {key}");
                 }
             }

@@ -1,40 +1,14 @@
-//! The Go library (google/pprof's profile package) as a judge of deltas: tests/delta/main.go, built with the copy of the
-//! library that the Go distribution brings for `go tool pprof`, so nothing is fetched.
+//! The Go library (google/pprof's profile package) as a judge of deltas: tests/delta/main.go.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+#[path = "../judge/golibrary.rs"]
+mod golibrary;
 
 use pprofdiff::{Policy, WriteOptions, delta};
 
 use crate::load;
-
-/// What the other tests of conformance say where there is no Go: these fail.
-fn go(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("go").current_dir(folder).env("GOFLAGS", "-mod=mod").args(arguments).output();
-    let output =
-        output.unwrap_or_else(|e| panic!("cannot run `go`: {e}; install Go 1.24 or later (https://go.dev/dl/)"));
-    assert!(output.status.success(), "go {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// A module of the library and our program.
-fn build() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("delta-judge-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(folder.join("profile")).unwrap();
-    let root = go(&folder, &["env", "GOROOT"]);
-    let library = Path::new(root.trim()).join("src/cmd/vendor/github.com/google/pprof/profile");
-    for entry in std::fs::read_dir(&library).unwrap_or_else(|e| panic!("{}: {e}", library.display())) {
-        let path = entry.unwrap().path();
-        std::fs::copy(&path, folder.join("profile").join(path.file_name().unwrap())).unwrap();
-    }
-    std::fs::write(folder.join("go.mod"), "module github.com/google/pprof\n\ngo 1.24\n").unwrap();
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/delta/main.go");
-    std::fs::copy(program, folder.join("main.go")).unwrap();
-    go(&folder, &["build", "-o", "judge", "."]);
-    folder
-}
 
 /// The levels at which sizes are compared.
 const LEVELS: [u32; 2] = [1, 6];
@@ -43,7 +17,7 @@ const LEVELS: [u32; 2] = [1, 6];
 /// real snapshots) larger. Returns the bytes written by us and by the library for all real snapshots at each level, and
 /// the number of samples that were compared.
 pub fn ask(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, usize) {
-    let folder = build();
+    let folder = golibrary::build("delta");
     let mut asked = String::new();
     for (name, pair, cumulative) in questions {
         let file = |what: &str, bytes: &[u8]| {

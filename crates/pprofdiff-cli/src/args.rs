@@ -6,9 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pprofdiff::report::PageOptions;
-use pprofdiff::{
-    CUMULATIVE, Filters, Granularity, GraphOptions, LoadOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs,
-};
+use pprofdiff::{CUMULATIVE, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -108,9 +106,9 @@ pub struct InputArgs {
     /// A file of the new side; several add up
     #[arg(long, value_name = "FILE", conflicts_with = "files", requires = "base")]
     pub new: Vec<PathBuf>,
-    /// Most bytes that a profile may inflate to
-    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
-    pub inflated_limit: u64,
+    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub inflated_limit: Option<u64>,
 }
 
 /// A table of frames, or a page, which may have source lines.
@@ -331,9 +329,9 @@ pub struct MergeArgs {
     /// Where to write the sum; .zst is packed with zstd, .pb not at all, anything else with gzip
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Most bytes that a profile may inflate to
-    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
-    pub inflated_limit: u64,
+    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub inflated_limit: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -376,9 +374,9 @@ pub struct BatchArgs {
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Most bytes that a profile may inflate to
-    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
-    pub inflated_limit: u64,
+    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub inflated_limit: Option<u64>,
 }
 
 const BATCH_HELP: &str = "\
@@ -489,9 +487,9 @@ pub struct SeriesArgs {
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Most bytes that a profile may inflate to
-    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
-    pub inflated_limit: u64,
+    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub inflated_limit: Option<u64>,
 }
 
 const SERIES_HELP: &str = "\
@@ -576,9 +574,9 @@ pub struct CheckArgs {
     /// Write the findings to this file as well: .json, .md, or text
     #[arg(long, value_name = "FILE")]
     pub report: Vec<PathBuf>,
-    /// Most bytes that a profile may inflate to
-    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
-    pub inflated_limit: u64,
+    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub inflated_limit: Option<u64>,
 }
 
 const CHECK_HELP: &str = "\
@@ -642,9 +640,9 @@ pub struct DeltaArgs {
     /// How long a snapshot may take to arrive
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
     pub timeout: Duration,
-    /// Most bytes that a profile may inflate to
-    #[arg(long, value_name = "BYTES", default_value_t = LoadOptions::default().inflated_limit)]
-    pub inflated_limit: u64,
+    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub inflated_limit: Option<u64>,
 }
 
 const DELTA_EXAMPLES: &str = "\

@@ -18,7 +18,7 @@ pub fn run(args: &BatchArgs) -> Result<()> {
     let (query, sort, n) = (args.query()?, args.sort(), args.rows());
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
-    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    let options = LoadOptions::limited(args.inflated_limit)?;
     let bar = progress(count, "pairs");
     let format = match args.format {
         BatchFormat::Text => PairFormat::Text,

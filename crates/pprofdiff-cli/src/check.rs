@@ -25,7 +25,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     };
     one_stdin(base.iter().chain(new))?;
     let sources = |side: &[_]| side.iter().map(|p: &std::path::PathBuf| source(p)).collect::<Result<Vec<_>>>();
-    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    let options = LoadOptions::limited(args.inflated_limit)?;
     let check = gate.check(&Diff::load(&sources(base)?, &sources(new)?, &options)?)?;
     for path in &args.report {
         let format = match path.extension().and_then(|e| e.to_str()) {

@@ -48,10 +48,10 @@ fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
 }
 
 fn load(args: &DeltaArgs, path: &Path) -> Result<Arc<Profile>> {
-    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    let options = LoadOptions::limited(args.inflated_limit)?;
     let source = match fetch::url(path) {
         Some(url) => {
-            let bytes = Fetcher::new(args.timeout, args.inflated_limit).get(url)?;
+            let bytes = Fetcher::new(args.timeout, options.inflated_limit).get(url)?;
             Source::Bytes(url.to_owned(), bytes)
         }
         None => source(path)?,
@@ -62,8 +62,8 @@ fn load(args: &DeltaArgs, path: &Path) -> Result<Arc<Profile>> {
 /// Takes snapshots until there are enough. The last one stays beside the output until the last delta is written.
 fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
     let mut deltas = Deltas::new(args, schedule.count != Some(1))?;
-    let fetcher = Fetcher::new(args.timeout, args.inflated_limit);
-    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    let options = LoadOptions::limited(args.inflated_limit)?;
+    let fetcher = Fetcher::new(args.timeout, options.inflated_limit);
     let kept = Kept::beside(&args.output);
     let begin = Instant::now();
     let mut taken = 0;

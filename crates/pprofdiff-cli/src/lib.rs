@@ -195,7 +195,7 @@ fn rows_only(args: &ViewArgs, verb: &str) -> Result<()> {
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
 fn open(input: &InputArgs) -> Result<Diff> {
-    let options = LoadOptions { inflated_limit: input.inflated_limit };
+    let options = LoadOptions::limited(input.inflated_limit)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match input.files.as_slice() {
         [one] => return Ok(Diff::of_profile(&source(one)?.load(&options)?)?),
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
@@ -326,7 +326,7 @@ fn info(args: &InfoArgs) -> Result<()> {
 }
 
 fn merge(args: &MergeArgs) -> Result<()> {
-    let options = LoadOptions { inflated_limit: args.inflated_limit };
+    let options = LoadOptions::limited(args.inflated_limit)?;
     one_stdin(args.files.iter())?;
     let profiles = args.files.iter().map(|p| Ok(source(p)?.load(&options)?)).collect::<Result<Vec<_>>>()?;
     let merged = pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())?;

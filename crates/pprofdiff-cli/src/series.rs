@@ -14,7 +14,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     let builds = builds(args)?;
     let bar = progress(Some(builds.len() as u64), "builds");
     let options = SeriesOptions {
-        load: LoadOptions { inflated_limit: args.inflated_limit },
+        load: LoadOptions::limited(args.inflated_limit)?,
         against: if args.base.is_some() { Against::First } else { Against::Previous },
         order: if args.order == SeriesOrder::Key { Order::Key } else { Order::Given },
     };

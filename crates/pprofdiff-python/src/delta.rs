@@ -97,7 +97,7 @@ impl DeltaComputer {
         Ok(DeltaComputer {
             state: Mutex::new(Some(Box::new(computer))),
             last: Mutex::default(),
-            options: source::options(inflated_limit),
+            options: source::options(py, inflated_limit)?,
         })
     }
 

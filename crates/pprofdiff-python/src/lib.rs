@@ -66,7 +66,7 @@ mod _native {
     /// work, each with what fsspec wants for it), bytes (or anything with their buffer), a file object
     /// (read to its end) or a Profile (returned as it is). Loading validates everything, so no view can
     /// fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to:
-    /// 2 GiB unless given, 4 GiB at most.
+    /// if not given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; 4 GiB at most.
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.
     ///
@@ -77,7 +77,7 @@ mod _native {
         if let Ok(profile) = source.cast::<Profile>() {
             return Ok(profile.clone().unbind());
         }
-        let (source, options) = (source::source(source)?, source::options(inflated_limit));
+        let (source, options) = (source::source(source)?, source::options(py, inflated_limit)?);
         let profile = runtime::run(py, move || source.load(&options))?;
         Profile::new(py, profile)
     }
@@ -97,7 +97,7 @@ mod _native {
         new: &Bound<'_, PyAny>,
         inflated_limit: Option<u64>,
     ) -> PyResult<Py<Diff>> {
-        let (base, new, options) = (Side::new(base)?, Side::new(new)?, source::options(inflated_limit));
+        let (base, new, options) = (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit)?);
         let (base_sources, new_sources) = (base.sources, new.sources);
         let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
         Diff::wrap(py, diff, base.given, new.given)
@@ -113,7 +113,7 @@ mod _native {
     #[pyo3(signature = (profiles, *, inflated_limit = None))]
     fn merge(py: Python<'_>, profiles: &Bound<'_, PyAny>, inflated_limit: Option<u64>) -> PyResult<Py<Profile>> {
         let sources = source::sources(profiles)?;
-        let options = source::options(inflated_limit);
+        let options = source::options(py, inflated_limit)?;
         let merged = runtime::run(py, move || {
             let profiles = sources.par_iter().map(|s| s.load(&options)).collect::<pprofdiff::Result<Vec<_>>>()?;
             pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())
@@ -146,7 +146,7 @@ mod _native {
         inflated_limit: Option<u64>,
     ) -> PyResult<Py<Profile>> {
         let policy = policy(py, cumulative, on_reset)?;
-        let (prev, cur, options) = (source::source(prev)?, source::source(cur)?, source::options(inflated_limit));
+        let (prev, cur, options) = (source::source(prev)?, source::source(cur)?, source::options(py, inflated_limit)?);
         let (profile, reset) = runtime::run(py, move || {
             let (prev, cur) = rayon::join(|| prev.load(&options), || cur.load(&options));
             let (prev, cur) = (prev?, cur?);
@@ -182,7 +182,8 @@ mod _native {
         sample_type: Option<String>,
         inflated_limit: Option<u64>,
     ) -> PyResult<Check> {
-        let (base, new, options) = (Side::new(base)?.sources, Side::new(new)?.sources, source::options(inflated_limit));
+        let (base, new, options) =
+            (Side::new(base)?.sources, Side::new(new)?.sources, source::options(py, inflated_limit)?);
         let config = match config {
             Some(path) => {
                 let name = path.display().to_string();
@@ -224,7 +225,7 @@ mod _native {
             "raise" => true,
             _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
         };
-        DiffMany::new(py, pairs, raise, source::options(inflated_limit))
+        DiffMany::new(py, pairs, raise, source::options(py, inflated_limit)?)
     }
 
     /// The command: arguments (the program's name first) in, exit code out.

@@ -180,7 +180,7 @@ impl Question {
             _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
         };
         let query = Query { sample_type, granularity, no_inlines: noinlines, filters, normalize };
-        let options = SeriesOptions { load: source::options(inflated_limit), against, order: Order::Given };
+        let options = SeriesOptions { load: source::options(py, inflated_limit)?, against, order: Order::Given };
         Ok(Question { query, options, raise })
     }
 }

@@ -7,10 +7,11 @@ use pyo3::exceptions::{PyModuleNotFoundError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
+use crate::error;
 use crate::views::Profile;
 
-pub fn options(inflated_limit: Option<u64>) -> LoadOptions {
-    inflated_limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit })
+pub fn options(py: Python<'_>, inflated_limit: Option<u64>) -> PyResult<LoadOptions> {
+    LoadOptions::limited(inflated_limit).map_err(|e| error::from_engine(py, &e))
 }
 
 /// One source. Bytes are copied: packed ones are small beside what they inflate to, and a pool's

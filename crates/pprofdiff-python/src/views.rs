@@ -791,7 +791,7 @@ pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> 
 #[pyfunction(name = "_rebuild_profile")]
 pub fn rebuild_profile(py: Python<'_>, name: String, bytes: Vec<u8>) -> PyResult<Py<Profile>> {
     // It kept to its limit when it was loaded.
-    let options = source::options(Some(u64::MAX));
+    let options = source::options(py, Some(u64::MAX))?;
     let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
     Profile::new(py, profile.into())
 }

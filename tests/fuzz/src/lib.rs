@@ -225,7 +225,9 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         }
         6 => {
             let options = PageOptions { max_frames: most, only_flame: choices.flag(), ..PageOptions::default() };
-            let _ = report::page(diff, &query, &options);
+            let text = Text(most);
+            let sources = choices.flag().then_some(&text as &dyn pprofdiff::Sources);
+            let _ = report::page(diff, &query, &options, sources);
         }
         7 => {
             let pattern = choices.text().unwrap_or_else(|| ".".to_owned());

@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 
 use siphasher::sip128::SipHasher24;
 
-use crate::profile::{LabelValue, NONE, Profile, Sample, StringId};
+use crate::profile::{Label, LabelValue, NONE, Profile, Sample, StringId};
 
 /// The modulus: a Mersenne prime, so that reducing is adding.
 const P: u64 = (1 << 61) - 1;
@@ -112,18 +112,45 @@ impl Polynomial<'_> {
 /// A label as numbers: whether it is numeric, the key, then text, or number and unit.
 type LabelNumbers = [Digest; 5];
 
+/// The digests of the strings that a profile uses: there may be many times more of them in its table.
+#[derive(Default)]
+struct Strings {
+    /// By string: its place in `digests`, or `NONE`.
+    places: Vec<u32>,
+    digests: Vec<Digest>,
+}
+
+impl Strings {
+    fn begin(&mut self, p: &Profile) {
+        self.digests.clear();
+        self.places.clear();
+        self.places.resize(p.n_strings(), NONE);
+    }
+
+    #[inline]
+    fn digest(&mut self, text: &SipHasher24, p: &Profile, id: StringId) -> Digest {
+        let place = &mut self.places[id.index()];
+        if *place == NONE {
+            *place = self.digests.len() as u32;
+            let h = text.hash(p.string(id));
+            self.digests.push([h.h1 & P, h.h2 & P]);
+        }
+        self.digests[*place as usize]
+    }
+}
+
 /// The keys, and the digests of everything in one profile that samples refer to.
 pub(super) struct Identity {
     text: SipHasher24,
     records: Points,
     locations: Points,
     samples: Points,
-    of_strings: Vec<Digest>,
+    of_strings: Strings,
     of_mappings: Vec<Digest>,
     of_functions: Vec<Digest>,
     of_locations: Vec<Digest>,
     /// The labels of one sample.
-    labels: Vec<LabelNumbers>,
+    labels: Vec<Label>,
 }
 
 impl Identity {
@@ -141,7 +168,7 @@ impl Identity {
             locations: points(2),
             samples: points(3),
             text: SipHasher24::new_with_keys(text.h1, text.h2),
-            of_strings: Vec::new(),
+            of_strings: Strings::default(),
             of_mappings: Vec::new(),
             of_functions: Vec::new(),
             of_locations: Vec::new(),
@@ -151,12 +178,9 @@ impl Identity {
 
     /// Takes the tables of a profile; from then on, samples are of this one.
     pub(super) fn read(&mut self, p: &Profile) {
-        self.of_strings.clear();
-        self.of_strings.extend((0..p.n_strings() as u32).map(|s| {
-            let h = self.text.hash(p.string(StringId(s)));
-            [h.h1 & P, h.h2 & P]
-        }));
-        let string = |id: StringId| self.of_strings[id.0 as usize];
+        self.of_strings.begin(p);
+        let Identity { text, of_strings, .. } = self;
+        let mut string = |id: StringId| of_strings.digest(text, p, id);
         self.of_mappings.clear();
         self.of_mappings.extend(p.mappings().iter().map(|m| {
             let mut numbers = self.records.begin();
@@ -200,7 +224,7 @@ impl Identity {
 
     /// The digest of a sample of the profile that was read last.
     #[inline]
-    pub(super) fn sample(&mut self, sample: &Sample<'_>) -> Digest {
+    pub(super) fn sample(&mut self, p: &Profile, sample: &Sample<'_>) -> Digest {
         let mut numbers = self.samples.begin();
         let mut n = 0u32;
         sample.each_location(|l| {
@@ -208,18 +232,20 @@ impl Identity {
             n += 1;
         });
         self.labels.clear();
-        for label in sample.all_labels() {
-            let (key, unit) = (self.of_strings[label.key.0 as usize], |id: StringId| self.of_strings[id.0 as usize]);
-            self.labels.push(match label.value {
-                LabelValue::Text(text) => [[0; 2], key, unit(text), [0; 2], [0; 2]],
-                LabelValue::Number(v, u) => [[1; 2], key, [v as u64 & 0xffff_ffff; 2], [v as u64 >> 32; 2], unit(u)],
-            });
-        }
+        self.labels.extend(sample.all_labels());
+        let mut string = |id: StringId| self.of_strings.digest(&self.text, p, id);
         // Keys in any order that is the same for every snapshot; the values of one key stay in theirs.
         if self.labels.len() > 1 {
-            self.labels.sort_by_key(|l| (l[0], l[1]));
+            self.labels.sort_by_key(|l| (matches!(l.value, LabelValue::Number(..)), string(l.key)));
         }
-        self.labels.iter().flatten().for_each(|&d| numbers.digest(d));
+        for label in &self.labels {
+            let key = string(label.key);
+            let label: LabelNumbers = match label.value {
+                LabelValue::Text(text) => [[0; 2], key, string(text), [0; 2], [0; 2]],
+                LabelValue::Number(v, u) => [[1; 2], key, [v as u64 & 0xffff_ffff; 2], [v as u64 >> 32; 2], string(u)],
+            };
+            label.iter().for_each(|&d| numbers.digest(d));
+        }
         numbers.end(n, self.labels.len() as u32)
     }
 }

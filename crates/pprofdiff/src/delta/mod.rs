@@ -276,7 +276,7 @@ impl DeltaComputer {
         self.values.clear();
         let n = p.value_types().len();
         for (index, sample) in p.samples().enumerate() {
-            let row = self.memory.row(self.identity.sample(&sample));
+            let row = self.memory.row(self.identity.sample(p, &sample));
             if row == self.first_sample.len() {
                 self.first_sample.push(index as u32);
                 sample.each_value(|v| self.values.push(v));

@@ -15,9 +15,9 @@ use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::pattern;
-use super::tags::{TagFilter, label_values};
+use super::tags::{TagFilter, label_values, printed};
 use crate::error::{Error, Result};
-use crate::profile::{NONE, Profile, Sample, Selection, StringId};
+use crate::profile::{LabelValue, NONE, Profile, Sample, Selection, StringId};
 
 /// Filters as a user gives them: regular expressions on function names, file names and the mapped
 /// binary's file name, unanchored. The names and the meaning are pprof's.
@@ -280,9 +280,11 @@ impl Plan {
         matched: &mut Matched,
     ) {
         let (mut focus_hit, mut ignore_hit) = (false, false);
+        let mut focus = filters.tagfocus.as_ref().map(|f| f.on(p, units));
+        let mut ignore = filters.tagignore.as_ref().map(|f| f.on(p, units));
         let keeps = |sample: Sample<'_>| {
-            let focused = filters.tagfocus.as_ref().is_none_or(|f| f.matches(p, &sample, units));
-            let ignored = filters.tagignore.as_ref().is_some_and(|f| f.matches(p, &sample, units));
+            let focused = focus.as_mut().is_none_or(|matches| matches(&sample));
+            let ignored = ignore.as_mut().is_some_and(|matches| matches(&sample));
             focus_hit |= focused;
             ignore_hit |= ignored;
             focused && !ignored
@@ -293,32 +295,37 @@ impl Plan {
     }
 
     /// Makes frames of label values.
-    fn add_pseudo(&mut self, profile: &Profile, filters: &Compiled) -> Result<(bool, bool)> {
-        let mut ids: HashMap<(Vec<u8>, Vec<u8>), u32> = HashMap::new();
+    fn add_pseudo<'f>(&mut self, profile: &Profile, filters: &'f Compiled) -> Result<(bool, bool)> {
+        // By what a sample says, so that texts are put together once; then by what that looks like.
+        let mut known: HashMap<(&str, Vec<LabelValue>), u32> = HashMap::new();
+        let mut ids: HashMap<(Vec<u8>, &str), u32> = HashMap::new();
         let (mut root_matched, mut leaf_matched) = (false, false);
         let most = (profile.inflated_size() * 4 + (64 << 20)).min(u32::MAX as usize);
         let mut bytes = 0;
         for sample in profile.samples() {
-            let mut make = |keys: &[String], matched: &mut bool| -> Result<Vec<u32>> {
+            let mut make = |keys: &'f [String], matched: &mut bool| -> Result<Vec<u32>> {
                 // The first key is the closest to the root, so it comes last.
                 keys.iter()
                     .rev()
                     .map(|key| {
                         let values = label_values(profile, &sample, key.as_bytes());
                         *matched |= !values.is_empty();
-                        let pseudo = (values.join(&b','), key.as_bytes().to_vec());
-                        if let Some(&id) = ids.get(&pseudo) {
+                        if let Some(&id) = known.get(&(key.as_str(), values.clone())) {
                             return Ok(id);
                         }
-                        bytes += pseudo.0.len();
+                        let name = printed(profile, &values);
+                        bytes += name.len();
                         if bytes > most {
                             return Err(Error::query(format!(
                                 "the values of label {key} are too long to make frames of"
                             )));
                         }
-                        let id = (profile.n_locations() + self.pseudo.len()) as u32;
-                        self.pseudo.push(pseudo.clone());
-                        ids.insert(pseudo, id);
+                        let next = (profile.n_locations() + self.pseudo.len()) as u32;
+                        let id = *ids.entry((name.clone(), key)).or_insert(next);
+                        if id == next {
+                            self.pseudo.push((name, key.as_bytes().to_vec()));
+                        }
+                        known.insert((key, values), id);
                         Ok(id)
                     })
                     .collect()

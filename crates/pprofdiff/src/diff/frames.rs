@@ -9,6 +9,7 @@
 //! keeps crafted profiles as cheap as others. Texts are references into the profiles' buffers; only
 //! what a view makes up (cleaned paths, label values) is stored here.
 
+use std::cmp::Ordering;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::Plan;
 use super::identity::{self, Granularity, Identity};
+use super::texts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{NONE, Profile, StringId};
 
@@ -324,7 +326,15 @@ impl Gathered {
         let Interner { texts, frames, .. } = self.interner;
         let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
         let only = MemberFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new() };
-        Frames { members: vec![only], texts: numbered, frames, granularity: self.granularity }
+        let mut frames = Frames {
+            members: vec![only],
+            texts: numbered,
+            frames,
+            granularity: self.granularity,
+            longest_text: usize::MAX,
+        };
+        frames.limit_labels();
+        frames
     }
 }
 
@@ -336,6 +346,8 @@ pub struct Frames {
     /// With texts numbered as in `texts`.
     frames: Vec<Frame>,
     granularity: Granularity,
+    /// Most bytes that a label has of a text; longer ones lose their middle.
+    longest_text: usize,
 }
 
 impl std::fmt::Debug for Frames {
@@ -436,7 +448,27 @@ impl Frames {
             }
             translations.push(translation);
         }
-        (Frames { members, texts, frames, granularity }, translations)
+        let mut frames = Frames { members, texts, frames, granularity, longest_text: usize::MAX };
+        frames.limit_labels();
+        (frames, translations)
+    }
+
+    fn limit_labels(&mut self) {
+        // Of profiles that are not kept there are the texts alone.
+        let size = |texts: &Texts| texts.profile.as_ref().map_or(texts.own.len(), |p| p.inflated_size());
+        let profiles = self.members.iter().map(|m| size(&m.texts)).sum();
+        let lengths = self.frames.iter().flat_map(|f| [f.name, f.file, f.mapping]).map(|text| self.text(text).len());
+        self.longest_text = texts::longest(profiles, lengths.fold(0, usize::saturating_add), 3 * self.frames.len());
+    }
+
+    /// What to know of labels before trusting them.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let most = self.longest_text;
+        (most != usize::MAX).then(|| {
+            format!(
+                "many frames share very long texts; where a frame is named in one line, texts of more than {most} bytes lose their middle"
+            )
+        })
     }
 
     pub(crate) fn member(&self, index: usize) -> &MemberFrames {
@@ -477,14 +509,19 @@ impl Frames {
         if mapping.is_empty() {
             return "<unknown>".to_owned();
         }
-        let base = mapping.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or(b"/");
-        format!("[{}]", lossy(base))
+        format!("[{}]", lossy(binary(mapping)))
     }
 
     /// What rows are ordered by after their values: name, then file, then line, then address.
-    pub(crate) fn order(&self, frame: u32) -> (&[u8], &[u8], i64, u64, &[u8]) {
+    pub(crate) fn order(&self, frame: u32) -> impl Ord + '_ {
         let f = &self.frames[frame as usize];
-        (self.text(f.name), self.text(f.file), f.line, f.address, self.text(f.mapping))
+        let text = |id: u32| Ordered { id, bytes: self.text(id) };
+        (text(f.name), text(f.file), f.line, f.address, text(f.mapping))
+    }
+
+    /// The bytes of a frame's name; empty where there is none.
+    pub(crate) fn name_bytes(&self, frame: u32) -> &[u8] {
+        self.text(self.frames[frame as usize].name)
     }
 
     /// The file's path, where the granularity has one and the profile tells it.
@@ -507,27 +544,65 @@ impl Frames {
         some_text(self.text(self.frames[frame as usize].mapping))
     }
 
-    /// The frame on one line, in pprof's words: `address name file:line`.
+    /// The frame on one line, in pprof's words: `address name file:line`. Where many frames share very long texts, those
+    /// lose their middle here, and the view warns of it.
     pub fn label(&self, frame: u32) -> String {
         let f = &self.frames[frame as usize];
-        let (name, file) = (self.text(f.name), lossy(self.text(f.file)));
+        let [name, file] = [f.name, f.file].map(|id| texts::shortened(self.text(id), self.longest_text, id));
         let mut parts = Vec::with_capacity(3);
         if f.address != 0 {
             parts.push(format!("{:016x}", f.address));
         }
-        if !name.is_empty() {
-            parts.push(lossy(name));
+        let has_name = !name.is_empty();
+        if has_name {
+            parts.push(name);
         }
         if f.line != 0 {
             parts.push(format!("{file}:{}", f.line));
         } else if !file.is_empty() {
             parts.push(file);
-        } else if name.is_empty() {
-            parts.push(self.name(frame));
+        } else if !has_name {
+            let mapping = self.text(f.mapping);
+            parts.push(match mapping.is_empty() {
+                true => self.name(frame),
+                false => format!("[{}]", texts::shortened(binary(mapping), self.longest_text, f.mapping)),
+            });
         }
         parts.join(" ")
     }
 }
+
+/// The last part of a binary's path.
+fn binary(mapping: &[u8]) -> &[u8] {
+    mapping.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or(b"/")
+}
+
+/// A text that knows another occurrence of itself by its number: a million frames may share one of a megabyte.
+struct Ordered<'a> {
+    id: u32,
+    bytes: &'a [u8],
+}
+
+impl Ord for Ordered<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.id == other.id { Ordering::Equal } else { self.bytes.cmp(other.bytes) }
+    }
+}
+
+impl PartialOrd for Ordered<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        // Distinct texts have distinct numbers.
+        self.id == other.id
+    }
+}
+
+impl Eq for Ordered<'_> {}
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

@@ -1,28 +1,37 @@
 //! What each label's values cost: the tags report, with both sides.
+//!
+//! A label is a few bytes of a profile, and a row here; so a row holds numbers, and a text is kept once.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use super::tags::number_units;
-use super::{Pair, Status, Summary, View};
-use crate::profile::LabelValue;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
-/// One value of one label key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use super::tags::number_units;
+use super::texts::{self, Interner};
+use super::{Pair, Status, Summary, View};
+use crate::profile::{LabelValue, Profile, StringId};
+
+/// One value of one label key. [`Labels`] tells which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LabelRow {
-    /// The label's key.
-    pub key: String,
-    /// Its value; a number in digits.
-    pub value: String,
-    /// The number, if it is one, for ordering and printing.
-    pub number: Option<i64>,
-    /// The unit of a numeric label, as pprof guesses it; `None` for a string label.
-    pub unit: Option<String>,
-    /// What the samples with this label cost.
-    pub weight: Pair,
+    key: u32,
+    value: Value,
+    sides: (bool, bool),
     /// What happened to it.
     pub status: Status,
+    /// What the samples with this label cost.
+    pub weight: Pair,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Value {
+    Text(u32),
+    Number(i64),
 }
 
 /// The values of all labels.
@@ -32,59 +41,119 @@ pub struct Labels {
     pub summary: Arc<Summary>,
     /// By key, then |delta| descending, then value.
     pub rows: Vec<LabelRow>,
+    texts: Interner,
+    /// Most bytes of a key, and of a unit, that rows show: any number of rows can have one of a megabyte.
+    longest_key: usize,
+    /// Of the keys of numbers, as pprof guesses them.
+    units: HashMap<Vec<u8>, String>,
 }
 
-/// A label's key and value: bytes, or a number.
-type Key<'p> = (&'p [u8], Result<&'p [u8], i64>);
+impl Labels {
+    /// A row's key. Where many rows share a very long one, it loses its middle.
+    pub fn key(&self, row: &LabelRow) -> Cow<'_, str> {
+        match self.texts.get(row.key) {
+            key if key.len() <= self.longest_key => String::from_utf8_lossy(key),
+            key => texts::shortened(key, self.longest_key, row.key).into(),
+        }
+    }
+
+    /// A row's value; a number in digits.
+    pub fn value(&self, row: &LabelRow) -> Cow<'_, str> {
+        match row.value {
+            Value::Text(text) => String::from_utf8_lossy(self.texts.get(text)),
+            Value::Number(number) => number.to_string().into(),
+        }
+    }
+
+    /// A row's value, if it is a number.
+    pub fn number(&self, row: &LabelRow) -> Option<i64> {
+        match row.value {
+            Value::Text(_) => None,
+            Value::Number(number) => Some(number),
+        }
+    }
+
+    /// The unit of a number, as pprof guesses it; `None` for a text.
+    pub fn unit(&self, row: &LabelRow) -> Option<Cow<'_, str>> {
+        self.number(row)?;
+        // Without a unit of its own a number has its key for one.
+        let unit = self.units.get(self.texts.get(row.key)).map_or("", String::as_str);
+        Some(match unit.len() <= self.longest_key {
+            true => unit.into(),
+            false => texts::shortened(unit.as_bytes(), self.longest_key, row.key).into(),
+        })
+    }
+}
+
+/// The numbers of one profile's texts among those of several profiles: a text is looked up by its content once.
+#[derive(Default)]
+pub(super) struct Known(HashMap<StringId, u32, foldhash::quality::RandomState>);
+
+impl Known {
+    pub(super) fn id(&mut self, p: &Profile, text: StringId, texts: &mut Interner) -> u32 {
+        *self.0.entry(text).or_insert_with(|| texts.id(p.string(text)))
+    }
+}
 
 impl View {
     /// What the samples with each label value cost. A sample with several labels counts for each.
     pub fn labels(&self) -> Labels {
-        let (base, new) = self.sides(|base| self.label_sums(base));
-        let mut sums: HashMap<Key<'_>, (Pair, bool, bool)> = HashMap::new();
-        for (key, value) in base {
-            sums.insert(key, (Pair { base: value, new: 0 }, true, false));
-        }
-        for (key, value) in new {
-            let entry = sums.entry(key).or_default();
-            (entry.0.new, entry.2) = (self.scale.apply(value), true);
-        }
-        let units = number_units(self.walks.iter().map(|w| &*w.member.profile));
-        let mut rows: Vec<LabelRow> = sums
-            .into_iter()
-            .map(|((key, value), (weight, in_base, in_new))| LabelRow {
-                key: String::from_utf8_lossy(key).into_owned(),
-                value: value.map_or_else(|n| n.to_string(), |v| String::from_utf8_lossy(v).into_owned()),
-                number: value.err(),
-                unit: value.is_err().then(|| units.get(key).cloned().unwrap_or_default()),
-                weight,
-                status: Status::new(in_base, in_new, weight.delta() == 0),
-            })
-            .collect();
-        rows.sort_by(|a, b| {
-            let delta = |r: &LabelRow| Reverse(r.weight.delta().unsigned_abs());
-            a.key
-                .cmp(&b.key)
-                .then_with(|| delta(a).cmp(&delta(b)))
-                .then_with(|| (a.number, &a.value).cmp(&(b.number, &b.value)))
-        });
-        Labels { summary: self.summary().clone(), rows }
-    }
-
-    fn label_sums(&self, base: bool) -> HashMap<Key<'_>, i64> {
-        let mut sums: HashMap<Key<'_>, i64> = HashMap::new();
-        for walk in self.walks.iter().filter(|w| w.member.base == base) {
-            let p = &*walk.member.profile;
+        let mut texts = Interner::default();
+        let mut rows: Vec<LabelRow> = Vec::new();
+        let mut ids: HashTable<u32> = HashTable::new();
+        let state = foldhash::quality::RandomState::default();
+        for walk in &self.walks {
+            let (p, base) = (&*walk.member.profile, walk.member.base);
+            let mut known = Known::default();
             walk.each(|weight, _, sample| {
-                for l in sample.labels() {
-                    let value = match l.value {
-                        LabelValue::Text(t) => Ok(p.string(t)),
-                        LabelValue::Number(n, _) => Err(n),
+                for label in sample.labels() {
+                    let key = known.id(p, label.key, &mut texts);
+                    let value = match label.value {
+                        LabelValue::Text(text) => Value::Text(known.id(p, text, &mut texts)),
+                        LabelValue::Number(number, _) => Value::Number(number),
                     };
-                    *sums.entry((p.string(l.key), value)).or_default() += weight;
+                    let hash_of = |row: &LabelRow| state.hash_one((row.key, row.value));
+                    let same = |&id: &u32| (rows[id as usize].key, rows[id as usize].value) == (key, value);
+                    let entry = ids.entry(state.hash_one((key, value)), same, |&id| hash_of(&rows[id as usize]));
+                    let id = match entry {
+                        Entry::Occupied(e) => *e.get(),
+                        Entry::Vacant(e) => {
+                            let id = rows.len() as u32;
+                            e.insert(id);
+                            let (sides, weight) = ((false, false), Pair::default());
+                            rows.push(LabelRow { key, value, sides, status: Status::Same, weight });
+                            id
+                        }
+                    };
+                    let row = &mut rows[id as usize];
+                    match base {
+                        true => (row.weight.base, row.sides.0) = (row.weight.base + weight, true),
+                        false => (row.weight.new, row.sides.1) = (row.weight.new + weight, true),
+                    }
                 }
             });
         }
-        sums
+        drop(ids);
+        for row in &mut rows {
+            row.weight.new = self.scale.apply(row.weight.new);
+            row.status = Status::new(row.sides.0, row.sides.1, row.weight.delta() == 0);
+        }
+        let delta = |r: &LabelRow| Reverse(r.weight.delta().unsigned_abs());
+        let text = |id: u32| texts.get(id);
+        rows.sort_unstable_by(|a, b| {
+            let by_key = || if a.key == b.key { std::cmp::Ordering::Equal } else { text(a.key).cmp(text(b.key)) };
+            let by_value = || match (a.value, b.value) {
+                (Value::Text(a), Value::Text(b)) => text(a).cmp(text(b)),
+                (Value::Number(a), Value::Number(b)) => a.cmp(&b),
+                (Value::Text(_), Value::Number(_)) => std::cmp::Ordering::Less,
+                (Value::Number(_), Value::Text(_)) => std::cmp::Ordering::Greater,
+            };
+            by_key().then_with(|| delta(a).cmp(&delta(b))).then_with(by_value)
+        });
+        let units = number_units(self.walks.iter().map(|w| &*w.member.profile));
+        let profiles = self.walks.iter().map(|w| w.member.profile.inflated_size()).sum();
+        let all = rows.iter().map(|r| 2 * texts.get(r.key).len()).fold(0, usize::saturating_add);
+        let longest_key = texts::longest(profiles, all, 2 * rows.len());
+        Labels { summary: self.summary().clone(), rows, texts, longest_key, units }
     }
 }

@@ -184,7 +184,7 @@ impl Diff {
         let frames = &view.frames;
         let rows = view.top(Sort::Cum).rows;
         let matching = |row: &&TopRow| {
-            let name = frames.order(row.frame).0;
+            let name = frames.name_bytes(row.frame);
             !name.is_empty() && matches(name)
         };
         let mut groups: Vec<Group> = Vec::new();
@@ -193,7 +193,7 @@ impl Diff {
         for row in rows.iter().filter(matching) {
             let path = frames.file(row.frame).unwrap_or_default();
             let file = sources.trimmed(&path).to_owned();
-            let id = *number.entry((frames.order(row.frame).0, file)).or_insert_with_key(|(_, file)| {
+            let id = *number.entry((frames.name_bytes(row.frame), file)).or_insert_with_key(|(_, file)| {
                 groups.push(Group { name: frames.name(row.frame), file: file.clone(), ..Group::default() });
                 groups.len() as u32 - 1
             });

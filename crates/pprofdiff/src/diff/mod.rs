@@ -22,6 +22,7 @@ mod normalize;
 mod pattern;
 mod stacks;
 mod tags;
+mod texts;
 mod top;
 mod view;
 mod write;

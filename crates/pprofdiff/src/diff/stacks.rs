@@ -4,6 +4,7 @@
 //! frames. One side's stacks lie end to end in one array; a stack is a range of one of the two.
 
 use std::cmp::Reverse;
+use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::frames::Lead;
+use super::labels::Known;
+use super::texts::{self, Interner};
 use super::view::Walk;
 use super::{Frames, Pair, Status, Summary, View};
 use crate::profile::{LabelValue, Profile};
@@ -22,8 +25,8 @@ pub struct StackRow {
     /// Where its frames lie in [`Stacks::of_base`] or [`Stacks::of_new`]; use [`Stacks::frames_of`].
     range: Range<usize>,
     in_base: bool,
-    /// Index in [`Stacks::label_sets`].
-    pub labels: u32,
+    /// Number of its labels, see [`Stacks::labels_of`].
+    labels: u32,
     /// What its samples cost.
     pub weight: Pair,
     /// What happened to it.
@@ -39,8 +42,7 @@ pub struct Stacks {
     pub frames: Arc<Frames>,
     /// True if stacks with different labels are different rows.
     pub by_labels: bool,
-    /// The labels of rows: sorted `key=value`. The first is empty.
-    pub label_sets: Vec<Vec<String>>,
+    label_sets: LabelSets,
     /// Of [`View::stacks`]: ordered by |delta| descending, then by the frames' names from the root.
     pub rows: Vec<StackRow>,
     of_base: Vec<u32>,
@@ -142,14 +144,16 @@ impl View {
     /// [`View::stacks`] in the order in which they come in the files: those of the base, then what only new has.
     /// For who goes through all of them anyway: putting them in order costs more than matching them.
     pub fn stacks_as_found(&self, by_labels: bool) -> Stacks {
-        let mut label_sets: Vec<Vec<String>> = vec![Vec::new()];
+        let mut label_sets = LabelSets::default();
         let keys = Keys::new();
         let (base, new) = if by_labels {
             // Label sets are numbered across both sides, so one after the other.
-            let mut ids = std::collections::HashMap::from([(Vec::new(), 0)]);
-            let mut collect =
-                |base| self.side_stacks(base, &keys, |walk, sample| label_set(walk, sample, &mut ids, &mut label_sets));
-            (collect(true), collect(false))
+            let mut sets = Collector::default();
+            let mut collect = |base| self.side_stacks(base, &keys, |walk, sample| sets.number(walk, sample));
+            let sides = (collect(true), collect(false));
+            let profiles = self.walks.iter().map(|w| w.member.profile.inflated_size()).sum();
+            label_sets = sets.finish(profiles);
+            sides
         } else {
             self.sides(|base| self.side_stacks(base, &keys, |_, _| 0))
         };
@@ -240,6 +244,26 @@ impl Stacks {
         &stacks[row.range.clone()]
     }
 
+    /// A row's labels as `key=value`, sorted; none unless the stacks are told apart by labels.
+    pub fn labels_of(&self, row: &StackRow) -> impl Iterator<Item = &str> {
+        self.label_numbers_of(row).iter().map(|&label| self.label(label))
+    }
+
+    /// A row's labels by number.
+    pub(crate) fn label_numbers_of(&self, row: &StackRow) -> &[u32] {
+        self.label_sets.of(row.labels)
+    }
+
+    /// A label by its number.
+    pub(crate) fn label(&self, number: u32) -> &str {
+        self.label_sets.printed(self.label_sets.by_text[number as usize])
+    }
+
+    /// How many labels there are.
+    pub(crate) fn n_labels(&self) -> usize {
+        self.label_sets.by_text.len()
+    }
+
     fn sort(&mut self) {
         let Stacks { rows, of_base, of_new, frames, label_sets, .. } = self;
         // Frames by name have a rank, so that stacks compare as numbers.
@@ -258,29 +282,172 @@ impl Stacks {
             delta(a)
                 .cmp(&delta(b))
                 .then_with(|| names(a).cmp(names(b)))
-                .then_with(|| label_sets[a.labels as usize].cmp(&label_sets[b.labels as usize]))
+                .then_with(|| label_sets.of(a.labels).cmp(label_sets.of(b.labels)))
         });
     }
 }
 
-/// The number of a sample's labels, printed and sorted.
-fn label_set(
-    walk: &Walk,
-    sample: crate::profile::Sample<'_>,
-    ids: &mut std::collections::HashMap<Vec<String>, u32>,
-    sets: &mut Vec<Vec<String>>,
-) -> u32 {
-    let p = &walk.member.profile;
-    let mut set: Vec<String> = sample
-        .labels()
-        .map(|l| match l.value {
-            LabelValue::Text(t) => format!("{}={}", p.text(l.key), p.text(t)),
-            LabelValue::Number(v, unit) => format!("{}={v}{}", p.text(l.key), p.text(unit)),
-        })
-        .collect();
-    set.sort();
-    *ids.entry(set.clone()).or_insert_with(|| {
-        sets.push(set);
-        sets.len() as u32 - 1
-    })
+/// A label by the numbers of its texts, in 16 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct LabelText {
+    key: u32,
+    /// Its text; or its unit, marked by [`NUMBER`].
+    text: u32,
+    number: i64,
+}
+
+/// Texts are fewer, since each takes two bytes of a profile.
+const NUMBER: u32 = 1 << 31;
+
+/// Sets of labels while they are collected: each once, as numbers.
+struct Collector {
+    texts: Interner,
+    labels: Vec<LabelText>,
+    label_ids: HashTable<u32>,
+    /// Set `i` is `members[ends[i - 1]..ends[i]]`, in ascending order.
+    members: Vec<u32>,
+    ends: Vec<usize>,
+    set_ids: HashTable<u32>,
+    state: foldhash::quality::RandomState,
+    /// Texts of the profile that is being read, the walk's index.
+    known: (usize, Known),
+}
+
+impl Default for Collector {
+    fn default() -> Collector {
+        let (label_ids, set_ids, state) = Default::default();
+        let known = (usize::MAX, Known::default());
+        let mut collector = Collector {
+            texts: Interner::default(),
+            labels: vec![],
+            label_ids,
+            members: vec![],
+            ends: vec![],
+            set_ids,
+            state,
+            known,
+        };
+        // The first set is empty: that of stacks that are told apart by frames alone.
+        collector.end_set();
+        collector
+    }
+}
+
+impl Collector {
+    /// The number of a sample's labels.
+    fn number(&mut self, walk: &Walk, sample: crate::profile::Sample<'_>) -> u32 {
+        let p = &*walk.member.profile;
+        if self.known.0 != walk.index {
+            self.known = (walk.index, Known::default());
+        }
+        for label in sample.labels() {
+            let mut text = |id| self.known.1.id(p, id, &mut self.texts);
+            let key = text(label.key);
+            let label = match label.value {
+                LabelValue::Text(value) => LabelText { key, text: text(value), number: 0 },
+                LabelValue::Number(number, unit) => LabelText { key, text: text(unit) | NUMBER, number },
+            };
+            let Collector { labels, label_ids, state, .. } = self;
+            let entry = label_ids.entry(
+                state.hash_one(label),
+                |&id| labels[id as usize] == label,
+                |&id| state.hash_one(labels[id as usize]),
+            );
+            let id = match entry {
+                Entry::Occupied(e) => *e.get(),
+                Entry::Vacant(e) => {
+                    let id = labels.len() as u32;
+                    e.insert(id);
+                    labels.push(label);
+                    id
+                }
+            };
+            self.members.push(id);
+        }
+        self.end_set()
+    }
+
+    /// The number of the set that was put at the end of `members`; what is known already is taken off again.
+    fn end_set(&mut self) -> u32 {
+        let Collector { members, ends, set_ids, state, .. } = self;
+        let start = ends.last().copied().unwrap_or(0);
+        members[start..].sort_unstable();
+        let of = |id: u32| &members[id.checked_sub(1).map_or(0, |i| ends[i as usize])..ends[id as usize]];
+        let set = &members[start..];
+        let entry = set_ids.entry(state.hash_one(set), |&id| of(id) == set, |&id| state.hash_one(of(id)));
+        match entry {
+            Entry::Occupied(e) => {
+                members.truncate(start);
+                *e.get()
+            }
+            Entry::Vacant(e) => {
+                let id = ends.len() as u32;
+                e.insert(id);
+                ends.push(members.len());
+                id
+            }
+        }
+    }
+
+    /// Prints the labels, and puts them in order. `profiles` is the size of what they come from.
+    fn finish(self, profiles: usize) -> LabelSets {
+        let Collector { texts, labels, mut members, ends: sets, label_ids, set_ids, .. } = self;
+        drop((label_ids, set_ids));
+        // A number has at most 20 digits.
+        let length = |l: &LabelText| texts.get(l.key).len() + texts.get(l.text & !NUMBER).len() + 21;
+        let all = labels.iter().map(length).fold(0, usize::saturating_add);
+        let most = texts::longest(profiles, all, 2 * labels.len());
+        let (mut bytes, mut ends) = (String::new(), Vec::with_capacity(labels.len()));
+        for label in &labels {
+            let text = |id: u32| texts::shortened(texts.get(id), most, id);
+            let (key, value) = (text(label.key), text(label.text & !NUMBER));
+            let _ = match label.text & NUMBER {
+                0 => write!(bytes, "{key}={value}"),
+                _ => write!(bytes, "{key}={}{value}", label.number),
+            };
+            ends.push(bytes.len());
+        }
+        drop((labels, texts));
+        let mut sets = LabelSets { by_text: (0..ends.len() as u32).collect(), bytes, ends, members: Vec::new(), sets };
+        let mut by_text = std::mem::take(&mut sets.by_text);
+        by_text.sort_unstable_by(|&a, &b| sets.printed(a).cmp(sets.printed(b)));
+        let mut rank = vec![0; by_text.len()];
+        for (i, &label) in by_text.iter().enumerate() {
+            rank[label as usize] = i as u32;
+        }
+        members.iter_mut().for_each(|label| *label = rank[*label as usize]);
+        let mut start = 0;
+        for &end in &sets.sets {
+            members[start..end].sort_unstable();
+            start = end;
+        }
+        LabelSets { by_text, members, ..sets }
+    }
+}
+
+/// The labels of rows, printed: numbered in the order of their texts.
+#[derive(Debug, Clone, Default)]
+struct LabelSets {
+    /// As they were found, end to end.
+    bytes: String,
+    ends: Vec<usize>,
+    /// For each number, where it was found.
+    by_text: Vec<u32>,
+    /// Set `i` is `members[sets[i - 1]..sets[i]]`, in ascending order.
+    members: Vec<u32>,
+    sets: Vec<usize>,
+}
+
+impl LabelSets {
+    /// The labels of a set, in order.
+    fn of(&self, set: u32) -> &[u32] {
+        let start = set.checked_sub(1).map_or(0, |i| self.sets[i as usize]);
+        &self.members[start..self.sets.get(set as usize).copied().unwrap_or(start)]
+    }
+
+    /// A label by where it was found.
+    fn printed(&self, found: u32) -> &str {
+        let start = found.checked_sub(1).map_or(0, |i| self.ends[i as usize]);
+        &self.bytes[start..self.ends[found as usize]]
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! The unit of a numeric label is that of its key, which pprof guesses from all samples ([`number_units`]).
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use regex::bytes::Regex;
 
@@ -11,18 +12,23 @@ use crate::error::Result;
 use crate::profile::{LabelValue, Profile, Sample, StringId};
 use crate::units;
 
-/// The values of one label key, as pprof prints them: strings first, then numbers in a suitable unit.
-pub(crate) fn label_values(p: &Profile, sample: &Sample<'_>, key: &[u8]) -> Vec<Vec<u8>> {
-    let mut texts = Vec::new();
+/// The values of one label key in a sample.
+pub(crate) fn label_values<'p>(p: &'p Profile, sample: &Sample<'p>, key: &[u8]) -> Vec<LabelValue> {
+    sample.labels().filter(|l| p.string(l.key) == key).map(|l| l.value).collect()
+}
+
+/// Such values as pprof prints them: strings first, then numbers in a suitable unit, commas between them.
+pub(crate) fn printed(p: &Profile, values: &[LabelValue]) -> Vec<u8> {
+    let mut texts: Vec<Cow<'_, [u8]>> = Vec::new();
     let mut numbers = Vec::new();
-    for label in sample.labels().filter(|l| p.string(l.key) == key) {
-        match label.value {
-            LabelValue::Text(t) => texts.push(p.string(t).to_vec()),
-            LabelValue::Number(v, unit) => numbers.push(units::show(v, &p.text(unit)).into_bytes()),
+    for value in values {
+        match *value {
+            LabelValue::Text(t) => texts.push(p.string(t).into()),
+            LabelValue::Number(v, unit) => numbers.push(units::show(v, &p.text(unit)).into_bytes().into()),
         }
     }
     texts.append(&mut numbers);
-    texts
+    texts.join(&[b','][..])
 }
 
 /// The unit of each numeric label key, as pprof guesses it: the first that any sample gives, else
@@ -30,11 +36,11 @@ pub(crate) fn label_values(p: &Profile, sample: &Sample<'_>, key: &[u8]) -> Vec<
 pub(crate) fn number_units<'p>(profiles: impl Iterator<Item = &'p Profile>) -> HashMap<Vec<u8>, String> {
     let mut units: HashMap<Vec<u8>, String> = HashMap::new();
     for p in profiles.filter(|p| p.has_labels()) {
-        let mut last = None;
+        let (mut last, mut seen) = (None, HashSet::new());
         for label in p.samples().flat_map(|s| s.labels()) {
             let LabelValue::Number(_, unit) = label.value else { continue };
             // Most samples repeat one key and unit.
-            if last.replace((label.key, unit)) == Some((label.key, unit)) {
+            if last.replace((label.key, unit)) == Some((label.key, unit)) || !seen.insert((label.key, unit)) {
                 continue;
             }
             let known = units.entry(p.string(label.key).to_vec()).or_default();
@@ -80,27 +86,43 @@ impl TagFilter {
         Ok(TagFilter { key, test })
     }
 
-    pub(crate) fn matches(&self, p: &Profile, sample: &Sample<'_>, units: &HashMap<Vec<u8>, String>) -> bool {
-        let wanted = |key: StringId| self.key.as_ref().is_none_or(|k| k.as_bytes() == p.string(key));
-        match &self.test {
+    /// The filter for one profile. `units` are those of the numeric labels. It remembers what it has seen, since a few
+    /// bytes of each sample may name a label of a megabyte.
+    pub(crate) fn on<'f>(
+        &'f self,
+        p: &'f Profile,
+        units: &'f HashMap<Vec<u8>, String>,
+    ) -> impl FnMut(&Sample<'_>) -> bool {
+        let has_key = |key: StringId| self.key.as_ref().is_none_or(|k| k.as_bytes() == p.string(key));
+        let mut unit_of: HashMap<StringId, &str> = HashMap::new();
+        let mut matched: HashMap<(StringId, StringId), Box<[bool]>> = HashMap::new();
+        move |sample| match &self.test {
             TagTest::Range { low, high, unit } => sample.labels().any(|l| match l.value {
-                LabelValue::Number(v, _) if wanted(l.key) => {
-                    let from = units.get(p.string(l.key)).map_or("", String::as_str);
-                    let (v, unit_of_v) = units::convert(v, from, unit);
+                LabelValue::Number(v, _) if has_key(l.key) => {
+                    let known = || units.get(p.string(l.key)).map_or("", String::as_str);
+                    let (v, unit_of_v) = units::convert(v, unit_of.entry(l.key).or_insert_with(known), unit);
                     unit_of_v == *unit && (*low..=*high).contains(&v)
                 }
                 _ => false,
             }),
-            TagTest::Regexes(regexes) if self.key.is_some() => sample.labels().any(|l| match l.value {
-                LabelValue::Text(t) if wanted(l.key) => regexes.iter().any(|r| r.is_match(p.string(t))),
-                _ => false,
-            }),
-            TagTest::Regexes(regexes) => regexes.iter().all(|r| {
-                sample.labels().any(|l| match l.value {
-                    LabelValue::Text(t) => r.is_match(&[p.string(l.key), b":", p.string(t)].concat()),
-                    LabelValue::Number(..) => false,
-                })
-            }),
+            TagTest::Regexes(regexes) => {
+                let mut hits = vec![false; regexes.len()];
+                for l in sample.labels() {
+                    let LabelValue::Text(text) = l.value else { continue };
+                    if !has_key(l.key) {
+                        continue;
+                    }
+                    let of_label = matched.entry((l.key, text)).or_insert_with(|| match self.key {
+                        Some(_) => regexes.iter().map(|r| r.is_match(p.string(text))).collect(),
+                        None => {
+                            let both = [p.string(l.key), b":", p.string(text)].concat();
+                            regexes.iter().map(|r| r.is_match(&both)).collect()
+                        }
+                    });
+                    hits.iter_mut().zip(of_label).for_each(|(hit, of_label)| *hit |= *of_label);
+                }
+                if self.key.is_some() { hits.contains(&true) } else { !hits.contains(&false) }
+            }
         }
     }
 }

@@ -54,10 +54,17 @@ struct Cum {
     sum: i64,
 }
 
-/// One profile's sums, by the view's frames; 0 for a frame that it does not have.
+/// One profile's sums, of the frames that it has: many profiles, each with frames of its own, take no more than together.
 pub(crate) struct Alone {
-    pub flat: Vec<i64>,
-    pub cum: Vec<i64>,
+    /// By the view's frames: flat and cum.
+    sums: hashbrown::HashMap<u32, (i64, i64), foldhash::fast::RandomState>,
+}
+
+impl Alone {
+    /// A frame's flat and cum; 0 if the profile does not have it.
+    pub(crate) fn of(&self, frame: u32) -> (i64, i64) {
+        self.sums.get(&frame).copied().unwrap_or_default()
+    }
 }
 
 /// The sums of a member, or of a part of its samples, by its own frame indexes.
@@ -110,14 +117,15 @@ impl View {
         top
     }
 
-    /// What each profile says by itself, in the order of [`View::runs`]: flat and cum of all frames.
+    /// What each profile says by itself, in the order of [`View::runs`].
     pub(crate) fn each_alone(&self) -> Vec<Alone> {
         parallel::map(&self.walks, |walk| {
             let sums = self.sums(walk, walk.member.profile.all_samples());
-            let mut alone = Alone { flat: vec![0; self.frames.len()], cum: vec![0; self.frames.len()] };
-            for (own, &common) in self.translations[walk.index].iter().enumerate() {
-                alone.flat[common as usize] += sums.flat[own];
-                alone.cum[common as usize] += sums.cum[own].sum;
+            let own = self.translations[walk.index].iter().zip(sums.flat.iter().zip(&sums.cum));
+            let mut alone = Alone { sums: Default::default() };
+            for (&common, (&flat, cum)) in own.filter(|(_, (flat, cum))| (**flat, cum.sum) != (0, 0)) {
+                let sums = alone.sums.entry(common).or_default();
+                *sums = (sums.0 + flat, sums.1 + cum.sum);
             }
             alone
         })

@@ -164,6 +164,7 @@ impl Diff {
             MemberFrames::new(&m.profile, plan, query.granularity, shifts, &state)
         });
         let (frames, translations) = Frames::merge(members, query.granularity, &state);
+        warnings.extend(frames.warning());
 
         let t = &self.types[sample_type];
         let walks = self.members.iter().zip(plans).enumerate().map(|(index, (m, plan))| {

@@ -234,16 +234,18 @@ impl Gate {
             rule.limit.in_unit(&summary.unit).map_err(|e| e.prefixed(&format!("the rule {:?}: ", rule.text)))?;
         let each = matches!(rule.subject, Subject::Each(_));
         let floor = rule.floor.or(self.floor).unwrap_or(if each { rule::FLOOR } else { 0.0 });
-        let things = measured.things(rule);
-        if things.is_empty() && !matches!(rule.subject, Subject::Each(None)) {
+        let mut n = 0;
+        let mut kept: Vec<(Option<u32>, [Runs; 2])> = Vec::new();
+        measured.each_thing(rule, |frame, values| {
+            n += 1;
+            let sides = measured.sides(&values);
+            if rule.cost == Cost::Total || measured.reaches(floor, &sides) {
+                kept.push((frame, sides));
+            }
+        });
+        if n == 0 && !matches!(rule.subject, Subject::Each(None)) {
             warnings.push(format!("the rule {:?} matches no frame", rule.text));
         }
-        let n = things.len();
-        let kept: Vec<(Option<u32>, [Runs; 2])> = things
-            .into_iter()
-            .map(|(frame, values)| (frame, measured.sides(&values)))
-            .filter(|(_, sides)| rule.cost == Cost::Total || measured.reaches(floor, sides))
-            .collect();
         let several = kept.first().is_some_and(|(_, [b, n])| b.values.len() > 1 && n.values.len() > 1);
         let p: Vec<f64> = match several {
             true => kept.iter().map(|(_, [b, n])| rank::p_value(&b.values, &n.values)).collect(),
@@ -334,28 +336,26 @@ impl Measured {
         sides(&self.is_base, values)
     }
 
-    /// What a rule is about, each with its values: frames that are 0 in all runs are not there.
-    fn things(&self, rule: &Rule) -> Vec<(Option<u32>, Vec<i64>)> {
+    /// Calls `f` with what a rule is about, each with its values: frames that are 0 in all runs are not there.
+    fn each_thing(&self, rule: &Rule, mut f: impl FnMut(Option<u32>, Vec<i64>)) {
         let frames = self.frames();
         let is_match = |re: &Regex, f: u32| re.is_match(frames.label(f).as_bytes());
+        let cost = |(flat, cum): (i64, i64)| if rule.cost == Cost::Flat { flat } else { cum };
         match &rule.subject {
-            Subject::Whole => vec![(None, self.totals.clone())],
+            Subject::Whole => f(None, self.totals.clone()),
             Subject::Together(re) => {
                 let chosen: Vec<bool> = (0..frames.len() as u32).map(|f| is_match(re, f)).collect();
-                if !chosen.contains(&true) {
-                    return Vec::new();
+                if chosen.contains(&true) {
+                    f(None, self.view.together_alone(&chosen).into_iter().map(cost).collect());
                 }
-                let together = self.view.together_alone(&chosen).into_iter();
-                vec![(None, together.map(|(flat, cum)| if rule.cost == Cost::Flat { flat } else { cum }).collect())]
             }
             Subject::Each(re) => {
-                let column = |a: &Alone, f: u32| match rule.cost {
-                    Cost::Flat => a.flat[f as usize],
-                    _ => a.cum[f as usize],
-                };
-                let matching = (0..frames.len() as u32).filter(|&f| re.as_ref().is_none_or(|re| is_match(re, f)));
-                let values = matching.map(|f| (Some(f), self.alone.iter().map(|a| column(a, f)).collect()));
-                values.filter(|(_, values): &(_, Vec<i64>)| values.iter().any(|&v| v != 0)).collect()
+                for frame in (0..frames.len() as u32).filter(|&f| re.as_ref().is_none_or(|re| is_match(re, f))) {
+                    let values: Vec<i64> = self.alone.iter().map(|run| cost(run.of(frame))).collect();
+                    if values.iter().any(|&v| v != 0) {
+                        f(Some(frame), values);
+                    }
+                }
             }
         }
     }

@@ -479,24 +479,27 @@ fn check_part(profile: &Profile, part: &Range<usize>) -> Result<Samples> {
     Ok(Samples { totals, has_labels, is_diff, all_usual })
 }
 
-/// So many lines of one location are no reason to count: inlining in real profiles goes some ten deep.
-const USUAL_INLINING: u32 = 32;
-
 /// A few bytes that name a location stand for all its lines, so a small file could ask for any number of frames: of
-/// time in every view, and of memory where stacks are kept. Counted only where a location has very many lines.
+/// time in every view, and of memory where stacks are kept. Counted only where that could come to too many.
 fn check_inlining(profile: &Profile) -> Result<()> {
     let first = &profile.locations.first_line;
-    if first.windows(2).all(|w| w[1] - w[0] <= USUAL_INLINING) {
+    let most_lines = first.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+    let most = 2 * profile.data.len() as u64 + (4 << 20);
+    // A location takes a byte of the samples at least.
+    if profile.samples.len() as u64 * u64::from(most_lines) <= most {
         return Ok(());
     }
-    let most = 2 * profile.data.len() as u64 + (4 << 20);
-    let mut frames = 0u64;
-    profile.each_sample(profile.all_samples(), |s| {
-        s.each_location(|l| frames += u64::from(first[l as usize + 1] - first[l as usize]))
-    });
+    let of_part = |part: &Range<usize>| {
+        let mut frames = 0u64;
+        profile.each_sample(part.clone(), |s| {
+            s.each_location(|l| frames += u64::from(first[l as usize + 1] - first[l as usize]))
+        });
+        frames
+    };
+    let frames: u64 = parallel::map(&profile.parts_of_samples(), of_part).into_iter().sum();
     if frames > most {
         let detail = format!(
-            "its samples have {frames} frames, since locations of very many lines occur again and again; at most {most} are read of a profile of this size"
+            "its samples have {frames} frames, since locations of many lines occur again and again; at most {most} are read of a profile of this size"
         );
         return Err(Error::new(ErrorKind::Limit, detail));
     }

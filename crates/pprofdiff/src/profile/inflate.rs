@@ -102,8 +102,13 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
 fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Error::io)?;
+    // What zstd has to say of damage, and after how many bytes, depends on where the blocks end that it was given.
     if let Err(e) = read_limited(&mut decoder, &mut out, limit) {
-        return Err(Error::malformed(format!("the zstd data can't be inflated: {e}")).at(out.len()));
+        let detail = match e.to_string() {
+            text if text.contains("memory") => "the zstd data wants a window of more than 128 MiB to be inflated",
+            _ => "the zstd data is damaged or cut off",
+        };
+        return Err(Error::malformed(detail));
     }
     check_limit(out.len(), limit)?;
     Ok(out)
@@ -180,9 +185,10 @@ fn gunzip(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -> Result<Vec
 /// One gzip member (RFC 1952): header, deflate stream, CRC-32 and size of what it inflates to.
 fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
     let start = out.len;
-    let cut_off = || Error::malformed("the gzip data is cut off; is the file truncated?");
+    // At the member's beginning: how far it inflates depends on where the blocks end in which it is read.
+    let cut_off = || Error::malformed("the gzip data is cut off; is the file truncated?").at(start);
     let truncated = |e: io::Error| match e.kind() {
-        io::ErrorKind::UnexpectedEof => cut_off().at(start),
+        io::ErrorKind::UnexpectedEof => cut_off(),
         _ => Error::io(e),
     };
     skip_header(input).map_err(|e| match e.kind() {
@@ -194,7 +200,7 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
     loop {
         let chunk = input.fill_buf().map_err(Error::io)?;
         if chunk.is_empty() {
-            return Err(cut_off().at(out.len));
+            return Err(cut_off());
         }
         let (read, written) = (inflater.total_in(), inflater.total_out());
         let status = inflater.decompress(chunk, out.free()?, FlushDecompress::None);
@@ -208,9 +214,8 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
         match status {
             Ok(Status::StreamEnd) => break,
             Ok(Status::Ok | Status::BufError) if consumed + produced > 0 => {}
-            Ok(_) => return Err(Error::malformed("the gzip data makes no progress; it is damaged").at(out.len)),
-            // What zlib has to say of it depends on where the blocks end that it was given.
-            Err(_) => return Err(Error::malformed("the gzip data is damaged").at(out.len)),
+            // What zlib has to say of it depends on that too.
+            Ok(_) | Err(_) => return Err(Error::malformed("the gzip data is damaged").at(start)),
         }
     }
     let mut trailer = [0; 8];

@@ -26,9 +26,32 @@ impl Default for LoadOptions {
     }
 }
 
+/// The variable of the environment that says the most bytes that a profile may inflate to.
+const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
+
 impl LoadOptions {
+    /// Offsets are 32 bits wide.
     fn limit(&self) -> u64 {
         self.inflated_limit.min(u64::from(u32::MAX))
+    }
+
+    /// With the given limit; if there is none, with that of the environment's `PPROFDIFF_MAX_INFLATED`, in bytes; and
+    /// without either, with the default. What the command and the Python package use; the default alone asks no
+    /// environment.
+    ///
+    /// # Errors
+    /// A variable that is no number.
+    pub fn limited(inflated_limit: Option<u64>) -> Result<LoadOptions> {
+        let Some(text) = std::env::var_os(LIMIT_VARIABLE).filter(|v| inflated_limit.is_none() && !v.is_empty()) else {
+            return Ok(
+                inflated_limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit })
+            );
+        };
+        let number = text.to_str().and_then(|text| text.trim().parse().ok());
+        let inflated_limit = number.ok_or_else(|| {
+            Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
+        })?;
+        Ok(LoadOptions { inflated_limit })
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct CallLook {
 /// Longest names, in characters: in a node, and in a tooltip.
 const IN_NODE: usize = 84;
 const IN_TOOLTIP: usize = 300;
+/// Of a name that is given whole, in bytes: a graph has a hundred of them.
+const LONGEST: usize = 16 << 10;
 /// Where the lines of a name are broken, if they can be.
 const LINE: usize = 26;
 /// The letters of the smallest and of the largest node.
@@ -121,7 +123,7 @@ impl<'a> Look<'a> {
         let share = self.share(row.cum);
         let (fill, line) = (fill(share), line(share));
         NodeLook {
-            full_name: full,
+            full_name: shorten_long(full),
             name,
             values,
             tooltip,
@@ -194,6 +196,10 @@ impl<'a> Look<'a> {
         lines.extend(s.warnings.iter().map(|w| format!("warning: {w}")));
         lines.iter().map(|l| shorten(l, 120)).collect()
     }
+}
+
+fn shorten_long(name: String) -> String {
+    if name.len() <= LONGEST { name } else { shorten(&name, LONGEST) }
 }
 
 /// Between grey and a colour, of which even a small change has some: the square root spreads the small ones.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::table::{Cell, Table};
+use super::table::{Cell, Lists, Table};
 
 impl Table {
     /// Writes the table as CSV. Numbers are whole and in the profile's unit; what is missing is empty.
@@ -16,22 +16,77 @@ impl Table {
 
 /// Writes the rows, each after a field of its own (its column's name and its value), with or without the line of names.
 pub(super) fn rows(table: &Table, own: Option<(&str, &str)>, names: bool, out: &mut dyn Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
     if names {
-        let own = own.map(|(name, _)| name.as_bytes());
-        writer.write_record(own.into_iter().chain(table.columns.iter().map(|c| c.name.as_bytes())))?;
+        let own = own.iter().map(|(name, _)| *name);
+        for (i, name) in own.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
+            field(out, i > 0, [name])?;
+        }
+        writeln!(out)?;
     }
     for row in 0..table.len() {
-        own.map_or(Ok(()), |(_, value)| writer.write_field(value))?;
-        for column in &table.columns {
+        own.map_or(Ok(()), |(_, value)| field(out, false, [value]))?;
+        for (i, column) in table.columns.iter().enumerate() {
+            let behind = i > 0 || own.is_some();
             match column.cell(row) {
-                Cell::Missing => writer.write_field("")?,
-                Cell::Text(text) => writer.write_field(text)?,
-                Cell::Int(v) => writer.write_field(v.to_string())?,
-                Cell::List(lists, row) => writer.write_field(lists.get(row).collect::<Vec<_>>().join(";"))?,
+                Cell::Missing => field(out, behind, [])?,
+                Cell::Text(text) => field(out, behind, [text])?,
+                Cell::Int(v) => field(out, behind, [v.to_string().as_str()])?,
+                Cell::List(lists, row) => field(out, behind, Strings(lists, row))?,
             }
         }
-        writer.write_record(None::<&[u8]>)?;
+        writeln!(out)?;
     }
-    writer.flush()
+    Ok(())
+}
+
+/// A row's list, which can be walked twice.
+#[derive(Clone, Copy)]
+struct Strings<'a>(&'a Lists, usize);
+
+impl<'a> IntoIterator for Strings<'a> {
+    type Item = &'a str;
+    type IntoIter = Box<dyn Iterator<Item = &'a str> + 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.0.get(self.1))
+    }
+}
+
+/// A field, of strings with `;` between them. The csv crate wants a field as a whole, and a stack can be ten million
+/// names; so quoting, which is all there is to writing CSV, is done here.
+fn field<'a>(
+    out: &mut dyn Write,
+    behind_another: bool,
+    strings: impl IntoIterator<Item = &'a str> + Clone,
+) -> io::Result<()> {
+    out.write_all(if behind_another { b"," } else { b"" })?;
+    let quoted = strings.clone().into_iter().any(|s| s.contains([',', '"', '\r', '\n']));
+    let quote: &[u8] = if quoted { b"\"" } else { b"" };
+    out.write_all(quote)?;
+    for (i, string) in strings.into_iter().enumerate() {
+        out.write_all(if i > 0 { b";" } else { b"" })?;
+        for (i, part) in string.split('"').enumerate() {
+            out.write_all(if i > 0 { b"\"\"" } else { b"" })?;
+            out.write_all(part.as_bytes())?;
+        }
+    }
+    out.write_all(quote)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::field;
+
+    #[test]
+    fn fields_are_read_again_as_they_were() {
+        let rows = [["a", "b,c"], ["say \"x\"", ""], ["two\nlines", "\r"], ["\"", ";"], ["", " "]];
+        let mut out = Vec::new();
+        for row in rows {
+            row.iter().enumerate().for_each(|(i, f)| field(&mut out, i > 0, [*f]).unwrap());
+            out.push(b'\n');
+        }
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&*out);
+        let read: Vec<Vec<String>> = reader.deserialize().map(Result::unwrap).collect();
+        assert_eq!(read, rows.map(|row| row.map(str::to_owned).to_vec()));
+    }
 }

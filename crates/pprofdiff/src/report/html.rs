@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::markdown::is_left_out;
+use super::names::shorten;
 use super::percent_of_base;
 use super::series::html_header;
 use super::table::{Cell, Column, Data, Table};
@@ -43,10 +44,18 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
+/// More frames of a stack, and bytes of a name, than anybody reads in a cell.
+const MOST_IN_CELL: usize = 1000;
+
+fn cell(text: &str) -> String {
+    if text.len() <= MOST_IN_CELL { escape(text) } else { escape(&shorten(text, MOST_IN_CELL)) }
+}
+
 impl Table {
     /// The first `most` rows as an HTML fragment, under a summary. Everything from the input is escaped.
     pub fn to_html(&self, most: usize) -> String {
-        let shown = self.head(most);
+        let cut = (self.len() > most).then(|| self.head(most));
+        let shown = cut.as_ref().unwrap_or(self);
         let s = &self.summary;
         let unit = shown.report_unit();
         let header = self.builds.as_ref().map_or_else(|| summary(s), |builds| html_header(s, builds));
@@ -70,9 +79,11 @@ impl Table {
                     (Data::Value(v), _) => write!(html, "<td>{}</td>", unit.format(v[row])),
                     (Data::Address(_), Cell::Int(v)) => write!(html, "<td class=\"w\">{v:#x}</td>"),
                     (_, Cell::Int(v)) => write!(html, "<td>{v}</td>"),
-                    (_, Cell::Text(text)) => write!(html, "<td{}>{}</td>", class(c), escape(text)),
+                    (_, Cell::Text(text)) => write!(html, "<td{}>{}</td>", class(c), cell(text)),
                     (_, Cell::List(lists, row)) => {
-                        let frames: Vec<String> = lists.get(row).map(escape).collect();
+                        let n = lists.get(row).count();
+                        let mut frames: Vec<String> = lists.get(row).take(MOST_IN_CELL).map(cell).collect();
+                        frames.extend((n > MOST_IN_CELL).then(|| format!("… ({n})")));
                         write!(html, "<td class=\"t\">{}</td>", frames.join(" › "))
                     }
                     (_, Cell::Missing) => write!(html, "<td></td>"),

@@ -9,7 +9,7 @@ use super::html::{self, escape};
 use super::json::header as json_header;
 use super::names::harmless;
 use super::percent_of_base;
-use super::text::{Grid, Shown, TextOptions, header, printable, signed_percent};
+use super::text::{Shown, TextOptions, grid, header, printable, signed_percent};
 use crate::diff::{Line, LineChange, Listing, Pair, Routine};
 use crate::units::ReportUnit;
 
@@ -69,12 +69,11 @@ impl Listing {
                 writeln!(out, "{}", printable(&places))?;
             }
             r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", printable(note)))?;
-            let mut grid = Grid::new(match self.two_sided() {
+            let head: &[&str] = match self.two_sided() {
                 true => &["flat: base", "new", "delta", "cum: base", "new", "delta", "line: base", "new", "  source"],
                 false => &["flat", "cum", "line", "  source"],
-            });
-            grid.rows.extend(r.lines.iter().map(|l| self.cells(l, unit)));
-            grid.write(out, options)?;
+            };
+            grid(out, options, head, |push| r.lines.iter().try_for_each(|l| push(self.cells(l, unit))))?;
         }
         Ok(())
     }

@@ -55,7 +55,12 @@ impl Table {
                     (Data::Address(_), Cell::Int(v)) => format!("{v:#x}"),
                     (_, Cell::Int(v)) => v.to_string(),
                     (_, Cell::Text(text)) => code(text),
-                    (_, Cell::List(lists, row)) => lists.get(row).map(code).collect::<Vec<_>>().join(" "),
+                    (_, Cell::List(lists, row)) => {
+                        for text in lists.get(row) {
+                            write!(out, " {}", code(text))?;
+                        }
+                        String::new()
+                    }
                     (_, Cell::Missing) => String::new(),
                 };
                 write!(out, " {cell} |")?;

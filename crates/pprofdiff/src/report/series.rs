@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::html::{STYLE, escape};
 use super::percent_of_base;
 use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
-use super::text::{Grid, Shown, TextOptions, printable, settings, signed_percent};
+use super::text::{Shown, TextOptions, grid, printable, settings, signed_percent};
 use crate::diff::{Frames, Normalize, Pair, Sort, Summary};
 use crate::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
 use crate::units;
@@ -19,7 +19,7 @@ fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Ve
     let all = || 0..frames.len() as u32;
     let text = |name: &'static str, f: &dyn Fn(u32) -> Option<String>| Column {
         name: name.into(),
-        data: Data::Text(Texts::pick(all().map(f), rows.clone())),
+        data: Data::Text(all().map(f).collect::<Texts>().shared(rows.clone().map(|frame| frame as usize))),
     };
     let line = Column { name: "line".into(), data: Data::Line(rows.clone().map(|f| frames.line(f)).collect()) };
     vec![
@@ -32,8 +32,8 @@ fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Ve
 
 /// A column of builds' keys.
 fn key_column(name: &'static str, builds: &Builds, rows: impl Iterator<Item = usize>) -> Column {
-    let keys = builds.all.iter().map(|b| Some(b.key.clone()));
-    Column { name: name.into(), data: Data::Text(Texts::pick(keys, rows.map(|build| build as u32))) }
+    let keys: Texts = builds.all.iter().map(|b| Some(&b.key)).collect();
+    Column { name: name.into(), data: Data::Text(keys.shared(rows)) }
 }
 
 /// Columns of steps: from, to, status, `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta, total_from`.
@@ -191,46 +191,46 @@ impl Table {
         let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
         if self.kind == Kind::Values {
             writeln!(out, "{shown}{total} values; percentages are of each build's total\n")?;
-            let mut grid = Grid::new(&["flat", "flat%", "cum", "cum%", "build", "frame"]);
             let totals: std::collections::HashMap<&str, i64> =
                 builds.good().map(|b| (b.key.as_str(), b.total)).collect();
-            for row in 0..self.len() {
-                let key = text("build", row);
-                let mut cells: Vec<Shown> = Vec::with_capacity(6);
-                for v in ["flat", "cum"].map(|name| self.values(name)[row]) {
-                    let percent = totals.get(key).filter(|&&t| t != 0).map(|&t| 100.0 * v as f64 / t as f64);
-                    cells.push(unit.format(v).into());
-                    cells.push(percent.map_or_else(|| "-".to_owned(), |p| format!("{p:.2}%")).into());
-                }
-                cells.extend([key.into(), self.label(row).into()]);
-                grid.rows.push(cells);
-            }
-            return grid.write(out, options);
+            return grid(out, options, &["flat", "flat%", "cum", "cum%", "build", "frame"], |push| {
+                (0..self.len()).try_for_each(|row| {
+                    let key = text("build", row);
+                    let mut cells: Vec<Shown> = Vec::with_capacity(6);
+                    for v in ["flat", "cum"].map(|name| self.values(name)[row]) {
+                        let percent = totals.get(key).filter(|&&t| t != 0).map(|&t| 100.0 * v as f64 / t as f64);
+                        cells.push(unit.format(v).into());
+                        cells.push(percent.map_or_else(|| "-".to_owned(), |p| format!("{p:.2}%")).into());
+                    }
+                    cells.extend([key.into(), self.label(row).into()]);
+                    push(cells)
+                })
+            });
         }
         let what = if self.kind == Kind::Movers { "frames by their largest step" } else { "steps" };
         writeln!(out, "{shown}{total} {what}; percentages are of the earlier build's total\n")?;
         let mut head = vec!["flat: before", "after", "step", "%", "cum: before", "after", "step", "%", "from", "to"];
         head.extend(if self.kind == Kind::Movers { vec!["first", "last"] } else { vec!["status"] });
         head.push("frame");
-        let mut grid = Grid::new(&head);
-        for row in 0..self.len() {
-            let mut cells: Vec<Shown> = Vec::with_capacity(head.len());
-            for names in [["flat_from", "flat_to", "flat_delta"], ["cum_from", "cum_to", "cum_delta"]] {
-                let [before, after, delta] = names.map(|name| self.values(name)[row]);
-                let sign = delta.signum();
-                let percent = self.percent(delta, row).map_or_else(|| "-".to_owned(), signed_percent);
-                let step = format!("{}{}", if sign > 0 { "+" } else { "" }, unit.format(delta));
-                cells.extend([unit.format(before).into(), unit.format(after).into()]);
-                cells.extend([Shown { text: step, sign }, Shown { text: percent, sign }]);
-            }
-            let still = text("from", row) == text("to", row);
-            cells.extend(["from", "to"].map(|name| Shown::from(if still { "-" } else { text(name, row) })));
-            let seen: &[&str] = if self.kind == Kind::Movers { &["first_seen", "last_seen"] } else { &["status"] };
-            cells.extend(seen.iter().map(|name| Shown::from(text(name, row))));
-            cells.push(self.label(row).into());
-            grid.rows.push(cells);
-        }
-        grid.write(out, options)
+        grid(out, options, &head, |push| {
+            (0..self.len()).try_for_each(|row| {
+                let mut cells: Vec<Shown> = Vec::with_capacity(head.len());
+                for names in [["flat_from", "flat_to", "flat_delta"], ["cum_from", "cum_to", "cum_delta"]] {
+                    let [before, after, delta] = names.map(|name| self.values(name)[row]);
+                    let sign = delta.signum();
+                    let percent = self.percent(delta, row).map_or_else(|| "-".to_owned(), signed_percent);
+                    let step = format!("{}{}", if sign > 0 { "+" } else { "" }, unit.format(delta));
+                    cells.extend([unit.format(before).into(), unit.format(after).into()]);
+                    cells.extend([Shown { text: step, sign }, Shown { text: percent, sign }]);
+                }
+                let still = text("from", row) == text("to", row);
+                cells.extend(["from", "to"].map(|name| Shown::from(if still { "-" } else { text(name, row) })));
+                let seen: &[&str] = if self.kind == Kind::Movers { &["first_seen", "last_seen"] } else { &["status"] };
+                cells.extend(seen.iter().map(|name| Shown::from(text(name, row))));
+                cells.push(self.label(row).into());
+                push(cells)
+            })
+        })
     }
 }
 

@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Edges, Frames, Labels, Pair, StackRow, Stacks, Status, Summary, Top, TopRow};
+use crate::diff::{Edges, Frames, Labels, Pair, Relation, StackRow, Stacks, Status, Summary, Top};
 use crate::series::Builds;
 
 /// What the rows of a table are.
@@ -50,76 +52,95 @@ impl Kind {
     }
 }
 
-/// Strings in one buffer; each may be missing.
+/// Strings by their numbers among distinct ones, which columns may share; each may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Texts {
+    distinct: Arc<Distinct>,
+    /// The number of each string; [`MISSING`] if there is none.
+    numbers: Vec<u32>,
+}
+
+const MISSING: u32 = u32::MAX;
+
+/// Strings in one buffer, by number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Distinct {
     bytes: String,
-    /// Where each string lies in `bytes`; `None` if it is missing.
-    spans: Vec<Option<(usize, usize)>>,
+    /// Where each ends in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl Distinct {
+    fn get(&self, number: u32) -> Option<&str> {
+        let i = number as usize;
+        let start = i.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.bytes.get(start..*self.ends.get(i)?)
+    }
+
+    fn push(&mut self, text: &str) -> u32 {
+        self.bytes.push_str(text);
+        self.ends.push(self.bytes.len());
+        self.ends.len() as u32 - 1
+    }
 }
 
 /// Strings from this length on are kept once, however many rows have them: a profile has each of its strings once, and
-/// must not grow without bound by becoming a table. Looking up shorter ones would cost more than their copies.
+/// must not grow without bound by becoming a table. Looking up shorter ones would cost more than their copies, unless it
+/// is the row before that has the same.
 const LONG: usize = 256;
 
 impl Texts {
-    fn push(&mut self, text: Option<&str>) {
-        let start = self.bytes.len();
-        self.bytes.push_str(text.unwrap_or_default());
-        self.spans.push(text.map(|_| (start, self.bytes.len())));
-    }
-
     /// The string at `index`; `None` if it is missing.
     pub fn get(&self, index: usize) -> Option<&str> {
-        self.spans[index].map(|(start, end)| &self.bytes[start..end])
-    }
-
-    /// The strings of a few, each row by its number among them. They are kept once, however many rows have them.
-    pub(super) fn pick(distinct: impl Iterator<Item = Option<String>>, rows: impl Iterator<Item = u32>) -> Texts {
-        let mut texts = Texts::default();
-        distinct.for_each(|text| texts.push(text.as_deref()));
-        texts.spans = rows.map(|row| texts.spans[row as usize]).collect();
-        texts
+        self.distinct.get(self.numbers[index])
     }
 
     /// Number of strings.
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.numbers.len()
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.numbers.is_empty()
     }
 
     /// All strings in order.
     pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
         (0..self.len()).map(|i| self.get(i))
     }
+
+    /// The strings of the given rows, without a copy of their bytes.
+    pub(super) fn shared(&self, rows: impl Iterator<Item = usize>) -> Texts {
+        Texts { distinct: self.distinct.clone(), numbers: rows.map(|i| self.numbers[i]).collect() }
+    }
 }
 
 impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
     fn from_iter<I: IntoIterator<Item = Option<S>>>(items: I) -> Texts {
-        let mut texts = Texts::default();
-        let mut long: HashMap<u64, Vec<(usize, usize)>> = HashMap::new();
+        let items = items.into_iter();
+        let mut distinct = Distinct::default();
+        let mut numbers = Vec::with_capacity(items.size_hint().0);
+        let mut long: HashMap<u64, Vec<u32>> = HashMap::new();
         let state = RandomState::new();
+        let mut last = MISSING;
         for item in items {
-            let text = item.as_ref().map(AsRef::as_ref);
-            let Some(text) = text.filter(|t: &&str| t.len() >= LONG) else {
-                texts.push(text);
+            let Some(text) = item.as_ref().map(AsRef::as_ref) else {
+                numbers.push(MISSING);
                 continue;
             };
-            let known = long.entry(state.hash_one(text)).or_default();
-            let place = known.iter().find(|&&(start, end)| &texts.bytes[start..end] == text).copied();
-            match place {
-                Some(place) => texts.spans.push(Some(place)),
-                None => {
-                    texts.push(Some(text));
-                    known.extend(texts.spans.last().copied().flatten());
-                }
+            if distinct.get(last) != Some(text) {
+                let mut alike = (text.len() >= LONG).then(|| long.entry(state.hash_one(text)).or_default());
+                let known = alike.iter().flat_map(|alike| alike.iter()).find(|&&n| distinct.get(n) == Some(text));
+                last = known.copied().unwrap_or_else(|| {
+                    let number = distinct.push(text);
+                    alike.iter_mut().for_each(|alike| alike.push(number));
+                    number
+                });
             }
+            numbers.push(last);
         }
-        texts
+        Texts { distinct: Arc::new(distinct), numbers }
     }
 }
 
@@ -213,6 +234,7 @@ pub struct Table {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Nodes {
     pub all: Arc<Vec<Node>>,
+    pub labels: Texts,
     /// The nodes to show, in order. One without callers and callees has no rows.
     pub shown: Vec<u32>,
     /// The node of each row.
@@ -220,9 +242,8 @@ pub(crate) struct Nodes {
 }
 
 /// What a node of a call graph costs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Node {
-    pub label: String,
     pub flat: Pair,
     pub cum: Pair,
 }
@@ -303,6 +324,7 @@ impl Table {
     pub fn take(&self, rows: &[usize]) -> Table {
         let columns = self.columns.iter().map(|c| {
             let data = match &c.data {
+                Data::Text(t) if rows.len() == self.len => Data::Text(t.shared(rows.iter().copied())),
                 Data::Text(t) => Data::Text(rows.iter().map(|&r| t.get(r)).collect()),
                 Data::Value(v) => Data::Value(rows.iter().map(|&r| v[r]).collect()),
                 Data::Line(v) => Data::Line(rows.iter().map(|&r| v[r]).collect()),
@@ -322,7 +344,7 @@ impl Table {
         let of_row: Vec<u32> = rows.iter().filter_map(|&r| self.nodes.of_row.get(r).copied()).collect();
         let mut seen = HashSet::new();
         let shown = of_row.iter().copied().filter(|&node| seen.insert(node)).collect();
-        let nodes = Nodes { all: self.nodes.all.clone(), shown, of_row };
+        let nodes = Nodes { all: self.nodes.all.clone(), labels: self.nodes.labels.clone(), shown, of_row };
         Table { columns: columns.collect(), len: rows.len(), nodes, ..self.shallow() }
     }
 
@@ -361,24 +383,36 @@ pub(super) fn pair_columns(
 }
 
 pub(super) fn status_column(statuses: impl Iterator<Item = Status>) -> Column {
-    Column { name: "status".into(), data: Data::Text(statuses.map(|s| Some(s.name())).collect()) }
+    const ALL: [Status; 4] = [Status::Added, Status::Removed, Status::Changed, Status::Same];
+    let names: Texts = ALL.iter().map(|s| Some(s.name())).collect();
+    let number = |status: Status| ALL.iter().position(|&s| s == status).unwrap_or_default();
+    Column { name: "status".into(), data: Data::Text(names.shared(statuses.map(number))) }
 }
 
 /// The labels of frames as a dictionary: distinct strings, and each frame's number.
 fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u32>) {
     let mut numbers = vec![u32::MAX; frames.len()];
-    let mut known = HashMap::new();
-    let mut texts = Texts::default();
+    let mut distinct = Distinct::default();
+    let mut known: HashTable<u32> = HashTable::new();
+    let state = RandomState::new();
     for f in used {
-        if numbers[f as usize] == u32::MAX {
-            let label = frames.label(f);
-            numbers[f as usize] = *known.entry(label).or_insert_with_key(|label| {
-                texts.push(Some(label));
-                texts.len() as u32 - 1
-            });
+        if numbers[f as usize] != u32::MAX {
+            continue;
         }
+        let label = frames.label(f);
+        let text = |n: u32| distinct.get(n).unwrap_or_default();
+        let entry = known.entry(state.hash_one(&*label), |&n| text(n) == label, |&n| state.hash_one(text(n)));
+        numbers[f as usize] = match entry {
+            Entry::Occupied(e) => *e.get(),
+            Entry::Vacant(e) => {
+                let number = distinct.push(&label);
+                e.insert(number);
+                number
+            }
+        };
     }
-    (texts, numbers)
+    let all = (0..distinct.ends.len() as u32).collect();
+    (Texts { distinct: Arc::new(distinct), numbers: all }, numbers)
 }
 
 impl Top {
@@ -428,24 +462,25 @@ impl Edges {
     /// one line), relation; for two sides `base, new, delta`, else `weight`.
     pub fn table(&self, kind: Kind) -> Table {
         let edges = &self.edges;
-        let (labels, number) = dictionary(&self.frames, edges.iter().flat_map(|e| [e.node, e.other]));
-        let label = |f: u32| labels.get(number[f as usize] as usize);
+        let nodes = self.nodes.iter().map(|row| row.frame);
+        let (labels, number) =
+            dictionary(&self.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
+        let label = |f: u32| number[f as usize] as usize;
+        let relations: Texts = [Relation::Caller, Relation::Callee].iter().map(|r| Some(r.name())).collect();
+        let text = |name: &'static str, texts: Texts| Column { name: name.into(), data: Data::Text(texts) };
         let mut columns = vec![
-            Column { name: "node".into(), data: Data::Text(edges.iter().map(|e| label(e.node)).collect()) },
-            Column { name: "other".into(), data: Data::Text(edges.iter().map(|e| label(e.other)).collect()) },
-            Column {
-                name: "relation".into(),
-                data: Data::Text(edges.iter().map(|e| Some(e.relation.name())).collect()),
-            },
+            text("node", labels.shared(edges.iter().map(|e| label(e.node)))),
+            text("other", labels.shared(edges.iter().map(|e| label(e.other)))),
+            text("relation", relations.shared(edges.iter().map(|e| usize::from(e.relation == Relation::Callee)))),
         ];
         columns.extend(pair_columns(WEIGHT, self.summary.base.is_some(), edges.iter().map(|e| e.weight)));
         let mut number = vec![u32::MAX; self.frames.len()];
         for (i, row) in self.nodes.iter().enumerate() {
             number[row.frame as usize] = i as u32;
         }
-        let node = |r: &TopRow| Node { label: self.frames.label(r.frame), flat: r.flat, cum: r.cum };
         let nodes = Nodes {
-            all: Arc::new(self.nodes.iter().map(node).collect()),
+            all: Arc::new(self.nodes.iter().map(|r| Node { flat: r.flat, cum: r.cum }).collect()),
+            labels: labels.shared(nodes.map(label)),
             shown: (0..self.nodes.len() as u32).collect(),
             of_row: edges.iter().map(|e| number[e.node as usize]).collect(),
         };
@@ -482,18 +517,21 @@ impl Stacks {
     }
 
     fn labels_column(&self, rows: &[StackRow]) -> Lists {
-        let mut known = HashMap::new();
-        let (mut texts, mut lists) = (Texts::default(), Lists::default());
+        let mut number = vec![u32::MAX; self.n_labels()];
+        let mut shown: Vec<u32> = Vec::new();
+        let mut lists = Lists::default();
         for row in rows {
-            for label in &self.label_sets[row.labels as usize] {
-                lists.ids.push(*known.entry(label.as_str()).or_insert_with(|| {
-                    texts.push(Some(label));
-                    texts.len() as u32 - 1
-                }));
+            for &label in self.label_numbers_of(row) {
+                let slot = &mut number[label as usize];
+                if *slot == u32::MAX {
+                    *slot = shown.len() as u32;
+                    shown.push(label);
+                }
+                lists.ids.push(*slot);
             }
             lists.ends.push(lists.ids.len());
         }
-        lists.dictionary = Arc::new(texts);
+        lists.dictionary = Arc::new(shown.iter().map(|&label| Some(self.label(label))).collect());
         lists
     }
 }
@@ -505,9 +543,9 @@ impl Labels {
         let two_sided = self.summary.base.is_some();
         let rows = &self.rows;
         let mut columns = vec![
-            Column { name: "key".into(), data: Data::Text(rows.iter().map(|r| Some(&r.key)).collect()) },
-            Column { name: "value".into(), data: Data::Text(rows.iter().map(|r| Some(&r.value)).collect()) },
-            Column { name: "unit".into(), data: Data::Text(rows.iter().map(|r| r.unit.as_ref()).collect()) },
+            Column { name: "key".into(), data: Data::Text(rows.iter().map(|r| Some(self.key(r))).collect()) },
+            Column { name: "value".into(), data: Data::Text(rows.iter().map(|r| Some(self.value(r))).collect()) },
+            Column { name: "unit".into(), data: Data::Text(rows.iter().map(|r| self.unit(r)).collect()) },
         ];
         columns.extend(pair_columns(WEIGHT, two_sided, rows.iter().map(|r| r.weight)));
         if two_sided {

@@ -167,39 +167,39 @@ impl Table {
         } else {
             &["flat", "flat%", "cum", "cum%", "frame"]
         };
-        let mut grid = Grid::new(head);
-        for row in 0..self.len() {
-            let mut cells = numbers.pair(self.pair("flat", "flat_base", "flat_new", row));
-            cells.extend(numbers.pair(self.pair("cum", "cum_base", "cum_new", row)));
-            if let Some(status) = self.texts("status") {
-                cells.push(status.get(row).unwrap_or_default().into());
-            }
-            cells.push(self.label(row).into());
-            grid.rows.push(cells);
-        }
-        grid.write(out, options)
+        grid(out, options, head, |push| {
+            (0..self.len()).try_for_each(|row| {
+                let mut cells = numbers.pair(self.pair("flat", "flat_base", "flat_new", row));
+                cells.extend(numbers.pair(self.pair("cum", "cum_base", "cum_new", row)));
+                if let Some(status) = self.texts("status") {
+                    cells.push(status.get(row).unwrap_or_default().into());
+                }
+                cells.push(self.label(row).into());
+                push(cells)
+            })
+        })
     }
 
     fn write_labels(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
         let two_sided = self.summary.base.is_some();
         let head: &[&str] =
             if two_sided { &["base", "new", "delta", "%", "status", "label"] } else { &["weight", "%", "label"] };
-        let mut grid = Grid::new(head);
         let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row));
-        for row in 0..self.len() {
-            let mut cells = numbers.pair(self.weight(row));
-            if two_sided {
-                cells.push(text("status", row).unwrap_or_default().into());
-            }
-            let value = text("value", row).unwrap_or_default();
-            let value = match (value.parse(), text("unit", row)) {
-                (Ok(number), Some(unit)) => units::show(number, unit),
-                _ => value.to_owned(),
-            };
-            cells.push(format!("{} = {value}", text("key", row).unwrap_or_default()).into());
-            grid.rows.push(cells);
-        }
-        grid.write(out, options)
+        grid(out, options, head, |push| {
+            (0..self.len()).try_for_each(|row| {
+                let mut cells = numbers.pair(self.weight(row));
+                if two_sided {
+                    cells.push(text("status", row).unwrap_or_default().into());
+                }
+                let value = text("value", row).unwrap_or_default();
+                let value = match (value.parse(), text("unit", row)) {
+                    (Ok(number), Some(unit)) => units::show(number, unit),
+                    _ => value.to_owned(),
+                };
+                cells.push(format!("{} = {value}", text("key", row).unwrap_or_default()).into());
+                push(cells)
+            })
+        })
     }
 
     fn write_stacks(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
@@ -233,33 +233,35 @@ impl Table {
             rows_of.entry(node).or_default().push(row);
         }
         let text = |column: &str, row: usize| self.texts(column).and_then(|t| t.get(row)).unwrap_or_default();
-        let mut grid = Grid::new(head);
-        for (i, number) in self.nodes.shown.iter().enumerate() {
-            if i > 0 {
-                grid.rows.push(Vec::new());
+        grid(out, options, head, |push| {
+            for (i, &number) in self.nodes.shown.iter().enumerate() {
+                if i > 0 {
+                    push(Vec::new())?;
+                }
+                let rows = rows_of.get(&number).map_or(&[][..], Vec::as_slice);
+                let edges = |relation: &'static str, word: &'static str| {
+                    rows.iter().filter(move |&&row| text("relation", row) == relation).map(move |&row| {
+                        let mut cells = numbers.pair(self.weight(row));
+                        cells.push(format!("    {word} {}", text("other", row)).into());
+                        cells
+                    })
+                };
+                edges("caller", "from").try_for_each(&mut *push)?;
+                let node = &self.nodes.all[number as usize];
+                let label = self.nodes.labels.get(number as usize).unwrap_or_default();
+                let flat = numbers.pair(node.flat);
+                let own = if two_sided {
+                    format!("flat {} -> {}, {}", flat[0].text, flat[1].text, flat[2].text)
+                } else {
+                    format!("flat {}", flat[0].text)
+                };
+                let mut cells = numbers.pair(node.cum);
+                cells.push(format!("  {label}   ({own})").into());
+                push(cells)?;
+                edges("callee", "calls").try_for_each(&mut *push)?;
             }
-            let rows = rows_of.get(number).map_or(&[][..], Vec::as_slice);
-            let edges = |relation: &'static str, word: &'static str| {
-                rows.iter().filter(move |&&row| text("relation", row) == relation).map(move |&row| {
-                    let mut cells = numbers.pair(self.weight(row));
-                    cells.push(format!("    {word} {}", text("other", row)).into());
-                    cells
-                })
-            };
-            grid.rows.extend(edges("caller", "from"));
-            let node = &self.nodes.all[*number as usize];
-            let flat = numbers.pair(node.flat);
-            let own = if two_sided {
-                format!("flat {} -> {}, {}", flat[0].text, flat[1].text, flat[2].text)
-            } else {
-                format!("flat {}", flat[0].text)
-            };
-            let mut cells = numbers.pair(node.cum);
-            cells.push(format!("  {}   ({own})", node.label).into());
-            grid.rows.push(cells);
-            grid.rows.extend(edges("callee", "calls"));
-        }
-        grid.write(out, options)
+            Ok(())
+        })
     }
 }
 
@@ -339,31 +341,32 @@ fn paint(text: &str, sign: i64, options: TextOptions) -> String {
     }
 }
 
-/// Cells in columns: all right-aligned but the last.
-pub(super) struct Grid {
-    pub rows: Vec<Vec<Shown>>,
-}
-
-impl Grid {
-    pub(super) fn new(head: &[&str]) -> Grid {
-        Grid { rows: vec![head.iter().map(|&h| h.into()).collect()] }
-    }
-
-    pub(super) fn write(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let n = self.rows[0].len();
-        let width =
-            |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.text.chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..n - 1).map(width).collect();
-        for row in &self.rows {
-            for (i, cell) in row.iter().enumerate() {
-                let pad = widths.get(i).map_or(0, |w| w - cell.text.chars().count());
-                let gap = if i == 0 { "" } else { "  " };
-                write!(out, "{gap}{:pad$}{}", "", paint(&cell.text, cell.sign, options))?;
-            }
-            writeln!(out)?;
-        }
+/// Writes cells in columns, all right-aligned but the last. `rows` makes all rows and is asked twice, for their widths and
+/// to be written, so that none is held: a row of text can be a hundred times what it is made of.
+pub(super) fn grid(
+    out: &mut dyn Write,
+    options: TextOptions,
+    head: &[&str],
+    mut rows: impl FnMut(&mut dyn FnMut(Vec<Shown>) -> io::Result<()>) -> io::Result<()>,
+) -> io::Result<()> {
+    let width = |cell: &Shown| cell.text.chars().count();
+    let head = || head.iter().map(|&h| Shown::from(h)).collect::<Vec<_>>();
+    let mut widths: Vec<usize> = head().iter().map(width).collect();
+    widths.pop();
+    rows(&mut |row| {
+        widths.iter_mut().zip(&row).for_each(|(widest, cell)| *widest = width(cell).max(*widest));
         Ok(())
-    }
+    })?;
+    let mut line = |row: Vec<Shown>| {
+        for (i, cell) in row.iter().enumerate() {
+            let pad = widths.get(i).map_or(0, |w| w - width(cell));
+            let gap = if i == 0 { "" } else { "  " };
+            write!(out, "{gap}{:pad$}{}", "", paint(&cell.text, cell.sign, options))?;
+        }
+        writeln!(out)
+    };
+    line(head())?;
+    rows(&mut line)
 }
 
 /// What a profile, or each profile of a diff, consists of; for people.

@@ -61,6 +61,9 @@ const COSTLIEST: usize = 1000;
 const LISTED: usize = 20;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
 const LONGEST_NAME: usize = 16 << 10;
+/// From so many bytes of names on, a name has less of them.
+const MANY_NAMES: usize = 4 << 20;
+const SHORT_NAME: usize = 256;
 
 /// A page for a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,21 +170,23 @@ fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &Page
     Ok((part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)))
 }
 
-/// The frames of all views of a page, each once: views of one diff have the same frames, by other numbers.
+/// The frames of all views of a page, each once. Frames are interned from the profiles' tables, whatever the sample type,
+/// so one frame has one number in all views of one question.
 #[derive(Default)]
 struct Names {
-    ids: HashMap<(Vec<u8>, Vec<u8>, i64, u64, Vec<u8>), u64>,
+    ids: HashMap<u32, u64>,
     texts: Vec<String>,
+    bytes: usize,
 }
 
 impl Names {
     fn id(&mut self, frames: &Frames, frame: u32) -> u64 {
-        let (name, file, line, address, mapping) = frames.order(frame);
-        let key = (name.to_vec(), file.to_vec(), line, address, mapping.to_vec());
-        let texts = &mut self.texts;
-        *self.ids.entry(key).or_insert_with(|| {
-            texts.push(visible(&frames.label(frame)).into_owned());
-            texts.len() as u64 - 1
+        *self.ids.entry(frame).or_insert_with(|| {
+            let most = if self.bytes < MANY_NAMES { LONGEST_NAME } else { SHORT_NAME };
+            let name = visible_to(&frames.label(frame), most).into_owned();
+            self.bytes += name.len();
+            self.texts.push(name);
+            self.texts.len() as u64 - 1
         })
     }
 }
@@ -364,12 +369,16 @@ fn title(s: &Summary) -> String {
 
 /// Text as it can be shown to people and nothing else: what is harmful is spelled out; too long a name is cut.
 fn visible(text: &str) -> Cow<'_, str> {
-    if text.len() <= LONGEST_NAME && !text.contains(is_harmful) {
+    visible_to(text, LONGEST_NAME)
+}
+
+fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most && !text.contains(is_harmful) {
         return text.into();
     }
-    let mut out = String::with_capacity(text.len().min(LONGEST_NAME));
+    let mut out = String::with_capacity(text.len().min(most));
     for (at, c) in text.char_indices() {
-        if at >= LONGEST_NAME {
+        if at >= most {
             let _ = write!(out, "… ({} bytes)", text.len());
             break;
         }

@@ -1,0 +1,84 @@
+//! Endurance: loads, diffs and exports of real profiles, again and again, take no more memory and no more open files
+//! than the first ones did. A thousand rounds unless PPROFDIFF_ROUNDS says how many.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pprofdiff::report::{self, Kind, PageOptions, TextOptions};
+use pprofdiff::{
+    Diff, FlameOptions, GraphOptions, LoadOptions, Policy, Profile, Query, Sort, WriteOptions, delta, merge, write_file,
+};
+
+/// What this process takes now: kilobytes in memory, open files.
+fn taken() -> (u64, usize) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+    let files = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    (line.trim().trim_end_matches(" kB").parse().unwrap(), files)
+}
+
+/// Pairs of the corpus that are small, so that a thousand rounds take seconds, and of each producer; what is broken; and
+/// snapshots.
+fn inputs() -> (Vec<[PathBuf; 2]>, Vec<PathBuf>) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    let list = |dir: &str| {
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(corpus.join(dir)).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()).collect();
+        files.sort();
+        files
+    };
+    let is_small = |p: &PathBuf| p.metadata().unwrap().len() < 20_000;
+    let bases = list("").into_iter().filter(|p| p.to_string_lossy().ends_with(".base.pb.gz"));
+    let pair = |base: PathBuf| [base.clone(), base.to_string_lossy().replace(".base.", ".new.").into()];
+    let pairs: Vec<[PathBuf; 2]> = bases.map(pair).filter(|p| p.iter().all(is_small)).collect();
+    assert!(pairs.len() >= 5, "only {} pairs", pairs.len());
+    (pairs, [list("malformed"), list("legacy")].concat())
+}
+
+fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
+    let options = LoadOptions::default();
+    let open = |path: &PathBuf| Arc::new(Profile::open(path, &options).unwrap());
+    let _ = Profile::open(&broken[i % broken.len()], &options);
+    let _ = Profile::open(base, &LoadOptions { inflated_limit: 100 }).unwrap_err();
+    let (base, new) = (open(base), open(new));
+    let diff = Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+    let query = Query::default();
+    let view = diff.view(&query).unwrap();
+    let write = |f: &dyn Fn(&mut dyn std::io::Write) -> std::io::Result<()>| write_file(out, |w| f(w)).unwrap();
+    match i % 10 {
+        0 => write(&|w| view.top(Sort::Flat).table().write_json(w)),
+        1 => write(&|w| view.edges(None, Sort::Cum).unwrap().table(Kind::Tree).write_text(w, TextOptions::default())),
+        2 => write(&|w| report::folded(&view.stacks(false), w)),
+        3 => write(&|w| view.stacks(true).table().write_csv(w)),
+        4 => drop(view.flame(&FlameOptions::default())),
+        5 => write(&|w| w.write_all(view.graph(&GraphOptions::default()).unwrap().to_svg().unwrap().as_bytes())),
+        6 => drop(report::page(&diff, &query, &PageOptions::default(), None).unwrap()),
+        7 => write(&|w| w.write_all(&diff.to_bytes(&query, &WriteOptions::default()).unwrap())),
+        8 => drop(merge(&[&base, &new]).unwrap().to_bytes(&WriteOptions::default()).unwrap()),
+        _ => drop(delta(&base, &base, &Policy::default()).unwrap().to_bytes(&WriteOptions::default()).unwrap()),
+    }
+}
+
+#[test]
+fn a_thousand_rounds_take_what_the_first_ones_took() {
+    let rounds: usize = std::env::var("PPROFDIFF_ROUNDS").map_or(1000, |n| n.parse().unwrap());
+    let (pairs, broken) = inputs();
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("endurance-{}", std::process::id()));
+    let mut series = Vec::new();
+    for i in 0..rounds {
+        // Every pair meets every export.
+        round(i, &pairs[i / 10 % pairs.len()], &broken, &out);
+        if (i + 1) % (rounds / 10) == 0 {
+            series.push(taken());
+            println!("{} rounds: {} kB, {} open files", i + 1, taken().0, taken().1);
+        }
+    }
+    std::fs::remove_file(&out).unwrap();
+    // The allocator keeps what it once had, so the first tenths may still grow.
+    let (warm, last) = (series[2], series[9]);
+    assert_eq!(last.1, warm.1, "open files: {series:?}");
+    assert!(last.0 <= warm.0 + 4096, "memory in kB: {series:?}");
+}

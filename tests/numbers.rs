@@ -1,0 +1,207 @@
+//! Numbers at their ends: sums and products past int64, factors that are no number, totals of zero, negative values. Each
+//! is an error or an exact answer, in every view and every format.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
+use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
+use pprofdiff::{
+    Diff, FlameOptions, Gate, GraphOptions, Normalize, Outcome, Policy, Profile, Query, Result, Sort, WriteOptions,
+    delta,
+};
+
+/// A profile of one type: function `i` called by function 1, of the value `values[i]`.
+fn profile(values: &[i64]) -> proto::Profile {
+    let n = values.len() as u64;
+    let strings = ["", "cpu", "nanoseconds"].map(str::to_owned).into_iter();
+    proto::Profile {
+        string_table: strings.chain((0..n).map(|i| format!("f{i}"))).map(String::into_bytes).collect(),
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        function: (1..=n).map(|id| Function { id, name: 2 + id as i64, ..Default::default() }).collect(),
+        location: (1..=n)
+            .map(|id| Location {
+                id,
+                line: vec![Line { function_id: id, line: id as i64, column: 0 }],
+                ..Default::default()
+            })
+            .collect(),
+        sample: values
+            .iter()
+            .zip(1..)
+            .map(|(&v, id)| Sample { location_id: vec![id, 1], value: vec![v], label: vec![] })
+            .collect(),
+        ..Default::default()
+    }
+}
+
+fn load(values: &[i64]) -> Result<Arc<Profile>> {
+    profile(values).load("p").map(Arc::new)
+}
+
+fn diff(base: &[i64], new: &[i64]) -> Diff {
+    Diff::new(&[load(base).unwrap()], &[load(new).unwrap()]).unwrap()
+}
+
+fn normalized(diff: &Diff, normalize: Normalize) -> Result<pprofdiff::View> {
+    diff.view(&Query { normalize, ..Query::default() })
+}
+
+fn said<T>(result: Result<T>) -> String {
+    result.err().expect("an error").to_string()
+}
+
+/// Everything that is written of a diff, as text.
+fn everything(diff: &Diff, query: &Query) -> String {
+    let view = diff.view(query).unwrap();
+    let mut out = Vec::new();
+    let stacks = view.stacks(true);
+    let tables: [Table; 4] = [
+        view.top(Sort::Flat).table(),
+        view.edges(None, Sort::Cum).unwrap().table(Kind::Tree),
+        stacks.table(),
+        view.labels().table(),
+    ];
+    for table in tables {
+        table.write_text(&mut out, TextOptions::default()).unwrap();
+        table.write_json(&mut out).unwrap();
+        table.write_csv(&mut out).unwrap();
+        table.write_markdown(&mut out).unwrap();
+        out.extend(table.to_html(20).bytes());
+    }
+    report::folded(&stacks, &mut out).unwrap();
+    report::speedscope(&stacks, &mut out).unwrap();
+    let graph = view.graph(&GraphOptions::default()).unwrap();
+    graph.write_dot(&mut out).unwrap();
+    out.extend(graph.to_svg().unwrap().bytes());
+    out.extend(
+        report::page(diff, query, &PageOptions::default(), None).unwrap().html.split("<script").nth(1).unwrap().bytes(),
+    );
+    report::info(diff, &mut out).unwrap();
+    let flame = view.flame(&FlameOptions::default());
+    assert!(flame.nodes.iter().all(|n| n.width.max >= 0 && n.width.max <= flame.nodes[0].width.max));
+    diff.to_bytes(query, &WriteOptions::default()).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn sums_that_no_int64_holds_are_refused_at_every_door() {
+    const HALF: i64 = i64::MAX / 2;
+    // By magnitude, so that no part of the samples can overflow either.
+    assert!(load(&[HALF, HALF, 1]).is_ok());
+    for values in [&[HALF, HALF, 2][..], &[i64::MAX, -1], &[-HALF, -HALF, -2], &[i64::MIN], &[i64::MIN, i64::MIN]] {
+        assert!(said(load(values)).contains("add up to more than an int64 holds"), "{values:?}");
+    }
+    let [half, more] = [&[HALF][..], &[HALF + 2]].map(|values| load(values).unwrap());
+    let pair = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(&[base.clone()], &[new.clone()]);
+    assert!(pair(&half, &half).is_ok());
+    assert!(said(pair(&half, &more)).contains("int64"));
+    assert!(said(Diff::new(&[half.clone(), more.clone()], &[load(&[1]).unwrap()])).contains("int64"));
+    assert!(said(pprofdiff::merge(&[&half, &more])).contains("int64"));
+    // Counters may be as far apart as two int64 can be.
+    let policy = Policy { cumulative: Some(vec!["cpu".to_owned()]), ..Policy::default() };
+    let ends = [-i64::MAX, i64::MAX].map(|v| load(&[v]).unwrap());
+    assert!(said(delta(&ends[0], &ends[1], &policy)).contains("int64"));
+    assert!(said(delta(&ends[1], &ends[0], &policy)).contains("went down"));
+    let below = [load(&[-HALF]).unwrap(), load(&[HALF]).unwrap()];
+    assert_eq!(delta(&below[0], &below[1], &policy).unwrap().to_profile("d").unwrap().total(0), Some(2 * HALF));
+}
+
+#[test]
+fn values_near_the_ends_stay_exact_in_every_format() {
+    const LARGE: i64 = 1 << 62;
+    let diff = diff(&[0, -LARGE + 1], &[0, LARGE]);
+    let row = diff.view(&Query::default()).unwrap().top(Sort::Flat).rows[0];
+    assert_eq!((row.flat.base, row.flat.new, row.flat.delta()), (1 - LARGE, LARGE, i64::MAX));
+    let text = everything(&diff, &Query::default());
+    for number in ["-4611686018427387903", "4611686018427387904", "9223372036854775807"] {
+        assert!(text.contains(number), "{number} is not written");
+    }
+    assert!(!text.contains("NaN") && !text.contains("inf"), "no number is written");
+}
+
+#[test]
+fn factors_are_positive_numbers() {
+    let diff = diff(&[1, 2], &[3, 4]);
+    for factor in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -1.0] {
+        let error = said(normalized(&diff, Normalize::Factor(factor)));
+        assert!(error.contains("must be a positive number"), "{factor}: {error}");
+    }
+    for text in ["nan", "inf", "1/0", "0/0", "-1/3", "1e999"] {
+        let factor: Normalize = text.parse().unwrap();
+        assert!(said(normalized(&diff, factor)).contains("must be a positive number"), "{text}");
+    }
+    assert!("one half".parse::<Normalize>().is_err());
+    // As a sum, of which every row is a part.
+    assert!(said(normalized(&diff, Normalize::Factor(1e300))).contains("no longer fits an int64"));
+    assert!(said(normalized(&diff, Normalize::Factor(1.4e18))).contains("no longer fits an int64"));
+    let large = normalized(&diff, Normalize::Factor(1.2e18)).unwrap();
+    assert_eq!(large.summary().total.new, 8_400_000_000_000_000_000);
+    let nothing = normalized(&diff, Normalize::Factor(5e-324)).unwrap();
+    assert!(nothing.top(Sort::Cum).rows.iter().all(|r| (r.flat.new, r.cum.new) == (0, 0)));
+    assert_eq!(nothing.summary().factor, 5e-324);
+    assert!(!everything(&diff, &Query { normalize: Normalize::Factor(5e-324), ..Query::default() }).contains("NaN"));
+}
+
+#[test]
+fn what_is_zero_is_no_measure() {
+    let nothing = diff(&[0, 0], &[3, 4]);
+    assert!(said(normalized(&nothing, Normalize::Total)).contains("that of the base is zero"));
+    assert!(said(normalized(&diff(&[3, 4], &[0, 0]), Normalize::Total)).contains("that of the new side is zero"));
+    // A sum of zero is none either, although there are values.
+    assert!(said(normalized(&diff(&[3, -3], &[3, 4]), Normalize::Total)).contains("that of the base is zero"));
+    assert!(said(normalized(&diff(&[3, 4], &[-3, -4]), Normalize::Total)).contains("opposite signs"));
+    assert!(said(normalized(&nothing, Normalize::Duration)).contains("that of the base is zero"));
+    let lasting = |nanos: i64| Arc::new(proto::Profile { duration_nanos: nanos, ..profile(&[1]) }.load("p").unwrap());
+    let opposite = Diff::new(&[lasting(5)], &[lasting(-5)]).unwrap();
+    assert!(said(normalized(&opposite, Normalize::Duration)).contains("opposite signs"));
+    let long = Diff::new(&[lasting(i64::MAX), lasting(i64::MAX)], &[lasting(i64::MAX)]).unwrap();
+    let long = normalized(&long, Normalize::Duration).unwrap();
+    assert_eq!((long.summary().factor, long.summary().base.as_ref().unwrap().duration_nanos), (1.0, i64::MAX));
+    // Percentages of a base of zero are said not to be there.
+    let text = everything(&nothing, &Query::default());
+    assert!(text.contains("(the base is zero)"), "nothing is said of percentages");
+    for word in ["NaN", "inf%", "Infinity"] {
+        assert!(!text.contains(word), "{word} is written");
+    }
+    for both in [diff(&[0], &[0]), diff(&[5, -5], &[-5, 5])] {
+        let text = everything(&both, &Query::default());
+        assert!(!text.contains("NaN") && !text.contains("inf%"));
+    }
+}
+
+#[test]
+fn negative_values_keep_their_sign() {
+    let diff = diff(&[0, -100, 50], &[0, -40, 80]);
+    let view = diff.view(&Query::default()).unwrap();
+    // Percentages are of the magnitudes, so those of negative rows are negative and none is beyond all measure.
+    assert_eq!((view.summary().total.base, view.summary().total.new), (150, 120));
+    let top = view.top(Sort::Flat);
+    let flats: Vec<_> = top.rows.iter().map(|r| (top.frames.name(r.frame), r.flat.base, r.flat.new)).collect();
+    assert!(flats.starts_with(&[("f1".to_owned(), -100, -40), ("f2".to_owned(), 50, 80)]), "{flats:?}");
+    let mut text = Vec::new();
+    top.table().write_text(&mut text, TextOptions::default()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("+40.00%") && text.contains("+20.00%"), "{text}");
+    // A scaled value is rounded half away from zero on both sides of it.
+    let half = normalized(&diff, Normalize::Factor(0.4875)).unwrap().top(Sort::Flat);
+    let new = |name: &str| half.rows.iter().find(|r| half.frames.name(r.frame) == name).unwrap().flat.new;
+    assert_eq!((new("f1"), new("f2")), (-20, 39));
+}
+
+#[test]
+fn a_gate_knows_no_percent_of_nothing() {
+    let verdict = |base: &[i64], new: &[i64], rule: &str| {
+        let mut gate = Gate::default();
+        gate.fail_on(rule).unwrap();
+        let check = gate.check(&diff(base, new)).unwrap();
+        assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
+        check.verdict
+    };
+    // Whatever is more than nothing is more than any percentage of it.
+    assert_eq!(verdict(&[0], &[1], "total>+1000%"), Outcome::Fail);
+    assert_eq!(verdict(&[0], &[0], "total>+0%"), Outcome::Pass);
+    assert_eq!(verdict(&[i64::MAX / 2], &[i64::MAX / 2], "total>+0%"), Outcome::Pass);
+    assert_eq!(verdict(&[1 << 61], &[1 << 62], "total>+99%"), Outcome::Fail);
+}

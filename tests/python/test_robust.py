@@ -1,0 +1,236 @@
+"""What threads, callbacks, short-lived inputs and changing files can do to a profile; that nothing is left behind."""
+
+import concurrent.futures
+import gc
+import importlib.metadata
+import io
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import pprofdiff
+from conftest import PAIRS, pair, profile
+
+STATUS = Path("/proc/self/status")
+
+
+def test_some_threads_read_while_others_write(tmp_path: Path, story: pprofdiff.Diff):
+    wanted = story.top(granularity="lines").to_json()
+    out, page = tmp_path / "diff.pb.gz", tmp_path / "page.html"
+    story.write(out)
+    whole = out.read_bytes()
+    start = threading.Barrier(8)
+
+    def read(_: int) -> set[object]:
+        start.wait()
+        found: set[object] = set()
+        for _ in range(10):
+            found.add(story.top(granularity="lines").to_json())
+            # Whatever stands there at the moment is a whole profile.
+            found.add(len(pprofdiff.load(out).top()))
+        return found
+
+    def write(_: int) -> set[object]:
+        start.wait()
+        for _ in range(5):
+            story.write(out)
+            story.save_html(page)
+        return {wanted, len(pprofdiff.load(whole).top())}
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        work = [threads.submit(write if i % 2 else read, i) for i in range(8)]
+        assert [w.result() for w in work] == [work[1].result()] * 8
+    assert out.read_bytes() == whole
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["diff.pb.gz", "page.html"]
+
+
+class Failing(io.RawIOBase):
+    """Reads a little, then raises."""
+
+    def __init__(self, error: BaseException):
+        super().__init__()
+        self.error = error
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        raise self.error
+
+
+class FailingPath:
+    def __fspath__(self) -> str:
+        raise LookupError("no path")
+
+
+def failing_iterator():
+    yield pair("go-heap")[0]
+    raise LookupError("no more")
+
+
+@pytest.mark.parametrize("error", [LookupError("no more"), KeyboardInterrupt(), MemoryError()])
+def test_what_a_file_object_raises_comes_out_as_it_is(error: BaseException):
+    for call in (
+        pprofdiff.load,
+        lambda f: pprofdiff.diff(f, f),
+        lambda f: pprofdiff.merge([f]),
+        lambda f: pprofdiff.delta(f, f),
+    ):
+        with pytest.raises(type(error)) as raised:
+            call(Failing(error))
+        assert raised.value is error
+    assert pprofdiff.load(pair("go-heap")[0]).top()
+
+
+def test_what_other_callbacks_raise_comes_out_as_it_is():
+    with pytest.raises(LookupError, match="no path"):
+        pprofdiff.load(FailingPath())
+    with pytest.raises(LookupError, match="no more"):
+        pprofdiff.merge(failing_iterator())
+    computer = pprofdiff.DeltaComputer()
+    with pytest.raises(LookupError, match="no path"):
+        computer.update(FailingPath())
+    assert computer.update(pair("go-heap")[0]).samples
+
+
+def test_objects_outlive_their_inputs(tmp_path: Path):
+    content = bytearray(profile([(["main", "f"], 5, {"k": "v"}), (["main"], 2, {})]))
+    path = tmp_path / "p.pb"
+    path.write_bytes(content)
+    p, q = pprofdiff.load(content), pprofdiff.load(path)
+    content[:] = bytes(len(content))
+    path.write_bytes(b"")
+    path.unlink()
+    d = pprofdiff.diff(p, q)
+    table, flame, stacks = d.top(), d.flamegraph(), d.filter(focus="f").stacks()
+    rows = iter(table)
+    stream = table.__arrow_c_stream__()
+    del p, q, d
+    gc.collect()
+    # What was freed would be written over by these.
+    others = [pprofdiff.load(profile([(["x" * 50, "y" * 50], 1, {})])) for _ in range(200)]
+    assert [r["name"] for r in table.to_dicts()] == ["f", "main"] or len(table) == 2
+    assert {r["flat_base"] for r in rows} == {5, 2}
+    assert stacks.to_dicts()[0]["frames"] == ["main", "f"]
+    assert "main" in flame._repr_html_()
+    assert stream is not None
+    assert len(others) == 200
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file can't be cut off there")
+def test_a_file_that_is_cut_off_while_it_is_read_is_whole_or_an_error(tmp_path: Path):
+    whole = pair("story-cpu")[0].read_bytes() * 40  # gzip members that follow each other
+    path = tmp_path / "p.pb.gz"
+    done = threading.Event()
+
+    def cut() -> None:
+        for size in itertools.cycle([len(whole) // 3, len(whole)]):
+            if done.is_set():
+                return
+            if size == len(whole):
+                path.write_bytes(whole)
+            os.truncate(path, size)
+
+    path.write_bytes(whole)
+    cutter = threading.Thread(target=cut)
+    cutter.start()
+    kinds = set()
+    try:
+        for _ in range(100):
+            try:
+                pprofdiff.load(path)
+                kinds.add("whole")
+            except pprofdiff.PprofError as e:
+                kinds.add("error of one line" if str(e).count("\n") == 0 else str(e))
+    finally:
+        done.set()
+        cutter.join()
+    assert "error of one line" in kinds
+    assert kinds <= {"whole", "error of one line"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
+def test_ctrl_c_ends_any_work_within_a_tenth_of_a_second():
+    """The fastest of several: a machine that is busy with other things says nothing about the others."""
+    code = """
+import sys, pprofdiff
+print("ready", flush=True)
+while True:
+    try:
+        pprofdiff.merge([sys.argv[1]] * 1_000_000)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+    waited = []
+    with subprocess.Popen([sys.executable, "-c", code, pair("go-heap")[0]], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        for _ in range(5):
+            time.sleep(0.4)
+            sent = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            assert child.stdout.readline() == "interrupted\n"
+            waited.append(time.monotonic() - sent)
+        child.kill()
+    assert min(waited) < 0.1, waited
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="the system does not tell what a process takes")
+def test_a_thousand_rounds_take_what_the_first_ones_took(tmp_path: Path):
+    rounds = int(os.environ.get("PPROFDIFF_ROUNDS", "1000"))
+    small = [name for name in PAIRS if sum(p.stat().st_size for p in pair(name)) < 30_000]
+    assert len(small) >= 4
+
+    def taken() -> tuple[int, int]:
+        gc.collect()
+        (line,) = [line for line in STATUS.read_text().splitlines() if line.startswith("VmRSS:")]
+        return int(line.split()[1]), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    exports = [
+        lambda d: d.top().to_json(),
+        lambda d: d.tree().to_dicts(),
+        lambda d: d.stacks(labels=True).to_csv(),
+        lambda d: d.write(tmp_path / "diff.pb.gz"),
+        lambda d: d.flamegraph()._repr_html_(),
+        lambda d: d.top()._repr_html_(),
+        lambda d: d.labels().__arrow_c_stream__(),
+    ]
+    series = []
+    for i in range(rounds):
+        base, new = pair(small[i // len(exports) % len(small)])
+        with pytest.raises(pprofdiff.PprofError):
+            pprofdiff.load(base.read_bytes()[:-1])
+        exports[i % len(exports)](pprofdiff.diff(base, new))
+        if (i + 1) % (rounds // 10) == 0:
+            series.append(taken())
+    print(series)
+    warm, last = series[2], series[-1]
+    assert last[1] == warm[1], series
+    assert last[0] <= warm[0] + 8192, series
+
+
+def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch):
+    base = pair("go-heap")[0]
+    monkeypatch.setenv("PPROFDIFF_MAX_INFLATED", "100")
+    with pytest.raises(pprofdiff.PprofError, match="limit of 100 bytes"):
+        pprofdiff.load(base)
+    with pytest.raises(pprofdiff.PprofError, match="limit of 100 bytes"):
+        pprofdiff.DeltaComputer().update(base)
+    assert pprofdiff.load(base, inflated_limit=1 << 20).top()
+    monkeypatch.setenv("PPROFDIFF_MAX_INFLATED", "1 GB")
+    with pytest.raises(pprofdiff.PprofError, match="PPROFDIFF_MAX_INFLATED is the most bytes"):
+        pprofdiff.load(base)
+    monkeypatch.setenv("PPROFDIFF_MAX_INFLATED", "")
+    assert pprofdiff.load(base).top()
+
+
+def test_nothing_else_is_required():
+    requires = importlib.metadata.requires("pprofdiff") or []
+    assert all("extra ==" in r for r in requires), requires

@@ -1,0 +1,175 @@
+//! The Go library (tests/verdict/main.go) and the engine on the same inputs: the corpus, what is broken in it, and
+//! thousands of mutations of real profiles. Both accept, with the same samples and sums, or both refuse; every reason to
+//! differ stands in a table here, which docs/robustness.md explains.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "judge/golibrary.rs"]
+mod golibrary;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pprofdiff::{LoadOptions, Profile, proto};
+use prost::Message;
+
+/// What we refuse and Go accepts, by the words of our error, with why.
+const ONLY_WE_REFUSE: &[(&str, &str)] = &[
+    ("add up to more than an int64 holds", "sums wrap around in Go"),
+    ("field number 0", "no writer writes it: damage"),
+    ("older than profile.proto", "Go converts the formats from before"),
+];
+
+/// What Go refuses and we accept, by the words of its error, with why.
+const ONLY_GO_REFUSES: &[(&str, &str)] = &[("unrecognized profile format", "zstd, which Go does not read")];
+
+/// What we say of a file, as main.go says it.
+fn verdict(path: &Path) -> String {
+    let profile = match Profile::open(path, &LoadOptions::default()) {
+        Ok(profile) => profile,
+        Err(e) => return format!("reject {e}"),
+    };
+    let sums =
+        (0..profile.sample_types().len()).map(|t| profile.samples().map(|s| s.value(t)).sum::<i64>().to_string());
+    format!("accept {} {}", profile.n_samples(), sums.collect::<Vec<_>>().join(","))
+}
+
+/// Go's verdicts.
+fn of_go(judge: &Path, paths: &[PathBuf]) -> Vec<String> {
+    let mut go = Command::new(judge).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = go.stdin.take().unwrap();
+    let asked: String = paths.iter().map(|p| format!("{}\n", p.display())).collect();
+    let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()).unwrap());
+    let output = go.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn files(dir: &str) -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(dir);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|p| p.is_file() && !p.ends_with("README.md"));
+    files.sort();
+    files
+}
+
+/// Numbers that look random and are the same each time (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+/// A message with a few bytes changed, put in, taken out or doubled, or cut off.
+fn mutated(message: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = message.to_vec();
+    for _ in 0..=random.below(2) {
+        let at = random.below(bytes.len());
+        // Half of the changes are small, so that not everything is refused.
+        match random.below(16) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = random.below(256) as u8,
+            2 => bytes[at] = [0, 0x7f, 0x80, 0xff][random.below(4)],
+            3 => bytes.insert(at, random.below(256) as u8),
+            4 => drop(bytes.remove(at)),
+            5 => bytes.truncate(at.max(1)),
+            6 => {
+                let end = (at + 1 + random.below(20)).min(bytes.len());
+                let part = bytes[at..end].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, part);
+            }
+            8.. => bytes[at] ^= 1,
+            _ => {
+                let end = (at + 1 + random.below(20)).min(bytes.len());
+                bytes.drain(at..end);
+                bytes.extend((bytes.is_empty()).then_some(0));
+            }
+        }
+    }
+    bytes
+}
+
+/// What mutations do not come to: a sum past int64, two profiles in one (which both refuse), zstd.
+fn on_purpose() -> Vec<Vec<u8>> {
+    let mut p = proto::Profile {
+        string_table: [&b""[..], b"cpu", b"count"].map(<[u8]>::to_vec).to_vec(),
+        sample_type: vec![proto::ValueType { r#type: 1, unit: 2 }],
+        sample: vec![proto::Sample { value: vec![i64::MAX], ..Default::default() }],
+        time_nanos: 1,
+        ..Default::default()
+    };
+    let one = p.encode_to_vec();
+    p.sample.push(p.sample[0].clone());
+    vec![p.encode_to_vec(), one.repeat(2), zstd::encode_all(&*one, 1).unwrap()]
+}
+
+#[test]
+fn go_and_we_accept_the_same_with_the_same_sums() {
+    let per_file: usize = std::env::var("PPROFDIFF_MUTATIONS").map_or(150, |n| n.parse().unwrap());
+    let folder = golibrary::build("verdict");
+    let mut paths = [files(""), files("series"), files("malformed"), files("legacy")].concat();
+    let n_real = paths.len();
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    for (i, path) in files("").iter().chain(&files("malformed")).enumerate() {
+        let mut message = Vec::new();
+        let packed = std::fs::read(path).unwrap();
+        if flate2::read::MultiGzDecoder::new(&*packed).read_to_end(&mut message).is_err() {
+            message = packed;
+        }
+        // Of a large one the beginning only would ever be hit, and both take long to read it.
+        if message.len() < 100_000 {
+            for n in 0..per_file {
+                let path = folder.join(format!("{i}-{n}"));
+                std::fs::write(&path, mutated(&message, &mut random)).unwrap();
+                paths.push(path);
+            }
+        }
+    }
+    for (i, bytes) in on_purpose().into_iter().enumerate() {
+        paths.push(folder.join(format!("purpose-{i}")));
+        std::fs::write(&paths[paths.len() - 1], bytes).unwrap();
+    }
+    let theirs = of_go(&folder.join("judge"), &paths);
+    assert_eq!(theirs.len(), paths.len());
+    let (mut accepted, mut differ, mut unexplained) = (0, BTreeMap::<&str, usize>::new(), Vec::new());
+    for (path, theirs) in paths.iter().zip(&theirs) {
+        let ours = verdict(path);
+        accepted += usize::from(ours.starts_with("accept"));
+        let reasons = match (ours.starts_with("accept"), theirs.starts_with("accept")) {
+            (true, true) if ours == *theirs => continue,
+            (false, false) => continue,
+            (false, true) => (ONLY_WE_REFUSE, &ours),
+            (true, false) => (ONLY_GO_REFUSES, theirs),
+            (true, true) => (&[][..], &ours),
+        };
+        match reasons.0.iter().find(|(words, _)| reasons.1.contains(words)) {
+            Some((words, _)) => *differ.entry(words).or_default() += 1,
+            None => unexplained.push(format!("{}\n  we: {ours}\n  Go: {theirs}", path.display())),
+        }
+    }
+    println!(
+        "{} inputs, of which {n_real} as they are; {accepted} accepted; different, with a reason: {differ:?}",
+        paths.len()
+    );
+    unexplained.truncate(20);
+    assert!(unexplained.is_empty(), "{}", unexplained.join("\n"));
+    let reasons = ONLY_WE_REFUSE.iter().chain(ONLY_GO_REFUSES);
+    let unused: Vec<_> = reasons.filter(|(words, _)| !differ.contains_key(words)).collect();
+    assert!(unused.is_empty(), "reasons that nothing needs: {unused:?}");
+    // Mutations that all break everything, or nothing, would show little.
+    assert!(
+        accepted > paths.len() / 10 && accepted < paths.len() * 9 / 10,
+        "{accepted} of {} are accepted",
+        paths.len()
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
