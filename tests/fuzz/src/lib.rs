@@ -247,7 +247,7 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         _ => {
             report::info_json(diff);
             written(report::info(diff, &mut out));
-            report::summary_json(view.summary());
+            view.labels().table().summary_json();
             every_text_is_within(&view);
         }
     }
