@@ -97,7 +97,7 @@ def test_what_other_callbacks_raise_comes_out_as_it_is():
     computer = pprofdiff.DeltaComputer()
     with pytest.raises(LookupError, match="no path"):
         computer.update(FailingPath())
-    assert computer.update(pair("go-heap")[0]).samples
+    assert computer.update(pair("go-heap")[0]).n_samples > 0
 
 
 def test_objects_outlive_their_inputs(tmp_path: Path):
