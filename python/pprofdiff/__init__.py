@@ -7,8 +7,8 @@
     d.filter(focus="parse").peek("tokenize")
     d.write("diff.pb.gz")
 
-`load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores; `delta` and
-`deltas` say what happened between snapshots of a growing profile. A view
+`load` opens one profile, `merge` adds some up, `diff_many` compares many pairs (which `pairs` finds) over all cores,
+or on the workers of an executor; `delta` and `deltas` say what happened between snapshots of a growing profile. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
 read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost,
 `flamegraph` and `save_html` are the pictures. `check` says whether what changed is within limits.
@@ -16,6 +16,7 @@ read as well. `callgraph` draws who calls whom, `list` shows source lines with w
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
 from ._deltas import deltas
+from ._many import DiffMany, diff_many
 from ._native import (
     CallGraph,
     Check,
@@ -23,6 +24,7 @@ from ._native import (
     Diff,
     FlameGraph,
     Listing,
+    Pair,
     PprofError,
     Profile,
     Result,
@@ -32,9 +34,9 @@ from ._native import (
     check,
     delta,
     diff,
-    diff_many,
     load,
     merge,
+    pairs,
 )
 
 __all__ = [
@@ -42,8 +44,10 @@ __all__ = [
     "Check",
     "DeltaComputer",
     "Diff",
+    "DiffMany",
     "FlameGraph",
     "Listing",
+    "Pair",
     "PprofError",
     "Profile",
     "Result",
@@ -57,4 +61,5 @@ __all__ = [
     "diff_many",
     "load",
     "merge",
+    "pairs",
 ]

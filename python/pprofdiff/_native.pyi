@@ -29,7 +29,7 @@ _Sort: TypeAlias = Literal["flat", "cum"]
 _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
 _OnReset: TypeAlias = Literal["error", "pass", "clamp"]
-_Pair = TypeVar("_Pair", bound=tuple[_Side, _Side], covariant=True)
+_Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair, covariant=True)
 
 class PprofError(ValueError):
     """A profile is not valid, or a question to it can't be answered.
@@ -125,28 +125,10 @@ def check(
     Raises PprofError for rules that are not understood, and as diff() does.
     """
 
-class _DiffMany(Iterator[Result[_Pair]]):
-    def __iter__(self) -> _DiffMany[_Pair]: ...
-    def __next__(self) -> Result[_Pair]: ...
-    def collect(self) -> list[Result[_Pair]]: ...
-
-def diff_many(
-    pairs: Iterable[_Pair],
-    *,
-    on_error: Literal["collect", "raise"] = "collect",
-    inflated_limit: int | None = None,
-) -> _DiffMany[_Pair]:
-    """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
-
-    `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
-    memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
-    is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
-    turn, and the iterator ends. collect() gives all results that are left as a list, with all their
-    profiles in memory at once.
-
-    The iterator belongs to the process that made it, and to one thread at a time.
-    """
-
+@overload
+def pairs(base: str | PathLike[str], new: str | PathLike[str]) -> list[Pair]: ...
+@overload
+def pairs(base: str | PathLike[str], new: None = None) -> Iterator[Pair]: ...
 def run(args: Sequence[str]) -> int:
     """The command: arguments (the program's name first) in, exit code out."""
 
@@ -468,14 +450,34 @@ class Diff(Views):
         """The profiles of the new side."""
 
 @final
+class Pair:
+    def __new__(cls, base: _Side, new: _Side, name: str | None = None, *, error: Exception | None = None) -> Pair: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def base(self) -> Any: ...
+    @property
+    def new(self) -> Any: ...
+    @property
+    def error(self) -> Exception | None: ...
+
+@final
 class Result(Generic[_Pair]):
     """What became of one pair of diff_many(): a diff, or an error."""
 
     __match_args__: Final = ("pair", "diff", "error")
-    def __new__(cls, pair: _Pair, diff: Diff | None, error: Exception | None) -> Result[_Pair]: ...
+    def __new__(
+        cls, pair: _Pair, diff: Diff | None, error: Exception | None, table: Table | None = None
+    ) -> Result[_Pair]: ...
     @property
     def pair(self) -> _Pair:
         """The pair as it was given."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def table(self) -> Table | None: ...
+    @property
+    def summary(self) -> dict[str, Any]: ...
     @property
     def diff(self) -> Diff | None:
         """The Diff, or None if the pair failed."""
