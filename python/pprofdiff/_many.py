@@ -7,17 +7,8 @@ processes uses as many cores as it has processes. What a task finds does not dep
 pairs were cut into tasks, so the answer is the same for any executor.
 """
 
-# Nothing is imported here: whoever imports the package pays for it.
+# Nothing is imported here: whoever imports the package pays for it. Types stand in _many.pyi.
 from . import _native
-
-# As in `typing`, whose import takes longer than that of this package.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Executor
-    from typing import Any
-
-    from ._native import Result
 
 # A task should take about as long (seconds): long beside the cost of handing it over, which is about a millisecond with
 # Dask, and short beside the job, so that all workers end at the same time.
@@ -28,15 +19,7 @@ _TASK_PAIRS = 64
 _TASKS_AHEAD = 3
 
 
-def diff_many(
-    pairs: "Iterable[Any]",
-    *,
-    executor: "Executor | None" = None,
-    workers: int | None = None,
-    on_error: str = "collect",
-    progress: bool = False,
-    inflated_limit: int | None = None,
-) -> "DiffMany":
+def diff_many(pairs, *, executor=None, workers=None, on_error="collect", progress=False, inflated_limit=None):
     """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
 
     `pairs` is an iterable of (base, new), each as for diff(), or of Pair, which pairs() finds. It is read a few pairs
@@ -68,34 +51,34 @@ def diff_many(
 class DiffMany:
     """The results of many pairs, one after the other. Made by diff_many()."""
 
-    def __init__(self, job: "_Job", question: "Any") -> None:
+    def __init__(self, job, question):
         self._job = job
         self._question = question
-        self._results: Iterator[Result[Any]] | None = None
+        self._results = None
 
-    def __iter__(self) -> "DiffMany":
+    def __iter__(self):
         return self
 
-    def __next__(self) -> "Result[Any]":
+    def __next__(self):
         if self._results is None:
             self._results = self._job.run(self._question)
         return next(self._results)
 
-    def collect(self) -> "list[Result[Any]]":
+    def collect(self):
         """All results that are left, as a list, with all their profiles or tables in memory at once."""
         return list(self)
 
     def tables(
         self,
-        n: int | None = None,
+        n=None,
         *,
-        sort: str = "flat",
-        sample_type: str | None = None,
-        granularity: str = "functions",
-        noinlines: bool = False,
-        normalize: str | float | None = None,
-        **filters: str | None,
-    ) -> "DiffMany":
+        sort="flat",
+        sample_type=None,
+        granularity="functions",
+        noinlines=False,
+        normalize=None,
+        **filters,
+    ):
         """The same pairs, but each Result has a Table (and no Diff), made where the pair is compared.
 
         The arguments are those of Views.top(), Views.normalize() and Views.filter(). Result.summary is the pair in one
@@ -106,7 +89,7 @@ class DiffMany:
         question = _native._Question(n, sort, sample_type, granularity, noinlines, normalize, filters)
         return DiffMany(self._job, question)
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+    def __arrow_c_stream__(self, requested_schema=None):
         """The tables of all pairs as one Arrow stream, made while it is read.
 
         Columns: pair (its name), error, sample_type, unit, then those of Views.top(). A pair that failed is one row
@@ -118,7 +101,7 @@ class DiffMany:
         return _native._arrow_stream(self)
 
     @classmethod
-    def __class_getitem__(cls, item: object) -> object:
+    def __class_getitem__(cls, item):
         """For annotations: `DiffMany[tuple[str, str]]`."""
         from types import GenericAlias
 
@@ -128,41 +111,28 @@ class DiffMany:
 class _Job:
     """What diff_many() was asked for; run() does it, once."""
 
-    def __init__(
-        self,
-        pairs: "Iterable[Any]",
-        executor: "Executor | None",
-        workers: int | None,
-        on_error_raise: bool,
-        progress: bool,
-        inflated_limit: int | None,
-    ) -> None:
-        # An iterator is its own length's end, so the length is asked for first.
+    def __init__(self, pairs, executor, workers, raises, progress, inflated_limit):
         self.count = len(pairs) if hasattr(pairs, "__len__") else None
         self.pairs = iter(pairs)
         self.executor = executor
         self.workers = workers
-        self.on_error_raise = on_error_raise
+        self.raises = raises
         self.progress = progress
         self.inflated_limit = inflated_limit
 
-    def run(self, question: "Any") -> "Iterator[Result[Any]]":
+    def run(self, question):
+        """The results, one by one."""
         import os
 
         process = os.getpid()
         if self.executor is None:
-            outcomes = iter(_native._OnThreads(self.pairs, question, self.inflated_limit))
+            outcomes = _native._OnThreads(self.pairs, question, self.inflated_limit)
         else:
-            outcomes = self.on_executor(self.executor, question)
-        return self.results(outcomes, question, lambda: os.getpid() == process)
-
-    def results(
-        self, outcomes: "Iterator[tuple[Any, Any]]", question: "Any", at_home: "Callable[[], bool]"
-    ) -> "Iterator[Result[Any]]":
+            outcomes = self.on_executor(question)
         bar = _bar(self.count) if self.progress else None
         try:
             while True:
-                if not at_home():
+                if os.getpid() != process:
                     raise RuntimeError("diff_many was begun in another process; begin it again in this one")
                 try:
                     pair, made = next(outcomes)
@@ -171,7 +141,7 @@ class _Job:
                 if bar is not None:
                     bar.update()
                 if isinstance(made, BaseException):
-                    if self.on_error_raise:
+                    if self.raises:
                         raise made
                     yield _native.Result(pair, None, made)
                 elif question is None:
@@ -182,17 +152,21 @@ class _Job:
             if bar is not None:
                 bar.close()
 
-    def on_executor(self, executor: "Executor", question: "Any") -> "Iterator[tuple[Any, Any]]":
+    def on_executor(self, question):
+        """Each pair with what became of it: Diff, Table or exception."""
         from collections import deque
+        from time import monotonic
 
-        # The oldest task first: its pairs, and for each an error or its number in the task.
-        window: deque[tuple[list[Any], list[Any], Any]] = deque()
-        broken: Exception | None = None
-        more, size = True, 1
+        # The oldest task first: its pairs, for each its place among the answers or its error, and the task's future.
+        window = deque()
+        more, broken, size = True, None, 1
+        slots, asked = self.slots(), monotonic()
         try:
             while True:
-                while more and len(window) < _TASKS_AHEAD * self.slots(executor):
-                    pairs: list[Any] = []
+                if monotonic() > asked + 1:  # a cluster may grow
+                    slots, asked = self.slots(), monotonic()
+                while more and len(window) < _TASKS_AHEAD * slots:
+                    pairs = []
                     try:
                         while len(pairs) < size:
                             pairs.append(next(self.pairs))
@@ -201,21 +175,17 @@ class _Job:
                     except Exception as e:  # told when the pairs before it are done
                         more, broken = False, e
                     if pairs:
-                        window.append(self.submit(executor, pairs, question))
+                        window.append(self.submit(pairs, question))
                 if not window:
                     break
                 # It stays in the window until it is done, so that it is cancelled with the others.
                 pairs, places, future = window[0]
-                answers: list[Any] = []
-                if isinstance(future, Exception):
-                    answers = [future] * len(pairs)
-                elif future is not None:
-                    try:
-                        seconds, answers = future.result()
-                        aim = int(_TASK_SECONDS * len(answers) / max(seconds, 1e-6))
-                        size = max(1, min(aim, 2 * size, _TASK_PAIRS))
-                    except Exception as e:
-                        answers = [e] * len(pairs)
+                try:
+                    seconds, answers = future.result()
+                    aim = int(_TASK_SECONDS * len(answers) / max(seconds, 1e-6))
+                    size = max(1, min(aim, 2 * size, _TASK_PAIRS))  # its first loads are slower than the rest
+                except Exception as e:  # a worker has died, or the executor has ended
+                    answers = [e] * len(pairs)
                 window.popleft()
                 for pair, place in zip(pairs, places, strict=True):
                     yield pair, place if isinstance(place, Exception) else answers[place]
@@ -223,45 +193,43 @@ class _Job:
                 raise broken
         finally:
             for _, _, future in window:
-                if hasattr(future, "cancel"):
-                    future.cancel()
+                future.cancel()
 
-    def submit(self, executor: "Executor", pairs: "list[Any]", question: "Any") -> "tuple[list[Any], list[Any], Any]":
-        """Hands pairs to the executor; those that are none it never sees."""
-        task: list[Any] = []
-        places: list[Any] = []
+    def submit(self, pairs, question):
+        """Hands pairs to the executor; what is no pair it never sees."""
+        task, places = [], []
         for pair in pairs:
             try:
                 base, new = _native._sides(pair)
-                side = (_portable(base), _portable(new))
+                task.append((_portable(base), _portable(new)))
+                places.append(len(task) - 1)
             except Exception as e:
                 places.append(e)
-            else:
-                places.append(len(task))
-                task.append(side)
-        if not task:
-            return pairs, places, None
         try:
-            return pairs, places, executor.submit(_work, task, question, self.inflated_limit)
-        except Exception as e:  # it was shut down, or is broken
-            return pairs, places, e
+            return pairs, places, self.executor.submit(_work, task, question, self.inflated_limit)
+        except Exception as e:  # it was shut down, or has broken
+            from concurrent.futures import Future
 
-    def slots(self, executor: "Executor") -> int:
-        """How many tasks the executor runs at a time; a cluster may grow meanwhile."""
+            future = Future()
+            future.set_exception(e)
+            return pairs, places, future
+
+    def slots(self):
+        """How many tasks the executor runs at a time."""
         if self.workers is not None:
             return self.workers
-        of_pool = getattr(executor, "_max_workers", None)
+        of_pool = getattr(self.executor, "_max_workers", None)
         if isinstance(of_pool, int):
             return of_pool
-        of_client = getattr(getattr(executor, "_client", None), "scheduler_info", None)
-        if of_client is not None:
-            return max(1, sum(worker["nthreads"] for worker in of_client(n_workers=-1)["workers"].values()))
+        of_cluster = getattr(getattr(self.executor, "_client", None), "nthreads", None)
+        if of_cluster is not None:
+            return max(1, sum(of_cluster().values()))
         import os
 
         return os.cpu_count() or 1
 
 
-def _portable(side: "Any") -> "Any":
+def _portable(side):
     """A side of a pair, such that it can be sent: an open file is read here."""
     if isinstance(side, list | tuple):
         return [_portable(source) for source in side]
@@ -270,12 +238,12 @@ def _portable(side: "Any") -> "Any":
     return side
 
 
-def _work(task: "list[tuple[Any, Any]]", question: "Any", inflated_limit: int | None) -> "tuple[float, list[Any]]":
+def _work(task, question, inflated_limit):
     """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception."""
     from time import perf_counter
 
     start = perf_counter()
-    answers: list[Any] = []
+    answers = []
     for base, new in task:
         try:
             answers.append(_native._compare(base, new, question, inflated_limit))
@@ -284,7 +252,7 @@ def _work(task: "list[tuple[Any, Any]]", question: "Any", inflated_limit: int | 
     return perf_counter() - start, answers
 
 
-def _sendable(error: Exception) -> Exception:
+def _sendable(error):
     """The exception, or its words if it does not survive pickling: a pool breaks of what can't be unpickled."""
     import pickle
 
@@ -295,13 +263,13 @@ def _sendable(error: Exception) -> Exception:
     return error
 
 
-def _bar(count: int | None) -> "Any":
+def _bar(count):
     """A progress bar; none if tqdm is not installed."""
     try:
         from tqdm.auto import tqdm
     except ModuleNotFoundError:
         import warnings
 
-        warnings.warn("diff_many shows no progress, since tqdm is not installed", stacklevel=4)
+        warnings.warn("diff_many shows no progress, since tqdm is not installed", stacklevel=3)
         return None
     return tqdm(total=count, unit="pair")
