@@ -181,7 +181,7 @@ class _Job:
                 # It stays in the window until it is done, so that it is cancelled with the others.
                 pairs, places, future = window[0]
                 try:
-                    seconds, answers = future.result()
+                    seconds, answers = self.wait(future)
                     aim = int(_TASK_SECONDS * len(answers) / max(seconds, 1e-6))
                     size = max(1, min(aim, 2 * size, _TASK_PAIRS))  # its first loads are slower than the rest
                 except Exception as e:  # a worker has died, or the executor has ended
@@ -214,6 +214,22 @@ class _Job:
             future.set_exception(e)
             return pairs, places, future
 
+    def wait(self, future):
+        """What the task returned or raised.
+
+        The futures of a Dask cluster that has gone would never be done, so its client is asked now and then.
+        """
+        client = getattr(self.executor, "_client", None)
+        while True:
+            gone = getattr(client, "status", "running") not in ("running", "connecting")
+            try:
+                return future.result(0 if gone else 1)
+            except TimeoutError:
+                if future.done():  # it is the task's own
+                    raise
+                if gone:
+                    raise ConnectionError("the cluster has ended") from None
+
     def slots(self):
         """How many tasks the executor runs at a time."""
         if self.workers is not None:
@@ -223,7 +239,10 @@ class _Job:
             return of_pool
         of_cluster = getattr(getattr(self.executor, "_client", None), "nthreads", None)
         if of_cluster is not None:
-            return max(1, sum(of_cluster().values()))
+            try:
+                return max(1, sum(of_cluster().values()))
+            except Exception:  # it has ended, as its tasks will say
+                return 1
         import os
 
         return os.cpu_count() or 1

@@ -180,6 +180,26 @@ def test_dask_goes_on_when_a_worker_is_killed(client):
     assert set(client.run(os.getpid).values()) != set(pids)
 
 
+def test_dask_whose_cluster_ends_says_what_is_missing():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    pairs = [pair("story-cpu")] * 1500
+    results = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = distributed.LocalCluster(**options, silence_logs="CRITICAL")
+        with cluster, distributed.Client(cluster) as client:
+            for result in pprofdiff.diff_many(pairs, executor=client.get_executor()).tables(1):
+                results.append(result)
+                if len(results) == 50:
+                    cluster.close()
+    assert len(results) == len(pairs)
+    kinds = {type(r.error).__name__ for r in results if r.error is not None}
+    assert kinds
+    assert kinds <= {"ConnectionError", "CancelledError", "ClosedClientError"}
+    assert all((r.table is None) == (r.error is not None) for r in results)
+
+
 @pytest.mark.usefixtures("no_fork_warning")
 def test_a_pool_whose_worker_is_killed_says_what_is_missing():
     pairs = [(path, path) for path in map(str, itertools.islice(itertools.cycle(pair("story-cpu")), 2000))]
