@@ -7,8 +7,8 @@
     d.filter(focus="parse").peek("tokenize")
     d.write("diff.pb.gz")
 
-`load` opens one profile, `merge` adds some up, `diff_many` compares many pairs over all cores; `delta` and
-`deltas` say what happened between snapshots of a growing profile. A view
+`load` opens one profile, `merge` adds some up, `diff_many` compares many pairs (which `pairs` finds) over all cores,
+or on the workers of an executor; `delta` and `deltas` say what happened between snapshots of a growing profile. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
 read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost,
 `flamegraph` and `save_html` are the pictures. `check` says whether what changed is within limits. `series` follows
@@ -17,6 +17,7 @@ frames along a history of builds, and `matrix` compares many builds with one bas
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
 from ._deltas import deltas
+from ._many import DiffMany, diff_many
 from ._native import (
     CallGraph,
     Check,
@@ -24,6 +25,7 @@ from ._native import (
     Diff,
     FlameGraph,
     Listing,
+    Pair,
     PprofError,
     Profile,
     Result,
@@ -34,10 +36,10 @@ from ._native import (
     check,
     delta,
     diff,
-    diff_many,
     load,
     matrix,
     merge,
+    pairs,
     series,
 )
 
@@ -46,8 +48,10 @@ __all__ = [
     "Check",
     "DeltaComputer",
     "Diff",
+    "DiffMany",
     "FlameGraph",
     "Listing",
+    "Pair",
     "PprofError",
     "Profile",
     "Result",
@@ -63,5 +67,6 @@ __all__ = [
     "load",
     "matrix",
     "merge",
+    "pairs",
     "series",
 ]

@@ -43,7 +43,7 @@ _Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines"
 _BuildGranularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
 _OnReset: TypeAlias = Literal["error", "pass", "clamp"]
-_Pair = TypeVar("_Pair", bound=tuple[_Side, _Side], covariant=True)
+_Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair, covariant=True)
 
 class PprofError(ValueError):
     """A profile is not valid, or a question to it can't be answered.
@@ -198,26 +198,34 @@ def matrix(
     as for series(), but that each build is compared with the base, whose error is raised.
     """
 
-class _DiffMany(Iterator[Result[_Pair]]):
-    def __iter__(self) -> _DiffMany[_Pair]: ...
-    def __next__(self) -> Result[_Pair]: ...
-    def collect(self) -> list[Result[_Pair]]: ...
+@overload
+def pairs(base: str | PathLike[str], new: str | PathLike[str]) -> list[Pair]:
+    """Which files belong together: Pairs for diff_many(), in the order of their names.
 
-def diff_many(
-    pairs: Iterable[_Pair],
-    *,
-    on_error: Literal["collect", "raise"] = "collect",
-    inflated_limit: int | None = None,
-) -> _DiffMany[_Pair]:
-    """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
+    `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
+    a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
+    pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"). A file without a partner is a Pair with an error, so results can be
+    counted against files.
 
-    `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
-    memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
-    is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
-    turn, and the iterator ends. collect() gives all results that are left as a list, with all their
-    profiles in memory at once.
+    `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
+    lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
 
-    The iterator belongs to the process that made it, and to one thread at a time.
+    Raises PprofError if there is nothing to compare, OSError from the system.
+    """
+
+@overload
+def pairs(base: str | PathLike[str], new: None = None) -> Iterator[Pair]:
+    """Which files belong together: Pairs for diff_many(), in the order of their names.
+
+    `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
+    a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
+    pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"). A file without a partner is a Pair with an error, so results can be
+    counted against files.
+
+    `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
+    lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
+
+    Raises PprofError if there is nothing to compare, OSError from the system.
     """
 
 def run(args: Sequence[str]) -> int:
@@ -541,17 +549,54 @@ class Diff(Views):
         """The profiles of the new side."""
 
 @final
+class Pair:
+    """Two sides under one name, for diff_many(). Made by pairs(), or by hand.
+
+    `base` and `new` are as for diff(); the name is the new side's unless given.
+    """
+
+    def __new__(cls, base: _Side, new: _Side, name: str | None = None, *, error: Exception | None = None) -> Pair: ...
+    @property
+    def name(self) -> str:
+        """What the sides have in common: the path below both directories, what a pattern's `*` stood for, or as the
+        manifest says.
+        """
+    @property
+    def base(self) -> Any:
+        """The base, as diff() takes it; None if there is an error."""
+    @property
+    def new(self) -> Any:
+        """The new side, as diff() takes it; None if there is an error."""
+    @property
+    def error(self) -> Exception | None:
+        """Why there is no pair (a file without a partner, a bad line), or None."""
+
+@final
 class Result(Generic[_Pair]):
-    """What became of one pair of diff_many(): a diff, or an error."""
+    """What became of one pair of diff_many(): a diff or a table, or an error."""
 
     __match_args__: Final = ("pair", "diff", "error")
-    def __new__(cls, pair: _Pair, diff: Diff | None, error: Exception | None) -> Result[_Pair]: ...
+    def __new__(
+        cls, pair: _Pair, diff: Diff | None, error: Exception | None, table: Table | None = None
+    ) -> Result[_Pair]: ...
     @property
     def pair(self) -> _Pair:
         """The pair as it was given."""
     @property
+    def name(self) -> str:
+        """The pair's name; of a pair that is a tuple, that of its new side."""
+    @property
+    def table(self) -> Table | None:
+        """The Table, if tables were asked for; None if the pair failed."""
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The pair in one row, of what tables() gave: name, error (as text), sample_type, unit, total_base, total_new,
+        total_delta, frames (how many there are), and of the frame that changed most frame (its name), flat_delta and
+        cum_delta. What there is not is None.
+        """
+    @property
     def diff(self) -> Diff | None:
-        """The Diff, or None if the pair failed."""
+        """The Diff; None if the pair failed, or if tables were asked for."""
     @property
     def error(self) -> Exception | None:
         """The exception, or None if the pair did not fail."""

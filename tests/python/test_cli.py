@@ -1,6 +1,8 @@
 """The command as pip installs it."""
 
 import os
+import re
+import select
 import shutil
 import signal
 import subprocess
@@ -86,3 +88,71 @@ def test_a_name_that_is_not_utf_8(command: list[str], tmp_path: Path):
     shutil.copy(os.fsencode(BASE), name)
     done = subprocess.run([*command, "top", name, "--format", "json"], capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def manifest(path: Path, pairs: int) -> str:
+    """A manifest that names the same pair again and again."""
+    path.write_text("name,base,new\n" + "".join(f"p{i},{BASE},{NEW}\n" for i in range(pairs)))
+    return str(path)
+
+
+def on_terminal(command: list[str], **options) -> tuple[int, str]:
+    """The exit code of a command, and what it writes on a terminal that is its standard error."""
+    pty = pytest.importorskip("pty")
+    terminal, end = pty.openpty()
+    seen = b""
+    with subprocess.Popen(command, stderr=end, env=os.environ | {"TERM": "xterm"}, **options) as child:
+        os.close(end)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if select.select([terminal], [], [], 0.1)[0]:
+                try:
+                    read = os.read(terminal, 4096)
+                except OSError:  # Linux's end of a terminal
+                    read = b""
+                if not read:
+                    break
+                seen += read
+        os.close(terminal)
+    return child.returncode, seen.decode()
+
+
+def test_batch_shows_its_progress_on_a_terminal_only(command: list[str], tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    batch = [*command, "batch", manifest(tmp_path / "m.csv", 500), "-n1", "--format", "jsonl", "-o", str(out)]
+    code, seen = on_terminal(batch, stdout=subprocess.PIPE)
+    assert code == 0
+    assert re.search(r"\d+ pairs, [\d.]+/s", seen), seen
+    written = out.read_bytes()
+    done = run(batch)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert out.read_bytes() == written
+    # With a known number of pairs it is a bar.
+    for side, file in (("a", BASE), ("b", NEW)):
+        (tmp_path / side).mkdir()
+        for i in range(300):
+            (tmp_path / side / str(i)).symlink_to(file)
+    code, seen = on_terminal([*command, "batch", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(out)])
+    assert (code, "/300 pairs" in seen) == (0, True), seen
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+def test_an_interrupted_batch_writes_what_is_done(command: list[str], tmp_path: Path, to_file: bool):
+    out = tmp_path / "out.csv"
+    batch = [*command, "batch", manifest(tmp_path / "m.csv", 200_000), "-n1", "--format", "csv"]
+    batch += ["-o", str(out)] if to_file else []
+    with (tmp_path / "stdout").open("wb") as stdout:
+        child = subprocess.Popen(batch, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    with child:
+        time.sleep(1.5)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, errors
+    said = re.fullmatch(r"pprofdiff: interrupted; (\d+) pairs are written, of which 0 failed\n", errors)
+    assert said, errors
+    lines = (out if to_file else tmp_path / "stdout").read_text().splitlines()
+    assert lines[0].startswith("pair,name")
+    names = [line.split(",")[0] for line in lines[1:]]
+    assert names == [f"p{i}" for i in range(int(said[1]))]
+    assert 0 < len(names) < 200_000
+    assert list(tmp_path.glob(".pprofdiff-*")) == []

@@ -1,12 +1,24 @@
 """diff_many: in order, bounded, and one bad pair stops nothing."""
 
 import itertools
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pprofdiff
-from conftest import CORPUS, PAIRS, pair
+from conftest import CORPUS, PAIRS, pair, profile
 
 
 def test_results_come_in_order():
@@ -133,3 +145,289 @@ def test_matching():
 def test_the_limit():
     (result,) = pprofdiff.diff_many([pair("go-heap")], inflated_limit=10)
     assert isinstance(result.error, pprofdiff.PprofError)
+
+
+@pytest.fixture
+def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two trees of pairs: two good ones, one broken, and a file without partner on each side."""
+    monkeypatch.chdir(tmp_path)
+    for side, at in (("base", "main"), ("new", "branch")):
+        for service, name in (("api", "story-cpu"), ("db", "go-mutex"), ("bad", None), (side, None)):
+            file = tmp_path / at / service / "cpu.pb.gz"
+            file.parent.mkdir(parents=True)
+            if name is None:
+                file.write_bytes(b"\x1f\x8b broken")
+            else:
+                shutil.copy(CORPUS / f"{name}.{side}.pb.gz", file)
+    lines = ["name,base,new", "api,main/api/cpu.pb.gz,branch/api/cpu.pb.gz", "short,x", "far,file:///x,file:///y"]
+    (tmp_path / "m.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "m.jsonl").write_text(
+        '{"name": "two", "base": ["main/db/cpu.pb.gz", "main/db/cpu.pb.gz"], "new": "branch/db/cpu.pb.gz"}\n'
+    )
+    return tmp_path
+
+
+SERVICES = ["api", "bad", "base", "db", "new"]
+
+
+def test_pairs_of_directories_and_patterns(trees: Path):
+    for pairs in (pprofdiff.pairs("main", Path("branch")), pprofdiff.pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz")):
+        assert [p.name.removesuffix("/cpu.pb.gz") for p in pairs] == SERVICES
+        assert [p.error is not None for p in pairs] == [False, False, True, False, True]
+        assert isinstance(pairs[0], pprofdiff.Pair)
+        assert (pairs[0].base, pairs[0].new) == ("main/api/cpu.pb.gz", "branch/api/cpu.pb.gz")
+        assert "no such file on the new side" in str(pairs[2].error)
+        results = list(pprofdiff.diff_many(pairs))
+        assert [r.name for r in results] == [p.name for p in pairs]
+        assert [type(r.error).__name__ for r in results] == ["NoneType", *["PprofError"] * 2, "NoneType", "PprofError"]
+    for wrong in (("main", "nowhere"), ("x*", "y*"), ("main/*", "branch/?")):
+        with pytest.raises(pprofdiff.PprofError):
+            pprofdiff.pairs(*wrong)
+
+
+def test_pairs_of_a_manifest(trees: Path):
+    pairs = pprofdiff.pairs("m.csv")
+    assert next(pairs).name == "api"
+    results = list(pprofdiff.diff_many(pairs))
+    assert [r.name for r in results] == ["line 3", "far"]
+    # The second one got as far as the file system that its URL names.
+    assert [type(r.error) for r in results] == [pprofdiff.PprofError, FileNotFoundError]
+    (two,) = pprofdiff.diff_many(pprofdiff.pairs("m.jsonl"))
+    assert (two.name, len(two.diff.base)) == ("two", 2)
+    with pytest.raises(FileNotFoundError):
+        pprofdiff.pairs("none.csv")
+
+
+def test_a_pair_has_a_name_and_pickles():
+    base, new = pair("go-mutex")
+    assert pprofdiff.Pair(base, new).name == str(new)
+    assert pprofdiff.Pair(base, [str(new), base]).name == str(new)
+    assert pprofdiff.Pair(base, pprofdiff.load(new)).name == str(new)
+    assert pprofdiff.Pair(b"", b"").name == "<bytes>"
+    own = pickle.loads(pickle.dumps(pprofdiff.Pair(base, new, "own")))
+    assert (own.name, own.base, own.new, own.error) == ("own", base, new, None)
+    alone = pickle.loads(pickle.dumps(pprofdiff.Pair(None, None, "x", error=pprofdiff.PprofError("alone"))))
+    assert str(alone.error) == "alone"
+    assert "alone" in repr(alone)
+    (result,) = pprofdiff.diff_many([(base, [new])])
+    assert result.name == str(new)
+
+
+def test_tables_are_those_of_top():
+    d = pprofdiff.diff(*pair("go-heap"))
+    for question, wanted in [
+        ({}, d.top()),
+        ({"n": 3}, d.top(3)),
+        ({"sort": "cum", "granularity": "lines"}, d.top(sort="cum", granularity="lines")),
+        ({"sample_type": "alloc_space", "noinlines": True}, d.top(sample_type="alloc_space", noinlines=True)),
+        ({"normalize": 0.5}, d.normalize(0.5).top()),
+        ({"normalize": "total"}, d.normalize("total").top()),
+        ({"focus": "main", "hide": "runtime", "ignore": None}, d.filter(focus="main", hide="runtime").top()),
+    ]:
+        (result,) = pprofdiff.diff_many([pair("go-heap")]).tables(**question)
+        assert result.diff is None
+        assert result.table.to_json() == wanted.to_json(), question
+    for wrong in ({"sort": "name"}, {"granularity": "x"}, {"focus": "("}, {"normalize": "x"}):
+        with pytest.raises(pprofdiff.PprofError):
+            pprofdiff.diff_many([]).tables(**wrong)
+    with pytest.raises(TypeError, match='no filter "tagfokus"'):
+        pprofdiff.diff_many([]).tables(tagfokus="x")
+
+
+def test_an_unanswerable_question_is_an_error_of_its_pair():
+    results = pprofdiff.diff_many([pair("go-heap"), pair("go-mutex")]).tables(sample_type="alloc_space").collect()
+    assert [r.error is None for r in results] == [True, False]
+    assert results[1].table is None
+
+
+def test_tables_come_before_the_first_result():
+    results = pprofdiff.diff_many([pair("go-mutex")] * 2)
+    next(results)
+    with pytest.raises(RuntimeError, match="has begun"):
+        results.tables()
+
+
+def test_the_summary_is_the_pair_in_one_row(story: pprofdiff.Diff):
+    results = pprofdiff.diff_many([pair("story-cpu"), ("none", "gone")]).tables(1, sort="cum")
+    good, bad = (r.summary for r in results)
+    top = story.top(sort="cum")
+    assert good == {
+        "name": str(pair("story-cpu")[1]),
+        "error": None,
+        "sample_type": "cpu",
+        "unit": "nanoseconds",
+        "total_base": top.summary["total_base"],
+        "total_new": top.summary["total_new"],
+        "total_delta": top.summary["total_delta"],
+        "frames": len(top),
+        "frame": top[0]["name"],
+        "flat_delta": top[0]["flat_delta"],
+        "cum_delta": top[0]["cum_delta"],
+    }
+    assert list(bad) == list(good)
+    assert (bad["name"], bad["frames"], bad["total_base"]) == ("gone", None, None)
+    assert "No such file" in bad["error"]
+    assert pl.DataFrame([good, bad]).height == 2
+
+
+def results_of(pairs: list, n: int | None) -> list[dict]:
+    """What the stream has to say, row by row, out of the tables."""
+    rows = []
+    for result in pprofdiff.diff_many(pairs).tables(n):
+        if result.error is not None:
+            rows.append({"pair": result.name, "error": result.summary["error"]})
+            continue
+        shared = {"pair": result.name, "error": None}
+        shared |= {key: result.table.summary[key] for key in ("sample_type", "unit")}
+        rows += [shared | row for row in result.table]
+    return rows
+
+
+def some(pairs: int) -> list:
+    """Small pairs of several kinds, a bad one in ten."""
+    kinds = [pair("go-mutex"), pair("story-cpu"), pair("go-heap"), ([], []), pair("go-block")]
+    return [kinds[i % 5] if i % 10 else ("no such file", f"bad {i}") for i in range(pairs)]
+
+
+def test_consumers_of_the_arrow_stream():
+    pairs = some(30)
+    wanted = results_of(pairs, 40)
+    full = [{column: row.get(column) for column in wanted[1]} for row in wanted]
+    assert sum(row["error"] is not None for row in wanted) > 5
+    many = lambda: pprofdiff.diff_many(pairs).tables(40)  # noqa: E731
+    assert pl.DataFrame(many()).to_dicts() == full
+    table = pa.table(many())
+    table.validate(full=True)
+    assert table.to_pylist() == full
+    stream = many()  # noqa: F841 (duckdb finds it)
+    found = duckdb.sql("select * from stream")
+    assert [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()] == full
+    # Of the results themselves it is the stream of all rows.
+    assert pl.DataFrame(pprofdiff.diff_many(pairs)).to_dicts() == [
+        {column: row.get(column) for column in wanted[1]} for row in results_of(pairs, None)
+    ]
+
+
+def test_the_stream_is_taken_batch_by_batch(tmp_path: Path):
+    read = 0
+
+    def pairs() -> Iterator[tuple]:
+        nonlocal read
+        for read in range(1, 2001):  # noqa: B007
+            yield pair("story-cpu")
+
+    ahead, rows, batches = 0, 0, 0
+    frames = len(pprofdiff.diff(*pair("story-cpu")).top(granularity="lines"))
+    with pa.RecordBatchReader.from_stream(pprofdiff.diff_many(pairs()).tables(granularity="lines")) as reader:
+        assert read == 0
+        with pq.ParquetWriter(tmp_path / "out.parquet", reader.schema) as out:
+            for batch in reader:
+                assert batch.num_rows <= 1 << 16
+                rows += batch.num_rows
+                batches += 1
+                ahead = max(ahead, read - rows // frames)
+                out.write_batch(batch)
+    assert (read, rows) == (2000, 2000 * frames)
+    assert batches == -(-rows // (1 << 16))
+    assert ahead < 2 * 256 + 1
+    ((found,),) = duckdb.sql(f"select sum(flat_delta)::bigint from '{tmp_path}/out.parquet'").fetchall()
+    assert found == 2000 * sum(pprofdiff.diff(*pair("story-cpu")).top(granularity="lines").column("flat_delta"))
+
+
+def test_a_table_that_is_cut():
+    stacks = [([f"function {i}"], i + 1, {}) for i in range(70_000)]
+    base = profile(stacks[:1])
+    # In parts, since profile() looks names up one by one.
+    new = pprofdiff.merge([profile(stacks[i : i + 500]) for i in range(0, len(stacks), 500)])
+    batches = list(pa.RecordBatchReader.from_stream(pprofdiff.diff_many([(base, new), (base, base)])))
+    assert [batch.num_rows for batch in batches] == [1 << 16, 70_001 - (1 << 16)]
+    names = pa.Table.from_batches(batches).column("name").to_pylist()
+    assert names[:-1] == pprofdiff.diff(base, new).top().column("name")
+
+
+def test_the_stream_of_on_error_raise():
+    results = pprofdiff.diff_many([pair("go-mutex"), ("none", "none")], on_error="raise")
+    reader = pa.RecordBatchReader.from_stream(results)
+    assert reader.read_next_batch().num_rows > 1
+    with pytest.raises((pa.ArrowException, OSError), match="No such file"):
+        reader.read_next_batch()
+
+
+def test_a_stream_that_nobody_reads():
+    for _ in range(20):
+        pprofdiff.diff_many([pair("go-mutex")]).__arrow_c_stream__()
+    reader = pa.RecordBatchReader.from_stream(pprofdiff.diff_many(itertools.repeat(pair("story-cpu"))))
+    reader.read_next_batch()
+    del reader
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
+def test_ctrl_c_ends_a_stream_with_what_is_done(tmp_path: Path):
+    code = """
+import itertools, sys, pprofdiff, pyarrow, pyarrow.parquet
+pairs = itertools.repeat(tuple(sys.argv[2:]))
+reader = pyarrow.RecordBatchReader.from_stream(pprofdiff.diff_many(pairs).tables(3))
+rows = 0
+try:
+    with pyarrow.parquet.ParquetWriter(sys.argv[1], reader.schema) as out:
+        for batch in reader:
+            out.write_batch(batch)
+            rows += batch.num_rows
+            if rows > 100:
+                print("ready", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", rows, flush=True)
+"""
+    file = tmp_path / "out.parquet"
+    command = [sys.executable, "-c", code, str(file), *map(str, pair("go-mutex"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        rest, _ = child.communicate(timeout=60)
+    assert time.monotonic() - sent < 10
+    interrupted, rows = rest.removeprefix("ready\n" * rest.count("ready")).split()
+    assert interrupted == "interrupted"
+    assert pq.read_table(file).num_rows == int(rows) > 100
+
+
+def test_progress(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    pairs = [pair("go-mutex")] * 7
+    assert len(pprofdiff.diff_many(pairs).collect()) == 7
+    assert capfd.readouterr().err == ""
+    assert len(pprofdiff.diff_many(pairs, progress=True).collect()) == 7
+    assert "7/7" in capfd.readouterr().err
+    assert len(pprofdiff.diff_many(iter(pairs), progress=True).tables(1).collect()) == 7
+    assert "7pair" in capfd.readouterr().err
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.warns(UserWarning, match="tqdm is not installed"):
+        assert len(pprofdiff.diff_many(pairs, progress=True).collect()) == 7
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell the peak")
+def test_ten_thousand_pairs_in_bounded_memory():
+    """Peak memory of 10,000 pairs is that of 1,000; the bad ones are reported, each, and none is lost."""
+    code = r"""
+import itertools, re, sys
+from pathlib import Path
+import pprofdiff
+count, (base, new) = int(sys.argv[1]), sys.argv[2:]
+pairs = (("bad", f"bad {i}") if i % 100 == 7 else (base, new) for i in range(count))
+total = bad = 0
+for i, result in enumerate(pprofdiff.diff_many(pairs).tables()):
+    total += 1
+    if result.error is not None:
+        assert i % 100 == 7 and result.name == f"bad {i}", (i, result)
+        bad += 1
+assert (total, bad) == (count, count // 100), (total, bad)
+print(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+    def peak(count: int) -> int:
+        command = [sys.executable, "-c", code, str(count), *map(str, pair("go-mutex"))]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    few, many = peak(1000), peak(10_000)
+    assert many < few + 4096, f"{few} kB, {many} kB"

@@ -386,7 +386,8 @@ Examples:
   pprofdiff batch pairs.csv --format jsonl -o diffs.jsonl        columns base, new, name; or lines of JSON with these
                                                                  keys in pairs.jsonl
 
-A pair that fails is named with its reason and stops no other; the exit code then is 2 at the end.";
+A pair that fails is named with its reason and stops no other; the exit code then is 2 at the end. Ctrl-C ends the job
+with what is done, in the file of -o as well; the exit code then is 130.";
 
 impl BatchArgs {
     pub fn query(&self) -> pprofdiff::Result<Query> {

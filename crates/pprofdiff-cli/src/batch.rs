@@ -3,17 +3,19 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use pprofdiff::report::{PairFormat, PairWriter};
-use pprofdiff::{Diff, LoadOptions, NamedPair, directory_pairs, manifest_pairs, map_pairs, pattern_pairs};
+use pprofdiff::{Diff, LoadOptions, NamedPair, find_pairs, manifest_pairs, map_pairs};
 
 use crate::args::{BatchArgs, BatchFormat};
 use crate::{Failure, Result, write_to};
 
 type Pairs = (Box<dyn Iterator<Item = NamedPair> + Send>, Option<u64>);
 
-pub fn run(args: &BatchArgs) -> Result<()> {
+/// Compares the pairs; the exit code.
+pub fn run(args: &BatchArgs) -> Result<u8> {
     let (pairs, count) = pairs(args)?;
     let (query, sort, n) = (args.query()?, args.sort(), args.rows());
     let threads = rayon::ThreadPoolBuilder::new().build();
@@ -28,6 +30,7 @@ pub fn run(args: &BatchArgs) -> Result<()> {
     let mut writer = PairWriter::new(format);
     let table = move |diff: Diff| Ok(diff.view(&query)?.top(sort).table_head(n));
     let (mut done, mut failed) = (0_u64, 0_u64);
+    let interrupted = interrupts();
     write_to(args.output.as_deref(), |out| {
         for (name, result) in map_pairs(pool, pairs, options, table) {
             done += 1;
@@ -41,31 +44,47 @@ pub fn run(args: &BatchArgs) -> Result<()> {
                 }
             })?;
             bar.inc(1);
+            if interrupted.load(Ordering::Relaxed) {
+                break;
+            }
         }
         Ok(())
     })?;
     bar.finish_and_clear();
+    if interrupted.load(Ordering::Relaxed) && count.is_none_or(|count| done < count) {
+        let all = count.map_or_else(String::new, |count| format!(" of {count}"));
+        let _ =
+            writeln!(io::stderr(), "pprofdiff: interrupted; {done}{all} pairs are written, of which {failed} failed");
+        return Ok(130);
+    }
     match failed {
-        0 => Ok(()),
+        0 => Ok(0),
         _ => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),
     }
 }
 
+/// Tells of Ctrl-C, after which a job that may have run for hours still writes what is done; a second one ends it at
+/// once. Where Ctrl-C is ignored (nohup) or somebody else's, it stays so.
+fn interrupts() -> Arc<AtomicBool> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = interrupted.clone();
+    let _ = ctrlc::try_set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    interrupted
+}
+
 /// The pairs that the arguments name, and how many there are if that is known.
 fn pairs(args: &BatchArgs) -> Result<Pairs> {
-    let listed = |pairs: Vec<NamedPair>| -> Result<Pairs> {
-        if pairs.is_empty() {
-            return Err(Failure::Message("there are no files to compare".to_owned()));
-        }
-        let count = pairs.len() as u64;
-        Ok((Box::new(pairs.into_iter()), Some(count)))
-    };
     match args.pairs.as_slice() {
         [manifest] => Ok((manifest_pairs(Path::new(manifest))?, None)),
-        [base, new] if Path::new(base).is_dir() && Path::new(new).is_dir() => {
-            listed(directory_pairs(Path::new(base), Path::new(new))?)
+        [base, new] => {
+            let pairs = find_pairs(base, new)?;
+            let count = pairs.len() as u64;
+            Ok((Box::new(pairs.into_iter()), Some(count)))
         }
-        [base, new] => listed(pattern_pairs(base, new)?),
         _ => Err(Failure::Message("name two directories, two patterns or a manifest".to_owned())),
     }
 }

@@ -44,7 +44,7 @@ impl From<io::Error> for Failure {
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
-/// input error (one line on standard error); of the gate also 1 and 3.
+/// input error (one line on standard error); of the gate also 1 and 3, of an interrupted batch 130.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
@@ -115,7 +115,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),
         Some(Verb::Delta(args)) => delta::run(&args),
-        Some(Verb::Batch(args)) => batch::run(&args),
+        Some(Verb::Batch(args)) => return batch::run(&args),
         Some(Verb::Series(args)) => series::run(&args),
         Some(Verb::Check(args)) => return check::run(&args),
         Some(Verb::Completions { shell }) => {

@@ -1,8 +1,10 @@
 //! A table as Arrow: one record batch, handed over through the C stream interface. Values and the numbers
-//! of lists, which are most of a large table, are not copied: the batch holds the table.
+//! of lists, which are most of a large table, are not copied: the batch holds the table. The tables of many pairs are
+//! copied together into batches of a bounded size, since most of them are small.
 
 use std::sync::Arc;
 
+use arrow_array::builder::{Int64Builder, StringBuilder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -12,7 +14,7 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
-use pprofdiff::report::{Data, Lists, Table, Texts};
+use pprofdiff::report::{Cell, Data, Lists, Table, Texts};
 
 /// Strings; with wide offsets only where 32 bits are too few.
 fn strings(texts: &Texts) -> ArrayRef {
@@ -83,4 +85,159 @@ pub fn stream(table: &Arc<Table>) -> Result<FFI_ArrowArrayStream, ArrowError> {
     let batch = batch(table)?;
     let schema = batch.schema();
     Ok(FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema))))
+}
+
+/// One pair in a stream of many: the rows of its table, or why there are none.
+pub struct PairRows {
+    pub name: String,
+    pub error: Option<String>,
+    pub table: Option<Arc<Table>>,
+}
+
+impl PairRows {
+    /// Number of rows in the stream: a pair that failed has one, so that none is lost.
+    fn len(&self) -> usize {
+        self.table.as_ref().map_or(1, |table| table.len())
+    }
+}
+
+/// The columns of many pairs: which pair, what its values are, then those of a table of frames.
+const PAIR_COLUMNS: [(&str, DataType); 16] = [
+    ("pair", DataType::Utf8),
+    ("error", DataType::Utf8),
+    ("sample_type", DataType::Utf8),
+    ("unit", DataType::Utf8),
+    ("name", DataType::Utf8),
+    ("file", DataType::Utf8),
+    ("line", DataType::Int64),
+    ("address", DataType::UInt64),
+    ("mapping", DataType::Utf8),
+    ("status", DataType::Utf8),
+    ("flat_base", DataType::Int64),
+    ("flat_new", DataType::Int64),
+    ("flat_delta", DataType::Int64),
+    ("cum_base", DataType::Int64),
+    ("cum_new", DataType::Int64),
+    ("cum_delta", DataType::Int64),
+];
+
+/// A batch ends with the row that reaches one of these: small pairs share one, and a large one is cut.
+const BATCH_ROWS: usize = 1 << 16;
+const BATCH_TEXT: usize = 64 << 20;
+
+/// A column that is being filled.
+enum Filling {
+    Text(StringBuilder),
+    Int(Int64Builder),
+    Address(UInt64Builder),
+}
+
+impl Filling {
+    /// Appends a value; its length if it is a text.
+    fn push(&mut self, cell: &Cell<'_>) -> Result<usize, ArrowError> {
+        match (self, cell) {
+            (Filling::Text(column), Cell::Text(text)) => {
+                // Offsets are 32 bits wide; a batch ends long before, unless one text alone is too long.
+                if text.len() > i32::MAX as usize - 2 * BATCH_TEXT {
+                    return Err(ArrowError::OffsetOverflowError(text.len()));
+                }
+                column.append_value(text);
+                return Ok(text.len());
+            }
+            (Filling::Int(column), Cell::Int(v)) => column.append_option(i64::try_from(*v).ok()),
+            (Filling::Address(column), Cell::Int(v)) => column.append_option(u64::try_from(*v).ok()),
+            (Filling::Text(column), _) => column.append_null(),
+            (Filling::Int(column), _) => column.append_null(),
+            (Filling::Address(column), _) => column.append_null(),
+        }
+        Ok(0)
+    }
+
+    fn finish(self) -> ArrayRef {
+        match self {
+            Filling::Text(mut column) => Arc::new(column.finish()),
+            Filling::Int(mut column) => Arc::new(column.finish()),
+            Filling::Address(mut column) => Arc::new(column.finish()),
+        }
+    }
+}
+
+/// Record batches out of the tables of many pairs, made as they are taken.
+struct PairBatches<I> {
+    pairs: I,
+    schema: Arc<Schema>,
+    /// The pair that a batch was cut in, and its next row.
+    cut: Option<(PairRows, usize)>,
+    /// An error that waits until the rows before it were taken.
+    failed: Option<ArrowError>,
+}
+
+impl<I: Iterator<Item = Result<PairRows, ArrowError>>> PairBatches<I> {
+    fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let mut columns: Vec<Filling> = PAIR_COLUMNS
+            .iter()
+            .map(|(_, kind)| match kind {
+                DataType::Utf8 => Filling::Text(StringBuilder::new()),
+                DataType::UInt64 => Filling::Address(UInt64Builder::new()),
+                _ => Filling::Int(Int64Builder::new()),
+            })
+            .collect();
+        let (mut rows, mut text) = (0, 0);
+        while rows < BATCH_ROWS && text < BATCH_TEXT {
+            let (pair, from) = match self.cut.take().map(Ok).or_else(|| Some(self.pairs.next()?.map(|p| (p, 0)))) {
+                None => break,
+                Some(Ok(cut)) => cut,
+                Some(Err(e)) if rows == 0 => return Err(e),
+                Some(Err(e)) => {
+                    self.failed = Some(e);
+                    break;
+                }
+            };
+            let own: Vec<_> = PAIR_COLUMNS.iter().map(|(name, _)| pair.table.as_ref()?.column(name)).collect();
+            let mut row = from;
+            while row < pair.len() && rows < BATCH_ROWS && text < BATCH_TEXT {
+                let shared = [
+                    Some(&*pair.name),
+                    pair.error.as_deref(),
+                    pair.table.as_ref().map(|t| &*t.summary.sample_type),
+                    pair.table.as_ref().map(|t| &*t.summary.unit),
+                ];
+                for (i, column) in columns.iter_mut().enumerate() {
+                    text += match (shared.get(i), own[i]) {
+                        (Some(shared), _) => column.push(&shared.map_or(Cell::Missing, Cell::Text))?,
+                        (None, own) => column.push(&own.map_or(Cell::Missing, |own| own.cell(row)))?,
+                    };
+                }
+                (row, rows) = (row + 1, rows + 1);
+            }
+            if row < pair.len() {
+                self.cut = Some((pair, row));
+            }
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        RecordBatch::try_new(self.schema.clone(), columns.into_iter().map(Filling::finish).collect()).map(Some)
+    }
+}
+
+impl<I: Iterator<Item = Result<PairRows, ArrowError>>> Iterator for PairBatches<I> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.failed.take() {
+            Some(e) => Some(Err(e)),
+            None => self.batch().transpose(),
+        }
+    }
+}
+
+/// The tables of many pairs as a stream of batches. `pairs` is fused.
+pub fn pairs_stream(
+    pairs: impl Iterator<Item = Result<PairRows, ArrowError>> + Send + 'static,
+) -> FFI_ArrowArrayStream {
+    let fields = PAIR_COLUMNS.map(|(name, kind)| Field::new(name, kind, true));
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let batches = PairBatches { pairs, schema: schema.clone(), cut: None, failed: None };
+    FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, schema)))
 }

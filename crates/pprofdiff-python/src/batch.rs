@@ -1,30 +1,224 @@
-//! `diff_many`: an iterator over the engine's batch.
+//! Many pairs: what a pair and its result are, the engine's batch as an iterator, and one pair on the calling thread,
+//! which is what a worker of an executor does. `python/pprofdiff/_many.py` makes `diff_many` of these.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use pprofdiff::{Batch, LoadOptions};
-use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
+use arrow_schema::ArrowError;
+use pprofdiff::{Batch, Filters, NamedPair, Query, Sort, find_pairs, manifest_pairs};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 
-use crate::source::Side;
-use crate::views::{Diff, Profile};
-use crate::{error, runtime};
+use crate::arrow::PairRows;
+use crate::source::{self, Side};
+use crate::table::Table;
+use crate::views::{Diff, Profile, parse_normalize, parse_sort, rebuild};
+use crate::{arrow, error, runtime};
 
-/// What became of one pair of diff_many(): a diff, or an error.
+/// Two sides under one name, for diff_many(). Made by pairs(), or by hand.
+///
+/// `base` and `new` are as for diff(); the name is the new side's unless given.
+#[pyclass(frozen, module = "pprofdiff")]
+pub struct Pair {
+    /// What the sides have in common: the path below both directories, what a pattern's `*` stood for, or as the
+    /// manifest says.
+    #[pyo3(get)]
+    name: String,
+    /// The base, as diff() takes it; None if there is an error.
+    #[pyo3(get)]
+    base: Py<PyAny>,
+    /// The new side, as diff() takes it; None if there is an error.
+    #[pyo3(get)]
+    new: Py<PyAny>,
+    /// Why there is no pair (a file without a partner, a bad line), or None.
+    #[pyo3(get)]
+    error: Option<Py<PyAny>>,
+}
+
+impl Pair {
+    fn found(py: Python<'_>, pair: NamedPair) -> PyResult<Pair> {
+        let side = |files: Vec<PathBuf>| -> PyResult<Py<PyAny>> {
+            let mut files: Vec<_> = files.into_iter().map(PathBuf::into_os_string).collect();
+            match files.len() {
+                1 => files.remove(0).into_py_any(py),
+                _ => files.into_py_any(py),
+            }
+        };
+        let (base, new, error) = match pair.files {
+            Ok([base, new]) => (side(base)?, side(new)?, None),
+            Err(e) => (py.None(), py.None(), Some(error::from_engine(py, &e).into_value(py).into_any())),
+        };
+        Ok(Pair { name: pair.name, base, new, error })
+    }
+}
+
+/// What a side is called: its first source's name.
+fn side_name(side: &Bound<'_, PyAny>) -> String {
+    let first = match side.is_instance_of::<PyList>() || side.is_instance_of::<PyTuple>() {
+        true => side.get_item(0).unwrap_or_else(|_| side.clone()),
+        false => side.clone(),
+    };
+    let path = || first.extract::<PathBuf>().ok().map(|path| path.display().to_string());
+    let named = || first.getattr("name").ok()?.extract::<String>().ok();
+    path().or_else(named).unwrap_or_else(|| "<bytes>".to_owned())
+}
+
+#[pymethods]
+impl Pair {
+    #[new]
+    #[pyo3(signature = (base, new, name = None, *, error = None))]
+    fn new(base: Bound<'_, PyAny>, new: Bound<'_, PyAny>, name: Option<String>, error: Option<Py<PyAny>>) -> Pair {
+        Pair { name: name.unwrap_or_else(|| side_name(&new)), base: base.unbind(), new: new.unbind(), error }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, PairState)> {
+        let (py, this) = (slf.py(), slf.get());
+        let error = this.error.as_ref().map(|e| e.clone_ref(py));
+        let state = (this.base.clone_ref(py), this.new.clone_ref(py), this.name.clone(), error);
+        Ok((rebuild(py, "_rebuild_pair")?, state))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let name = PyString::new(py, &self.name).repr()?;
+        Ok(match &self.error {
+            Some(e) => format!("<pprofdiff.Pair {name} error={}>", e.bind(py).repr()?),
+            None => {
+                format!("<pprofdiff.Pair {name} base={} new={}>", self.base.bind(py).repr()?, self.new.bind(py).repr()?)
+            }
+        })
+    }
+}
+
+type PairState = (Py<PyAny>, Py<PyAny>, String, Option<Py<PyAny>>);
+
+#[pyfunction(name = "_rebuild_pair")]
+pub fn rebuild_pair(base: Py<PyAny>, new: Py<PyAny>, name: String, error: Option<Py<PyAny>>) -> Pair {
+    Pair { name, base, new, error }
+}
+
+/// The pairs of a manifest, read line by line.
+#[pyclass(module = "pprofdiff._native")]
+pub struct Manifest(Mutex<Box<dyn Iterator<Item = NamedPair> + Send>>);
+
+#[pymethods]
+impl Manifest {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Pair>> {
+        let lines = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        py.detach(|| lines.next()).map(|pair| Pair::found(py, pair)).transpose()
+    }
+}
+
+/// Which files belong together: Pairs for diff_many(), in the order of their names.
+///
+/// `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
+/// a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
+/// pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"). A file without a partner is a Pair with an error, so results can be
+/// counted against files.
+///
+/// `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
+/// lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
+///
+/// Raises PprofError if there is nothing to compare, OSError from the system.
+#[pyfunction]
+#[pyo3(signature = (base, new = None))]
+pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py<PyAny>> {
+    let failed = |e| error::from_engine(py, &e);
+    let Some(new) = new else {
+        let lines = py.detach(|| manifest_pairs(&base)).map_err(failed)?;
+        return Manifest(Mutex::new(lines)).into_py_any(py);
+    };
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let found = py.detach(|| find_pairs(&text(&base), &text(&new))).map_err(failed)?;
+    found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
+}
+
+/// What is asked of each pair: which table, and how many rows of it.
+struct Asked {
+    query: Query,
+    by_cum: bool,
+    rows: Option<usize>,
+}
+
+impl Asked {
+    fn table(&self, diff: &pprofdiff::Diff) -> pprofdiff::Result<pprofdiff::report::Table> {
+        let sort = if self.by_cum { Sort::Cum } else { Sort::Flat };
+        Ok(diff.view(&self.query)?.top(sort).table_head(self.rows.unwrap_or(usize::MAX)))
+    }
+}
+
+/// The question of diff_many(...).tables(), which travels to workers.
+#[pyclass(frozen, name = "_Question", module = "pprofdiff._native")]
+pub struct Question(Arc<Asked>);
+
+#[pymethods]
+impl Question {
+    #[new]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        n: Option<usize>,
+        sort: &str,
+        sample_type: Option<String>,
+        granularity: &str,
+        noinlines: bool,
+        normalize: Option<&Bound<'_, PyAny>>,
+        filters: HashMap<String, Option<String>>,
+    ) -> PyResult<Question> {
+        let mut all = serde_json::to_value(Filters::default()).map_err(error::pickle)?;
+        for (name, filter) in filters {
+            match all.get_mut(&name) {
+                Some(slot) => *slot = filter.into(),
+                None => return Err(PyTypeError::new_err(format!("there is no filter {name:?}; see Views.filter()"))),
+            }
+        }
+        let filters: Filters = serde_json::from_value(all).map_err(error::pickle)?;
+        filters.check().map_err(|e| error::from_engine(py, &e))?;
+        let query = Query {
+            sample_type,
+            granularity: granularity.parse().map_err(|e| error::from_engine(py, &e))?,
+            no_inlines: noinlines,
+            filters,
+            normalize: parse_normalize(normalize)?,
+        };
+        Ok(Question(Arc::new(Asked { query, by_cum: parse_sort(py, sort)? == Sort::Cum, rows: n })))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let Asked { query, by_cum, rows } = &*slf.get().0;
+        let bytes = postcard::to_stdvec(&(query, by_cum, rows)).map_err(error::pickle)?;
+        Ok((rebuild(slf.py(), "_rebuild_question")?, (PyBytes::new(slf.py(), &bytes),)))
+    }
+}
+
+#[pyfunction(name = "_rebuild_question")]
+pub fn rebuild_question(bytes: &[u8]) -> PyResult<Question> {
+    let (query, by_cum, rows) = postcard::from_bytes(bytes).map_err(error::pickle)?;
+    Ok(Question(Arc::new(Asked { query, by_cum, rows })))
+}
+
+/// What became of one pair of diff_many(): a diff or a table, or an error.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Result {
     /// The pair as it was given.
     #[pyo3(get)]
     pair: Py<PyAny>,
-    /// The Diff, or None if the pair failed.
+    /// The Diff; None if the pair failed, or if tables were asked for.
     #[pyo3(get)]
     diff: Option<Py<Diff>>,
     /// The exception, or None if the pair did not fail.
     #[pyo3(get)]
     error: Option<Py<PyAny>>,
+    /// The Table, if tables were asked for; None if the pair failed.
+    #[pyo3(get)]
+    table: Option<Py<Table>>,
 }
 
 #[pymethods]
@@ -35,8 +229,43 @@ impl Result {
     }
 
     #[new]
-    fn new(pair: Py<PyAny>, diff: Option<Py<Diff>>, error: Option<Py<PyAny>>) -> Result {
-        Result { pair, diff, error }
+    #[pyo3(signature = (pair, diff, error, table = None))]
+    fn new(pair: Py<PyAny>, diff: Option<Py<Diff>>, error: Option<Py<PyAny>>, table: Option<Py<Table>>) -> Result {
+        Result { pair, diff, error, table }
+    }
+
+    /// The pair's name; of a pair that is a tuple, that of its new side.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> String {
+        let pair = self.pair.bind(py);
+        if let Ok(pair) = pair.cast::<Pair>() {
+            return pair.get().name.clone();
+        }
+        pair.get_item(1).map_or_else(|_| side_name(pair), |new| side_name(&new))
+    }
+
+    /// The pair in one row, of what tables() gave: name, error (as text), sample_type, unit, total_base, total_new,
+    /// total_delta, frames (how many there are), and of the frame that changed most frame (its name), flat_delta and
+    /// cum_delta. What there is not is None.
+    #[getter]
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("name", self.name(py))?;
+        dict.set_item("error", self.error.as_ref().map(|e| describe(e.bind(py))))?;
+        let table = self.table.as_ref().map(|t| &t.get().table);
+        let (summary, total) = (table.map(|t| &t.summary), table.map(|t| t.summary.total));
+        dict.set_item("sample_type", summary.map(|s| &s.sample_type))?;
+        dict.set_item("unit", summary.map(|s| &s.unit))?;
+        dict.set_item("total_base", total.map(|t| t.base))?;
+        dict.set_item("total_new", total.map(|t| t.new))?;
+        dict.set_item("total_delta", total.map(|t| t.delta()))?;
+        dict.set_item("frames", table.map(|t| t.rows_total))?;
+        let first = table.filter(|t| !t.is_empty());
+        dict.set_item("frame", first.map(|t| t.label(0)))?;
+        for column in ["flat_delta", "cum_delta"] {
+            dict.set_item(column, first.and_then(|t| t.values(column).first().copied()))?;
+        }
+        Ok(dict)
     }
 
     /// For annotations: `Result[tuple[str, str]]`.
@@ -45,54 +274,117 @@ impl Result {
         class.py().import("types")?.call_method1("GenericAlias", (class, item))
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> (Bound<'py, PyAny>, (Py<PyAny>, Option<Py<Diff>>, Option<Py<PyAny>>)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, ResultState) {
         let (py, this) = (slf.py(), slf.get());
         let diff = this.diff.as_ref().map(|d| d.clone_ref(py));
         let error = this.error.as_ref().map(|e| e.clone_ref(py));
-        (slf.get_type().into_any(), (this.pair.clone_ref(py), diff, error))
+        let table = this.table.as_ref().map(|t| t.clone_ref(py));
+        (slf.get_type().into_any(), (this.pair.clone_ref(py), diff, error, table))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let pair = self.pair.bind(py).repr()?;
-        Ok(match &self.error {
-            Some(e) => format!("<pprofdiff.Result pair={pair} error={}>", e.bind(py).repr()?),
-            None => format!("<pprofdiff.Result pair={pair} diff=...>"),
+        Ok(match (&self.error, &self.table) {
+            (Some(e), _) => format!("<pprofdiff.Result pair={pair} error={}>", e.bind(py).repr()?),
+            (None, Some(_)) => format!("<pprofdiff.Result pair={pair} table=...>"),
+            (None, None) => format!("<pprofdiff.Result pair={pair} diff=...>"),
         })
+    }
+}
+
+type ResultState = (Py<PyAny>, Option<Py<Diff>>, Option<Py<PyAny>>, Option<Py<Table>>);
+
+/// An exception as one line: its words, or what it is if it has none.
+fn describe(e: &Bound<'_, PyAny>) -> String {
+    let words = e.str().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let line = words.lines().collect::<Vec<_>>().join(" ");
+    match (line.is_empty(), e.get_type().name()) {
+        (true, Ok(name)) => name.to_string_lossy().into_owned(),
+        _ => line,
+    }
+}
+
+/// What a pair became: on the pool, so nothing of Python.
+enum Made {
+    Diff(pprofdiff::Diff),
+    Table(pprofdiff::report::Table),
+}
+
+/// What is made of a pair: its diff, or the answer to a question.
+fn maker(question: Option<&Question>) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<Made> + Clone + Send + 'static {
+    let asked = question.map(|q| q.0.clone());
+    move |diff| match &asked {
+        Some(asked) => Ok(Made::Table(asked.table(&diff)?)),
+        None => Ok(Made::Diff(diff)),
+    }
+}
+
+/// The Profile objects of both sides that existed before.
+type Given = [Vec<Option<Py<Profile>>>; 2];
+
+fn wrap(py: Python<'_>, made: Made, [base, new]: Given) -> PyResult<Py<PyAny>> {
+    match made {
+        Made::Diff(diff) => Ok(Diff::wrap(py, diff, base, new)?.into_any()),
+        Made::Table(table) => Table::new(table).into_py_any(py),
+    }
+}
+
+/// One pair, on the calling thread and no other: a worker's cores are shared out by whoever gave it its task.
+#[pyfunction(name = "_compare")]
+#[pyo3(signature = (base, new, question, inflated_limit))]
+pub fn compare(
+    py: Python<'_>,
+    base: &Bound<'_, PyAny>,
+    new: &Bound<'_, PyAny>,
+    question: Option<&Question>,
+    inflated_limit: Option<u64>,
+) -> PyResult<Py<PyAny>> {
+    let (base, new, options) = (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit)?);
+    let make = maker(question);
+    let work = || make(pprofdiff::Diff::load(&base.sources, &new.sources, &options)?);
+    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+        Ok(Ok(made)) => wrap(py, made, [base.given, new.given]),
+        Ok(Err(e)) => Err(error::from_engine(py, &e)),
+        Err(panic) => Err(runtime::bug(&*panic)),
+    }
+}
+
+/// The sides of a pair; its error if it is none.
+#[pyfunction(name = "_sides")]
+pub fn sides<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let py = pair.py();
+    if let Ok(pair) = pair.cast::<Pair>() {
+        let pair = pair.get();
+        return match &pair.error {
+            Some(e) => Err(PyErr::from_value(e.bind(py).clone())),
+            None => Ok((pair.base.bind(py).clone(), pair.new.bind(py).clone())),
+        };
+    }
+    match pair.extract() {
+        Ok(sides) => Ok(sides),
+        Err(_) => Err(PyTypeError::new_err(format!("a pair is (base, new) or a Pair, not {}", pair.repr()?))),
     }
 }
 
 /// A pair that was read: with the engine, or failed before it got there.
 struct Pending {
     pair: Py<PyAny>,
-    given: PyResult<[Vec<Option<Py<Profile>>>; 2]>,
+    given: PyResult<Given>,
 }
 
-#[pyclass(module = "pprofdiff._native")]
-pub struct DiffMany {
+/// The pairs on the pool of this process: an iterator of (pair, Diff or Table or exception), in the order of the pairs.
+#[pyclass(name = "_OnThreads", module = "pprofdiff._native")]
+pub struct OnThreads {
     pairs: Option<Py<PyIterator>>,
     /// What the iterator of pairs raised; told when the pairs before it are done.
     broken: Option<PyErr>,
     pending: VecDeque<Pending>,
     /// In a mutex only because a class must be shareable; every method has it for itself.
-    batch: Mutex<Batch>,
-    raise: bool,
-    process: u32,
+    batch: Mutex<Batch<Made>>,
+    question: Option<Question>,
 }
 
-impl DiffMany {
-    pub fn new(py: Python<'_>, pairs: &Bound<'_, PyAny>, raise: bool, options: LoadOptions) -> PyResult<DiffMany> {
-        Ok(DiffMany {
-            pairs: Some(pairs.try_iter()?.unbind()),
-            broken: None,
-            pending: VecDeque::new(),
-            batch: Mutex::new(Batch::new(runtime::pool(py)?, options)),
-            raise,
-            process: std::process::id(),
-        })
-    }
-
+impl OnThreads {
     /// Reads pairs while there is room.
     fn fill(&mut self, py: Python<'_>) -> PyResult<()> {
         let batch = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -108,9 +400,9 @@ impl DiffMany {
                     break;
                 }
             };
-            let given = match sides(&pair) {
+            let given = match sides(&pair).and_then(|(base, new)| Ok([Side::new(&base)?, Side::new(&new)?])) {
                 Ok([base, new]) => {
-                    batch.push(base.sources, new.sources);
+                    batch.push_as(base.sources, new.sources, maker(self.question.as_ref()));
                     Ok([base.given, new.given])
                 }
                 Err(e) if !e.is_instance_of::<PyException>(py) => return Err(e),
@@ -121,12 +413,12 @@ impl DiffMany {
         Ok(())
     }
 
-    /// Waits for the diff of the oldest pair.
-    fn wait(&mut self, py: Python<'_>, [base, new]: [Vec<Option<Py<Profile>>>; 2]) -> PyResult<Py<Diff>> {
+    /// Waits for the oldest pair.
+    fn wait(&mut self, py: Python<'_>, given: Given) -> PyResult<Py<PyAny>> {
         let batch = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner);
         loop {
             match py.detach(|| catch_unwind(AssertUnwindSafe(|| batch.pop(runtime::TICK)))) {
-                Ok(Some(Ok(diff))) => return Diff::wrap(py, diff, base, new),
+                Ok(Some(Ok(made))) => return wrap(py, made, given),
                 Ok(Some(Err(e))) => return Err(error::from_engine(py, &e)),
                 Ok(None) => runtime::check_signals(py)?,
                 Err(panic) => return Err(runtime::bug(&*panic)),
@@ -135,41 +427,80 @@ impl DiffMany {
     }
 }
 
-/// The two sides of a pair.
-fn sides(pair: &Bound<'_, PyAny>) -> PyResult<[Side; 2]> {
-    let Ok((base, new)) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
-        return Err(PyTypeError::new_err(format!("a pair is (base, new), not {}", pair.repr()?)));
-    };
-    Ok([Side::new(&base)?, Side::new(&new)?])
-}
-
 #[pymethods]
-impl DiffMany {
+impl OnThreads {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        pairs: &Bound<'_, PyAny>,
+        question: Option<&Question>,
+        inflated_limit: Option<u64>,
+    ) -> PyResult<OnThreads> {
+        Ok(OnThreads {
+            pairs: Some(pairs.try_iter()?.unbind()),
+            broken: None,
+            pending: VecDeque::new(),
+            batch: Mutex::new(Batch::new(runtime::pool(py)?, source::options(py, inflated_limit)?)),
+            question: question.map(|q| Question(q.0.clone())),
+        })
+    }
+
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    /// All results that are left, in memory at once.
-    fn collect(&mut self, py: Python<'_>) -> PyResult<Vec<Result>> {
-        std::iter::from_fn(|| self.__next__(py).transpose()).collect()
-    }
-
-    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Result>> {
-        if self.process != std::process::id() {
-            return Err(PyRuntimeError::new_err("diff_many was begun in another process; begin it again in this one"));
-        }
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, Py<PyAny>)>> {
         self.fill(py)?;
         let Some(Pending { pair, given }) = self.pending.pop_front() else {
             return self.broken.take().map_or(Ok(None), Err);
         };
         match given.and_then(|given| self.wait(py, given)) {
-            Ok(diff) => Ok(Some(Result { pair, diff: Some(diff), error: None })),
-            Err(e) if self.raise || !e.is_instance_of::<PyException>(py) => {
-                self.pairs = None;
-                self.pending.clear();
-                Err(e)
-            }
-            Err(e) => Ok(Some(Result { pair, diff: None, error: Some(e.into_value(py).into_any()) })),
+            Ok(made) => Ok(Some((pair, made))),
+            Err(e) if !e.is_instance_of::<PyException>(py) => Err(e),
+            Err(e) => Ok(Some((pair, e.into_value(py).into_any()))),
         }
     }
+}
+
+/// The results of tables(), as the rows of an Arrow stream. Its reader calls from any thread.
+struct Rows(Option<Py<PyIterator>>);
+
+impl Iterator for Rows {
+    type Item = std::result::Result<PairRows, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let results = self.0.as_ref()?;
+        // Of an interpreter that is ending there is nothing more to be had.
+        let next = Python::try_attach(|py| {
+            let result = match results.bind(py).clone().next()? {
+                Ok(result) => result,
+                Err(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => {
+                    // No reader passes that on, and most would throw away what is done. So the stream ends, and the
+                    // interrupt comes again once the reader is back in Python.
+                    let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+                    return None;
+                }
+                Err(e) => return Some(Err(ArrowError::ExternalError(Box::new(e)))),
+            };
+            let result = match result.cast::<Result>() {
+                Ok(result) => result.get(),
+                Err(e) => return Some(Err(ArrowError::ExternalError(Box::new(PyErr::from(e))))),
+            };
+            let table = result.table.as_ref().map(|t| t.get().table.clone());
+            let error = result.error.as_ref().map(|e| describe(e.bind(py)));
+            Some(Ok(PairRows { name: result.name(py), error, table }))
+        });
+        let next = next.flatten();
+        if !matches!(next, Some(Ok(_))) {
+            self.0 = None;
+        }
+        next
+    }
+}
+
+/// The tables of many pairs as an Arrow C stream.
+#[pyfunction(name = "_arrow_stream")]
+pub fn arrow_stream<'py>(results: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
+    let rows = Rows(Some(results.try_iter()?.unbind()));
+    PyCapsule::new_with_value(results.py(), arrow::pairs_stream(rows), c"arrow_array_stream")
 }

@@ -71,6 +71,6 @@ pub fn from_io(py: Python<'_>, e: &io::Error, path: Option<&str>) -> PyErr {
 }
 
 /// A pickle that is not ours, or of another version.
-pub fn pickle(e: serde_json::Error) -> PyErr {
+pub fn pickle(e: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("not what this version of pprofdiff pickled: {e}"))
 }

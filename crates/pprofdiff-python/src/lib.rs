@@ -28,9 +28,10 @@ mod _native {
     use pyo3::prelude::*;
     use rayon::prelude::*;
 
-    use crate::batch::DiffMany;
     #[pymodule_export]
-    use crate::batch::Result;
+    use crate::batch::{
+        OnThreads, Pair, Question, Result, arrow_stream, compare, pairs, rebuild_pair, rebuild_question, sides,
+    };
     #[pymodule_export]
     use crate::check::{Check, rebuild_check};
     #[pymodule_export]
@@ -201,31 +202,6 @@ mod _native {
             }
             Ok(Check::new(&gate.check(&pprofdiff::Diff::load(&base, &new, &options)?)?))
         })
-    }
-
-    /// Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
-    ///
-    /// `pairs` is an iterable of (base, new), each as for diff(). It is read a few pairs ahead, so
-    /// memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails
-    /// is a Result with an `error` and stops nothing else; with "raise" its error is raised, in its
-    /// turn, and the iterator ends. collect() gives all results that are left as a list, with all their
-    /// profiles in memory at once.
-    ///
-    /// The iterator belongs to the process that made it, and to one thread at a time.
-    #[pyfunction]
-    #[pyo3(signature = (pairs, *, on_error = "collect", inflated_limit = None))]
-    fn diff_many(
-        py: Python<'_>,
-        pairs: &Bound<'_, PyAny>,
-        on_error: &str,
-        inflated_limit: Option<u64>,
-    ) -> PyResult<DiffMany> {
-        let raise = match on_error {
-            "collect" => false,
-            "raise" => true,
-            _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
-        };
-        DiffMany::new(py, pairs, raise, source::options(py, inflated_limit)?)
     }
 
     /// The command: arguments (the program's name first) in, exit code out.

@@ -22,7 +22,7 @@ pub const ROWS_SHOWN: usize = 20;
 /// DuckDB and others read it through the Arrow C stream interface.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Table {
-    table: Arc<EngineTable>,
+    pub table: Arc<EngineTable>,
 }
 
 /// Writes text to memory, which does not fail.
@@ -258,12 +258,14 @@ impl Table {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let py = slf.py();
-        let bytes = slf.get().run(py, serde_json::to_vec)?.map_err(error::pickle)?;
+        let table = &slf.get().table;
+        // On this thread: what a worker process sends home should start no threads there.
+        let bytes = py.detach(|| postcard::to_stdvec(&**table)).map_err(error::pickle)?;
         Ok((rebuild(py, "_rebuild_table")?, (PyBytes::new(py, &bytes),)))
     }
 }
 
 #[pyfunction(name = "_rebuild_table")]
 pub fn rebuild_table(bytes: &[u8]) -> PyResult<Table> {
-    Ok(Table::new(serde_json::from_slice(bytes).map_err(error::pickle)?))
+    Ok(Table::new(postcard::from_bytes(bytes).map_err(error::pickle)?))
 }

@@ -57,6 +57,15 @@ pub fn parse_sort(py: Python<'_>, sort: &str) -> PyResult<Sort> {
     }
 }
 
+/// "total", "duration", a factor, or None.
+pub fn parse_normalize(how: Option<&Bound<'_, PyAny>>) -> PyResult<Normalize> {
+    let Some(how) = how else { return Ok(Normalize::None) };
+    match how.extract::<f64>() {
+        Ok(factor) => Ok(Normalize::Factor(factor)),
+        Err(_) => how.extract::<&str>()?.parse().map_err(|e| error::from_engine(how.py(), &e)),
+    }
+}
+
 fn parse_compression(py: Python<'_>, name: &str) -> PyResult<Compression> {
     match name {
         "gzip" => Ok(Compression::Gzip),
@@ -554,14 +563,7 @@ impl Views {
     /// new: a change per operation), or None (as it was). A view raises PprofError where there is nothing
     /// to scale by: a total or duration of zero, or one profile only.
     fn normalize(slf: &Bound<'_, Self>, how: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Diff>> {
-        let normalize = match how {
-            None => Normalize::None,
-            Some(how) => match how.extract::<f64>() {
-                Ok(factor) => Normalize::Factor(factor),
-                Err(_) => how.extract::<&str>()?.parse().map_err(|e| error::from_engine(slf.py(), &e))?,
-            },
-        };
-        with_query(slf, Query { normalize, ..slf.get().query.clone() })
+        with_query(slf, Query { normalize: parse_normalize(how)?, ..slf.get().query.clone() })
     }
 
     /// Write it as a profile, to a path or a file object (opened for bytes).
@@ -723,10 +725,10 @@ impl Profile {
         let py = slf.py();
         // Nearly as fast as a copy, and a fraction of the size.
         let options = WriteOptions { compression: Compression::Zstd, level: Some(1) };
-        let profile = slf.get().profile.clone();
-        let name = profile.name().to_owned();
-        let bytes = runtime::run(py, move || profile.to_bytes(&options))?;
-        Ok((rebuild(py, "_rebuild_profile")?, (name, PyBytes::new(py, &bytes))))
+        let profile = &slf.get().profile;
+        // On this thread: what a worker process sends home should start no threads there.
+        let bytes = py.detach(|| profile.to_bytes(&options)).map_err(|e| error::from_engine(py, &e))?;
+        Ok((rebuild(py, "_rebuild_profile")?, (profile.name().to_owned(), PyBytes::new(py, &bytes))))
     }
 }
 

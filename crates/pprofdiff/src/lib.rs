@@ -45,7 +45,7 @@ pub use diff::{
 pub use error::{Error, ErrorKind, Result};
 pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
 pub use output::write_file;
-pub use pairs::{NamedPair, directory_pairs, manifest_pairs, pattern_pairs};
+pub use pairs::{NamedPair, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
 pub use series::{
     Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, file_builds,

@@ -23,6 +23,23 @@ pub struct NamedPair {
     pub files: Result<[Vec<PathBuf>; 2]>,
 }
 
+/// Pairs the files of two directories, see [`directory_pairs`], or else those of two patterns, see [`pattern_pairs`].
+///
+/// # Errors
+/// Theirs; also if there is no file on either side.
+pub fn find_pairs(base: &str, new: &str) -> Result<Vec<NamedPair>> {
+    let (base_dir, new_dir) = (Path::new(base), Path::new(new));
+    let pairs = if base_dir.is_dir() && new_dir.is_dir() {
+        directory_pairs(base_dir, new_dir)?
+    } else {
+        pattern_pairs(base, new)?
+    };
+    match pairs.is_empty() {
+        true => Err(Error::query(format!("there are no files to compare in {base:?} and {new:?}"))),
+        false => Ok(pairs),
+    }
+}
+
 /// Pairs files of two directories that have the same path below them. Names that begin with a dot are left out.
 ///
 /// # Errors

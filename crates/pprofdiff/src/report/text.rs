@@ -142,7 +142,7 @@ impl Table {
     }
 
     /// A row of the table of frames in one line: `name file:line`, as pprof.
-    pub(super) fn label(&self, row: usize) -> String {
+    pub fn label(&self, row: usize) -> String {
         let text = |name: &str| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
         let number = |name: &str| match self.column(name).map(|c| c.cell(row)) {
             Some(super::Cell::Int(v)) => Some(v),

@@ -1,0 +1,294 @@
+"""Many pairs: one iterator of results, whether threads of this process make them or workers of an executor.
+
+    pairs -> tasks of a few pairs, in a bounded window -> workers -> results in the order of the pairs
+
+A task is what to load and what to ask; only the answers come back. A worker does a task on one thread, so a pool of
+processes uses as many cores as it has processes. What a task finds does not depend on where it runs, nor on how the
+pairs were cut into tasks, so the answer is the same for any executor.
+"""
+
+# Nothing is imported here: whoever imports the package pays for it. Types stand in _many.pyi.
+from . import _native
+
+# A task should take about as long (seconds): long beside the cost of handing it over, which is about a millisecond with
+# Dask, and short beside the job, so that all workers end at the same time.
+_TASK_SECONDS = 0.1
+# The most pairs in a task, whose answers travel as one.
+_TASK_PAIRS = 64
+# Tasks underway or done and not yet taken, for each worker: enough that none waits while the oldest task is slow.
+_TASKS_AHEAD = 3
+
+
+def diff_many(pairs, *, executor=None, workers=None, on_error="collect", progress=False, inflated_limit=None):
+    """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
+
+    `pairs` is an iterable of (base, new), each as for diff(), or of Pair, which pairs() finds. It is read a few pairs
+    ahead, so memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails is a Result
+    with an `error` and stops nothing else; with "raise" its error is raised, in its turn, and the iterator ends.
+
+    Each Result has a Diff, with its profiles. For tables, made on all cores as well, ask for tables(); the iterator is
+    also an Arrow stream of them.
+
+    `executor` is any concurrent.futures.Executor: a ProcessPoolExecutor, Dask's Client.get_executor(), or a
+    ThreadPoolExecutor for files that come over a network. Tasks carry what the pairs name (paths, URLs) and the
+    question; what comes back are tables, or whole profiles where Diffs are wanted, which is slow. The results are the
+    same. If a worker dies, the pairs that it takes with it are Results with the executor's error. `workers` is how many
+    tasks the executor runs at a time, where it is neither of the standard library nor of Dask (and else the number of
+    cores).
+
+    `progress` shows a bar, if tqdm is installed. Ctrl-C ends the iterator, after all results that it gave until then.
+
+    The iterator belongs to the process that made it, and to one thread at a time.
+    """
+    if on_error not in ("collect", "raise"):
+        raise _native.PprofError(f"on_error is 'collect' or 'raise', not {on_error!r}")
+    if workers is not None and workers < 1:
+        raise _native.PprofError(f"workers is at least 1, not {workers}")
+    job = _Job(pairs, executor, workers, on_error == "raise", progress, inflated_limit)
+    return DiffMany(job, None)
+
+
+class DiffMany:
+    """The results of many pairs, one after the other. Made by diff_many()."""
+
+    def __init__(self, job, question):
+        self._job = job
+        self._question = question
+        self._results = None
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._results is None:
+            self._results = self._job.run(self._question)
+        return next(self._results)
+
+    def collect(self):
+        """All results that are left, as a list, with all their profiles or tables in memory at once."""
+        return list(self)
+
+    def tables(
+        self,
+        n=None,
+        *,
+        sort="flat",
+        sample_type=None,
+        granularity="functions",
+        noinlines=False,
+        normalize=None,
+        **filters,
+    ):
+        """The same pairs, but each Result has a Table (and no Diff), made where the pair is compared.
+
+        The arguments are those of Views.top(), Views.normalize() and Views.filter(). Result.summary is the pair in one
+        row, for which `n=1` is enough. To be called before the first result.
+        """
+        if self._results is not None:
+            raise RuntimeError("this diff_many has begun; ask for tables before the first result")
+        question = _native._Question(n, sort, sample_type, granularity, noinlines, normalize, filters)
+        return DiffMany(self._job, question)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """The tables of all pairs as one Arrow stream, made while it is read.
+
+        Columns: pair (its name), error, sample_type, unit, then those of Views.top(). A pair that failed is one row
+        with its error as text and nothing else. A batch has at most 65,536 rows. After Ctrl-C the stream ends with
+        what is done, and KeyboardInterrupt follows; with on_error="raise" the reader raises an error of its own.
+        """
+        if self._question is None:
+            return self.tables().__arrow_c_stream__(requested_schema)
+        return _native._arrow_stream(self)
+
+    @classmethod
+    def __class_getitem__(cls, item):
+        """For annotations: `DiffMany[tuple[str, str]]`."""
+        from types import GenericAlias
+
+        return GenericAlias(cls, item)
+
+
+class _Job:
+    """What diff_many() was asked for; run() does it, once."""
+
+    def __init__(self, pairs, executor, workers, raises, progress, inflated_limit):
+        self.count = len(pairs) if hasattr(pairs, "__len__") else None
+        self.pairs = iter(pairs)
+        self.executor = executor
+        self.workers = workers
+        self.raises = raises
+        self.progress = progress
+        self.inflated_limit = inflated_limit
+
+    def run(self, question):
+        """The results, one by one."""
+        import os
+
+        process = os.getpid()
+        if self.executor is None:
+            outcomes = _native._OnThreads(self.pairs, question, self.inflated_limit)
+        else:
+            outcomes = self.on_executor(question)
+        bar = _bar(self.count) if self.progress else None
+        try:
+            while True:
+                if os.getpid() != process:
+                    raise RuntimeError("diff_many was begun in another process; begin it again in this one")
+                try:
+                    pair, made = next(outcomes)
+                except StopIteration:
+                    return
+                if bar is not None:
+                    bar.update()
+                if isinstance(made, BaseException):
+                    if self.raises:
+                        raise made
+                    yield _native.Result(pair, None, made)
+                elif question is None:
+                    yield _native.Result(pair, made, None)
+                else:
+                    yield _native.Result(pair, None, None, made)
+        finally:
+            if bar is not None:
+                bar.close()
+
+    def on_executor(self, question):
+        """Each pair with what became of it: Diff, Table or exception."""
+        from collections import deque
+        from time import monotonic
+
+        # The oldest task first: its pairs, for each its place among the answers or its error, and the task's future.
+        window = deque()
+        more, broken, size = True, None, 1
+        slots, asked = self.slots(), monotonic()
+        try:
+            while True:
+                if monotonic() > asked + 1:  # a cluster may grow
+                    slots, asked = self.slots(), monotonic()
+                while more and len(window) < _TASKS_AHEAD * slots:
+                    pairs = []
+                    try:
+                        while len(pairs) < size:
+                            pairs.append(next(self.pairs))
+                    except StopIteration:
+                        more = False
+                    except Exception as e:  # told when the pairs before it are done
+                        more, broken = False, e
+                    if pairs:
+                        window.append(self.submit(pairs, question))
+                if not window:
+                    break
+                # It stays in the window until it is done, so that it is cancelled with the others.
+                pairs, places, future = window[0]
+                try:
+                    seconds, answers = self.wait(future)
+                    aim = int(_TASK_SECONDS * len(answers) / max(seconds, 1e-6))
+                    size = max(1, min(aim, 2 * size, _TASK_PAIRS))  # its first loads are slower than the rest
+                except Exception as e:  # a worker has died, or the executor has ended
+                    answers = [e] * len(pairs)
+                window.popleft()
+                for pair, place in zip(pairs, places, strict=True):
+                    yield pair, place if isinstance(place, Exception) else answers[place]
+            if broken is not None:
+                raise broken
+        finally:
+            for _, _, future in window:
+                future.cancel()
+
+    def submit(self, pairs, question):
+        """Hands pairs to the executor; what is no pair it never sees."""
+        task, places = [], []
+        for pair in pairs:
+            try:
+                base, new = _native._sides(pair)
+                task.append((_portable(base), _portable(new)))
+                places.append(len(task) - 1)
+            except Exception as e:
+                places.append(e)
+        try:
+            return pairs, places, self.executor.submit(_work, task, question, self.inflated_limit)
+        except Exception as e:  # it was shut down, or has broken
+            from concurrent.futures import Future
+
+            future = Future()
+            future.set_exception(e)
+            return pairs, places, future
+
+    def wait(self, future):
+        """What the task returned or raised.
+
+        The futures of a Dask cluster that has gone would never be done, so its client is asked now and then.
+        """
+        client = getattr(self.executor, "_client", None)
+        while True:
+            gone = getattr(client, "status", "running") not in ("running", "connecting")
+            try:
+                return future.result(0 if gone else 1)
+            except TimeoutError:
+                if future.done():  # it is the task's own
+                    raise
+                if gone:
+                    raise ConnectionError("the cluster has ended") from None
+
+    def slots(self):
+        """How many tasks the executor runs at a time."""
+        if self.workers is not None:
+            return self.workers
+        of_pool = getattr(self.executor, "_max_workers", None)
+        if isinstance(of_pool, int):
+            return of_pool
+        of_cluster = getattr(getattr(self.executor, "_client", None), "nthreads", None)
+        if of_cluster is not None:
+            try:
+                return max(1, sum(of_cluster().values()))
+            except Exception:  # it has ended, as its tasks will say
+                return 1
+        import os
+
+        return os.cpu_count() or 1
+
+
+def _portable(side):
+    """A side of a pair, such that it can be sent: an open file is read here."""
+    if isinstance(side, list | tuple):
+        return [_portable(source) for source in side]
+    if hasattr(side, "read"):
+        return side.read()
+    return side
+
+
+def _work(task, question, inflated_limit):
+    """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception."""
+    from time import perf_counter
+
+    start = perf_counter()
+    answers = []
+    for base, new in task:
+        try:
+            answers.append(_native._compare(base, new, question, inflated_limit))
+        except Exception as e:
+            answers.append(_sendable(e))
+    return perf_counter() - start, answers
+
+
+def _sendable(error):
+    """The exception, or its words if it does not survive pickling: a pool breaks of what can't be unpickled."""
+    import pickle
+
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _bar(count):
+    """A progress bar; none if tqdm is not installed."""
+    try:
+        from tqdm.auto import tqdm
+    except ModuleNotFoundError:
+        import warnings
+
+        warnings.warn("diff_many shows no progress, since tqdm is not installed", stacklevel=3)
+        return None
+    return tqdm(total=count, unit="pair")
