@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures deltas of heap snapshots beside the Go library and fastdelta: `benches/peers/delta.py [RUNS]` prints Markdown.
+"""Measures deltas of heap snapshots beside the Go library and fastdelta: `benches/peers/delta.py [RUNS]`.
 
 Ten snapshots of size M of one process. Per snapshot, from the bytes of its gzip file to those of the delta's, gzip
 level 1 on all sides: ours with DeltaComputer on one thread, and on two as the command does it; DataDog's fastdelta; the
@@ -37,7 +37,7 @@ def main() -> None:
     output(OURS, "1", str(scratch / "delta-{index}.pb.gz"))
     output(fastdelta, "write", str(scratch / "fastdelta-"), *snapshots)
     output(go, "check", *snapshots, "--", *(str(scratch / f"delta-{i}.pb.gz") for i in range(1, 10)))
-    # fastdelta never forgets a stack, so what is missing once and comes back counts from before. The first delta must agree.
+    # fastdelta never forgets a stack, so what is missing once and comes back counts from before: the first must agree.
     output(go, "check", *snapshots[:2], "--", str(scratch / "fastdelta-1.pb.gz"))
 
     names = ("load", "update", "pack", "milliseconds", "stream")

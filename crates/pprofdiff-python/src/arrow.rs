@@ -163,8 +163,9 @@ impl Filling {
 }
 
 /// Record batches out of the tables of many pairs, made as they are taken.
-struct PairBatches<I> {
+struct PairBatches<I, F> {
     pairs: I,
+    at_end: F,
     schema: Arc<Schema>,
     /// The pair that a batch was cut in, and its next row.
     cut: Option<(PairRows, usize)>,
@@ -172,7 +173,7 @@ struct PairBatches<I> {
     failed: Option<ArrowError>,
 }
 
-impl<I: Iterator<Item = Result<PairRows, ArrowError>>> PairBatches<I> {
+impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F> PairBatches<I, F> {
     fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let mut columns: Vec<Filling> = PAIR_COLUMNS
             .iter()
@@ -221,23 +222,28 @@ impl<I: Iterator<Item = Result<PairRows, ArrowError>>> PairBatches<I> {
     }
 }
 
-impl<I: Iterator<Item = Result<PairRows, ArrowError>>> Iterator for PairBatches<I> {
+impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F: FnMut()> Iterator for PairBatches<I, F> {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.failed.take() {
+        let next = match self.failed.take() {
             Some(e) => Some(Err(e)),
             None => self.batch().transpose(),
+        };
+        if next.is_none() {
+            (self.at_end)();
         }
+        next
     }
 }
 
-/// The tables of many pairs as a stream of batches. `pairs` is fused.
+/// The tables of many pairs as a stream of batches. `pairs` is fused; `at_end` is called when the reader is told the end.
 pub fn pairs_stream(
     pairs: impl Iterator<Item = Result<PairRows, ArrowError>> + Send + 'static,
+    at_end: impl FnMut() + Send + 'static,
 ) -> FFI_ArrowArrayStream {
     let fields = PAIR_COLUMNS.map(|(name, kind)| Field::new(name, kind, true));
     let schema = Arc::new(Schema::new(fields.to_vec()));
-    let batches = PairBatches { pairs, schema: schema.clone(), cut: None, failed: None };
+    let batches = PairBatches { pairs, at_end, schema: schema.clone(), cut: None, failed: None };
     FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, schema)))
 }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::ArrowError;
@@ -463,21 +464,23 @@ impl OnThreads {
 }
 
 /// The results of tables(), as the rows of an Arrow stream. Its reader calls from any thread.
-struct Rows(Option<Py<PyIterator>>);
+struct Rows {
+    results: Option<Py<PyIterator>>,
+    interrupted: Arc<AtomicBool>,
+}
 
 impl Iterator for Rows {
     type Item = std::result::Result<PairRows, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let results = self.0.as_ref()?;
+        let results = self.results.as_ref()?;
         // Of an interpreter that is ending there is nothing more to be had.
         let next = Python::try_attach(|py| {
             let result = match results.bind(py).clone().next()? {
                 Ok(result) => result,
                 Err(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => {
-                    // No reader passes that on, and most would throw away what is done. So the stream ends, and the
-                    // interrupt comes again once the reader is back in Python.
-                    let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+                    // No reader passes that on, and most would throw away what is done.
+                    self.interrupted.store(true, Ordering::Relaxed);
                     return None;
                 }
                 Err(e) => return Some(Err(ArrowError::ExternalError(Box::new(e)))),
@@ -492,7 +495,7 @@ impl Iterator for Rows {
         });
         let next = next.flatten();
         if !matches!(next, Some(Ok(_))) {
-            self.0 = None;
+            self.results = None;
         }
         next
     }
@@ -501,6 +504,13 @@ impl Iterator for Rows {
 /// The tables of many pairs as an Arrow C stream.
 #[pyfunction(name = "_arrow_stream")]
 pub fn arrow_stream<'py>(results: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
-    let rows = Rows(Some(results.try_iter()?.unbind()));
-    PyCapsule::new_with_value(results.py(), arrow::pairs_stream(rows), c"arrow_array_stream")
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let rows = Rows { results: Some(results.try_iter()?.unbind()), interrupted: interrupted.clone() };
+    // An interrupt ends the stream, and comes again only when its reader has all that is done and is back in Python.
+    let at_end = move || {
+        if interrupted.swap(false, Ordering::Relaxed) {
+            Python::try_attach(|py| py.import("_thread")?.call_method0("interrupt_main").map(drop));
+        }
+    };
+    PyCapsule::new_with_value(results.py(), arrow::pairs_stream(rows, at_end), c"arrow_array_stream")
 }
