@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::report::{self, Kind, PageOptions, TextOptions};
@@ -44,7 +45,7 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
     let _ = Profile::open(&broken[i % broken.len()], &options);
     let _ = Profile::open(base, &LoadOptions { inflated_limit: 100 }).unwrap_err();
     let (base, new) = (open(base), open(new));
-    let diff = Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+    let diff = Diff::new(from_ref(&base), from_ref(&new)).unwrap();
     let query = Query::default();
     let view = diff.view(&query).unwrap();
     let write = |f: &dyn Fn(&mut dyn std::io::Write) -> std::io::Result<()>| write_file(out, |w| f(w)).unwrap();

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ fn name(i: u64, colliding: bool) -> Vec<u8> {
 fn profile(colliding: bool) -> Vec<u8> {
     // Equal in their lowest 40 bits, against the same bits in the lowest place (made as long by the highest).
     let id = |i: u64| if colliding { (i + 1) << 40 } else { 1 << 55 | (i + 1).wrapping_mul(0x9e37_79b9) & 0xffff_ffff };
-    let number = |i: u64| if colliding { ((i + 1) << 45) as i64 } else { (1 << 59 | (i + 1) * 7919) as i64 };
+    let number = |i: u64| if colliding { ((i + 1) << 45) as i64 } else { ((1 << 59) | ((i + 1) * 7919)) as i64 };
     let mut strings: Vec<Vec<u8>> = [&b""[..], b"cpu", b"count", b"key"].map(<[u8]>::to_vec).to_vec();
     strings.extend((0..N).map(|i| name(i, colliding)));
     let sample = |i: u64| {
@@ -66,7 +67,7 @@ fn work(bytes: &[u8]) -> Duration {
     let begin = Instant::now();
     let load = |name| Arc::new(pprofdiff::Profile::from_bytes(name, bytes, &LoadOptions::default()).unwrap());
     let (a, b) = (load("a"), load("b"));
-    let diff = Diff::new(&[a.clone()], &[b.clone()]).unwrap();
+    let diff = Diff::new(from_ref(&a), from_ref(&b)).unwrap();
     let view = diff.view(&Query { granularity: Granularity::Addresses, ..Query::default() }).unwrap();
     assert_eq!(view.top(Sort::Flat).rows.len(), N as usize);
     assert!(view.stacks_as_found(true).rows.len() == N as usize);

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
@@ -94,7 +95,7 @@ fn sums_that_no_int64_holds_are_refused_at_every_door() {
         assert!(said(load(values)).contains("add up to more than an int64 holds"), "{values:?}");
     }
     let [half, more] = [&[HALF][..], &[HALF + 2]].map(|values| load(values).unwrap());
-    let pair = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(&[base.clone()], &[new.clone()]);
+    let pair = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(from_ref(base), from_ref(new));
     assert!(pair(&half, &half).is_ok());
     assert!(said(pair(&half, &more)).contains("int64"));
     assert!(said(Diff::new(&[half.clone(), more.clone()], &[load(&[1]).unwrap()])).contains("int64"));

@@ -7,6 +7,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -241,7 +242,7 @@ fn look_at_everything() {
     let mut gate = Gate::default();
     gate.fail_on("cum:any>+5%").unwrap();
     gate.fail_on("flat:regex=x>+5%").unwrap();
-    gate.check(&Diff::new(&[profile.clone()], &[profile.clone()]).unwrap()).unwrap();
+    gate.check(&Diff::new(from_ref(&profile), from_ref(&profile)).unwrap()).unwrap();
     tell("gate");
 }
 

@@ -82,11 +82,12 @@ mod tests {
         let rows = [["a", "b,c"], ["say \"x\"", ""], ["two\nlines", "\r"], ["\"", ";"], ["", " "]];
         let mut out = Vec::new();
         for row in rows {
-            row.iter().enumerate().for_each(|(i, f)| field(&mut out, i > 0, [*f]).unwrap());
+            let written = row.iter().enumerate().try_for_each(|(i, f)| field(&mut out, i > 0, [*f]));
+            assert!(written.is_ok());
             out.push(b'\n');
         }
         let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&*out);
-        let read: Vec<Vec<String>> = reader.deserialize().map(Result::unwrap).collect();
-        assert_eq!(read, rows.map(|row| row.map(str::to_owned).to_vec()));
+        let read: Result<Vec<Vec<String>>, _> = reader.deserialize().collect();
+        assert_eq!(read.unwrap_or_default(), rows.map(|row| row.map(str::to_owned).to_vec()));
     }
 }
