@@ -157,7 +157,8 @@ class _Job:
         from collections import deque
         from time import monotonic
 
-        # The oldest task first: its pairs, for each its place among the answers or its error, and the task's future.
+        # The oldest task first: its pairs, for each its place among the answers or its error, the task's future, and a
+        # lock that is free when the task is done.
         window = deque()
         more, broken, size = True, None, 1
         slots, asked = self.slots(), monotonic()
@@ -178,10 +179,10 @@ class _Job:
                         window.append(self.submit(pairs, question))
                 if not window:
                     break
-                # It stays in the window until it is done, so that it is cancelled with the others.
-                pairs, places, future = window[0]
+                # It stays in the window until it is done, so that it is given up with the others.
+                pairs, places, future, done = window[0]
                 try:
-                    seconds, answers = self.wait(future)
+                    seconds, answers = self.wait(future, done)
                     aim = int(_TASK_SECONDS * len(answers) / max(seconds, 1e-6))
                     size = max(1, min(aim, 2 * size, _TASK_PAIRS))  # its first loads are slower than the rest
                 except Exception as e:  # a worker has died, or the executor has ended
@@ -192,11 +193,17 @@ class _Job:
             if broken is not None:
                 raise broken
         finally:
-            for _, _, future in window:
-                future.cancel()
+            # Not a process pool's: if one of its workers dies (of the same Ctrl-C, say) while a future is cancelled,
+            # the thread that manages the pool dies too, and who waits for a future or for the interpreter's end waits
+            # forever (CPython 3.11's terminate_broken). What is left there is a few tasks a worker.
+            if not hasattr(self.executor, "_executor_manager_thread"):
+                for _, _, future, _ in window:
+                    future.cancel()
 
     def submit(self, pairs, question):
         """Hands pairs to the executor; what is no pair it never sees."""
+        from threading import Lock
+
         task, places = [], []
         for pair in pairs:
             try:
@@ -205,30 +212,45 @@ class _Job:
                 places.append(len(task) - 1)
             except Exception as e:
                 places.append(e)
-        try:
-            return pairs, places, self.executor.submit(_work, task, question, self.inflated_limit)
-        except Exception as e:  # it was shut down, or has broken
-            from concurrent.futures import Future
+        done = Lock()
+        done.acquire()
+        with _Undisturbed():
+            try:
+                future = self.executor.submit(_work, task, question, self.inflated_limit)
+            except Exception as e:  # it was shut down, or has broken
+                from concurrent.futures import Future
 
-            future = Future()
-            future.set_exception(e)
-            return pairs, places, future
+                future = Future()
+                future.set_exception(e)
+            future.add_done_callback(lambda _: done.release())
+        return pairs, places, future, done
 
-    def wait(self, future):
+    def wait(self, future, done):
         """What the task returned or raised.
 
-        The futures of a Dask cluster that has gone would never be done, so its client is asked now and then.
+        The futures of a Dask cluster that has gone would never be done, nor would those of a process pool that lost the
+        thread that manages it, so that is looked at now and then.
         """
-        client = getattr(self.executor, "_client", None)
         while True:
-            gone = getattr(client, "status", "running") not in ("running", "connecting")
-            try:
-                return future.result(0 if gone else 1)
-            except TimeoutError:
-                if future.done():  # it is the task's own
-                    raise
-                if gone:
-                    raise ConnectionError("the cluster has ended") from None
+            gone = self.gone()
+            with _Undisturbed():
+                if future.done():
+                    return future.result()
+            if gone is not None:
+                raise gone
+            done.acquire(timeout=1)
+
+    def gone(self):
+        """The error to raise if the executor will do nothing any more."""
+        client = getattr(self.executor, "_client", None)
+        if getattr(client, "status", "running") not in ("running", "connecting"):
+            return ConnectionError("the cluster has ended")
+        manager = getattr(self.executor, "_executor_manager_thread", None)
+        if manager is not None and not manager.is_alive():
+            from concurrent.futures.process import BrokenProcessPool
+
+            return BrokenProcessPool("the process pool has lost its manager")
+        return None
 
     def slots(self):
         """How many tasks the executor runs at a time."""
@@ -257,17 +279,63 @@ def _portable(side):
     return side
 
 
+class _Undisturbed:
+    """Ctrl-C comes after the block, not in it.
+
+    KeyboardInterrupt may be raised between any two steps of the code of an executor, also between taking a lock and
+    what gives it back; then all threads that need the lock wait forever. So executors and futures are called in here,
+    and it is no place to wait in.
+    """
+
+    def __enter__(self):
+        from signal import SIGINT, getsignal, signal
+
+        self.came = self.handler = None
+        handler = getsignal(SIGINT)
+        if callable(handler):
+            try:
+                signal(SIGINT, self.note)
+                self.handler = handler
+            except ValueError:  # not the main thread, which is the one that is interrupted
+                pass
+
+    def note(self, *signal_and_frame):
+        self.came = signal_and_frame
+
+    def __exit__(self, *_):
+        if self.handler is not None:
+            from signal import SIGINT, signal
+
+            signal(SIGINT, self.handler)
+            if self.came is not None:
+                self.handler(*self.came)
+
+
 def _work(task, question, inflated_limit):
-    """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception."""
+    """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception.
+
+    A process pool's worker heeds Ctrl-C in a task, but no more between tasks, where it would leave the pool's queues
+    locked or half written, for the same reason as in _Undisturbed. Whoever owns the pool ends the job.
+    """
+    from multiprocessing import parent_process
+    from signal import SIG_IGN, SIGINT, default_int_handler, signal
+    from threading import current_thread, main_thread
     from time import perf_counter
 
     start = perf_counter()
     answers = []
-    for base, new in task:
-        try:
-            answers.append(_native._compare(base, new, question, inflated_limit))
-        except Exception as e:
-            answers.append(_sendable(e))
+    of_pool = parent_process() is not None and current_thread() is main_thread()
+    try:
+        if of_pool:
+            signal(SIGINT, default_int_handler)
+        for base, new in task:
+            try:
+                answers.append(_native._compare(base, new, question, inflated_limit))
+            except Exception as e:
+                answers.append(_sendable(e))
+    finally:
+        if of_pool:
+            signal(SIGINT, SIG_IGN)
     return perf_counter() - start, answers
 
 

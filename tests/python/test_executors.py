@@ -1,6 +1,7 @@
 """diff_many on executors: the same answers wherever a pair is compared, and no pair lost when a worker dies."""
 
 import concurrent.futures
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -21,7 +22,7 @@ import pytest
 import pprofdiff
 from conftest import PAIRS, pair
 
-TIMEOUT = 120
+TIMEOUT = 60
 
 
 class Mute(Exception):
@@ -386,8 +387,9 @@ def test_ctrl_c(executor: str):
     """As a terminal sends it: to the workers as well."""
     work = """
     done = 0
+    results = results.tables(1)
     try:
-        for result in results.tables(1):
+        for result in results:
             done += result.error is None
             if done == 30:
                 print("ready", flush=True)
@@ -398,11 +400,46 @@ def test_ctrl_c(executor: str):
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
     )
-    with child:
+    try:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         os.killpg(child.pid, signal.SIGINT)
         sent = time.monotonic()
         out, _ = child.communicate(timeout=TIMEOUT)
-        assert out.startswith("interrupted")
+        assert out.startswith("interrupted")  # and the next result, if it came while none was waited for
         assert time.monotonic() - sent < 20
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows stops no process for a while")
+@pytest.mark.parametrize("executor", ["fork", "spawn"])
+@pytest.mark.parametrize("given_up", ["by us", "by others"])
+def test_a_worker_dies_when_tasks_were_given_up(executor: str, given_up: str):
+    """CPython's pool may lose its manager then; in neither case does anybody wait for what will never come."""
+    work = """
+    import os, signal
+    results = results.tables(1)
+    [next(results) for _ in range(30)]
+    workers = list(executor._processes)
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    if GIVEN_UP == "by others":
+        tasks = [executor.submit(abs, 1) for _ in range(30)]
+        print(sum(task.cancel() for task in tasks) > 0)
+    else:
+        del results
+        print(True)
+    os.kill(workers[0], signal.SIGKILL)
+    again = pprofdiff.diff_many([PAIR] * 3, executor=executor).tables(1)
+    print([type(result.error).__name__ for result in again], flush=True)
+    if GIVEN_UP == "by others":
+        os.kill(workers[1], signal.SIGKILL)  # nobody else does it
+        os._exit(0)
+    os.kill(workers[1], signal.SIGCONT)
+"""
+    command = program(executor, work.strip().replace("GIVEN_UP", repr(given_up)))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    assert (done.returncode, done.stdout) == (0, f"True\n{['BrokenProcessPool'] * 3}\n"), done.stderr
