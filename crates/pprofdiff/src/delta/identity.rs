@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 
 use siphasher::sip128::SipHasher24;
 
-use crate::profile::{Label, LabelValue, NONE, Profile, Sample, StringId};
+use crate::profile::{Label, LabelValue, NONE, Numbers, Profile, Sample, StringId};
 
 /// The modulus: a Mersenne prime, so that reducing is adding.
 const P: u64 = (1 << 61) - 1;
@@ -115,27 +115,25 @@ type LabelNumbers = [Digest; 5];
 /// The digests of the strings that a profile uses: there may be many times more of them in its table.
 #[derive(Default)]
 struct Strings {
-    /// By string: its place in `digests`, or `NONE`.
-    places: Vec<u32>,
+    /// By string: its place in `digests`.
+    places: Numbers,
     digests: Vec<Digest>,
 }
 
 impl Strings {
     fn begin(&mut self, p: &Profile) {
         self.digests.clear();
-        self.places.clear();
-        self.places.resize(p.n_strings(), NONE);
+        self.places.reset(p.n_strings());
     }
 
     #[inline]
     fn digest(&mut self, text: &SipHasher24, p: &Profile, id: StringId) -> Digest {
-        let place = &mut self.places[id.index()];
-        if *place == NONE {
-            *place = self.digests.len() as u32;
+        let place = self.places.get(id.0) as usize;
+        if place == self.digests.len() {
             let h = text.hash(p.string(id));
             self.digests.push([h.h1 & P, h.h2 & P]);
         }
-        self.digests[*place as usize]
+        self.digests[place]
     }
 }
 

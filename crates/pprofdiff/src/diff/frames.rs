@@ -21,7 +21,7 @@ use super::filter::Plan;
 use super::identity::{self, Granularity, Identity};
 use super::texts;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{NONE, Profile, StringId};
+use crate::profile::{Memo, NONE, Profile, StringId};
 
 /// One hasher for all members of a view, so that their hashes can be compared. Seeded by process.
 pub(crate) type State = foldhash::fast::RandomState;
@@ -110,7 +110,7 @@ impl MemberFrames {
         first.push(0);
         // Where a frame is no more than its function, each function is interned once.
         let by_function = !matches!(granularity, Granularity::Lines | Granularity::Addresses);
-        let mut memo = vec![NONE; if by_function { profile.n_functions() } else { 0 }];
+        let mut memo = Memo::new(if by_function { profile.n_functions() } else { 0 });
         for location in 0..n as u32 {
             let address = match granularity {
                 Granularity::Addresses => identity::shifted_address(profile, shifts, location),
@@ -118,15 +118,18 @@ impl MemberFrames {
             };
             plan.each_line(profile, location, |line| {
                 let function = locations.line_function[line as usize] as usize;
-                if by_function && memo[function] != NONE {
-                    expanded.push(memo[function]);
-                    return;
+                if by_function {
+                    let known = memo.get(function);
+                    if known != NONE {
+                        expanded.push(known);
+                        return;
+                    }
                 }
                 let identity = identity::identify(profile, granularity, location, Some(line), address);
                 let id = b.frame(identity);
                 // A function without a name takes the location's mapping for one, so it is no key.
                 if by_function && identity.mapping.is_none() {
-                    memo[function] = id;
+                    memo.set(function, id);
                 }
                 expanded.push(id);
             });
@@ -218,7 +221,7 @@ struct Builder<'a> {
     profile: &'a Arc<Profile>,
     interner: Interner,
     /// By the profile's string: its text, as it is and as a cleaned path.
-    text_of: Vec<u32>,
+    text_of: Memo,
     path_of: HashMap<StringId, u32, State>,
 }
 
@@ -227,7 +230,7 @@ impl<'a> Builder<'a> {
         Builder {
             profile,
             interner: Interner::new(Some(profile.clone()), state.clone()),
-            text_of: vec![NONE; profile.n_strings()],
+            text_of: Memo::new(profile.n_strings()),
             path_of: HashMap::with_hasher(state.clone()),
         }
     }
@@ -244,12 +247,14 @@ impl<'a> Builder<'a> {
     }
 
     fn string(&mut self, id: StringId) -> u32 {
-        let slot = id.index();
-        if self.text_of[slot] == NONE {
-            let profile = self.profile;
-            self.text_of[slot] = self.interner.text(profile.string(id));
+        match self.text_of.get(id.index()) {
+            NONE => {
+                let text = self.interner.text(self.profile.string(id));
+                self.text_of.set(id.index(), text);
+                text
+            }
+            text => text,
         }
-        self.text_of[slot]
     }
 
     fn path(&mut self, id: StringId) -> u32 {
@@ -548,7 +553,7 @@ impl Frames {
     /// lose their middle here, and the view warns of it.
     pub fn label(&self, frame: u32) -> String {
         let f = &self.frames[frame as usize];
-        let [name, file] = [f.name, f.file].map(|id| texts::shortened(self.text(id), self.longest_text, id));
+        let [name, file] = [f.name, f.file].map(|id| self.short(id));
         let mut parts = Vec::with_capacity(3);
         if f.address != 0 {
             parts.push(format!("{:016x}", f.address));
@@ -569,6 +574,17 @@ impl Frames {
             });
         }
         parts.join(" ")
+    }
+
+    /// The numbers of the texts of a frame's name and file.
+    pub(crate) fn texts_of(&self, frame: u32) -> (u32, u32) {
+        let f = &self.frames[frame as usize];
+        (f.name, f.file)
+    }
+
+    /// A text by its number, shortened as in [`Frames::label`].
+    pub(crate) fn short(&self, text: u32) -> String {
+        texts::shortened(self.text(text), self.longest_text, text)
     }
 }
 

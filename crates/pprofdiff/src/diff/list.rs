@@ -7,16 +7,16 @@
 //!
 //! This floor reads no files: the texts come from a [`Sources`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::pattern;
-use super::top::{Sort, TopRow};
+use super::top::Sort;
 use super::{Diff, Granularity, Pair, Query, Status, Summary, View, identity};
 use crate::error::Result;
-use crate::profile::NONE;
+use crate::profile::{NONE, StringId};
 
 /// Where a listing gets its texts from. `()` has none.
 pub trait Sources {
@@ -120,7 +120,7 @@ const MARGIN: i64 = 5;
 #[derive(Default)]
 struct Side {
     /// Its path, as in the profile.
-    path: Option<String>,
+    path: Option<Arc<str>>,
     /// flat and cum by line.
     lines: BTreeMap<i64, (i64, i64)>,
     /// Where the function begins; 0 if nobody says.
@@ -140,6 +140,17 @@ impl Side {
         let start = if self.start > 0 { self.start.min(first) } else { before };
         Some((start, last.saturating_add(MARGIN)))
     }
+}
+
+/// Which group a function belongs to.
+#[derive(Default)]
+struct Numbers<'a> {
+    /// Of names, those of their texts.
+    names: HashMap<&'a [u8], u32>,
+    /// Of trimmed paths.
+    files: HashMap<String, u32>,
+    /// Of groups, by those of name and file.
+    groups: HashMap<(u32, u32), u32>,
 }
 
 #[derive(Default)]
@@ -183,18 +194,34 @@ impl Diff {
         let view = self.view(&Query { granularity: Granularity::Lines, ..query.clone() })?;
         let frames = &view.frames;
         let rows = view.top(Sort::Cum).rows;
-        let matching = |row: &&TopRow| {
-            let name = frames.name_bytes(row.frame);
-            !name.is_empty() && matches(name)
-        };
+        let mut numbers = Numbers::default();
+        // By the numbers of their texts, since many functions may share a name or a path of a megabyte.
+        let mut wanted: HashMap<u32, bool> = HashMap::new();
+        let mut paths: HashMap<u32, (Arc<str>, u32)> = HashMap::new();
         let mut groups: Vec<Group> = Vec::new();
-        let mut number: HashMap<(&[u8], String), u32> = HashMap::new();
         let mut group_of = vec![NONE; frames.len()];
-        for row in rows.iter().filter(matching) {
-            let path = frames.file(row.frame).unwrap_or_default();
-            let file = sources.trimmed(&path).to_owned();
-            let id = *number.entry((frames.name_bytes(row.frame), file)).or_insert_with_key(|(_, file)| {
-                groups.push(Group { name: frames.name(row.frame), file: file.clone(), ..Group::default() });
+        for row in &rows {
+            let (name, path) = frames.texts_of(row.frame);
+            let is_wanted = *wanted.entry(name).or_insert_with(|| {
+                let bytes = frames.name_bytes(row.frame);
+                let wanted = !bytes.is_empty() && matches(bytes);
+                if wanted {
+                    numbers.names.insert(bytes, name);
+                }
+                wanted
+            });
+            if !is_wanted {
+                continue;
+            }
+            let (path, file) = paths.entry(path).or_insert_with(|| {
+                let path = frames.short(path);
+                let n = numbers.files.len() as u32;
+                let file = *numbers.files.entry(sources.trimmed(&path).to_owned()).or_insert(n);
+                (path.into(), file)
+            });
+            let id = *numbers.groups.entry((name, *file)).or_insert_with(|| {
+                let file = sources.trimmed(path).to_owned();
+                groups.push(Group { name: frames.short(name), file, ..Group::default() });
                 groups.len() as u32 - 1
             });
             group_of[row.frame as usize] = id;
@@ -211,8 +238,8 @@ impl Diff {
                 }
             }
         }
-        view.starts(&number, &mut groups, sources);
-        drop(number);
+        view.starts(&numbers, &mut groups, sources);
+        drop(numbers);
         view.routine_sums(&group_of, &mut groups);
         let mut groups = join_moved(groups);
         let delta = |g: &Group| std::cmp::Reverse(Pair { base: g.base.cum, new: g.new.cum }.delta().unsigned_abs());
@@ -225,19 +252,25 @@ impl Diff {
 
 impl View {
     /// Looks up where each function begins.
-    fn starts(&self, number: &HashMap<(&[u8], String), u32>, groups: &mut [Group], sources: &dyn Sources) {
-        let names: HashSet<&[u8]> = number.keys().map(|(name, _)| *name).collect();
+    fn starts(&self, numbers: &Numbers<'_>, groups: &mut [Group], sources: &dyn Sources) {
         for walk in &self.walks {
             let (p, functions) = (&walk.member.profile, walk.member.profile.functions());
-            for (i, &name) in functions.name.iter().enumerate() {
-                let (name, start) = (p.string(name), functions.start_line[i]);
-                if start <= 0 || !names.contains(name) {
+            // By the profile's strings, each of which is looked up once.
+            let mut names: HashMap<StringId, Option<u32>> = HashMap::new();
+            let mut files: HashMap<StringId, Option<u32>> = HashMap::new();
+            for (i, (&name, &file)) in functions.name.iter().zip(&functions.file).enumerate() {
+                let start = functions.start_line[i];
+                if start <= 0 {
                     continue;
                 }
-                let path = p.string(functions.file[i]);
-                let path = identity::clean_path(path).unwrap_or_else(|| path.to_vec());
-                let file = sources.trimmed(&String::from_utf8_lossy(&path)).to_owned();
-                if let Some(&id) = number.get(&(name, file)) {
+                let name = *names.entry(name).or_insert_with(|| numbers.names.get(p.string(name)).copied());
+                // A path that was shortened is not found: a routine then shows some lines fewer.
+                let file = *files.entry(file).or_insert_with(|| {
+                    let path = p.string(file);
+                    let path = identity::clean_path(path).unwrap_or_else(|| path.to_vec());
+                    numbers.files.get(sources.trimmed(&String::from_utf8_lossy(&path))).copied()
+                });
+                if let Some(id) = name.zip(file).and_then(|key| numbers.groups.get(&key).copied()) {
                     let group = &mut groups[id as usize];
                     let side = if walk.member.base { &mut group.base } else { &mut group.new };
                     side.start = if side.start == 0 { start } else { side.start.min(start) };

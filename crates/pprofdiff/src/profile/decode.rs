@@ -86,7 +86,6 @@ impl Profile {
             data,
         };
         check_samples(&mut profile, &samples)?;
-        check_inlining(&profile)?;
         Ok(profile)
     }
 }
@@ -369,6 +368,8 @@ struct Samples {
     has_labels: bool,
     is_diff: bool,
     all_usual: bool,
+    /// How many frames the locations stand for, if that was to be counted.
+    frames: u64,
 }
 
 /// Pass 3, in parts if there are many samples.
@@ -378,12 +379,21 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
         return Err(Error::malformed("there are samples, but no sample type says what they count").at(table.part.start));
     }
     let parts = split(&profile.data, table.part.clone(), table.count);
+    let most_frames = most_frames(profile);
+    let check = |part: &Range<usize>| check_part(profile, part, most_frames.is_some());
     let checked: Result<Vec<Samples>> = match parts.len() {
-        1 => check_part(profile, &table.part).map(|all| vec![all]),
-        _ => parallel::map(&parts, |part| check_part(profile, part)).into_iter().collect(),
+        1 => check(&table.part).map(|all| vec![all]),
+        _ => parallel::map(&parts, check).into_iter().collect(),
     };
     // Once more from the start, since a part does not know how many records come before it.
-    let checked = checked.or_else(|_| check_part(profile, &table.part).map(|all| vec![all]))?;
+    let checked = checked.or_else(|_| check(&table.part).map(|all| vec![all]))?;
+    let frames: u64 = checked.iter().map(|c| c.frames).sum();
+    if let Some(most) = most_frames.filter(|&most| frames > most) {
+        let detail = format!(
+            "its samples have {frames} frames, since locations of many lines occur again and again; at most {most} are read of a profile of this size"
+        );
+        return Err(Error::new(ErrorKind::Limit, detail));
+    }
     let mut totals = vec![(0i64, 0u64); n_types];
     for (sum, part) in checked.iter().flat_map(|c| c.totals.iter().enumerate()) {
         // A sum that wraps around has a magnitude that does not fit.
@@ -405,12 +415,30 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
     Ok(())
 }
 
+/// A few bytes that name a location stand for all its lines, so a small file could ask for any number of frames: of time
+/// in every view, and of memory where stacks are kept. The most frames that a profile may have; `None` where it can't
+/// come to so many, so that they need not be counted.
+fn most_frames(profile: &Profile) -> Option<u64> {
+    let most_lines = profile.locations.first_line.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+    let most = 2 * profile.data.len() as u64 + (4 << 20);
+    // A location takes a byte of the samples at least.
+    (profile.samples.len() as u64 * u64::from(most_lines) > most).then_some(most)
+}
+
 /// Checks the samples in a part of the buffer.
-fn check_part(profile: &Profile, part: &Range<usize>) -> Result<Samples> {
+fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Result<Samples> {
     let (n_types, n_strings) = (profile.sample_types.len(), profile.strings.len() as u64);
     let mut totals = vec![(0i64, 0u64); n_types];
     let mut known_labels = KnownLabels::default();
-    let (mut has_labels, mut is_diff, mut all_usual) = (false, false, true);
+    let (mut has_labels, mut is_diff, mut all_usual, mut frames) = (false, false, true, 0);
+    let first_line = &profile.locations.first_line;
+    let known = |id: u64, frames: &mut u64| match profile.location_ids.get(id) {
+        Some(l) if count_frames => {
+            *frames += u64::from(first_line[l as usize + 1] - first_line[l as usize]);
+            true
+        }
+        known => known.is_some(),
+    };
     each_record(&profile.data, part, SAMPLE, "sample", |r| {
         let mut n_values = 0;
         let mut add = |n_values: &mut usize, v: u64| {
@@ -421,9 +449,10 @@ fn check_part(profile: &Profile, part: &Range<usize>) -> Result<Samples> {
             }
             *n_values += 1;
         };
-        let usual = SampleParts::usual(r.message).filter(|parts| match &profile.location_ids {
-            Ids::Sequential(n) => parts.locations.are_within(*n),
-            ids => parts.locations.all(|id| ids.get(id).is_some()),
+        let frames_before = frames;
+        let usual = SampleParts::usual(r.message).filter(|parts| match profile.location_ids {
+            Ids::Sequential(n) if !count_frames => parts.locations.are_within(n),
+            _ => parts.locations.all(|id| known(id, &mut frames)),
         });
         let labels = match &usual {
             Some(parts) if parts.labels.is_empty() => Some((false, false)),
@@ -446,16 +475,15 @@ fn check_part(profile: &Profile, part: &Range<usize>) -> Result<Samples> {
             is_diff |= is_base;
         } else {
             // Another form, or something is wrong: field by field, which finds out what and where.
-            all_usual = false;
-            n_values = 0;
+            (all_usual, n_values, frames) = (false, 0, frames_before);
             let mut fields = r.fields.clone();
             loop {
                 let at = fields.offset();
                 let Some((field, value)) = fields.next()? else { break };
                 match field {
-                    1 => each_int(value, |id| match profile.location_ids.get(id) {
-                        Some(_) => Ok(()),
-                        None => Err(Error::malformed(format!("it refers to location id {id}, which does not exist"))),
+                    1 => each_int(value, |id| match known(id, &mut frames) {
+                        true => Ok(()),
+                        false => Err(Error::malformed(format!("it refers to location id {id}, which does not exist"))),
                     })
                     .map_err(|e| e.at(at))?,
                     2 => each_int(value, |v| {
@@ -476,34 +504,7 @@ fn check_part(profile: &Profile, part: &Range<usize>) -> Result<Samples> {
         }
         Ok(())
     })?;
-    Ok(Samples { totals, has_labels, is_diff, all_usual })
-}
-
-/// A few bytes that name a location stand for all its lines, so a small file could ask for any number of frames: of
-/// time in every view, and of memory where stacks are kept. Counted only where that could come to too many.
-fn check_inlining(profile: &Profile) -> Result<()> {
-    let first = &profile.locations.first_line;
-    let most_lines = first.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
-    let most = 2 * profile.data.len() as u64 + (4 << 20);
-    // A location takes a byte of the samples at least.
-    if profile.samples.len() as u64 * u64::from(most_lines) <= most {
-        return Ok(());
-    }
-    let of_part = |part: &Range<usize>| {
-        let mut frames = 0u64;
-        profile.each_sample(part.clone(), |s| {
-            s.each_location(|l| frames += u64::from(first[l as usize + 1] - first[l as usize]))
-        });
-        frames
-    };
-    let frames: u64 = parallel::map(&profile.parts_of_samples(), of_part).into_iter().sum();
-    if frames > most {
-        let detail = format!(
-            "its samples have {frames} frames, since locations of many lines occur again and again; at most {most} are read of a profile of this size"
-        );
-        return Err(Error::new(ErrorKind::Limit, detail));
-    }
-    Ok(())
+    Ok(Samples { totals, has_labels, is_diff, all_usual, frames })
 }
 
 /// Checks fields that ought to be labels; `None` if one is something else, else whether one of them marks the

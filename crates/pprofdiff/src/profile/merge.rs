@@ -21,7 +21,7 @@ use hashbrown::{HashMap, HashTable};
 
 use super::message::{About, MessageWriter, Tables};
 use super::types::{CommonType, common_types};
-use super::{BASE_LABEL, Header, Label, LabelValue, Mapping, NONE, Profile, Sample, StringId, ValueType};
+use super::{BASE_LABEL, Header, Label, LabelValue, Mapping, Memo, NONE, Profile, Sample, StringId, ValueType};
 use crate::error::{Error, Result};
 
 type State = foldhash::fast::RandomState;
@@ -126,20 +126,20 @@ struct MergedSample {
 }
 
 /// What was already translated of the profile that is being added, by its own indexes.
-struct Memo {
-    strings: Vec<u32>,
-    functions: Vec<u32>,
-    mappings: Vec<u32>,
-    locations: Vec<u32>,
+struct Translation {
+    strings: Memo,
+    functions: Memo,
+    mappings: Memo,
+    locations: Memo,
 }
 
-impl Memo {
-    fn new(p: &Profile) -> Memo {
-        Memo {
-            strings: vec![NONE; p.n_strings()],
-            functions: vec![NONE; p.n_functions()],
-            mappings: vec![NONE; p.mappings().len()],
-            locations: vec![NONE; p.n_locations()],
+impl Translation {
+    fn new(p: &Profile) -> Translation {
+        Translation {
+            strings: Memo::new(p.n_strings()),
+            functions: Memo::new(p.n_functions()),
+            mappings: Memo::new(p.mappings().len()),
+            locations: Memo::new(p.n_locations()),
         }
     }
 }
@@ -223,7 +223,7 @@ impl<'p> Merger<'p> {
     /// Adds one profile's samples.
     pub(crate) fn add<S: Selection>(&mut self, part: Part<'p, S>) {
         let p = part.profile;
-        let mut memo = Memo::new(p);
+        let mut memo = Translation::new(p);
         if self.mappings.is_empty() && !p.mappings().is_empty() {
             // By convention the first mapping is the main binary, so the first profile's comes first.
             self.mapping(p, 0, &mut memo);
@@ -261,7 +261,7 @@ impl<'p> Merger<'p> {
             // Root first, for `by_stack`.
             locations.reverse();
             for l in &mut locations {
-                *l = match memo.locations[*l as usize] {
+                *l = match memo.locations.get(*l as usize) {
                     NONE => self.location(p, *l, &part.selection, &mut memo),
                     known => known,
                 };
@@ -305,17 +305,21 @@ impl<'p> Merger<'p> {
         })
     }
 
-    fn string(&mut self, p: &'p Profile, id: StringId, memo: &mut Memo) -> u32 {
-        let slot = id.0 as usize;
-        if memo.strings[slot] == NONE {
-            memo.strings[slot] = self.intern(p.string(id));
+    fn string(&mut self, p: &'p Profile, id: StringId, memo: &mut Translation) -> u32 {
+        match memo.strings.get(id.index()) {
+            NONE => {
+                let string = self.intern(p.string(id));
+                memo.strings.set(id.index(), string);
+                string
+            }
+            string => string,
         }
-        memo.strings[slot]
     }
 
-    fn mapping(&mut self, p: &'p Profile, index: u32, memo: &mut Memo) -> u32 {
-        if memo.mappings[index as usize] != NONE {
-            return memo.mappings[index as usize];
+    fn mapping(&mut self, p: &'p Profile, index: u32, memo: &mut Translation) -> u32 {
+        let known = memo.mappings.get(index as usize);
+        if known != NONE {
+            return known;
         }
         let m = p.mappings()[index as usize];
         let (file, build_id) = (self.string(p, m.file, memo), self.string(p, m.build_id, memo));
@@ -328,14 +332,15 @@ impl<'p> Merger<'p> {
             self.mappings.push(Mapping { file: StringId(file), build_id: StringId(build_id), ..m });
             self.mappings.len() as u32 - 1
         });
-        memo.mappings[index as usize] = id;
+        memo.mappings.set(index as usize, id);
         id
     }
 
-    fn function(&mut self, p: &'p Profile, index: u32, memo: &mut Memo) -> u32 {
+    fn function(&mut self, p: &'p Profile, index: u32, memo: &mut Translation) -> u32 {
         let i = index as usize;
-        if memo.functions[i] != NONE {
-            return memo.functions[i];
+        let known = memo.functions.get(i);
+        if known != NONE {
+            return known;
         }
         let f = p.functions();
         let key = FunctionKey {
@@ -348,11 +353,11 @@ impl<'p> Merger<'p> {
             self.functions.push(key);
             self.functions.len() as u32 - 1
         });
-        memo.functions[i] = id;
+        memo.functions.set(i, id);
         id
     }
 
-    fn location(&mut self, p: &'p Profile, index: u32, selection: &impl Selection, memo: &mut Memo) -> u32 {
+    fn location(&mut self, p: &'p Profile, index: u32, selection: &impl Selection, memo: &mut Translation) -> u32 {
         let i = index as usize;
         let columns = p.locations();
         let (mut mapping, mut address) = (NONE, columns.address[i]);
@@ -390,7 +395,7 @@ impl<'p> Merger<'p> {
                 id
             }
         };
-        memo.locations[i] = id;
+        memo.locations.set(i, id);
         id
     }
 

@@ -5,7 +5,7 @@
 //! one message to the next, so a series of messages allocates for the largest alone.
 
 use super::wire::put;
-use super::{Header, Label, LabelValue, Mapping, NONE, Profile, StringId};
+use super::{Header, Label, LabelValue, Mapping, NONE, Numbers, Profile, StringId};
 
 /// The records that samples refer to, by dense indexes.
 pub(crate) trait Tables {
@@ -53,36 +53,6 @@ impl Tables for Profile {
     }
 }
 
-/// Numbers the records of a table in the order of first use.
-#[derive(Default)]
-struct Numbers {
-    of: Vec<u32>,
-    used: Vec<u32>,
-}
-
-impl Numbers {
-    fn reset(&mut self, n: usize) {
-        self.of.clear();
-        self.of.resize(n, NONE);
-        self.used.clear();
-    }
-
-    /// The number of a record, from 0.
-    #[inline]
-    fn get(&mut self, index: u32) -> u64 {
-        let number = &mut self.of[index as usize];
-        if *number == NONE {
-            *number = self.used.len() as u32;
-            self.used.push(index);
-        }
-        u64::from(*number)
-    }
-
-    fn string(&mut self, id: StringId) -> u64 {
-        self.get(id.0)
-    }
-}
-
 /// Numbers locations, and keeps each number as the bytes it is written as: up to five in the low bytes and their count
 /// in the highest, so that writing a stack is a load and a store a location, without a branch on the length.
 #[derive(Default)]
@@ -93,8 +63,11 @@ struct LocationIds {
 
 impl LocationIds {
     fn reset(&mut self, n: usize) {
-        self.codes.clear();
-        self.codes.resize(n, 0);
+        if n > self.codes.len() {
+            self.codes = vec![0; n];
+        } else {
+            self.used.iter().for_each(|&index| self.codes[index as usize] = 0);
+        }
         self.used.clear();
     }
 
@@ -174,8 +147,8 @@ impl MessageWriter {
     }
 
     fn value_type(&mut self, kind: StringId, unit: StringId) {
-        put::int(&mut self.message, 1, self.strings.string(kind));
-        put::int(&mut self.message, 2, self.strings.string(unit));
+        put::int(&mut self.message, 1, self.strings.get(kind.0));
+        put::int(&mut self.message, 2, self.strings.get(unit.0));
     }
 
     /// The next location of a sample, from the leaf.
@@ -199,12 +172,12 @@ impl MessageWriter {
         repeated(&mut self.message, 2, values.len(), &self.inner);
         for label in labels {
             self.inner.clear();
-            put::int(&mut self.inner, 1, self.strings.string(label.key));
+            put::int(&mut self.inner, 1, self.strings.get(label.key.0));
             match label.value {
-                LabelValue::Text(text) => put::int(&mut self.inner, 2, self.strings.string(text)),
+                LabelValue::Text(text) => put::int(&mut self.inner, 2, self.strings.get(text.0)),
                 LabelValue::Number(value, unit) => {
                     put::int(&mut self.inner, 3, value as u64);
-                    put::int(&mut self.inner, 4, self.strings.string(unit));
+                    put::int(&mut self.inner, 4, self.strings.get(unit.0));
                 }
             }
             put::bytes(&mut self.message, 3, &self.inner);
@@ -238,7 +211,7 @@ impl MessageWriter {
         }
         for i in 0..self.mappings.used.len() {
             let m = tables.mapping(self.mappings.used[i]);
-            let (file, build_id) = (self.strings.string(m.file), self.strings.string(m.build_id));
+            let (file, build_id) = (self.strings.get(m.file.0), self.strings.get(m.build_id.0));
             for (field, v) in [(1, i as u64 + 1), (2, m.start), (3, m.limit), (4, m.offset), (5, file), (6, build_id)] {
                 put::int(&mut self.message, field, v);
             }
@@ -268,7 +241,7 @@ impl MessageWriter {
             let (strings, start_line) = tables.function(self.functions.used[i]);
             put::int(&mut self.message, 1, i as u64 + 1);
             for (field, string) in (2..).zip(strings) {
-                put::int(&mut self.message, field, self.strings.string(string));
+                put::int(&mut self.message, field, self.strings.get(string.0));
             }
             put::int(&mut self.message, 5, start_line as u64);
             self.end_record(5);
@@ -285,7 +258,7 @@ impl MessageWriter {
         }
         self.inner.clear();
         for &comment in &h.comments {
-            put::varint(&mut self.inner, self.strings.string(comment));
+            put::varint(&mut self.inner, self.strings.get(comment.0));
         }
         if about.comment.is_some() {
             put::varint(&mut self.inner, self.strings.used.len() as u64);

@@ -118,11 +118,19 @@ impl Listing {
         }
         write!(out, ",\n \"routines\": [")?;
         for (i, r) in self.routines.iter().enumerate() {
-            write!(out, "{}\n  {}", if i == 0 { "" } else { "," }, self.routine_json(r))?;
+            // The object is left open for its lines, which are written one by one.
+            let routine = self.routine_json(r).to_string();
+            let routine = routine.strip_suffix('}').unwrap_or(&routine);
+            write!(out, "{}\n  {routine},\"lines\":[", if i == 0 { "" } else { "," })?;
+            for (i, l) in r.lines.iter().enumerate() {
+                write!(out, "{}{}", if i == 0 { "" } else { "," }, self.line_json(l))?;
+            }
+            write!(out, "]}}")?;
         }
         writeln!(out, "]}}")
     }
 
+    /// A routine without its lines.
     fn routine_json(&self, r: &Routine) -> Value {
         let mut routine = json!({"name": r.name, "file": r.file});
         if self.two_sided() {
@@ -132,50 +140,61 @@ impl Listing {
         } else {
             routine["source"] = json!(r.places.1);
         }
-        let costs = |to: &mut Value, flat: Pair, cum: Pair| {
-            for (name, p) in [("flat", flat), ("cum", cum)] {
-                if self.two_sided() {
-                    to[format!("{name}_base")] = json!(p.base);
-                    to[format!("{name}_new")] = json!(p.new);
-                    to[format!("{name}_delta")] = json!(p.delta());
-                } else {
-                    to[name] = json!(p.new);
-                }
-            }
-        };
-        costs(&mut routine, r.flat, r.cum);
+        self.costs(&mut routine, r.flat, r.cum);
         routine["notes"] = json!(r.notes);
-        let line = |l: &Line| {
-            let mut line = match self.two_sided() {
-                true => json!({"base_line": l.base, "new_line": l.new, "change": l.change.name(), "text": l.text}),
-                false => json!({"line": l.new, "text": l.text}),
-            };
-            costs(&mut line, l.flat, l.cum);
-            line
-        };
-        routine["lines"] = r.lines.iter().map(line).collect();
         routine
+    }
+
+    fn line_json(&self, l: &Line) -> Value {
+        let mut line = match self.two_sided() {
+            true => json!({"base_line": l.base, "new_line": l.new, "change": l.change.name(), "text": l.text}),
+            false => json!({"line": l.new, "text": l.text}),
+        };
+        self.costs(&mut line, l.flat, l.cum);
+        line
+    }
+
+    fn costs(&self, to: &mut Value, flat: Pair, cum: Pair) {
+        for (name, p) in [("flat", flat), ("cum", cum)] {
+            if self.two_sided() {
+                to[format!("{name}_base")] = json!(p.base);
+                to[format!("{name}_new")] = json!(p.new);
+                to[format!("{name}_delta")] = json!(p.delta());
+            } else {
+                to[name] = json!(p.new);
+            }
+        }
     }
 
     /// The listing as an HTML fragment under a summary, for notebooks. Needs no JavaScript; everything from the input is
     /// escaped.
     pub fn to_html(&self) -> String {
-        let summary = html::summary(&self.summary);
-        format!("<div class=\"pprofdiff\">{}{STYLE}{summary}{}</div>", html::STYLE, self.html_routines())
+        let mut html = String::new();
+        self.push_html(&mut html);
+        html
     }
 
     /// The listing as a page of its own, which asks for nothing and runs nothing.
     pub fn to_html_page(&self) -> String {
         let policy = "default-src 'none'; style-src 'unsafe-inline'";
-        format!(
+        let mut html = format!(
             "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
-             content=\"{policy}\"><title>pprofdiff list</title></head><body>\n{}\n</body></html>\n",
-            self.to_html()
-        )
+             content=\"{policy}\"><title>pprofdiff list</title></head><body>\n"
+        );
+        self.push_html(&mut html);
+        html.push_str("\n</body></html>\n");
+        html
+    }
+
+    fn push_html(&self, html: &mut String) {
+        let summary = html::summary(&self.summary);
+        let _ = write!(html, "<div class=\"pprofdiff\">{}{STYLE}{summary}", html::STYLE);
+        self.push_routines(html);
+        html.push_str("</div>");
     }
 
     /// The routines alone, without style and summary.
-    pub(super) fn html_routines(&self) -> String {
+    pub(super) fn push_routines(&self, html: &mut String) {
         let unit = self.unit();
         let text = |t: &str| escape(&harmless(t));
         let head = match self.two_sided() {
@@ -185,7 +204,6 @@ impl Listing {
             }
             false => "<th>flat</th><th>cum</th><th>line</th><th>source</th>",
         };
-        let mut html = String::new();
         if self.routines.is_empty() {
             html.push_str("<div class=\"note\">no function matches</div>");
         }
@@ -214,7 +232,6 @@ impl Listing {
             }
             html.push_str("</tbody></table></details>");
         }
-        html
     }
 }
 

@@ -329,10 +329,9 @@ fn source(diff: &Diff, query: &Query, sources: &dyn Sources) -> Result<String> {
     let (s, n) = (&listing.summary, listing.routines.len());
     let of = escape(&visible(&format!("{} ({})", s.sample_type, s.unit)));
     let what = if s.base.is_some() { "whose cum changed most" } else { "with the largest cum" };
-    Ok(format!(
-        "<div class=\"note\">{of}: the {n} functions {what}, of those that have sources</div>{}",
-        listing.html_routines()
-    ))
+    let mut html = format!("<div class=\"note\">{of}: the {n} functions {what}, of those that have sources</div>");
+    listing.push_routines(&mut html);
+    Ok(html)
 }
 
 fn side(s: &Side) -> Value {
