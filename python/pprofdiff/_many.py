@@ -311,30 +311,38 @@ class _Undisturbed:
                 self.handler(*self.came)
 
 
+# What this process, if it is a process pool's worker, did at Ctrl-C before its first task, and does in each.
+_at_ctrl_c = None
+
+
 def _work(task, question, inflated_limit):
     """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception.
 
     A process pool's worker heeds Ctrl-C in a task, but no more between tasks, where it would leave the pool's queues
     locked or half written, for the same reason as in _Undisturbed. Whoever owns the pool ends the job.
     """
+    global _at_ctrl_c
     from multiprocessing import parent_process
-    from signal import SIG_IGN, SIGINT, default_int_handler, signal
+    from signal import SIG_IGN, SIGINT, getsignal, signal
     from threading import current_thread, main_thread
     from time import perf_counter
 
     start = perf_counter()
     answers = []
-    of_pool = parent_process() is not None and current_thread() is main_thread()
+    if _at_ctrl_c is None and parent_process() is not None and current_thread() is main_thread():
+        handler = getsignal(SIGINT)
+        put_off = getattr(handler, "__self__", None)  # by submit(), in which the worker was forked
+        _at_ctrl_c = put_off.handler if isinstance(put_off, _Undisturbed) else handler
     try:
-        if of_pool:
-            signal(SIGINT, default_int_handler)
+        if _at_ctrl_c is not None:
+            signal(SIGINT, _at_ctrl_c)
         for base, new in task:
             try:
                 answers.append(_native._compare(base, new, question, inflated_limit))
             except Exception as e:
                 answers.append(_sendable(e))
     finally:
-        if of_pool:
+        if _at_ctrl_c is not None:
             signal(SIGINT, SIG_IGN)
     return perf_counter() - start, answers
 

@@ -42,6 +42,18 @@ class MuteFileSystem(fsspec.AbstractFileSystem):
 fsspec.register_implementation("mute", MuteFileSystem)
 
 
+class SignalFileSystem(fsspec.AbstractFileSystem):
+    """Says what the process that reads would do at Ctrl-C."""
+
+    protocol = "sigint"
+
+    def cat_file(self, path, start=None, end=None, **kwargs):
+        raise ValueError(str(signal.getsignal(signal.SIGINT)))
+
+
+fsspec.register_implementation("sigint", SignalFileSystem)
+
+
 def many() -> list:
     """Pairs of every kind, bad ones among them; more than a task's worth."""
     base, new = pair("go-mutex")
@@ -412,6 +424,19 @@ def test_ctrl_c(executor: str):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
+
+
+@pytest.mark.usefixtures("no_fork_warning")
+@pytest.mark.parametrize("ignored", [False, True])
+def test_workers_heed_ctrl_c_in_tasks_as_they_did_and_not_between(ignored: bool):
+    before = (signal.signal, (signal.SIGINT, signal.SIG_IGN)) if ignored else (None, ())
+    fork = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(1, fork, *before) as executor:
+        results = pprofdiff.diff_many([("sigint://x", "sigint://x")] * 3, executor=executor).collect()
+        between = executor.submit(signal.getsignal, signal.SIGINT).result()
+    inside = str(signal.SIG_IGN if ignored else signal.getsignal(signal.SIGINT))
+    assert [str(result.error) for result in results] == [inside] * 3
+    assert between is signal.SIG_IGN
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows stops no process for a while")
