@@ -158,28 +158,29 @@ def test_a_file_that_is_cut_off_while_it_is_read_is_whole_or_an_error(tmp_path: 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 def test_ctrl_c_ends_any_work_within_a_tenth_of_a_second():
-    """The fastest of several: a machine that is busy with other things says nothing about the others."""
+    """Five times in a row, within thirty: a machine that is busy with other things says nothing about the others."""
     code = """
 import sys, pprofdiff
-print("ready", flush=True)
-while True:
-    try:
-        pprofdiff.merge([sys.argv[1]] * 1_000_000)
-    except KeyboardInterrupt:
-        print("interrupted", flush=True)
+try:
+    print("ready", flush=True)
+    pprofdiff.merge([sys.argv[1]] * 1_000_000)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
 """
     waited = []
-    with subprocess.Popen([sys.executable, "-c", code, pair("go-heap")[0]], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        while len(waited) < 20 and min(waited, default=1) >= 0.1:
+    # A process for each, since work that was interrupted goes on there.
+    while len(waited) < 30 and max([1, *waited][-5:]) >= 0.1:
+        command = [sys.executable, "-c", code, pair("go-heap")[0]]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
             time.sleep(0.4)
             sent = time.monotonic()
             child.send_signal(signal.SIGINT)
             assert child.stdout.readline() == "interrupted\n"
             waited.append(time.monotonic() - sent)
-        child.kill()
-    assert min(waited) < 0.1, waited
+            child.kill()
+    assert max(waited[-5:]) < 0.1, waited
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="the system does not tell what a process takes")
