@@ -21,33 +21,44 @@ from conftest import PAIRS, pair, profile
 STATUS = Path("/proc/self/status")
 
 
-def test_some_threads_read_while_others_write(tmp_path: Path, story: pprofdiff.Diff):
+def test_eight_threads_read_while_others_write(tmp_path: Path, story: pprofdiff.Diff):
     wanted = story.top(granularity="lines").to_json()
     out, page = tmp_path / "diff.pb.gz", tmp_path / "page.html"
-    story.write(out)
-    whole = out.read_bytes()
-    start = threading.Barrier(8)
+    # Two profiles that take turns in one file: of a file that is written in place, some read a part or a mixture.
+    diffs = [story, pprofdiff.diff(*pair("go-heap"))]
+    contents = set()
+    for d in diffs:
+        d.write(out)
+        contents.add(out.read_bytes())
+    assert len(contents) == 2
+    rows = {len(pprofdiff.load(c).top()) for c in contents}
+    start, written = threading.Barrier(10), threading.Event()
 
-    def read(_: int) -> set[object]:
+    def read() -> set[str]:
         start.wait()
-        found: set[object] = set()
-        for _ in range(10):
-            found.add(story.top(granularity="lines").to_json())
-            # Whatever stands there at the moment is a whole profile.
-            found.add(len(pprofdiff.load(out).top()))
-        return found
+        wrong = set()
+        while not written.is_set():
+            if out.read_bytes() not in contents:
+                wrong.add("the file's bytes")
+            if len(pprofdiff.load(out).top()) not in rows:
+                wrong.add("the file's rows")
+            if story.top(granularity="lines").to_json() != wanted:
+                wrong.add("the shared diff")
+        return wrong
 
-    def write(_: int) -> set[object]:
+    def write() -> None:
         start.wait()
-        for _ in range(5):
-            story.write(out)
+        for i in range(50):
+            diffs[i % 2].write(out)
             story.save_html(page)
-        return {wanted, len(pprofdiff.load(whole).top())}
 
-    with concurrent.futures.ThreadPoolExecutor(8) as threads:
-        work = [threads.submit(write if i % 2 else read, i) for i in range(8)]
-        assert [w.result() for w in work] == [work[1].result()] * 8
-    assert out.read_bytes() == whole
+    with concurrent.futures.ThreadPoolExecutor(10) as threads:
+        readers = [threads.submit(read) for _ in range(8)]
+        writers = [threads.submit(write) for _ in range(2)]
+        concurrent.futures.wait(writers)
+        written.set()
+        assert [r.result() for r in readers] == [set()] * 8
+        assert [w.result() for w in writers] == [None] * 2
     assert sorted(p.name for p in tmp_path.iterdir()) == ["diff.pb.gz", "page.html"]
 
 

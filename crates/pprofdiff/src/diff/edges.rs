@@ -137,7 +137,7 @@ impl View {
         // The last sample that took the edge, and the sum.
         let mut sums: Vec<(u32, i64)> = Vec::new();
         let mut stamp = 0;
-        self.each_stack(base, |value, stack, _, _| {
+        self.each_stack(base, |value, stack| {
             stamp += 1;
             for pair in stack.windows(2).filter(|pair| pair[0] != pair[1]) {
                 let id = pairs.id(pair[0], pair[1]);

@@ -14,7 +14,7 @@ use hashbrown::hash_table::Entry;
 use super::tags::number_units;
 use super::texts::{self, Interner};
 use super::{Pair, Status, Summary, View};
-use crate::profile::{LabelValue, Profile, StringId};
+use crate::profile::{LabelValue, Profile, Sample, StringId};
 
 /// One value of one label key. [`Labels`] tells which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl View {
         for walk in &self.walks {
             let (p, base) = (&*walk.member.profile, walk.member.base);
             let mut known = Known::default();
-            walk.each(|weight, _, sample| {
+            let mut count = |weight: i64, sample: Sample<'_>| {
                 for label in sample.labels() {
                     let key = known.id(p, label.key, &mut texts);
                     let value = match label.value {
@@ -131,7 +131,11 @@ impl View {
                         false => (row.weight.new, row.sides.1) = (row.weight.new + weight, true),
                     }
                 }
-            });
+            };
+            match walk.is_whole() {
+                true => walk.each_whole(p.all_samples(), count),
+                false => walk.each(|weight, _, sample| count(weight, sample)),
+            }
         }
         drop(ids);
         for row in &mut rows {

@@ -284,7 +284,7 @@ impl View {
         let sums = self.sides(|base| {
             let mut sums = vec![(0u64, 0i64); groups.len()];
             let mut stamp = 0;
-            self.each_stack(base, |value, stack, _, _| {
+            self.each_stack(base, |value, stack| {
                 stamp += 1;
                 for &frame in stack {
                     if let Some((last, sum)) = sums.get_mut(group_of[frame as usize] as usize)

@@ -260,18 +260,30 @@ impl View {
     }
 
     /// Calls `f` with each sample that counts of one side: value, common frame indexes root first.
-    pub(crate) fn each_stack<'s>(&'s self, base: bool, mut f: impl FnMut(i64, &[u32], &'s Walk, Sample<'s>)) {
+    pub(crate) fn each_stack(&self, base: bool, mut f: impl FnMut(i64, &[u32])) {
         let mut stack = Vec::new();
         for walk in self.walks.iter().filter(|w| w.member.base == base) {
             let frames = self.frames.member(walk.index);
             let translation = &self.translations[walk.index];
-            walk.each(|value, locations, sample| {
+            let push = |stack: &mut Vec<u32>, l: u32| {
+                stack.extend(frames.of(l).iter().map(|&f| translation[f as usize]));
+            };
+            let mut finish = |stack: &mut Vec<u32>, value: i64| {
+                stack.reverse();
+                f(value, stack);
                 stack.clear();
-                for &l in locations.iter().rev() {
-                    stack.extend(frames.of(l).iter().rev().map(|&f| translation[f as usize]));
-                }
-                f(value, &stack, walk, sample);
-            });
+            };
+            if walk.is_whole() {
+                walk.each_whole(walk.member.profile.all_samples(), |value, sample| {
+                    sample.each_location(|l| push(&mut stack, l));
+                    finish(&mut stack, value);
+                });
+            } else {
+                walk.each(|value, locations, _| {
+                    locations.iter().for_each(|&l| push(&mut stack, l));
+                    finish(&mut stack, value);
+                });
+            }
         }
     }
 
