@@ -397,6 +397,10 @@ fn what_broke_something_once_does_so_no_more() {
         match pprofdiff::Profile::open(&path, &LoadOptions::default()) {
             Err(e) => assert!(!e.to_string().contains('\n'), "{name}: {e}"),
             Ok(profile) => {
+                let bare = pprofdiff::WriteOptions { compression: pprofdiff::Compression::None, level: None };
+                let merged = pprofdiff::merge(&[&profile]).unwrap().to_bytes(&bare).unwrap();
+                let again = pprofdiff::merge(&[&load(&merged).unwrap()]).unwrap().to_bytes(&bare).unwrap();
+                assert!(merged == again, "{name}: merging again changes it");
                 let diff = pprofdiff::Diff::of_profile(&profile.into()).unwrap();
                 let view = diff.view(&pprofdiff::Query::default()).unwrap();
                 view.top(pprofdiff::Sort::Flat).table();
@@ -415,6 +419,7 @@ fn what_broke_something_once_does_so_no_more() {
     assert!(message("gzip-distance-too-far.pb.gz").contains("the gzip data is damaged (at byte"));
     assert!(message("gzip-cut-off.pb.gz").contains("the gzip data is cut off"));
     assert!(message("zstd-damaged.pb.zst").contains("the zstd data is damaged"));
+    assert_eq!(message("words-of-a-text-format.pb"), "");
     assert!(message("sample-type-twice.pb").contains("sample type sample occurs more than once"));
 }
 

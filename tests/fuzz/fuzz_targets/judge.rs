@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pprofdiff::proto::Profile as Message;
-use pprofdiff::{Diff, ErrorKind, Granularity, LabelValue, Profile, Query, Sort};
+use pprofdiff::{Diff, Granularity, LabelValue, Profile, Query, Sort};
 use pprofdiff_fuzz::LIMIT;
 use prost::Message as _;
 
@@ -19,9 +19,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         return;
     }
     let loaded = Profile::from_bytes("in", data, &LIMIT);
-    if loaded.as_ref().err().is_some_and(|e| e.kind() == ErrorKind::Legacy) {
-        return;
-    }
     let message = Message::decode(data).map_err(|e| e.to_string()).and_then(|m| valid(&m).map(|()| m));
     match (loaded, message) {
         (Ok(profile), Ok(message)) => same(profile, &message),

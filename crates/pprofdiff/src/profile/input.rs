@@ -89,13 +89,17 @@ pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) 
 }
 
 fn load(name: &str, data: Vec<u8>) -> Result<Profile> {
-    if let Some(format) = legacy_format(&data) {
-        let detail = format!(
-            "this is {format}, which is older than profile.proto; convert it first: go tool pprof -proto -output=OUT.pb.gz {name}"
-        );
-        return Err(Error::new(ErrorKind::Legacy, detail));
-    }
-    Profile::decode(name, data)
+    let legacy = legacy_format(&data);
+    // A valid message may begin like one of those: the words are a string of it.
+    Profile::decode(name, data).map_err(|error| match legacy {
+        None => error,
+        Some(format) => {
+            let detail = format!(
+                "this is {format}, which is older than profile.proto; convert it first: go tool pprof -proto -output=OUT.pb.gz {name}"
+            );
+            Error::new(ErrorKind::Legacy, detail)
+        }
+    })
 }
 
 /// Recognises the formats that pprof read before `profile.proto`, by how they begin.

@@ -278,6 +278,9 @@ impl<'p> Merger<'p> {
                     }
                 });
             }
+            // A second empty string of the profile's table is string 0 here: what refers to it says nothing, and would
+            // not be read again.
+            labels.retain(|l| l.value != 0 || l.unit != 0);
             if part.side.is_some() {
                 labels.retain(|l| *l != base_label);
             }

@@ -158,8 +158,13 @@ pub struct Lists {
 impl Lists {
     /// The strings of one row.
     pub fn get(&self, row: usize) -> impl DoubleEndedIterator<Item = &str> {
+        self.numbers(row).iter().map(|&id| self.dictionary.get(id as usize).unwrap_or_default())
+    }
+
+    /// The strings of one row, by their indexes in `dictionary`.
+    pub fn numbers(&self, row: usize) -> &[u32] {
         let start = row.checked_sub(1).map_or(0, |i| self.ends[i]);
-        self.ids[start..self.ends[row]].iter().map(|&id| self.dictionary.get(id as usize).unwrap_or_default())
+        &self.ids[start..self.ends[row]]
     }
 }
 
