@@ -16,7 +16,7 @@ def pair(name: str) -> tuple[Path, Path]:
     return CORPUS / f"{name}.base.pb.gz", CORPUS / f"{name}.new.pb.gz"
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -26,8 +26,8 @@ def _varint(value: int) -> bytes:
 
 def _field(number: int, value: int | bytes) -> bytes:
     if isinstance(value, int):
-        return _varint(number << 3) + _varint(value & (1 << 64) - 1)
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
+        return varint(number << 3) + varint(value & (1 << 64) - 1)
+    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def profile(samples: Iterable[tuple[list[str], int, dict[str, str]]], *, last: bytes = b"") -> bytes:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import pprofdiff
-from conftest import PAIRS, pair, profile
+from conftest import PAIRS, pair, profile, varint
 
 STATUS = Path("/proc/self/status")
 
@@ -167,31 +167,95 @@ def test_a_file_that_is_cut_off_while_it_is_read_is_whole_or_an_error(tmp_path: 
     assert kinds <= {"whole", "error of one line"}
 
 
+# Work of the engine, and work that makes Python's objects: each takes seconds, in a single call.
+LONG_WORK = {
+    "merge": "pprofdiff.merge([PATH] * 1_000_000)",
+    "to_dicts": "labels.to_dicts()",
+    "list": "list(labels)",
+    "column": "labels.column('value')",
+}
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
-def test_ctrl_c_ends_any_work_within_a_tenth_of_a_second():
+@pytest.mark.parametrize("work", LONG_WORK)
+def test_ctrl_c_ends_any_work_within_a_tenth_of_a_second(work: str, tmp_path: Path):
     """Five times in a row, within thirty: a machine that is busy with other things says nothing about the others."""
-    code = """
-import sys, pprofdiff
+    path = pair("go-heap")[0]
+    if work != "merge":
+        path = tmp_path / "labels.pb"
+        path.write_bytes(labels(2_000_000 if work == "column" else 500_000))
+    code = f"""
+import gc, sys, pprofdiff
+PATH = sys.argv[1]
+labels = pprofdiff.load(PATH).labels()
+gc.disable()  # collecting takes long too, and is not ours
 try:
     print("ready", flush=True)
-    pprofdiff.merge([sys.argv[1]] * 1_000_000)
+    {LONG_WORK[work]}
+    print("too late", flush=True)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
     waited = []
     # A process for each, since work that was interrupted goes on there.
     while len(waited) < 30 and max([1, *waited][-5:]) >= 0.1:
-        command = [sys.executable, "-c", code, pair("go-heap")[0]]
+        command = [sys.executable, "-c", code, path]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
-            time.sleep(0.4)
+            time.sleep(0.05)
             sent = time.monotonic()
             child.send_signal(signal.SIGINT)
             assert child.stdout.readline() == "interrupted\n"
             waited.append(time.monotonic() - sent)
             child.kill()
     assert max(waited[-5:]) < 0.1, waited
+
+
+def labels(n: int) -> bytes:
+    """A profile with so many labels on one sample."""
+    head = profile([(["main"], 1, {})])
+    # Key 1, a number of three bytes each.
+    numbers = (bytes([i & 127 | 128, i >> 7 & 127 | 128, i >> 14]) for i in range(n))
+    label = b"".join(b"\x1a\x06\x08\x01\x18" + number for number in numbers)
+    return head + b"\x12" + varint(len(label) + 6) + b"\x0a\x01\x01\x12\x01\x01" + label
+
+
+# What goes on, or is not asked for its results any more, when the interpreter ends.
+UNFINISHED = {
+    "an iterator": "results = pprofdiff.diff_many(endless()); next(results)",
+    "a stream": "tables = pprofdiff.diff_many(endless()).tables(); stream = tables.__arrow_c_stream__()",
+    "threads that load": "daemons(lambda: [pprofdiff.load(BASE).top().to_dicts() for _ in endless()])",
+    "threads that compare": "daemons(lambda: list(pprofdiff.diff_many(endless())))",
+    "threads in one long call": "daemons(lambda: pprofdiff.merge([BASE] * 100_000))",
+    "an exit": "[sys.exit(0) for _ in pprofdiff.diff_many(endless())]",
+    "a pool of threads": "r = pprofdiff.diff_many(endless(), executor=futures.ThreadPoolExecutor(2)); next(r)",
+    "a pool of processes": "r = pprofdiff.diff_many(endless(), executor=futures.ProcessPoolExecutor(2)); next(r)",
+}
+
+
+@pytest.mark.parametrize("what", UNFINISHED)
+def test_the_interpreter_ends_in_the_middle_of_work(what: str):
+    code = f"""
+import itertools, sys, threading, time, pprofdiff
+from concurrent import futures
+BASE, NEW = sys.argv[1:]
+
+def endless():
+    return itertools.repeat((BASE, NEW))
+
+def daemons(work):
+    for _ in range(4):
+        threading.Thread(target=work, daemon=True).start()
+    time.sleep(0.2)
+
+if __name__ == "__main__":
+    {UNFINISHED[what]}
+"""
+    for _ in range(3):
+        command = [sys.executable, "-c", code, *map(str, pair("go-heap"))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="the system does not tell what a process takes")

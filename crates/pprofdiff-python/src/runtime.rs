@@ -12,6 +12,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -37,13 +38,14 @@ pub fn pool(_attached: Python<'_>) -> PyResult<Arc<ThreadPool>> {
         return Ok(pool.clone());
     }
     std::mem::forget(slot.take());
-    let pool = ThreadPoolBuilder::new()
-        .thread_name(|i| format!("pprofdiff-{i}"))
-        .build()
-        .map_err(|e| PyRuntimeError::new_err(format!("pprofdiff can't start its threads: {e}")))?;
+    let pool = ThreadPoolBuilder::new().thread_name(|i| format!("pprofdiff-{i}")).build().map_err(no_threads)?;
     let pool = Arc::new(pool);
     *slot = Some((process, pool.clone()));
     Ok(pool)
+}
+
+fn no_threads(e: impl std::fmt::Display) -> PyErr {
+    PyRuntimeError::new_err(format!("pprofdiff can't start its threads: {e}"))
 }
 
 /// Looks for signals. After Ctrl-C the work on the pool is left to finish unheard, and the pool with it: the
@@ -60,11 +62,33 @@ pub fn run<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
 ) -> PyResult<T> {
+    let pool = pool(py)?;
+    wait(py, work, |job| {
+        pool.spawn(job);
+        Ok(())
+    })
+}
+
+/// [`run`] on a thread that ends with the work: of what a worker process sends home, no pool should stay there.
+pub fn run_apart<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    wait(py, work, |job| Builder::new().name("pprofdiff".to_owned()).spawn(job).map(drop).map_err(no_threads))
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
+    start: impl FnOnce(Job) -> PyResult<()>,
+) -> PyResult<T> {
     let (sender, mut receiver) = sync_channel(1);
-    pool(py)?.spawn(move || {
+    start(Box::new(move || {
         // Nobody listens any more if the caller was interrupted.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
-    });
+    }))?;
     loop {
         let (received, back) = py.detach(move || (receiver.recv_timeout(TICK), receiver));
         receiver = back;
@@ -75,6 +99,16 @@ pub fn run<T: Send + 'static>(
             Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("pprofdiff lost a thread")),
         }
     }
+}
+
+/// For loops that make Python objects: every 1024th time lets other threads of the interpreter run, and looks for
+/// signals. Costs some microseconds then.
+pub fn breathe(py: Python<'_>, times: usize) -> PyResult<()> {
+    if times % 1024 == 1023 {
+        py.detach(|| ());
+        check_signals(py)?;
+    }
+    Ok(())
 }
 
 /// A panic of the engine as an exception. There should be none; the traceback is for the report.

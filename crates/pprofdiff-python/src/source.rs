@@ -7,8 +7,8 @@ use pyo3::exceptions::{PyModuleNotFoundError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::error;
 use crate::views::Profile;
+use crate::{error, runtime};
 
 pub fn options(py: Python<'_>, inflated_limit: Option<u64>) -> PyResult<LoadOptions> {
     LoadOptions::limited(inflated_limit).map_err(|e| error::from_engine(py, &e))
@@ -80,7 +80,11 @@ pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
     if objects.is_instance_of::<PyString>() || objects.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err("profiles are given as a list"));
     }
-    objects.try_iter()?.map(|object| source(&object?)).collect()
+    let all = objects.try_iter()?.enumerate().map(|(i, object)| {
+        runtime::breathe(objects.py(), i)?;
+        source(&object?)
+    });
+    all.collect()
 }
 
 /// One side of a comparison.
@@ -93,13 +97,20 @@ pub struct Side {
 impl Side {
     /// One source, or a list or tuple of them.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Side> {
-        let objects: Vec<Bound<'_, PyAny>> = if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
-        {
-            object.try_iter()?.collect::<PyResult<_>>()?
-        } else {
-            vec![object.clone()]
+        let py = object.py();
+        let mut side = Side { sources: Vec::new(), given: Vec::new() };
+        let mut add = |object: &Bound<'_, PyAny>| {
+            side.given.push(object.cast::<Profile>().ok().map(|p| p.clone().unbind()));
+            source(object).map(|source| side.sources.push(source))
         };
-        let given = objects.iter().map(|o| o.cast::<Profile>().ok().map(|p| p.clone().unbind()));
-        Ok(Side { sources: objects.iter().map(source).collect::<PyResult<_>>()?, given: given.collect() })
+        if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+            for (i, object) in object.try_iter()?.enumerate() {
+                add(&object?)?;
+                runtime::breathe(py, i)?;
+            }
+        } else {
+            add(object)?;
+        }
+        Ok(side)
     }
 }

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
-use pprofdiff::report::{Cell, Column, Data, Table as EngineTable, TextOptions};
+use pprofdiff::report::{Cell, Data, Table as EngineTable, TextOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyRange, PySlice, PyString};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 
 use crate::views::rebuild;
 use crate::{arrow, error, runtime};
@@ -33,12 +33,85 @@ pub fn text(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> String 
     String::from_utf8(out).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
-fn value<'py>(py: Python<'py>, cell: &Cell<'_>) -> PyResult<Bound<'py, PyAny>> {
-    match cell {
-        Cell::Missing => Ok(py.None().into_bound(py)),
-        Cell::Text(text) => Ok(PyString::new(py, text).into_any()),
-        Cell::Int(v) => v.into_bound_py_any(py),
-        Cell::List(lists, row) => Ok(PyList::new(py, lists.get(*row).collect::<Vec<_>>())?.into_any()),
+/// The values of one column as Python's objects.
+///
+/// The strings of lists are made once each and shared, as their dictionary is: stacks have ten or a hundred times as many
+/// frames as there are different ones.
+struct Values {
+    column: usize,
+    /// By their numbers; `None` for a single row, which would not pay for it.
+    strings: Option<Vec<Option<Py<PyString>>>>,
+}
+
+impl Values {
+    fn of_all_rows(column: usize) -> Values {
+        Values { column, strings: Some(Vec::new()) }
+    }
+
+    fn value<'py>(&mut self, py: Python<'py>, table: &EngineTable, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        match table.columns[self.column].cell(row) {
+            Cell::Missing => Ok(py.None().into_bound(py)),
+            Cell::Text(text) => Ok(PyString::new(py, text).into_any()),
+            Cell::Int(v) => v.into_bound_py_any(py),
+            Cell::List(lists, row) => {
+                let Some(strings) = &mut self.strings else {
+                    return Ok(PyList::new(py, lists.get(row).collect::<Vec<_>>())?.into_any());
+                };
+                strings.resize_with(lists.dictionary.len(), || None);
+                let string = |&id: &u32| {
+                    let text = || lists.dictionary.get(id as usize).unwrap_or_default();
+                    strings[id as usize].get_or_insert_with(|| PyString::new(py, text()).unbind()).bind(py).clone()
+                };
+                Ok(PyList::new(py, lists.numbers(row).iter().map(string))?.into_any())
+            }
+        }
+    }
+}
+
+/// Row after row, as dicts.
+#[pyclass(name = "_Rows", module = "pprofdiff._native")]
+pub struct Rows {
+    table: Arc<EngineTable>,
+    columns: Vec<(Py<PyString>, Values)>,
+    next: usize,
+}
+
+impl Rows {
+    fn new(py: Python<'_>, table: &Arc<EngineTable>, values: fn(usize) -> Values) -> Rows {
+        let columns = table.columns.iter().enumerate();
+        let columns = columns.map(|(i, c)| (PyString::intern(py, &c.name).unbind(), values(i))).collect();
+        Rows { table: table.clone(), columns, next: 0 }
+    }
+
+    fn row<'py>(&mut self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, values) in &mut self.columns {
+            dict.set_item(name.bind(py), values.value(py, &self.table, row)?)?;
+        }
+        Ok(dict)
+    }
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        // list() does not by itself. Before this is borrowed, since another thread may want it.
+        runtime::breathe(slf.py(), slf.try_borrow()?.next)?;
+        let mut rows = slf.try_borrow_mut()?;
+        if rows.next == rows.table.len() {
+            return Ok(None);
+        }
+        rows.next += 1;
+        let row = rows.next - 1;
+        rows.row(slf.py(), row).map(Some)
+    }
+
+    fn __length_hint__(&self) -> usize {
+        self.table.len() - self.next
     }
 }
 
@@ -62,24 +135,22 @@ impl Table {
         runtime::run(py, move || Ok(f(&table)))
     }
 
-    fn find(&self, py: Python<'_>, name: &str) -> PyResult<&Column> {
-        self.table.column(name).ok_or_else(|| {
+    /// The number of the column of a name.
+    fn find(&self, py: Python<'_>, name: &str) -> PyResult<usize> {
+        self.table.columns.iter().position(|c| c.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.table.columns.iter().map(|c| &*c.name).collect();
             error::message(py, &format!("there is no column {name:?}; there are {}", names.join(", ")))
         })
     }
 
-    fn row<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for column in &self.table.columns {
-            dict.set_item(PyString::intern(py, &column.name), value(py, &column.cell(row))?)?;
+    fn values<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyList>> {
+        let mut values = Values::of_all_rows(column);
+        let list = PyList::empty(py);
+        for row in 0..self.table.len() {
+            list.append(values.value(py, &self.table, row)?)?;
+            runtime::breathe(py, row)?;
         }
-        Ok(dict)
-    }
-
-    fn values<'py>(&self, py: Python<'py>, column: &Column) -> PyResult<Bound<'py, PyList>> {
-        let values = (0..self.table.len()).map(|row| value(py, &column.cell(row)));
-        PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
+        Ok(list)
     }
 }
 
@@ -149,13 +220,19 @@ impl Table {
 
     /// The first `n` rows; of peek and tree, the rows of the first `n` nodes.
     #[pyo3(signature = (n = 20))]
-    fn head(&self, n: usize) -> Table {
-        Table::new(self.table.head(n))
+    fn head(&self, py: Python<'_>, n: usize) -> PyResult<Table> {
+        self.run(py, move |table| table.head(n)).map(Table::new)
     }
 
     /// All rows as dicts.
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, (0..self.table.len()).map(|row| self.row(py, row)).collect::<PyResult<Vec<_>>>()?)
+        let mut rows = Rows::new(py, &self.table, Values::of_all_rows);
+        let list = PyList::empty(py);
+        for row in 0..self.table.len() {
+            list.append(rows.row(py, row)?)?;
+            runtime::breathe(py, row)?;
+        }
+        Ok(list)
     }
 
     /// The table as JSON, schema pprofdiff/1.
@@ -183,13 +260,13 @@ impl Table {
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pandas = py.import("pandas")?;
         let columns = PyDict::new(py);
-        for column in &self.table.columns {
+        for (i, column) in self.table.columns.iter().enumerate() {
             let values = match &column.data {
                 Data::Value(values) => numpy(py, values.clone(), "int64")?,
                 Data::Line(lines) => nullable(py, lines, "int64")?,
                 Data::Address(addresses) => nullable(py, addresses, "uint64")?,
-                Data::Text(_) => pandas.call_method1("array", (self.values(py, column)?, "string"))?,
-                Data::Lists(_) => pandas.call_method1("Series", (self.values(py, column)?, py.None(), "object"))?,
+                Data::Text(_) => pandas.call_method1("array", (self.values(py, i)?, "string"))?,
+                Data::Lists(_) => pandas.call_method1("Series", (self.values(py, i)?, py.None(), "object"))?,
             };
             columns.set_item(&*column.name, values)?;
         }
@@ -224,9 +301,11 @@ impl Table {
         let len = self.table.len() as isize;
         if let Ok(slice) = index.cast::<PySlice>() {
             let range = slice.indices(len)?;
-            let rows: Vec<usize> =
-                (0..range.slicelength as isize).map(|i| (range.start + i * range.step) as usize).collect();
-            return Ok(Bound::new(py, Table::new(self.table.take(&rows)))?.into_any());
+            let table = self.run(py, move |table| {
+                let row = |i| (range.start + i * range.step) as usize;
+                table.take(&(0..range.slicelength as isize).map(row).collect::<Vec<_>>())
+            })?;
+            return Ok(Bound::new(py, Table::new(table))?.into_any());
         }
         if index.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err(
@@ -238,14 +317,13 @@ impl Table {
         if !(0..len).contains(&row) {
             return Err(PyIndexError::new_err(format!("there are {len} rows")));
         }
-        Ok(self.row(py, row as usize)?.into_any())
+        let one = |column| Values { column, strings: None };
+        Ok(Rows::new(py, &self.table, one).row(py, row as usize)?.into_any())
     }
 
     /// Row after row, as dicts.
-    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let rows = PyRange::new(py, 0, slf.get().table.len() as isize)?;
-        py.import("builtins")?.call_method1("map", (slf.getattr("__getitem__")?, rows))
+    fn __iter__(&self, py: Python<'_>) -> Rows {
+        Rows::new(py, &self.table, Values::of_all_rows)
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
@@ -258,14 +336,15 @@ impl Table {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let py = slf.py();
-        let table = &slf.get().table;
-        // On this thread: what a worker process sends home should start no threads there.
-        let bytes = py.detach(|| postcard::to_stdvec(&**table)).map_err(error::pickle)?;
+        let table = slf.get().table.clone();
+        let bytes = runtime::run_apart(py, move || Ok(postcard::to_stdvec(&*table)))?.map_err(error::pickle)?;
         Ok((rebuild(py, "_rebuild_table")?, (PyBytes::new(py, &bytes),)))
     }
 }
 
 #[pyfunction(name = "_rebuild_table")]
-pub fn rebuild_table(bytes: &[u8]) -> PyResult<Table> {
-    Ok(Table::new(postcard::from_bytes(bytes).map_err(error::pickle)?))
+pub fn rebuild_table(py: Python<'_>, bytes: &[u8]) -> PyResult<Table> {
+    let bytes = bytes.to_vec();
+    let table = runtime::run_apart(py, move || Ok(postcard::from_bytes(&bytes)))?;
+    Ok(Table::new(table.map_err(error::pickle)?))
 }

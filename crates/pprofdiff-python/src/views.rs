@@ -725,10 +725,10 @@ impl Profile {
         let py = slf.py();
         // Nearly as fast as a copy, and a fraction of the size.
         let options = WriteOptions { compression: Compression::Zstd, level: Some(1) };
-        let profile = &slf.get().profile;
-        // On this thread: what a worker process sends home should start no threads there.
-        let bytes = py.detach(|| profile.to_bytes(&options)).map_err(|e| error::from_engine(py, &e))?;
-        Ok((rebuild(py, "_rebuild_profile")?, (profile.name().to_owned(), PyBytes::new(py, &bytes))))
+        let profile = slf.get().profile.clone();
+        let name = profile.name().to_owned();
+        let bytes = runtime::run_apart(py, move || profile.to_bytes(&options))?;
+        Ok((rebuild(py, "_rebuild_profile")?, (name, PyBytes::new(py, &bytes))))
     }
 }
 
@@ -791,7 +791,8 @@ pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> 
 }
 
 #[pyfunction(name = "_rebuild_profile")]
-pub fn rebuild_profile(py: Python<'_>, name: String, bytes: Vec<u8>) -> PyResult<Py<Profile>> {
+pub fn rebuild_profile(py: Python<'_>, name: String, bytes: &[u8]) -> PyResult<Py<Profile>> {
+    let bytes = bytes.to_vec();
     // It kept to its limit when it was loaded.
     let options = source::options(py, Some(u64::MAX))?;
     let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
