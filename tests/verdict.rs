@@ -1,6 +1,7 @@
 //! The Go library (tests/verdict/main.go) and the engine on the same inputs: the corpus, what is broken in it, and
 //! thousands of mutations of real profiles. Both accept, with the same samples and sums, or both refuse; every reason to
-//! differ stands in a table here, which docs/robustness.md explains.
+//! differ stands in a table here, which docs/robustness.md explains. With `PPROFDIFF_INPUTS`, a directory, its files are asked
+//! about as well: what fuzzing has come to, say.
 
 #![allow(clippy::unwrap_used)]
 
@@ -49,7 +50,10 @@ fn of_go(judge: &Path, paths: &[PathBuf]) -> Vec<String> {
 }
 
 fn files(dir: &str) -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(dir);
+    files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(dir))
+}
+
+fn files_in(dir: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
     files.retain(|p| p.is_file() && !p.ends_with("README.md"));
     files.sort();
@@ -117,6 +121,9 @@ fn go_and_we_accept_the_same_with_the_same_sums() {
     let per_file: usize = std::env::var("PPROFDIFF_MUTATIONS").map_or(150, |n| n.parse().unwrap());
     let folder = golibrary::build("verdict");
     let mut paths = [files(""), files("series"), files("malformed"), files("legacy")].concat();
+    if let Some(more) = std::env::var_os("PPROFDIFF_INPUTS") {
+        paths.extend(files_in(Path::new(&more)));
+    }
     let n_real = paths.len();
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for (i, path) in files("").iter().chain(&files("malformed")).enumerate() {

@@ -101,9 +101,11 @@ pub fn rebuild_pair(base: Py<PyAny>, new: Py<PyAny>, name: String, error: Option
     Pair { name, base, new, error }
 }
 
-/// The pairs of a manifest, read line by line.
+type Lines = Box<dyn Iterator<Item = NamedPair> + Send>;
+
+/// The pairs of a manifest, read line by line. After Ctrl-C there are none: the lines are with what goes on reading.
 #[pyclass(module = "pprofdiff._native")]
-pub struct Manifest(Mutex<Box<dyn Iterator<Item = NamedPair> + Send>>);
+pub struct Manifest(Mutex<Option<Lines>>);
 
 #[pymethods]
 impl Manifest {
@@ -112,8 +114,14 @@ impl Manifest {
     }
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Pair>> {
-        let lines = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        py.detach(|| lines.next()).map(|pair| Pair::found(py, pair)).transpose()
+        let place = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut lines) = place.take() else { return Ok(None) };
+        let (lines, pair) = runtime::run_apart(py, move || {
+            let pair = lines.next();
+            Ok((lines, pair))
+        })?;
+        *place = Some(lines);
+        pair.map(|pair| Pair::found(py, pair)).transpose()
     }
 }
 
@@ -131,13 +139,12 @@ impl Manifest {
 #[pyfunction]
 #[pyo3(signature = (base, new = None))]
 pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py<PyAny>> {
-    let failed = |e| error::from_engine(py, &e);
     let Some(new) = new else {
-        let lines = py.detach(|| manifest_pairs(&base)).map_err(failed)?;
-        return Manifest(Mutex::new(lines)).into_py_any(py);
+        let lines: Lines = runtime::run(py, move || manifest_pairs(&base))?;
+        return Manifest(Mutex::new(Some(lines))).into_py_any(py);
     };
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let found = py.detach(|| find_pairs(&text(&base), &text(&new))).map_err(failed)?;
+    let found = runtime::run(py, move || find_pairs(&text(&base), &text(&new)))?;
     found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
 }
 
