@@ -167,7 +167,7 @@ def test_a_file_that_is_cut_off_while_it_is_read_is_whole_or_an_error(tmp_path: 
     assert kinds <= {"whole", "error of one line"}
 
 
-# Single calls that take long: in the engine, or in reading and making Python's objects; and when Ctrl-C comes, in seconds.
+# Single calls that take long, in the engine or with Python's objects, and after how many seconds Ctrl-C comes.
 LONG_WORK = {
     "merge": ("pprofdiff.merge([PATH] * 1_000_000)", 0.4),
     "sources": ("pprofdiff.merge([PATH] * 1_000_000)", 0.05),
