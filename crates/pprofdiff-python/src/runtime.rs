@@ -1,11 +1,11 @@
-//! Where engine calls run: on a pool of this process, with the GIL released, while the caller keeps
-//! an eye on signals.
+//! Where engine calls run: on a pool of this process (a few on a thread of their own), with the GIL released, while the
+//! caller keeps an eye on signals.
 //!
 //! rayon's global pool would hang after `fork`: the child has the pool, but none of its threads. So
 //! the pool is ours, remembered with the process that made it. A child forgets the one it inherited
 //! (there is nothing in it that could be stopped) and makes its own when it first needs one.
 //!
-//! What goes to the pool holds no Python object. So the GIL is never wanted there, and a fork never
+//! What goes there holds no Python object. So the GIL is never wanted there, and a fork never
 //! catches a thread of ours inside the interpreter.
 
 use std::any::Any;

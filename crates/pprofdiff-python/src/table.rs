@@ -68,7 +68,7 @@ impl Values {
     }
 }
 
-/// Row after row, as dicts.
+/// Row after row, as dicts. As a generator, it can be asked by one thread at a time.
 #[pyclass(name = "_Rows", module = "pprofdiff._native")]
 pub struct Rows {
     table: Arc<EngineTable>,
