@@ -281,7 +281,8 @@ fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("proportion-{}-{name}", std::process::id()))
 }
 
-/// With `PPROFDIFF_TIMES` in the environment the inputs are so many times as large, and what they take is only told.
+/// With `PPROFDIFF_TIMES` in the environment the inputs are so many times as large (but for those that are at a bound), and
+/// what they take is only told.
 #[test]
 fn crafted_inputs_take_memory_in_proportion() {
     let times = std::env::var("PPROFDIFF_TIMES").map_or(1, |t| t.parse().unwrap());

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -196,6 +197,23 @@ def test_pairs_of_a_manifest(trees: Path):
     assert (two.name, len(two.diff.base)) == ("two", 2)
     with pytest.raises(FileNotFoundError):
         pprofdiff.pairs("none.csv")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+def test_a_manifest_that_comes_slowly_loses_nothing_to_an_interrupt(tmp_path: Path):
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDWR), "w") as writer:  # opened for both, so that it does not wait for a reader
+        lines = [f'{{"base": "a", "new": "b", "name": "{i}"}}\n' for i in range(5)]
+        print(*lines[:3], sep="", end="", file=writer, flush=True)
+        pairs = pprofdiff.pairs(pipe)
+        assert [next(pairs).name for _ in range(3)] == ["0", "1", "2"]
+        interrupt = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+        interrupt.start()
+        with pytest.raises(KeyboardInterrupt):
+            next(pairs)
+        print(*lines[3:], sep="", end="", file=writer, flush=True)
+        assert [next(pairs).name for _ in range(2)] == ["3", "4"]
 
 
 def test_a_pair_has_a_name_and_pickles():

@@ -5,12 +5,14 @@ use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
 
 use arrow_schema::ArrowError;
 use pprofdiff::{Batch, Filters, NamedPair, Query, Sort, find_pairs, manifest_pairs};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTypeError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 
@@ -101,11 +103,31 @@ pub fn rebuild_pair(base: Py<PyAny>, new: Py<PyAny>, name: String, error: Option
     Pair { name, base, new, error }
 }
 
-type Lines = Box<dyn Iterator<Item = NamedPair> + Send>;
-
-/// The pairs of a manifest, read line by line. After Ctrl-C there are none: the lines are with what goes on reading.
+/// The pairs of a manifest, of which a thread reads a few ahead: a line may be long in coming, and Ctrl-C is not to wait.
 #[pyclass(module = "pprofdiff._native")]
-pub struct Manifest(Mutex<Option<Lines>>);
+pub struct Manifest {
+    /// In a mutex only because a class must be shareable; the one method has it for itself.
+    pairs: Mutex<Receiver<NamedPair>>,
+    reader: Option<JoinHandle<()>>,
+    /// Where the thread is.
+    process: u32,
+}
+
+impl Manifest {
+    fn new(lines: impl Iterator<Item = NamedPair> + Send + 'static) -> PyResult<Manifest> {
+        let (sender, pairs) = sync_channel(64);
+        let read = move || {
+            for pair in lines {
+                // Nobody listens any more.
+                if sender.send(pair).is_err() {
+                    break;
+                }
+            }
+        };
+        let reader = Builder::new().name("pprofdiff-manifest".to_owned()).spawn(read).map_err(runtime::no_threads)?;
+        Ok(Manifest { pairs: Mutex::new(pairs), reader: Some(reader), process: std::process::id() })
+    }
+}
 
 #[pymethods]
 impl Manifest {
@@ -114,14 +136,23 @@ impl Manifest {
     }
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Pair>> {
-        let place = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(mut lines) = place.take() else { return Ok(None) };
-        let (lines, pair) = runtime::run_apart(py, move || {
-            let pair = lines.next();
-            Ok((lines, pair))
-        })?;
-        *place = Some(lines);
-        pair.map(|pair| Pair::found(py, pair)).transpose()
+        if self.process != std::process::id() {
+            return Err(PyRuntimeError::new_err(
+                "the pairs of a manifest belong to another process; call pairs() here",
+            ));
+        }
+        let pairs = self.pairs.get_mut().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let waiting = &mut *pairs;
+            match py.detach(move || waiting.recv_timeout(runtime::TICK)) {
+                Ok(pair) => return Pair::found(py, pair).map(Some),
+                Err(RecvTimeoutError::Timeout) => runtime::check_signals(py)?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    let ended = self.reader.take().map_or(Ok(()), JoinHandle::join);
+                    return ended.map(|()| None).map_err(|panic| runtime::bug(&*panic));
+                }
+            }
+        }
     }
 }
 
@@ -140,8 +171,7 @@ impl Manifest {
 #[pyo3(signature = (base, new = None))]
 pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py<PyAny>> {
     let Some(new) = new else {
-        let lines: Lines = runtime::run(py, move || manifest_pairs(&base))?;
-        return Manifest(Mutex::new(Some(lines))).into_py_any(py);
+        return Manifest::new(runtime::run(py, move || manifest_pairs(&base))?)?.into_py_any(py);
     };
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let found = runtime::run(py, move || find_pairs(&text(&base), &text(&new)))?;

@@ -44,7 +44,7 @@ pub fn pool(_attached: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     Ok(pool)
 }
 
-fn no_threads(e: impl std::fmt::Display) -> PyErr {
+pub fn no_threads(e: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(format!("pprofdiff can't start its threads: {e}"))
 }
 
@@ -52,8 +52,12 @@ fn no_threads(e: impl std::fmt::Display) -> PyErr {
 /// next call gets a new one, and does not wait behind what nobody wants any more.
 pub fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().inspect_err(|_| {
-        // Its threads end when they have nothing left to do.
-        drop(POOL.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let pool = POOL.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match pool {
+            // Its threads end when they have nothing left to do.
+            Some((owner, pool)) if owner == std::process::id() => drop(pool),
+            inherited => std::mem::forget(inherited),
+        }
     })
 }
 
@@ -69,8 +73,8 @@ pub fn run<T: Send + 'static>(
     })
 }
 
-/// [`run`] on a thread that ends with the work. For what should not wait behind the pool's work (a line of a manifest), or
-/// leave a pool behind (what a worker process sends home). Costs some tens of microseconds.
+/// [`run`] on a thread that ends with the work, since what a worker process sends home should leave no pool there.
+/// Costs some tens of microseconds.
 pub fn run_apart<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
@@ -102,10 +106,14 @@ fn wait<T: Send + 'static>(
     }
 }
 
-/// For loops that make Python objects: every 1024th time lets other threads of the interpreter run, and looks for
-/// signals. Costs some microseconds then.
-pub fn breathe(py: Python<'_>, times: usize) -> PyResult<()> {
-    if times % 1024 == 1023 {
+/// How many small Python objects are made between two looks at signals: some milliseconds' worth.
+pub const BREATH: usize = 1 << 14;
+
+/// For loops that make Python objects, or read them: lets other threads of the interpreter run and looks for signals, once
+/// `made` has come to [`BREATH`].
+pub fn breathe(py: Python<'_>, made: &mut usize) -> PyResult<()> {
+    if *made >= BREATH {
+        *made = 0;
         py.detach(|| ());
         check_signals(py)?;
     }

@@ -80,8 +80,10 @@ pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
     if objects.is_instance_of::<PyString>() || objects.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err("profiles are given as a list"));
     }
-    let all = objects.try_iter()?.enumerate().map(|(i, object)| {
-        runtime::breathe(objects.py(), i)?;
+    let mut made = 0;
+    let all = objects.try_iter()?.map(|object| {
+        made += 10;
+        runtime::breathe(objects.py(), &mut made)?;
         source(&object?)
     });
     all.collect()
@@ -104,9 +106,11 @@ impl Side {
             source(object).map(|source| side.sources.push(source))
         };
         if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-            for (i, object) in object.try_iter()?.enumerate() {
+            let mut made = 0;
+            for object in object.try_iter()? {
                 add(&object?)?;
-                runtime::breathe(py, i)?;
+                made += 10;
+                runtime::breathe(py, &mut made)?;
             }
         } else {
             add(object)?;

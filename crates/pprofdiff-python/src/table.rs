@@ -39,7 +39,7 @@ pub fn text(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> String 
 /// frames as there are different ones.
 struct Values {
     column: usize,
-    /// By their numbers; `None` for a single row, which would not pay for it.
+    /// Of the dictionary, by their numbers; `None` for a single row, as long as that would not pay for them.
     strings: Option<Vec<Option<Py<PyString>>>>,
 }
 
@@ -48,21 +48,45 @@ impl Values {
         Values { column, strings: Some(Vec::new()) }
     }
 
-    fn value<'py>(&mut self, py: Python<'py>, table: &EngineTable, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn of_one_row(column: usize) -> Values {
+        Values { column, strings: None }
+    }
+
+    /// A row's value. Adds to `made` what it costs.
+    fn value<'py>(
+        &mut self,
+        py: Python<'py>,
+        table: &EngineTable,
+        row: usize,
+        made: &mut usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        *made += 1;
         match table.columns[self.column].cell(row) {
             Cell::Missing => Ok(py.None().into_bound(py)),
             Cell::Text(text) => Ok(PyString::new(py, text).into_any()),
             Cell::Int(v) => v.into_bound_py_any(py),
             Cell::List(lists, row) => {
-                let Some(strings) = &mut self.strings else {
+                let (numbers, n) = (lists.numbers(row), lists.dictionary.len());
+                if self.strings.is_none() && numbers.len() < n {
                     return Ok(PyList::new(py, lists.get(row).collect::<Vec<_>>())?.into_any());
-                };
-                strings.resize_with(lists.dictionary.len(), || None);
-                let string = |&id: &u32| {
+                }
+                let strings = self.strings.get_or_insert_default();
+                strings.resize_with(n, || None);
+                let mut string = |&id: &u32| {
                     let text = || lists.dictionary.get(id as usize).unwrap_or_default();
                     strings[id as usize].get_or_insert_with(|| PyString::new(py, text()).unbind()).bind(py).clone()
                 };
-                Ok(PyList::new(py, lists.numbers(row).iter().map(string))?.into_any())
+                if numbers.len() < runtime::BREATH {
+                    *made += numbers.len();
+                    return Ok(PyList::new(py, numbers.iter().map(string))?.into_any());
+                }
+                let list = PyList::empty(py);
+                for part in numbers.chunks(runtime::BREATH) {
+                    part.iter().try_for_each(|id| list.append(string(id)))?;
+                    // Lets no other thread in, which might want what is borrowed here.
+                    runtime::check_signals(py)?;
+                }
+                Ok(list.into_any())
             }
         }
     }
@@ -74,19 +98,21 @@ pub struct Rows {
     table: Arc<EngineTable>,
     columns: Vec<(Py<PyString>, Values)>,
     next: usize,
+    /// Since the last look at signals.
+    made: usize,
 }
 
 impl Rows {
     fn new(py: Python<'_>, table: &Arc<EngineTable>, values: fn(usize) -> Values) -> Rows {
         let columns = table.columns.iter().enumerate();
         let columns = columns.map(|(i, c)| (PyString::intern(py, &c.name).unbind(), values(i))).collect();
-        Rows { table: table.clone(), columns, next: 0 }
+        Rows { table: table.clone(), columns, next: 0, made: 0 }
     }
 
     fn row<'py>(&mut self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, values) in &mut self.columns {
-            dict.set_item(name.bind(py), values.value(py, &self.table, row)?)?;
+            dict.set_item(name.bind(py), values.value(py, &self.table, row, &mut self.made)?)?;
         }
         Ok(dict)
     }
@@ -99,9 +125,11 @@ impl Rows {
     }
 
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        // list() does not by itself. Before this is borrowed, since another thread may want it.
-        runtime::breathe(slf.py(), slf.try_borrow()?.next)?;
+        // list() does not by itself. While nothing is borrowed, since another thread may want this iterator then.
+        let mut made = slf.try_borrow()?.made;
+        runtime::breathe(slf.py(), &mut made)?;
         let mut rows = slf.try_borrow_mut()?;
+        rows.made = made;
         if rows.next == rows.table.len() {
             return Ok(None);
         }
@@ -144,11 +172,11 @@ impl Table {
     }
 
     fn values<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyList>> {
-        let mut values = Values::of_all_rows(column);
+        let (mut values, mut made) = (Values::of_all_rows(column), 0);
         let list = PyList::empty(py);
         for row in 0..self.table.len() {
-            list.append(values.value(py, &self.table, row)?)?;
-            runtime::breathe(py, row)?;
+            list.append(values.value(py, &self.table, row, &mut made)?)?;
+            runtime::breathe(py, &mut made)?;
         }
         Ok(list)
     }
@@ -230,7 +258,7 @@ impl Table {
         let list = PyList::empty(py);
         for row in 0..self.table.len() {
             list.append(rows.row(py, row)?)?;
-            runtime::breathe(py, row)?;
+            runtime::breathe(py, &mut rows.made)?;
         }
         Ok(list)
     }
@@ -317,8 +345,7 @@ impl Table {
         if !(0..len).contains(&row) {
             return Err(PyIndexError::new_err(format!("there are {len} rows")));
         }
-        let one = |column| Values { column, strings: None };
-        Ok(Rows::new(py, &self.table, one).row(py, row as usize)?.into_any())
+        Ok(Rows::new(py, &self.table, Values::of_one_row).row(py, row as usize)?.into_any())
     }
 
     /// Row after row, as dicts.

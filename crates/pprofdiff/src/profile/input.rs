@@ -90,15 +90,15 @@ pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) 
 
 fn load(name: &str, data: Vec<u8>) -> Result<Profile> {
     let legacy = legacy_format(&data);
-    // A valid message may begin like one of those: the words are a string of it.
+    // A message may begin like one of those: the words are a string of it.
     Profile::decode(name, data).map_err(|error| match legacy {
-        None => error,
-        Some(format) => {
+        Some(format) if error.kind() == ErrorKind::Malformed => {
             let detail = format!(
                 "this is {format}, which is older than profile.proto; convert it first: go tool pprof -proto -output=OUT.pb.gz {name}"
             );
             Error::new(ErrorKind::Legacy, detail)
         }
+        _ => error,
     })
 }
 
