@@ -256,11 +256,11 @@ def test_other_threads_run_while_a_table_becomes_dicts(tmp_path: Path):
 
 def test_threads_share_an_iterator_of_rows(tmp_path: Path):
     path = tmp_path / "labels.pb"
-    path.write_bytes(many_labels(100_000))
+    path.write_bytes(many_labels(1_000_000))
     rows = iter(pprofdiff.load(path).labels())
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         parts = [threads.submit(lambda: [int(row["value"]) for row in rows]) for _ in range(4)]
-        assert sorted(v for part in parts for v in part.result()) == [*range(1, 100_000)]
+        assert sorted(v for part in parts for v in part.result()) == [*range(1, 1_000_000)]
 
 
 # What goes on, or is not asked for its results any more, when the interpreter ends.
