@@ -1,6 +1,8 @@
-"""What the tests share: the corpus, and profiles made to order."""
+"""What the tests share: the corpus, profiles made to order, and a thread that sees whether others may run."""
 
-from collections.abc import Iterable
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,25 @@ def profile(samples: Iterable[tuple[list[str], int, dict[str, str]]], *, last: b
         out += _field(4, _field(1, i) + _field(4, _field(1, i)))
         out += _field(5, _field(1, i) + _field(2, index(strings, name)))
     return out + b"".join(_field(6, s.encode("utf-8", "surrogateescape")) for s in strings) + last
+
+
+@contextlib.contextmanager
+def ticker() -> Iterator[Callable[[], int]]:
+    """Another thread of the interpreter, which ticks a thousand times a second if it is let; tells how often it did."""
+    ticks, done = 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not done.wait(0.001):
+            ticks += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        yield lambda: ticks
+    finally:
+        done.set()
+        thread.join()
 
 
 @pytest.fixture(scope="session")

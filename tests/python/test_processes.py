@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import pprofdiff
-from conftest import pair
+from conftest import pair, ticker
 
 TIMEOUT = 60
 
@@ -48,23 +48,11 @@ def test_threads_read_the_same_profiles(story: pprofdiff.Diff):
 
 def test_other_threads_run_meanwhile():
     """While one thread is in the engine, another one's Python goes on."""
-    ticks = 0
-    done = threading.Event()
-
-    def tick() -> None:
-        nonlocal ticks
-        while not done.wait(0.001):
-            ticks += 1
-
-    ticker = threading.Thread(target=tick)
-    ticker.start()
     profiles = [pair("story-cpu")[0]] * 400
-    before = ticks
-    pprofdiff.merge(profiles)
-    during = ticks - before
-    done.set()
-    ticker.join()
-    assert during > 3
+    with ticker() as ticks:
+        before = ticks()
+        pprofdiff.merge(profiles)
+        assert ticks() - before > 3
 
 
 def in_a_fork(work) -> None:

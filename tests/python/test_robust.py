@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import pprofdiff
-from conftest import PAIRS, pair, profile, varint
+from conftest import PAIRS, pair, profile, ticker, varint
 
 STATUS = Path("/proc/self/status")
 
@@ -237,21 +237,10 @@ def test_other_threads_run_while_a_table_becomes_dicts(tmp_path: Path):
     path = tmp_path / "labels.pb"
     path.write_bytes(many_labels(1_000_000))
     labels = pprofdiff.load(path).labels()
-    ticks, done = 0, threading.Event()
-
-    def tick() -> None:
-        nonlocal ticks
-        while not done.wait(0.001):
-            ticks += 1
-
-    ticker = threading.Thread(target=tick)
-    ticker.start()
-    before = ticks
-    labels.to_dicts()
-    during = ticks - before
-    done.set()
-    ticker.join()
-    assert during > 3
+    with ticker() as ticks:
+        before = ticks()
+        labels.to_dicts()
+        assert ticks() - before > 3
 
 
 def test_threads_share_an_iterator_of_rows(tmp_path: Path):
