@@ -19,35 +19,9 @@ use std::time::Duration;
 use rayon::ThreadPool;
 
 use crate::diff::Diff;
-use crate::error::{Error, Result};
-use crate::pairs::NamedPair;
-use crate::parallel;
-use crate::profile::{LoadOptions, Profile};
-
-/// Where a profile comes from.
-#[derive(Debug, Clone)]
-pub enum Source {
-    /// A file: gzip, zstd or raw.
-    Path(PathBuf),
-    /// The content of such a file, and a name for it in errors and reports.
-    Bytes(String, Vec<u8>),
-    /// A profile that is loaded already.
-    Profile(Arc<Profile>),
-}
-
-impl Source {
-    /// Loads the profile, unless it is loaded already.
-    ///
-    /// # Errors
-    /// As [`Profile::open`].
-    pub fn load(&self, options: &LoadOptions) -> Result<Arc<Profile>> {
-        match self {
-            Source::Path(path) => Profile::open(path, options).map(Arc::new),
-            Source::Bytes(name, bytes) => Profile::from_bytes(name, bytes, options).map(Arc::new),
-            Source::Profile(profile) => Ok(profile.clone()),
-        }
-    }
-}
+use crate::{Error, Result};
+use pprofdiff_profile::input::NamedPair;
+use pprofdiff_profile::{LoadOptions, Source, parallel};
 
 impl Diff {
     /// Loads the files of both sides and compares them; inside a rayon pool, at the same time.

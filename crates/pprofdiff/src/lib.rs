@@ -5,8 +5,8 @@
 //!
 //! # fn main() -> pprofdiff::Result<()> {
 //! let diff = Diff::open(&["main.pb.gz".as_ref()], &["branch.pb.gz".as_ref()], &LoadOptions::default())?;
-//! let view = diff.view(&Query::default())?;
-//! let top = view.top(Sort::Cum);
+//! let measure = diff.measure(&Query::default())?;
+//! let top = measure.top(Sort::Cum);
 //! for row in top.rows.iter().take(10) {
 //!     println!("{} -> {} ({:+})  {}", row.cum.base, row.cum.new, row.cum.delta(), top.frames.name(row.frame));
 //! }
@@ -22,33 +22,27 @@
 //! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
 
 mod batch;
-mod delta;
 mod diff;
-mod error;
 mod gate;
-mod output;
-mod pairs;
-mod parallel;
-mod profile;
-pub mod report;
 mod series;
 mod sources;
-mod units;
 
-pub use batch::{Batch, Source, diff_many, map_pairs};
-pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
+pub use batch::{Batch, diff_many, map_pairs};
 pub use diff::{
     Call, Diff, Edge, Edges, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Granularity, Graph,
-    GraphOptions, LabelRow, Labels, Line, LineChange, Listing, Normalize, Pair, Pruned, Query, Rank, Relation, Routine,
-    Side, Sort, SourceText, Sources, StackRow, Stacks, Status, Summary, Top, TopRow, View, Widths,
+    GraphOptions, LabelRow, Labels, Line, LineChange, Listing, MatchedStacks, Measure, Normalize, Pair, Pruned, Query, Rank, Relation, Routine,
+    Selection, Side, Sort, SourceText, Sources, StackRow, Stacks, Status, Summary, Top, TopRow, Widths,
 };
-pub use error::{Error, ErrorKind, Result};
 pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
-pub use output::write_file;
-pub use pairs::{NamedPair, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
-pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
+pub use pprofdiff_profile::input::{
+    NamedPair, directory_pairs, file_builds, find_pairs, manifest_pairs, pattern_builds, pattern_pairs, sort_builds,
+};
+pub use pprofdiff_profile::{
+    CUMULATIVE, Compression, Delta, DeltaComputer, Error, ErrorKind, Label, LabelValue, LoadOptions, OnReset, Policy,
+    Profile, Reset, Result, Sample, Source, StringId, Treatment, WriteOptions, delta, input, merge, proto, units,
+    write_file,
+};
 pub use series::{
-    Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, file_builds,
-    pattern_builds, series, sort_builds,
+    Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, series,
 };
 pub use sources::SourceDirs;

@@ -2,16 +2,15 @@
 //!
 //! An edge is an ordered pair of frames that follow each other in a stack; it counts once per sample
 //! however often the pair recurs, and a frame that calls itself has no edge. Edges are numbered by
-//! their pair of frame indexes ([`Pairs`]); "once" is a stamp, as in `top`.
+//! their pair of frame indexes ([`Calls`]); "once" is a stamp, as in `top`.
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-
 use super::pattern;
 use super::top::{Sort, Top, TopRow};
-use super::{Frames, Pair, Summary, View};
-use crate::error::Result;
+use super::{Frames, Measure, Pair, Summary};
+use crate::Result;
+use pprofdiff_profile::interner::Interner;
 
 /// Which side of a node the other end of an edge is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,35 +60,33 @@ pub struct Edges {
 /// Ordered pairs of numbers below a bound, numbered in the order in which they come.
 ///
 /// Most callees are called by whom they were called the last time, so that is looked at before the table is.
-pub(super) struct Pairs {
-    ids: HashMap<(u32, u32), u32, foldhash::fast::RandomState>,
+pub(super) struct Calls {
+    numbers: Interner<(u32, u32), foldhash::fast::RandomState>,
     /// For each callee: its last caller, and the number of the two.
     last: Vec<(u32, u32)>,
-    /// The pairs, by their numbers.
-    pub(super) pairs: Vec<(u32, u32)>,
 }
 
-impl Pairs {
-    pub(super) fn below(bound: usize) -> Pairs {
-        Pairs { ids: HashMap::default(), last: vec![(u32::MAX, 0); bound], pairs: Vec::new() }
+impl Calls {
+    pub(super) fn below(bound: usize) -> Calls {
+        Calls { numbers: Interner::default(), last: vec![(u32::MAX, 0); bound] }
+    }
+
+    /// The pairs (caller, callee), by their numbers.
+    pub(super) fn pairs(&self) -> &[(u32, u32)] {
+        &self.numbers.values
     }
 
     #[inline]
     pub(super) fn id(&mut self, caller: u32, callee: u32) -> usize {
         let last = &mut self.last[callee as usize];
         if last.0 != caller {
-            let pairs = &mut self.pairs;
-            let id = *self.ids.entry((caller, callee)).or_insert_with(|| {
-                pairs.push((caller, callee));
-                pairs.len() as u32 - 1
-            });
-            *last = (caller, id);
+            *last = (caller, self.numbers.number((caller, callee)));
         }
         last.1 as usize
     }
 }
 
-impl View {
+impl Measure {
     /// Callers and callees of the frames whose label (as [`Frames::label`]) matches `pattern`, or of all.
     ///
     /// # Errors
@@ -98,27 +95,27 @@ impl View {
         let regex = pattern.map(|p| pattern::compile("peek", p)).transpose()?;
         let mut top = self.top(sort);
         if let Some(regex) = regex {
-            top.rows.retain(|row| regex.is_match(self.frames.label(row.frame).as_bytes()));
+            top.rows.retain(|row| regex.is_match(self.frames().label(row.frame).as_bytes()));
         }
         Ok(self.edges_of(top))
     }
 
     /// Callers and callees of the frames of a table, which is made already.
     pub(crate) fn edges_of(&self, top: Top) -> Edges {
-        let ((mut all, base), (new_pairs, new)) = self.sides(|base| self.edge_sums(base));
+        let ((mut all, base), (new_calls, new)) = self.sides(|base| self.edge_sums(base));
         let mut weights: Vec<Pair> = base.into_iter().map(|base| Pair { base, new: 0 }).collect();
-        for (&(caller, callee), sum) in new_pairs.pairs.iter().zip(new) {
+        for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {
             let id = all.id(caller, callee);
-            weights.resize(all.pairs.len(), Pair::default());
+            weights.resize(all.pairs().len(), Pair::default());
             weights[id].new = self.scale.apply(sum);
         }
         let nodes = top.rows;
-        let mut rank = vec![u32::MAX; self.frames.len()];
+        let mut rank = vec![u32::MAX; self.frames().len()];
         for (i, row) in nodes.iter().enumerate() {
             rank[row.frame as usize] = i as u32;
         }
         let mut edges = Vec::new();
-        for (&(caller, callee), weight) in all.pairs.iter().zip(weights) {
+        for (&(caller, callee), weight) in all.pairs().iter().zip(weights) {
             edges.push(Edge { node: callee, other: caller, relation: Relation::Caller, weight });
             edges.push(Edge { node: caller, other: callee, relation: Relation::Callee, weight });
         }
@@ -126,21 +123,21 @@ impl View {
         edges.sort_unstable_by(|a, b| {
             let key =
                 |e: &Edge| (rank[e.node as usize], e.relation, std::cmp::Reverse(e.weight.delta().unsigned_abs()));
-            key(a).cmp(&key(b)).then_with(|| self.frames.order(a.other).cmp(&self.frames.order(b.other)))
+            key(a).cmp(&key(b)).then_with(|| self.frames().order(a.other).cmp(&self.frames().order(b.other)))
         });
-        Edges { summary: self.summary().clone(), frames: self.frames.clone(), nodes, edges }
+        Edges { summary: self.summary().clone(), frames: self.frames().clone(), nodes, edges }
     }
 
     /// One side's edges, and the sum of each.
-    fn edge_sums(&self, base: bool) -> (Pairs, Vec<i64>) {
-        let mut pairs = Pairs::below(self.frames.len());
+    fn edge_sums(&self, base: bool) -> (Calls, Vec<i64>) {
+        let mut calls = Calls::below(self.frames().len());
         // The last sample that took the edge, and the sum.
         let mut sums: Vec<(u32, i64)> = Vec::new();
         let mut stamp = 0;
         self.each_stack(base, |value, stack| {
             stamp += 1;
             for pair in stack.windows(2).filter(|pair| pair[0] != pair[1]) {
-                let id = pairs.id(pair[0], pair[1]);
+                let id = calls.id(pair[0], pair[1]);
                 if id == sums.len() {
                     sums.push((0, 0));
                 }
@@ -151,6 +148,6 @@ impl View {
                 }
             }
         });
-        (pairs, sums.into_iter().map(|(_, sum)| sum).collect())
+        (calls, sums.into_iter().map(|(_, sum)| sum).collect())
     }
 }

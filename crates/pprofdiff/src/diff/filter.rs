@@ -2,8 +2,8 @@
 //!
 //! pprof edits the profile step by step: drop_frames, tagroot and tagleaf, focus / ignore / hide /
 //! show, show_from, tagfocus / tagignore, prune_from, noinlines. All but the tag filters decide by
-//! location, whatever sample it occurs in, so a [`Plan`] does them once per location: which of its
-//! lines are left, and a set of flags. A sample is then a walk over flags ([`Plan::apply`]).
+//! location, whatever sample it occurs in, so a [`FilterPlan`] does them once per location: which of its
+//! lines are left, and a set of flags. A sample is then a walk over flags ([`FilterPlan::apply`]).
 //!
 //! Deciding by location has an effect that is kept because pprof's numbers have it: where show_from or
 //! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
@@ -16,8 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::pattern;
 use super::tags::{TagFilter, label_values, printed};
-use crate::error::{Error, Result};
-use crate::profile::{LabelValue, NONE, Profile, Sample, Selection, StringId};
+use crate::{Error, Result};
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::shared::Selection;
+use pprofdiff_profile::{LabelValue, Profile, Sample, StringId};
 
 /// Filters as a user gives them: regular expressions on function names, file names and the mapped
 /// binary's file name, unanchored. The names and the meaning are pprof's.
@@ -134,7 +136,7 @@ const PRUNE_FROM: u8 = 64;
 
 /// The filters, worked out for one profile.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct FilterPlan {
     /// Nothing at all is filtered, and lines stay as they are.
     trivial: bool,
     flags: Vec<u8>,
@@ -153,19 +155,19 @@ pub(crate) struct Plan {
     tagged: Vec<bool>,
 }
 
-impl Plan {
+impl FilterPlan {
     /// Works the filters out for one profile. `units` are those of the numeric labels.
     pub(crate) fn new(
         profile: &Profile,
         filters: &Compiled,
         units: &HashMap<Vec<u8>, String>,
         warnings: &mut Vec<String>,
-    ) -> Result<(Plan, Matched)> {
+    ) -> Result<(FilterPlan, Matched)> {
         let mut matched = Matched::new();
         let drop = drop_regexes(profile, warnings);
         let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
         let pseudo = !filters.tagroot.is_empty() || !filters.tagleaf.is_empty();
-        let mut plan = Plan {
+        let mut plan = FilterPlan {
             trivial: false,
             flags: Vec::new(),
             first: Vec::new(),
@@ -486,8 +488,8 @@ fn retain_from(lines: &mut Vec<u32>, start: usize, keep: impl Fn(u32) -> bool) {
 /// The profile's own drop_frames and keep_frames, anchored at both ends. pprof passes over ones that
 /// are no regular expressions; so do we, and say it.
 fn drop_regexes(p: &Profile, warnings: &mut Vec<String>) -> Option<(Regex, Option<Regex>)> {
-    let mut compile = |name: &str, id: u32| {
-        let pattern = p.text(StringId(id));
+    let mut compile = |name: &str, id: StringId| {
+        let pattern = p.text(id);
         if pattern.is_empty() {
             return Ok(None);
         }
@@ -565,7 +567,7 @@ impl NameMatches {
 /// A profile cut by a plan, for writing.
 pub(crate) struct Filtered<'a> {
     pub profile: &'a Profile,
-    pub plan: &'a Plan,
+    pub plan: &'a FilterPlan,
 }
 
 impl Selection for Filtered<'_> {

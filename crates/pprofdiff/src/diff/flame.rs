@@ -25,7 +25,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::normalize::Scale;
-use super::{Frames, Pair, Stacks, Status, Summary, View};
+use super::{Frames, Measure, Pair, Stacks, Status, Summary};
 
 /// Which way a flame graph grows, and how much of it is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -146,35 +146,32 @@ pub struct Flame {
     pub inverted: bool,
 }
 
-impl View {
+impl Measure {
     /// The flame graph. A sample without frames is in no stack, so it is not in the graph either.
     pub fn flame(&self, options: &FlameOptions) -> Flame {
-        MatchedStacks::new(self).flame(options)
+        self.matched_stacks().flame(options)
+    }
+
+    /// What flame graphs are cut out of: for who wants more than one of them.
+    pub fn matched_stacks(&self) -> MatchedStacks {
+        // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded sum of
+        // scaled stacks.
+        let exact = Measure { scale: Scale::One, ..self.clone() };
+        let stacks = exact.stacks_as_found(false);
+        MatchedStacks { stacks, summary: self.summary().clone(), scale: self.scale }
     }
 }
 
-/// The stacks that flame graphs are cut out of, in no particular order (the tree makes its own), with their exact values: a node's sum is scaled once, as
-/// every value of a table is, and not the rounded sum of scaled stacks.
-pub(crate) struct MatchedStacks {
+/// The stacks of both sides that flame graphs are cut out of, in no particular order.
+pub struct MatchedStacks {
     stacks: Stacks,
     summary: Arc<Summary>,
     scale: Scale,
 }
 
 impl MatchedStacks {
-    pub(crate) fn new(view: &View) -> MatchedStacks {
-        let stacks = match view.scale {
-            Scale::One => view.stacks_as_found(false),
-            _ => {
-                let mut exact = view.clone();
-                exact.scale = Scale::One;
-                exact.stacks_as_found(false)
-            }
-        };
-        MatchedStacks { stacks, summary: view.summary().clone(), scale: view.scale }
-    }
-
-    pub(crate) fn flame(&self, options: &FlameOptions) -> Flame {
+    /// A flame graph.
+    pub fn flame(&self, options: &FlameOptions) -> Flame {
         let mut tree = Tree { matched: self, inverted: options.inverted, nodes: Vec::new(), rows: Vec::new() };
         let widest = tree.grow(options);
         tree.finish(widest)

@@ -13,15 +13,17 @@ use std::cmp::Ordering;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::hash_table::Entry;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
-use super::filter::Plan;
+use super::filter::FilterPlan;
 use super::identity::{self, Granularity, Identity};
 use super::texts;
-use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Memo, NONE, Profile, StringId};
+use crate::{Error, ErrorKind, Result};
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::interner::{Found, Index, Interner};
+use pprofdiff_profile::shared::Memo;
+use pprofdiff_profile::{Profile, StringId};
 
 /// One hasher for all members of a view, so that their hashes can be compared. Seeded by process.
 pub(crate) type State = foldhash::fast::RandomState;
@@ -75,12 +77,12 @@ pub(crate) struct MemberFrames {
 
 /// A location's innermost frame, and whether there are more.
 #[derive(Clone, Copy)]
-pub(crate) struct Lead(u32);
+pub(crate) struct Innermost(u32);
 
-impl Lead {
+impl Innermost {
     /// Indexes of frames are below 2^31, since each takes more than two bytes of a message below 4 GiB.
-    pub(crate) fn new(frame: u32, more: bool) -> Lead {
-        Lead(frame << 1 | u32::from(more))
+    pub(crate) fn new(frame: u32, more: bool) -> Innermost {
+        Innermost(frame << 1 | u32::from(more))
     }
 
     #[inline(always)]
@@ -97,7 +99,7 @@ impl Lead {
 impl MemberFrames {
     pub(crate) fn new(
         profile: &Arc<Profile>,
-        plan: &Plan,
+        plan: &FilterPlan,
         granularity: Granularity,
         shifts: &[u64],
         state: &State,
@@ -143,10 +145,10 @@ impl MemberFrames {
             let file: &[u8] = if granularity == Granularity::Functions { b"" } else { key };
             let i = &mut b.interner;
             let frame = Frame { name: i.text(name), file: i.text(file), mapping: i.text(b""), line: 0, address: 0 };
-            expanded.push(i.frame(frame));
+            expanded.push(i.frames.number(frame));
             first.push(expanded.len() as u32);
         }
-        let Interner { texts, frames, .. } = b.interner;
+        let ContentInterner { texts, frames: Interner { values: frames, .. }, .. } = b.interner;
         MemberFrames { texts, frames, first, expanded }
     }
 
@@ -159,9 +161,9 @@ impl MemberFrames {
 
     /// The innermost frame of each location: a table half as large as that of [`MemberFrames::of`], since it
     /// is what the inner loops wait for.
-    pub(crate) fn leads(&self) -> Vec<Lead> {
-        let leads = self.first.windows(2).map(|w| Lead::new(self.expanded[w[0] as usize], w[1] - w[0] > 1));
-        leads.collect()
+    pub(crate) fn innermost(&self) -> Vec<Innermost> {
+        let innermost = self.first.windows(2).map(|w| Innermost::new(self.expanded[w[0] as usize], w[1] - w[0] > 1));
+        innermost.collect()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -170,56 +172,38 @@ impl MemberFrames {
 }
 
 /// Texts and frames by content: each is kept once, and has a number.
-struct Interner {
+struct ContentInterner {
     state: State,
     texts: Texts,
-    text_ids: HashTable<u32>,
-    frames: Vec<Frame>,
-    frame_ids: HashTable<u32>,
+    text_index: Index,
+    frames: Interner<Frame, State>,
 }
 
-impl Interner {
-    fn new(profile: Option<Arc<Profile>>, state: State) -> Interner {
+impl ContentInterner {
+    fn new(profile: Option<Arc<Profile>>, state: State) -> ContentInterner {
         let texts = Texts { profile, ..Texts::default() };
-        Interner { state, texts, text_ids: HashTable::new(), frames: Vec::new(), frame_ids: HashTable::new() }
-    }
-
-    fn frame(&mut self, frame: Frame) -> u32 {
-        let frames = &mut self.frames;
-        let hash = self.state.hash_one(frame);
-        let rehash = |&id: &u32| self.state.hash_one(frames[id as usize]);
-        match self.frame_ids.entry(hash, |&id| frames[id as usize] == frame, rehash) {
-            Entry::Occupied(e) => *e.get(),
-            Entry::Vacant(e) => {
-                let id = frames.len() as u32;
-                e.insert(id);
-                frames.push(frame);
-                id
-            }
-        }
+        let frames = Interner::with_capacity(0, state.clone());
+        ContentInterner { state, texts, text_index: Index::default(), frames }
     }
 
     fn text(&mut self, bytes: &[u8]) -> u32 {
         let hash = self.state.hash_one(bytes);
-        let texts = &mut self.texts;
-        let same = |&id: &u32| texts.texts[id as usize].hash == hash && texts.get(id) == bytes;
-        match self.text_ids.entry(hash, same, |&id| texts.texts[id as usize].hash) {
-            Entry::Occupied(e) => *e.get(),
-            Entry::Vacant(e) => {
-                let id = texts.texts.len() as u32;
-                e.insert(id);
-                let text = texts.place(hash, bytes);
-                texts.texts.push(text);
-                id
-            }
+        let texts = &self.texts;
+        let same = |n: u32| texts.texts[n as usize].hash == hash && texts.get(n) == bytes;
+        let hash_of = |n: u32| texts.texts[n as usize].hash;
+        let found = self.text_index.find_or_insert(hash, texts.texts.len(), same, hash_of);
+        if let Found::New(_) = found {
+            let text = self.texts.place(hash, bytes);
+            self.texts.texts.push(text);
         }
+        found.number()
     }
 }
 
 /// Interns the frames of one profile.
 struct Builder<'a> {
     profile: &'a Arc<Profile>,
-    interner: Interner,
+    interner: ContentInterner,
     /// By the profile's string: its text, as it is and as a cleaned path.
     text_of: Memo,
     path_of: HashMap<StringId, u32, State>,
@@ -229,7 +213,7 @@ impl<'a> Builder<'a> {
     fn new(profile: &'a Arc<Profile>, state: &State) -> Builder<'a> {
         Builder {
             profile,
-            interner: Interner::new(Some(profile.clone()), state.clone()),
+            interner: ContentInterner::new(Some(profile.clone()), state.clone()),
             text_of: Memo::new(profile.n_strings()),
             path_of: HashMap::with_hasher(state.clone()),
         }
@@ -243,7 +227,7 @@ impl<'a> Builder<'a> {
             line: i.line,
             address: i.address,
         };
-        self.interner.frame(frame)
+        self.interner.frames.number(frame)
     }
 
     fn string(&mut self, id: StringId) -> u32 {
@@ -290,14 +274,14 @@ impl Texts {
 }
 
 /// Frames of profiles that are not kept: what they are called is copied, once however many profiles have it.
-pub(crate) struct Gathered {
-    interner: Interner,
+pub(crate) struct FrameInterner {
+    interner: ContentInterner,
     granularity: Granularity,
 }
 
-impl Gathered {
-    pub(crate) fn new(granularity: Granularity) -> Gathered {
-        Gathered { interner: Interner::new(None, State::default()), granularity }
+impl FrameInterner {
+    pub(crate) fn new(granularity: Granularity) -> FrameInterner {
+        FrameInterner { interner: ContentInterner::new(None, State::default()), granularity }
     }
 
     /// The numbers that these frames of a view, or of another gathering, have here.
@@ -323,12 +307,12 @@ impl Gathered {
             let f = frames.frames[id as usize];
             found.push(Frame { name: text(f.name)?, file: text(f.file)?, mapping: text(f.mapping)?, ..f });
         }
-        Ok(found.into_iter().map(|f| self.interner.frame(f)).collect())
+        Ok(found.into_iter().map(|f| self.interner.frames.number(f)).collect())
     }
 
     /// All that was added.
     pub(crate) fn frames(self) -> Frames {
-        let Interner { texts, frames, .. } = self.interner;
+        let ContentInterner { texts, frames: Interner { values: frames, .. }, .. } = self.interner;
         let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
         let only = MemberFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new() };
         let mut frames = Frames {
@@ -386,14 +370,14 @@ impl<'de> Deserialize<'de> for Frames {
         {
             return Err(serde::de::Error::custom("a frame refers to a text that is not there"));
         }
-        let mut interner = Interner::new(None, State::default());
+        let mut interner = ContentInterner::new(None, State::default());
         for bytes in &stored.texts {
             interner.text(bytes);
         }
         for &(name, file, mapping, line, address) in &stored.frames {
-            interner.frame(Frame { name, file, mapping, line, address });
+            interner.frames.number(Frame { name, file, mapping, line, address });
         }
-        let frames = Gathered { interner, granularity: stored.granularity }.frames();
+        let frames = FrameInterner { interner, granularity: stored.granularity }.frames();
         if frames.texts.len() != n || frames.len() != stored.frames.len() {
             return Err(serde::de::Error::custom("texts or frames occur twice"));
         }
@@ -409,10 +393,9 @@ impl Frames {
         granularity: Granularity,
         state: &State,
     ) -> (Frames, Vec<Vec<u32>>) {
-        let mut text_ids: HashTable<u32> = HashTable::new();
+        let mut text_index = Index::default();
         let mut texts: Vec<(u32, u32)> = Vec::new();
-        let mut frame_ids: HashTable<u32> = HashTable::new();
-        let mut frames: Vec<Frame> = Vec::new();
+        let mut frames = Interner::with_capacity(0, state.clone());
         let mut translations = Vec::with_capacity(members.len());
         let bytes = |(m, i): (u32, u32)| members[m as usize].texts.get(i);
         let hash_of = |(m, i): (u32, u32)| members[m as usize].texts.texts[i as usize].hash;
@@ -420,40 +403,26 @@ impl Frames {
             let mut common = Vec::with_capacity(member.texts.texts.len());
             for i in 0..member.texts.texts.len() as u32 {
                 let place = (m as u32, i);
-                let same = |&id: &u32| {
-                    let other = texts[id as usize];
-                    hash_of(other) == hash_of(place) && bytes(other) == bytes(place)
+                let hash = hash_of(place);
+                let same = |n: u32| {
+                    let other = texts[n as usize];
+                    hash_of(other) == hash && bytes(other) == bytes(place)
                 };
-                let id = match text_ids.entry(hash_of(place), same, |&id| hash_of(texts[id as usize])) {
-                    Entry::Occupied(e) => *e.get(),
-                    Entry::Vacant(e) => {
-                        let id = texts.len() as u32;
-                        e.insert(id);
-                        texts.push(place);
-                        id
-                    }
-                };
-                common.push(id);
+                let found = text_index.find_or_insert(hash, texts.len(), same, |n| hash_of(texts[n as usize]));
+                if let Found::New(_) = found {
+                    texts.push(place);
+                }
+                common.push(found.number());
             }
             let text = |id: u32| common[id as usize];
             let mut translation = Vec::with_capacity(member.len());
             for f in &member.frames {
                 let frame = Frame { name: text(f.name), file: text(f.file), mapping: text(f.mapping), ..*f };
-                let rehash = |&id: &u32| state.hash_one(frames[id as usize]);
-                let id = match frame_ids.entry(state.hash_one(frame), |&id| frames[id as usize] == frame, rehash) {
-                    Entry::Occupied(e) => *e.get(),
-                    Entry::Vacant(e) => {
-                        let id = frames.len() as u32;
-                        e.insert(id);
-                        frames.push(frame);
-                        id
-                    }
-                };
-                translation.push(id);
+                translation.push(frames.number(frame));
             }
             translations.push(translation);
         }
-        let mut frames = Frames { members, texts, frames, granularity, longest_text: usize::MAX };
+        let mut frames = Frames { members, texts, frames: frames.values, granularity, longest_text: usize::MAX };
         frames.limit_labels();
         (frames, translations)
     }

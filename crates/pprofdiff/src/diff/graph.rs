@@ -11,11 +11,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::edges::Pairs;
+use super::edges::Calls;
 use super::top::{Sort, Top, TopRow};
-use super::{Frames, Pair, Summary, View};
-use crate::error::{Error, Result};
-use crate::profile::NONE;
+use super::{Frames, Measure, Pair, Summary};
+use crate::{Error, Result};
+use pprofdiff_profile::columns::NONE;
 
 /// Which frames are kept if there are too many of them, and what they are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,7 +98,7 @@ struct Sum {
     called: bool,
 }
 
-impl View {
+impl Measure {
     /// The call graph.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl View {
         remove_redundant(nodes.len(), &mut calls);
         Graph {
             summary: self.summary().clone(),
-            frames: self.frames.clone(),
+            frames: self.frames().clone(),
             nodes,
             calls,
             nodes_total,
@@ -150,15 +150,15 @@ impl View {
 
     /// The calls between some frames, in no order; numbered as they are.
     fn calls(&self, nodes: &[TopRow]) -> Vec<Call> {
-        let mut number = vec![NONE; self.frames.len()];
+        let mut number = vec![NONE; self.frames().len()];
         for (i, row) in nodes.iter().enumerate() {
             number[row.frame as usize] = i as u32;
         }
         let side = |base| self.side_calls(base, &number, nodes.len());
-        let ((mut all, mut sums), (new_pairs, new)) = self.sides(side);
-        for (&(caller, callee), sum) in new_pairs.pairs.iter().zip(new) {
+        let ((mut all, mut sums), (new_calls, new)) = self.sides(side);
+        for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {
             let id = all.id(caller, callee);
-            sums.resize(all.pairs.len(), Sum::default());
+            sums.resize(all.pairs().len(), Sum::default());
             let both = &mut sums[id];
             both.weight.new = self.scale.apply(sum.weight.new);
             both.residual |= sum.residual;
@@ -171,21 +171,23 @@ impl View {
             residual: sum.residual,
             inlined: !sum.called,
         };
-        all.pairs.iter().zip(sums).map(call).collect()
+        all.pairs().iter().zip(sums).map(call).collect()
     }
 
-    fn side_calls(&self, base: bool, number: &[u32], n_nodes: usize) -> (Pairs, Vec<Sum>) {
-        let mut pairs = Pairs::below(n_nodes);
+    fn side_calls(&self, base: bool, number: &[u32], n_nodes: usize) -> (Calls, Vec<Sum>) {
+        let mut calls = Calls::below(n_nodes);
         let mut sums: Vec<Sum> = Vec::new();
         let mut stamp = 0;
-        for walk in self.walks.iter().filter(|w| w.member.base == base) {
-            let frames = self.frames.member(walk.index);
-            let numbers: Vec<u32> = self.translations[walk.index].iter().map(|&f| number[f as usize]).collect();
-            walk.each(|value, locations, _| {
+        let mut from_leaf = Vec::new();
+        for walk in self.walks_of(base) {
+            let numbers: Vec<u32> = walk.translation.iter().map(|&f| number[f as usize]).collect();
+            walk.each(&walk.member.profile.sample_range(), |value, locations, _| {
                 stamp += 1;
+                from_leaf.clear();
+                locations.each(|l| from_leaf.push(l));
                 let (mut caller, mut residual) = (NONE, false);
-                for &l in locations.iter().rev() {
-                    let expanded = frames.of(l);
+                for &l in from_leaf.iter().rev() {
+                    let expanded = walk.frames.of(l);
                     for (depth, &f) in expanded.iter().enumerate().rev() {
                         let callee = numbers[f as usize];
                         if callee == NONE {
@@ -193,7 +195,7 @@ impl View {
                             continue;
                         }
                         if caller != NONE && caller != callee {
-                            let id = pairs.id(caller, callee);
+                            let id = calls.id(caller, callee);
                             if id == sums.len() {
                                 sums.push(Sum::default());
                             }
@@ -212,7 +214,7 @@ impl View {
                 }
             });
         }
-        (pairs, sums)
+        (calls, sums)
     }
 
     /// Orders nodes by rank, and calls by weight; renumbers the calls' ends.
@@ -228,7 +230,7 @@ impl View {
         by_rank.sort_unstable_by(|&a, &b| {
             let frame = |i: u32| nodes[i as usize].frame;
             let score = |i: u32| Reverse(scores[i as usize]);
-            score(a).cmp(&score(b)).then_with(|| self.frames.order(frame(a)).cmp(&self.frames.order(frame(b))))
+            score(a).cmp(&score(b)).then_with(|| self.frames().order(frame(a)).cmp(&self.frames().order(frame(b))))
         });
         let mut new_number = vec![0; nodes.len()];
         for (i, &old) in by_rank.iter().enumerate() {
@@ -238,7 +240,7 @@ impl View {
         for c in calls.iter_mut() {
             (c.caller, c.callee) = (new_number[c.caller as usize], new_number[c.callee as usize]);
         }
-        let name = |i: u32| self.frames.order(nodes[i as usize].frame);
+        let name = |i: u32| self.frames().order(nodes[i as usize].frame);
         calls.sort_unstable_by(|a, b| {
             let weight = |c: &Call| Reverse(magnitude(c.weight));
             weight(a)

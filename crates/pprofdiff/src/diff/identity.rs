@@ -7,7 +7,8 @@
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{NONE, Profile, StringId};
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::{Profile, StringId};
 
 /// What one row of a table stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

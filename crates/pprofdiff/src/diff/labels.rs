@@ -5,16 +5,13 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-
 use super::tags::number_units;
-use super::texts::{self, Interner};
-use super::{Pair, Status, Summary, View};
-use crate::profile::{LabelValue, Profile, Sample, StringId};
+use super::texts::{self, TextInterner};
+use super::{Measure, Pair, Status, Summary};
+use pprofdiff_profile::interner::Interner;
+use pprofdiff_profile::{LabelValue, Profile, StringId};
 
 /// One value of one label key. [`Labels`] tells which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +38,7 @@ pub struct Labels {
     pub summary: Arc<Summary>,
     /// By key, then |delta| descending, then value.
     pub rows: Vec<LabelRow>,
-    texts: Interner,
+    texts: TextInterner,
     /// Most bytes of a key, and of a unit, that rows show: any number of rows can have one of a megabyte.
     longest_key: usize,
     /// Of the keys of numbers, as pprof guesses them.
@@ -87,57 +84,44 @@ impl Labels {
 
 /// The numbers of one profile's texts among those of several profiles: a text is looked up by its content once.
 #[derive(Default)]
-pub(super) struct Known(HashMap<StringId, u32, foldhash::quality::RandomState>);
+pub(super) struct KnownTexts(HashMap<StringId, u32, foldhash::quality::RandomState>);
 
-impl Known {
-    pub(super) fn id(&mut self, p: &Profile, text: StringId, texts: &mut Interner) -> u32 {
-        *self.0.entry(text).or_insert_with(|| texts.id(p.string(text)))
+impl KnownTexts {
+    pub(super) fn id(&mut self, p: &Profile, text: StringId, texts: &mut TextInterner) -> u32 {
+        *self.0.entry(text).or_insert_with(|| texts.number(p.string(text)))
     }
 }
 
-impl View {
+impl Measure {
     /// What the samples with each label value cost. A sample with several labels counts for each.
     pub fn labels(&self) -> Labels {
-        let mut texts = Interner::default();
+        let mut texts = TextInterner::default();
         let mut rows: Vec<LabelRow> = Vec::new();
-        let mut ids: HashTable<u32> = HashTable::new();
-        let state = foldhash::quality::RandomState::default();
-        for walk in &self.walks {
+        let mut numbers: Interner<(u32, Value), foldhash::quality::RandomState> = Interner::default();
+        for walk in self.walks() {
             let (p, base) = (&*walk.member.profile, walk.member.base);
-            let mut known = Known::default();
-            let mut count = |weight: i64, sample: Sample<'_>| {
+            let mut known = KnownTexts::default();
+            walk.each(&p.sample_range(), |weight, _, sample| {
                 for label in sample.labels() {
                     let key = known.id(p, label.key, &mut texts);
                     let value = match label.value {
                         LabelValue::Text(text) => Value::Text(known.id(p, text, &mut texts)),
                         LabelValue::Number(number, _) => Value::Number(number),
                     };
-                    let hash_of = |row: &LabelRow| state.hash_one((row.key, row.value));
-                    let same = |&id: &u32| (rows[id as usize].key, rows[id as usize].value) == (key, value);
-                    let entry = ids.entry(state.hash_one((key, value)), same, |&id| hash_of(&rows[id as usize]));
-                    let id = match entry {
-                        Entry::Occupied(e) => *e.get(),
-                        Entry::Vacant(e) => {
-                            let id = rows.len() as u32;
-                            e.insert(id);
-                            let (sides, weight) = ((false, false), Pair::default());
-                            rows.push(LabelRow { key, value, sides, status: Status::Same, weight });
-                            id
-                        }
-                    };
-                    let row = &mut rows[id as usize];
+                    let number = numbers.number((key, value)) as usize;
+                    if number == rows.len() {
+                        let (sides, weight) = ((false, false), Pair::default());
+                        rows.push(LabelRow { key, value, sides, status: Status::Same, weight });
+                    }
+                    let row = &mut rows[number];
                     match base {
                         true => (row.weight.base, row.sides.0) = (row.weight.base + weight, true),
                         false => (row.weight.new, row.sides.1) = (row.weight.new + weight, true),
                     }
                 }
-            };
-            match walk.is_whole() {
-                true => walk.each_whole(p.all_samples(), count),
-                false => walk.each(|weight, _, sample| count(weight, sample)),
-            }
+            });
         }
-        drop(ids);
+        drop(numbers);
         for row in &mut rows {
             row.weight.new = self.scale.apply(row.weight.new);
             row.status = Status::new(row.sides.0, row.sides.1, row.weight.delta() == 0);
@@ -154,10 +138,9 @@ impl View {
             };
             by_key().then_with(|| delta(a).cmp(&delta(b))).then_with(by_value)
         });
-        let units = number_units(self.walks.iter().map(|w| &*w.member.profile));
-        let profiles = self.walks.iter().map(|w| w.member.profile.inflated_size()).sum();
+        let units = number_units(self.walks().map(|w| &*w.member.profile));
         let all = rows.iter().map(|r| 2 * texts.get(r.key).len()).fold(0, usize::saturating_add);
-        let longest_key = texts::longest(profiles, all, 2 * rows.len());
+        let longest_key = texts::longest(self.profile_bytes(), all, 2 * rows.len());
         Labels { summary: self.summary().clone(), rows, texts, longest_key, units }
     }
 }

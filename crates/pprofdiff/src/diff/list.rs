@@ -14,9 +14,10 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::pattern;
 use super::top::Sort;
-use super::{Diff, Granularity, Pair, Query, Status, Summary, View, identity};
-use crate::error::Result;
-use crate::profile::{NONE, StringId};
+use super::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
+use crate::Result;
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::StringId;
 
 /// Where a listing gets its texts from. `()` has none.
 pub trait Sources {
@@ -165,7 +166,7 @@ impl Diff {
     /// The functions whose name matches, line by line. The query's granularity does not matter: it is `lines`.
     ///
     /// # Errors
-    /// As [`Diff::view`], and a bad regular expression.
+    /// As [`Diff::measure`], and a bad regular expression.
     pub fn list(&self, query: &Query, pattern: &str, sources: &dyn Sources) -> Result<Listing> {
         let regex = pattern::compile("list", pattern)?;
         let (summary, routines) = self.routines(query, &|name| regex.is_match(name), sources, |all| all.collect())?;
@@ -175,7 +176,7 @@ impl Diff {
     /// The first `n` functions of those that a text is found for, line by line. As [`Diff::list`] otherwise.
     ///
     /// # Errors
-    /// As [`Diff::view`].
+    /// As [`Diff::measure`].
     pub fn list_with_sources(&self, query: &Query, n: usize, sources: &dyn Sources) -> Result<Listing> {
         let has_text = |r: &Routine| r.places != (None, None);
         let (summary, routines) =
@@ -191,9 +192,9 @@ impl Diff {
         sources: &dyn Sources,
         choose: impl FnOnce(&mut dyn Iterator<Item = Routine>) -> Vec<Routine>,
     ) -> Result<(Arc<Summary>, Vec<Routine>)> {
-        let view = self.view(&Query { granularity: Granularity::Lines, ..query.clone() })?;
-        let frames = &view.frames;
-        let rows = view.top(Sort::Cum).rows;
+        let measure = self.measure(&Query { granularity: Granularity::Lines, ..query.clone() })?;
+        let frames = measure.frames();
+        let rows = measure.top(Sort::Cum).rows;
         let mut numbers = Numbers::default();
         // By the numbers of their texts, since many functions may share a name or a path of a megabyte.
         let mut wanted: HashMap<u32, bool> = HashMap::new();
@@ -238,22 +239,22 @@ impl Diff {
                 }
             }
         }
-        view.starts(&numbers, &mut groups, sources);
+        measure.starts(&numbers, &mut groups, sources);
         drop(numbers);
-        view.routine_sums(&group_of, &mut groups);
+        measure.routine_sums(&group_of, &mut groups);
         let mut groups = join_moved(groups);
         let delta = |g: &Group| std::cmp::Reverse(Pair { base: g.base.cum, new: g.new.cum }.delta().unsigned_abs());
         groups.sort_by(|a, b| delta(a).cmp(&delta(b)).then_with(|| (&a.name, &a.file).cmp(&(&b.name, &b.file))));
         let mut texts = Texts { sources, aligned: HashMap::new(), two_sided: self.is_two_sided() };
         let routines = choose(&mut groups.into_iter().map(|g| texts.routine(g)));
-        Ok((view.summary().clone(), routines))
+        Ok((measure.summary().clone(), routines))
     }
 }
 
-impl View {
+impl Measure {
     /// Looks up where each function begins.
     fn starts(&self, numbers: &Numbers<'_>, groups: &mut [Group], sources: &dyn Sources) {
-        for walk in &self.walks {
+        for walk in self.walks() {
             let (p, functions) = (&walk.member.profile, walk.member.profile.functions());
             // By the profile's strings, each of which is looked up once.
             let mut names: HashMap<StringId, Option<u32>> = HashMap::new();

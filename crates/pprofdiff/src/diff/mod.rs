@@ -24,17 +24,16 @@ mod stacks;
 mod tags;
 mod texts;
 mod top;
-mod view;
+mod selection;
 mod write;
 
 use std::sync::Arc;
 
 pub use edges::{Edge, Edges, Relation};
 pub use filter::Filters;
-pub(crate) use flame::MatchedStacks;
-pub use flame::{Flame, FlameFrame, FlameNode, FlameOptions, Pruned, Widths};
+pub use flame::{Flame, MatchedStacks, FlameFrame, FlameNode, FlameOptions, Pruned, Widths};
 pub use frames::Frames;
-pub(crate) use frames::Gathered;
+pub(crate) use frames::FrameInterner;
 pub use graph::{Call, Graph, GraphOptions, Rank};
 pub use identity::Granularity;
 pub use labels::{LabelRow, Labels};
@@ -43,14 +42,16 @@ pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 pub(crate) use pattern::compile;
 pub use stacks::{StackRow, Stacks};
-pub(crate) use top::Alone;
+pub(crate) use top::ProfileSums;
 pub use top::{Sort, Top, TopRow};
-pub use view::{Query, Side, Summary, View};
+pub use selection::{Measure, Query, Selection, Side, Summary};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::profile::{CommonType, Profile, Total, common_types};
+use crate::{Error, Result};
+use pprofdiff_profile::columns::Total;
+use pprofdiff_profile::shared::{CommonType, common_types};
+use pprofdiff_profile::Profile;
 
 /// A value of both sides. Of a single profile, `base` is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,7 +178,7 @@ impl Diff {
         }
         let types = common_types(&profiles)?;
         let wanted = members.iter().find_map(|m| {
-            let default = m.profile.text(crate::profile::StringId(m.profile.header().default_sample_type));
+            let default = m.profile.text(m.profile.header().default_sample_type);
             (!default.is_empty()).then_some(default)
         });
         let default_type =

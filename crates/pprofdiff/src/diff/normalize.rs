@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// How the new side is scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Compiles one regular expression; its automaton is bounded, so a hostile one is an error. `what` names it in
 /// the error.

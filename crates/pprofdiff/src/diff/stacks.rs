@@ -9,15 +9,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-
-use super::frames::Lead;
-use super::labels::Known;
-use super::texts::{self, Interner};
-use super::view::Walk;
-use super::{Frames, Pair, Status, Summary, View};
-use crate::profile::{LabelValue, Profile};
+use super::frames::Innermost;
+use super::labels::KnownTexts;
+use super::selection::Walk;
+use super::texts::{self, TextInterner};
+use super::{Frames, Measure, Pair, Status, Summary};
+use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
+use pprofdiff_profile::{LabelValue, Profile, Sample};
 
 /// One distinct stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +41,7 @@ pub struct Stacks {
     /// True if stacks with different labels are different rows.
     pub by_labels: bool,
     label_sets: LabelSets,
-    /// Of [`View::stacks`]: ordered by |delta| descending, then by the frames' names from the root.
+    /// Of [`Measure::stacks`]: ordered by |delta| descending, then by the frames' names from the root.
     pub rows: Vec<StackRow>,
     of_base: Vec<u32>,
     of_new: Vec<u32>,
@@ -94,7 +92,7 @@ fn key(random: &RandomState, i: usize) -> u128 {
 
 /// One side's distinct stacks while they are collected; labels are part of a stack's key.
 struct Table {
-    ids: HashTable<u32>,
+    index: Index,
     rows: Vec<SideRow>,
     stacks: Vec<u32>,
 }
@@ -110,30 +108,28 @@ impl Table {
     /// With room for a profile's stacks, so that growing copies nothing: pages that are not used cost nothing.
     fn with_room_for(profile: Option<&Profile>) -> Table {
         let (n, bytes) = profile.map_or((0, 0), |p| (p.n_samples(), p.inflated_size()));
-        Table { ids: HashTable::with_capacity(n), rows: Vec::with_capacity(n), stacks: Vec::with_capacity(bytes / 2) }
+        Table { index: Index::with_capacity(n), rows: Vec::with_capacity(n), stacks: Vec::with_capacity(bytes / 2) }
     }
 
     /// The row of a stack that was put at the end of `stacks` from `start` on; what is known already is taken off again.
     #[inline]
     fn add(&mut self, hash: u128, start: usize, labels: u32, value: i64) {
-        let rows = &mut self.rows;
-        let entry =
-            self.ids.entry(hash as u64, |&id| rows[id as usize].hash == hash, |&id| rows[id as usize].hash as u64);
-        match entry {
-            Entry::Occupied(e) => {
-                rows[*e.get() as usize].value += value;
-                self.stacks.truncate(start);
+        let Table { index, rows, stacks } = self;
+        let of = |n: u32| rows[n as usize].hash;
+        match index.find_or_insert(hash as u64, rows.len(), |n| of(n) == hash, |n| of(n) as u64) {
+            Found::Known(n) => {
+                rows[n as usize].value += value;
+                stacks.truncate(start);
             }
-            Entry::Vacant(e) => {
-                e.insert(rows.len() as u32);
-                self.stacks[start..].reverse();
-                rows.push(SideRow { hash, labels, value, range: start..self.stacks.len() });
+            Found::New(_) => {
+                stacks[start..].reverse();
+                rows.push(SideRow { hash, labels, value, range: start..stacks.len() });
             }
         }
     }
 }
 
-impl View {
+impl Measure {
     /// All distinct stacks. `by_labels` also tells apart stacks whose samples have different labels.
     pub fn stacks(&self, by_labels: bool) -> Stacks {
         let mut stacks = self.stacks_as_found(by_labels);
@@ -141,18 +137,17 @@ impl View {
         stacks
     }
 
-    /// [`View::stacks`] in the order in which they come in the files: those of the base, then what only new has.
+    /// [`Measure::stacks`] in the order in which they come in the files: those of the base, then what only new has.
     /// For who goes through all of them anyway: putting them in order costs more than matching them.
     pub fn stacks_as_found(&self, by_labels: bool) -> Stacks {
         let mut label_sets = LabelSets::default();
         let keys = Keys::new();
         let (base, new) = if by_labels {
             // Label sets are numbered across both sides, so one after the other.
-            let mut sets = Collector::default();
+            let mut sets = LabelCollector::default();
             let mut collect = |base| self.side_stacks(base, &keys, |walk, sample| sets.number(walk, sample));
             let sides = (collect(true), collect(false));
-            let profiles = self.walks.iter().map(|w| w.member.profile.inflated_size()).sum();
-            label_sets = sets.finish(profiles);
+            label_sets = sets.finish(self.profile_bytes());
             sides
         } else {
             self.sides(|base| self.side_stacks(base, &keys, |_, _| 0))
@@ -167,9 +162,9 @@ impl View {
         }));
         for r in &new.rows {
             let value = self.scale.apply(r.value);
-            match base.ids.find(r.hash as u64, |&id| base.rows[id as usize].hash == r.hash) {
-                Some(&id) => {
-                    let row = &mut rows[id as usize];
+            match base.index.find(r.hash as u64, |n| base.rows[n as usize].hash == r.hash) {
+                Some(n) => {
+                    let row = &mut rows[n as usize];
                     row.weight.new = value;
                     row.status = Status::new(true, true, row.weight.delta() == 0);
                 }
@@ -184,7 +179,7 @@ impl View {
         }
         Stacks {
             summary: self.summary().clone(),
-            frames: self.frames.clone(),
+            frames: self.frames().clone(),
             by_labels,
             label_sets,
             rows,
@@ -197,41 +192,29 @@ impl View {
         &'s self,
         base: bool,
         keys: &Keys,
-        mut labels: impl FnMut(&'s Walk, crate::profile::Sample<'s>) -> u32,
+        mut labels: impl FnMut(&Walk<'s>, Sample<'s>) -> u32,
     ) -> Table {
-        let mut walks = self.walks.iter().filter(|w| w.member.base == base).peekable();
+        let mut walks = self.walks_of(base).peekable();
         let mut table = Table::with_room_for(walks.peek().map(|w| &*w.member.profile));
         for walk in walks {
-            let frames = self.frames.member(walk.index);
-            let common = &self.translations[walk.index];
-            let translated = |lead: Lead| Lead::new(common[lead.frame() as usize], lead.has_more());
-            let leads: Vec<Lead> = frames.leads().into_iter().map(translated).collect();
-            let push = |stacks: &mut Vec<u32>, l: u32| {
-                let lead = leads[l as usize];
-                stacks.push(lead.frame());
-                if lead.has_more() {
-                    stacks.extend(frames.of(l)[1..].iter().map(|&f| common[f as usize]));
-                }
-            };
-            let finish = |table: &mut Table, start: usize, labels: u32, value: i64| {
+            let (frames, common) = (walk.frames, walk.translation);
+            let translated = |first: Innermost| Innermost::new(common[first.frame() as usize], first.has_more());
+            let innermost: Vec<Innermost> = frames.innermost().into_iter().map(translated).collect();
+            walk.each(&walk.member.profile.sample_range(), |value, locations, sample| {
+                let start = table.stacks.len();
+                locations.each(|l| {
+                    let first = innermost[l as usize];
+                    table.stacks.push(first.frame());
+                    if first.has_more() {
+                        table.stacks.extend(frames.of(l)[1..].iter().map(|&f| common[f as usize]));
+                    }
+                });
+                let labels = labels(&walk, sample);
                 // A sample whose frames were all filtered away, or that never had any, is no stack.
                 if table.stacks.len() > start {
                     table.add(keys.hash(labels, &table.stacks[start..]), start, labels, value);
                 }
-            };
-            if walk.is_whole() {
-                walk.each_whole(walk.member.profile.all_samples(), |value, sample| {
-                    let start = table.stacks.len();
-                    sample.each_location(|l| push(&mut table.stacks, l));
-                    finish(&mut table, start, labels(walk, sample), value);
-                });
-            } else {
-                walk.each(|value, locations, sample| {
-                    let start = table.stacks.len();
-                    locations.iter().for_each(|&l| push(&mut table.stacks, l));
-                    finish(&mut table, start, labels(walk, sample), value);
-                });
-            }
+            });
         }
         table
     }
@@ -300,46 +283,39 @@ struct LabelText {
 const NUMBER: u32 = 1 << 31;
 
 /// Sets of labels while they are collected: each once, as numbers.
-struct Collector {
-    texts: Interner,
-    labels: Vec<LabelText>,
-    label_ids: HashTable<u32>,
-    /// Set `i` is `members[ends[i - 1]..ends[i]]`, in ascending order.
-    members: Vec<u32>,
-    ends: Vec<usize>,
-    set_ids: HashTable<u32>,
-    state: foldhash::quality::RandomState,
+struct LabelCollector {
+    texts: TextInterner,
+    labels: Interner<LabelText, foldhash::quality::RandomState>,
+    /// Each in ascending order.
+    sets: Sequences<u32, foldhash::quality::RandomState>,
     /// Texts of the profile that is being read, the walk's index.
-    known: (usize, Known),
+    known: (usize, KnownTexts),
+    set: Vec<u32>,
 }
 
-impl Default for Collector {
-    fn default() -> Collector {
-        let (label_ids, set_ids, state) = Default::default();
-        let known = (usize::MAX, Known::default());
-        let mut collector = Collector {
-            texts: Interner::default(),
-            labels: vec![],
-            label_ids,
-            members: vec![],
-            ends: vec![],
-            set_ids,
-            state,
-            known,
-        };
+impl Default for LabelCollector {
+    fn default() -> LabelCollector {
+        let mut sets = Sequences::default();
         // The first set is empty: that of stacks that are told apart by frames alone.
-        collector.end_set();
-        collector
+        sets.number(&[]);
+        LabelCollector {
+            texts: TextInterner::default(),
+            labels: Interner::default(),
+            sets,
+            known: (usize::MAX, KnownTexts::default()),
+            set: Vec::new(),
+        }
     }
 }
 
-impl Collector {
+impl LabelCollector {
     /// The number of a sample's labels.
-    fn number(&mut self, walk: &Walk, sample: crate::profile::Sample<'_>) -> u32 {
+    fn number(&mut self, walk: &Walk<'_>, sample: Sample<'_>) -> u32 {
         let p = &*walk.member.profile;
         if self.known.0 != walk.index {
-            self.known = (walk.index, Known::default());
+            self.known = (walk.index, KnownTexts::default());
         }
+        self.set.clear();
         for label in sample.labels() {
             let mut text = |id| self.known.1.id(p, id, &mut self.texts);
             let key = text(label.key);
@@ -347,52 +323,16 @@ impl Collector {
                 LabelValue::Text(value) => LabelText { key, text: text(value), number: 0 },
                 LabelValue::Number(number, unit) => LabelText { key, text: text(unit) | NUMBER, number },
             };
-            let Collector { labels, label_ids, state, .. } = self;
-            let entry = label_ids.entry(
-                state.hash_one(label),
-                |&id| labels[id as usize] == label,
-                |&id| state.hash_one(labels[id as usize]),
-            );
-            let id = match entry {
-                Entry::Occupied(e) => *e.get(),
-                Entry::Vacant(e) => {
-                    let id = labels.len() as u32;
-                    e.insert(id);
-                    labels.push(label);
-                    id
-                }
-            };
-            self.members.push(id);
+            self.set.push(self.labels.number(label));
         }
-        self.end_set()
-    }
-
-    /// The number of the set that was put at the end of `members`; what is known already is taken off again.
-    fn end_set(&mut self) -> u32 {
-        let Collector { members, ends, set_ids, state, .. } = self;
-        let start = ends.last().copied().unwrap_or(0);
-        members[start..].sort_unstable();
-        let of = |id: u32| &members[id.checked_sub(1).map_or(0, |i| ends[i as usize])..ends[id as usize]];
-        let set = &members[start..];
-        let entry = set_ids.entry(state.hash_one(set), |&id| of(id) == set, |&id| state.hash_one(of(id)));
-        match entry {
-            Entry::Occupied(e) => {
-                members.truncate(start);
-                *e.get()
-            }
-            Entry::Vacant(e) => {
-                let id = ends.len() as u32;
-                e.insert(id);
-                ends.push(members.len());
-                id
-            }
-        }
+        self.set.sort_unstable();
+        self.sets.number(&self.set)
     }
 
     /// Prints the labels, and puts them in order. `profiles` is the size of what they come from.
     fn finish(self, profiles: usize) -> LabelSets {
-        let Collector { texts, labels, mut members, ends: sets, label_ids, set_ids, .. } = self;
-        drop((label_ids, set_ids));
+        let LabelCollector { texts, labels: Interner { values: labels, .. }, sets, .. } = self;
+        let (mut members, sets) = sets.into_parts();
         // A number has at most 20 digits.
         let length = |l: &LabelText| texts.get(l.key).len() + texts.get(l.text & !NUMBER).len() + 21;
         let all = labels.iter().map(length).fold(0, usize::saturating_add);

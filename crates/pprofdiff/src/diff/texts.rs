@@ -1,44 +1,9 @@
 //! Texts that a view makes up or collects: each once, and none that is out of proportion to the profiles.
 
-use std::hash::BuildHasher;
+use pprofdiff_profile::interner::Sequences;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-
-/// Distinct texts by number. The hasher is seeded by process, and equality is by the bytes.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Interner {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    ids: HashTable<u32>,
-    state: foldhash::quality::RandomState,
-}
-
-impl Interner {
-    /// The number of a text; a new one if it has none yet.
-    pub(crate) fn id(&mut self, text: &[u8]) -> u32 {
-        let Interner { bytes, ends, ids, state } = self;
-        let get = |id: u32| &bytes[start(ends, id)..ends[id as usize]];
-        match ids.entry(state.hash_one(text), |&id| get(id) == text, |&id| state.hash_one(get(id))) {
-            Entry::Occupied(e) => *e.get(),
-            Entry::Vacant(e) => {
-                let id = ends.len() as u32;
-                e.insert(id);
-                bytes.extend_from_slice(text);
-                ends.push(bytes.len());
-                id
-            }
-        }
-    }
-
-    pub(crate) fn get(&self, id: u32) -> &[u8] {
-        &self.bytes[start(&self.ends, id)..self.ends[id as usize]]
-    }
-}
-
-fn start(ends: &[usize], id: u32) -> usize {
-    id.checked_sub(1).map_or(0, |before| ends[before as usize])
-}
+/// Distinct texts by number.
+pub(crate) type TextInterner = Sequences<u8, foldhash::quality::RandomState>;
 
 /// Texts up to this length are never shortened.
 const SHORT_ENOUGH: usize = 256;
@@ -66,15 +31,7 @@ pub(crate) fn shortened(text: &[u8], most: usize, number: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Interner, shortened};
-
-    #[test]
-    fn texts_have_one_number_each() {
-        let mut texts = Interner::default();
-        let ids: Vec<u32> = [&b""[..], b"a", b"", b"ab", b"a"].map(|t| texts.id(t)).to_vec();
-        assert_eq!(ids, [0, 1, 0, 2, 1]);
-        assert_eq!([0, 1, 2].map(|i| texts.get(i)), [&b""[..], b"a", b"ab"]);
-    }
+    use super::shortened;
 
     #[test]
     fn shortened_texts_stay_different_and_whole_characters() {

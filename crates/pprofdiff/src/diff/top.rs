@@ -5,12 +5,11 @@
 //! sample's number, so no set is kept or cleared. A frame whose stamp was never set has no row.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::view::Walk;
-use super::{Frames, Pair, Status, Summary, View};
-use crate::parallel;
+use super::selection::Walk;
+use super::{Frames, Measure, Pair, Status, Summary};
+use pprofdiff_profile::{SampleRange, parallel};
 
 /// What rows are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,15 +54,19 @@ struct Cum {
 }
 
 /// One profile's sums, of the frames that it has: many profiles, each with frames of its own, take no more than together.
-pub(crate) struct Alone {
-    /// By the view's frames: flat and cum.
-    sums: hashbrown::HashMap<u32, (i64, i64), foldhash::fast::RandomState>,
+pub(crate) struct ProfileSums {
+    /// Of the base's side?
+    pub is_base: bool,
+    /// The sum of the magnitudes of its values, before filters.
+    pub total: i64,
+    /// By the measure's frames: flat and cum.
+    frames: hashbrown::HashMap<u32, (i64, i64), foldhash::fast::RandomState>,
 }
 
-impl Alone {
+impl ProfileSums {
     /// A frame's flat and cum; 0 if the profile does not have it.
     pub(crate) fn of(&self, frame: u32) -> (i64, i64) {
-        self.sums.get(&frame).copied().unwrap_or_default()
+        self.frames.get(&frame).copied().unwrap_or_default()
     }
 }
 
@@ -73,18 +76,18 @@ struct Sums {
     cum: Vec<Cum>,
 }
 
-impl View {
+impl Measure {
     /// The table of frames.
     pub fn top(&self, sort: Sort) -> Top {
-        let parts: Vec<_> =
-            self.walks.iter().flat_map(|walk| walk.parts().into_iter().map(move |p| (walk, p))).collect();
-        let sums = parallel::map(&parts, |(walk, part)| self.sums(walk, part.clone()));
-        let n = self.frames.len();
+        let parts: Vec<(Walk<'_>, SampleRange)> =
+            self.walks().flat_map(|walk| walk.ranges().into_iter().map(move |range| (walk.clone(), range))).collect();
+        let sums = parallel::map(&parts, |(walk, range)| Sums::of(walk, range));
+        let n = self.frames().len();
         let empty = TopRow { frame: 0, flat: Pair::default(), cum: Pair::default(), status: Status::Same };
         let mut rows = vec![empty; n];
         let mut present = vec![(false, false); n];
         for ((walk, _), sums) in parts.iter().zip(&sums) {
-            for (own, &common) in self.translations[walk.index].iter().enumerate() {
+            for (own, &common) in walk.translation.iter().enumerate() {
                 if sums.cum[own].stamp == 0 {
                     continue;
                 }
@@ -112,69 +115,63 @@ impl View {
             i += 1;
             present[i - 1] != (false, false)
         });
-        let mut top = Top { summary: self.summary().clone(), frames: self.frames.clone(), rows };
+        let mut top = Top { summary: self.summary().clone(), frames: self.frames().clone(), rows };
         top.sort(sort);
         top
     }
 
-    /// What each profile says by itself, in the order of [`View::runs`].
-    pub(crate) fn each_alone(&self) -> Vec<Alone> {
-        parallel::map(&self.walks, |walk| {
-            let sums = self.sums(walk, walk.member.profile.all_samples());
-            let own = self.translations[walk.index].iter().zip(sums.flat.iter().zip(&sums.cum));
-            let mut alone = Alone { sums: Default::default() };
+    /// The sums of each profile by itself: whether it is of the base, the total of its values, and its frames.
+    pub(crate) fn profile_sums(&self) -> Vec<ProfileSums> {
+        parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
+            let sums = Sums::of(walk, &walk.member.profile.sample_range());
+            let own = walk.translation.iter().zip(sums.flat.iter().zip(&sums.cum));
+            let mut of_profile =
+                ProfileSums { is_base: walk.member.base, total: walk.total(), frames: Default::default() };
             for (&common, (&flat, cum)) in own.filter(|(_, (flat, cum))| (**flat, cum.sum) != (0, 0)) {
-                let sums = alone.sums.entry(common).or_default();
+                let sums = of_profile.frames.entry(common).or_default();
                 *sums = (sums.0 + flat, sums.1 + cum.sum);
             }
-            alone
+            of_profile
         })
     }
 
     /// (flat, cum) of several frames taken as one, of each profile by itself: samples that have any of them
     /// count once in cum. `chosen` has a place for each frame.
-    pub(crate) fn together_alone(&self, chosen: &[bool]) -> Vec<(i64, i64)> {
-        parallel::map(&self.walks, |walk| {
-            let (frames, translation) = (self.frames.member(walk.index), &self.translations[walk.index]);
-            let is_chosen = |&f: &u32| chosen[translation[f as usize] as usize];
+    pub(crate) fn profile_sums_of_any(&self, chosen: &[bool]) -> Vec<(i64, i64)> {
+        parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
+            let is_chosen = |&f: &u32| chosen[walk.translation[f as usize] as usize];
             let (mut flat, mut cum) = (0, 0);
-            walk.each(|value, locations, _| {
-                let leaf = locations.first().and_then(|&l| frames.of(l).first());
+            walk.each(&walk.member.profile.sample_range(), |value, locations, _| {
+                let leaf = locations.leaf().and_then(|l| walk.frames.of(l).first());
+                let mut any = false;
+                locations.each(|l| any |= walk.frames.of(l).iter().any(is_chosen));
                 flat += if leaf.is_some_and(is_chosen) { value } else { 0 };
-                cum += if locations.iter().any(|&l| frames.of(l).iter().any(is_chosen)) { value } else { 0 };
+                cum += if any { value } else { 0 };
             });
             (flat, cum)
         })
     }
+}
 
-    fn sums(&self, walk: &Walk, part: Range<usize>) -> Sums {
-        let frames = self.frames.member(walk.index);
+impl Sums {
+    fn of(walk: &Walk<'_>, range: &SampleRange) -> Sums {
+        let frames = walk.frames;
         let mut sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
-        let leads = frames.leads();
+        let innermost = frames.innermost();
         let mut stamp = 0;
         // Which locations are more than one frame can't be predicted, so they are put aside without a branch.
         let mut inlined = [0; 64];
-        if !walk.is_whole() {
-            walk.each(|value, locations, _| {
-                stamp += 1;
-                if let Some(&leaf) = locations.first() {
-                    sums.flat[leads[leaf as usize].frame() as usize] += value;
-                }
-                locations.iter().for_each(|&l| frames.of(l).iter().for_each(|&f| sums.add(stamp, value, f)));
-            });
-            return sums;
-        }
-        walk.each_whole(part, |value, sample| {
+        walk.each(range, |value, locations, _| {
             stamp += 1;
-            if let Some(leaf) = sample.leaf() {
-                sums.flat[leads[leaf as usize].frame() as usize] += value;
+            if let Some(leaf) = locations.leaf() {
+                sums.flat[innermost[leaf as usize].frame() as usize] += value;
             }
             let mut n_inlined = 0;
-            sample.each_location(|l| {
-                let lead = leads[l as usize];
-                sums.add(stamp, value, lead.frame());
+            locations.each(|l| {
+                let first = innermost[l as usize];
+                sums.add(stamp, value, first.frame());
                 inlined[n_inlined % 64] = l;
-                n_inlined += usize::from(lead.has_more());
+                n_inlined += usize::from(first.has_more());
                 if n_inlined == 64 {
                     inlined.iter().for_each(|&l| sums.add_callers(stamp, value, frames.of(l)));
                     n_inlined = 0;
@@ -184,9 +181,7 @@ impl View {
         });
         sums
     }
-}
 
-impl Sums {
     /// Adds a sample's value to one of its frames, without a branch.
     #[inline(always)]
     fn add(&mut self, stamp: u32, value: i64, frame: u32) {

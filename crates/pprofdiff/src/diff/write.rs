@@ -5,8 +5,9 @@
 use super::filter::{Compiled, Filtered};
 use super::normalize::{Normalize, Scale};
 use super::{Diff, Query};
-use crate::error::{Error, Result};
-use crate::profile::{Fields, Merger, Part, Profile, WriteOptions, pack};
+use crate::{Error, Result};
+use pprofdiff_profile::shared::{Fields, Merger, Part, pack};
+use pprofdiff_profile::{Profile, WriteOptions};
 
 impl Diff {
     /// The diff as a profile with all its sample types; write it with [`Profile::to_bytes`].

@@ -16,8 +16,8 @@ mod rule;
 use regex::bytes::Regex;
 use serde::Serialize;
 
-use crate::diff::{Alone, Diff, Frames, Query, View};
-use crate::error::{Error, Result};
+use crate::diff::{Diff, Frames, Measure, Normalize, ProfileSums, Query};
+use crate::{Error, Result};
 use rule::{Cost, Limit, Rule, Subject};
 
 /// Rules, and what is excused from them.
@@ -191,6 +191,7 @@ impl Gate {
         if !diff.is_two_sided() {
             return Err(Error::query("a check compares two sides; there is only one profile"));
         }
+        let selection = diff.select(&Query::default())?;
         let mut measured: Vec<(usize, Measured)> = Vec::new();
         let mut used = vec![false; self.allow.len()];
         let mut warnings = Vec::new();
@@ -201,14 +202,14 @@ impl Gate {
             let at = match measured.iter().position(|(known, _)| *known == number) {
                 Some(at) => at,
                 None => {
-                    measured.push((number, Measured::new(diff, number)?));
+                    measured.push((number, Measured::new(selection.measure_type(number, Normalize::None)?)));
                     measured.len() - 1
                 }
             };
             rules.push(self.apply(rule, &measured[at].1, &mut used, &mut warnings)?);
         }
         // What there is to say of the profiles does not depend on the sample type.
-        warnings.splice(0..0, measured[0].1.view.summary().warnings.iter().cloned());
+        warnings.splice(0..0, measured[0].1.measure.summary().warnings.iter().cloned());
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
             warnings.push(format!("the allow-list's {} excused nothing", allow.name()));
         }
@@ -229,7 +230,7 @@ impl Gate {
         used: &mut [bool],
         warnings: &mut Vec<String>,
     ) -> Result<RuleCheck> {
-        let summary = measured.view.summary();
+        let summary = measured.measure.summary();
         let limit =
             rule.limit.in_unit(&summary.unit).map_err(|e| e.prefixed(&format!("the rule {:?}: ", rule.text)))?;
         let each = matches!(rule.subject, Subject::Each(_));
@@ -309,27 +310,26 @@ impl Allow {
     }
 }
 
-/// One sample type of a diff, run by run. Lists over the runs are in the order of [`View::runs`].
+/// One sample type of a diff, run by run. Lists over the runs are in the order of [`Measure::profile_sums`].
 struct Measured {
-    view: View,
+    measure: Measure,
     is_base: Vec<bool>,
     totals: Vec<i64>,
-    alone: Vec<Alone>,
+    profiles: Vec<ProfileSums>,
     base_total: Runs,
     new_total: Runs,
 }
 
 impl Measured {
-    fn new(diff: &Diff, sample_type: usize) -> Result<Measured> {
-        let view = diff.view_of(&Query::default(), sample_type)?;
-        let (is_base, totals): (Vec<bool>, Vec<i64>) = view.runs().unzip();
-        let alone = view.each_alone();
+    fn new(measure: Measure) -> Measured {
+        let profiles = measure.profile_sums();
+        let (is_base, totals): (Vec<bool>, Vec<i64>) = profiles.iter().map(|p| (p.is_base, p.total)).unzip();
         let [base_total, new_total] = sides(&is_base, &totals);
-        Ok(Measured { view, is_base, totals, alone, base_total, new_total })
+        Measured { measure, is_base, totals, profiles, base_total, new_total }
     }
 
     fn frames(&self) -> &Frames {
-        self.view.frames()
+        self.measure.frames()
     }
 
     fn sides(&self, values: &[i64]) -> [Runs; 2] {
@@ -346,12 +346,12 @@ impl Measured {
             Subject::Together(re) => {
                 let chosen: Vec<bool> = (0..frames.len() as u32).map(|f| is_match(re, f)).collect();
                 if chosen.contains(&true) {
-                    f(None, self.view.together_alone(&chosen).into_iter().map(cost).collect());
+                    f(None, self.measure.profile_sums_of_any(&chosen).into_iter().map(cost).collect());
                 }
             }
             Subject::Each(re) => {
                 for frame in (0..frames.len() as u32).filter(|&f| re.as_ref().is_none_or(|re| is_match(re, f))) {
-                    let values: Vec<i64> = self.alone.iter().map(|run| cost(run.of(frame))).collect();
+                    let values: Vec<i64> = self.profiles.iter().map(|run| cost(run.of(frame))).collect();
                     if values.iter().any(|&v| v != 0) {
                         f(Some(frame), values);
                     }

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::{Allow, Gate};
 use crate::diff::compile;
-use crate::error::{Error, Result};
-use crate::units;
+use crate::{Error, Result};
+use pprofdiff_profile::units;
 
 /// Below so many percent of the total, a rule on each frame ignores a frame, unless told otherwise.
 pub(super) const FLOOR: f64 = 1.0;

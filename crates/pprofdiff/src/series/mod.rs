@@ -13,21 +13,18 @@
 //! What is here are values and differences. Statistics over the values of a frame would start from the same points as
 //! steps do, see `each_frame`.
 
-mod keys;
-
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use keys::{file_builds, pattern_builds, sort_builds};
-
-use crate::batch::Source;
-use crate::diff::{Diff, Frames, Gathered, Granularity, Normalize, Pair, Query, Scale, Side, Sort, Status, Summary};
-use crate::error::{Error, ErrorKind, Result};
-use crate::parallel;
-use crate::profile::{LoadOptions, Profile, Total};
-use crate::units;
+use pprofdiff_profile::input::Source;
+use crate::diff::{Diff, Frames, FrameInterner, Granularity, Normalize, Pair, Query, Scale, Side, Sort, Status, Summary};
+use crate::{Error, ErrorKind, Result};
+use pprofdiff_profile::parallel;
+use pprofdiff_profile::columns::Total;
+use pprofdiff_profile::{LoadOptions, Profile};
+use pprofdiff_profile::units;
 
 /// What each build is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -247,22 +244,13 @@ pub struct SeriesBuilder {
     /// What is done when all builds are there.
     normalize: Normalize,
     options: SeriesOptions,
-    names: Gathered,
+    names: FrameInterner,
     loaded: Vec<Loaded>,
     keys: HashSet<String>,
 }
 
 /// Builds of a window for each thread: enough that threads seldom wait for each other at its end.
 const WINDOW: usize = 4;
-
-/// What a source is called.
-fn name(source: &Source) -> String {
-    match source {
-        Source::Path(path) => path.display().to_string(),
-        Source::Bytes(name, _) => name.clone(),
-        Source::Profile(profile) => profile.name().to_owned(),
-    }
-}
 
 /// Loads a profile and keeps its column, with frames of its own.
 fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(Column, Frames)> {
@@ -276,8 +264,8 @@ fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)>
     }
     let diff = Diff::of_profile(profile)?;
     let index = diff.find_type(query.sample_type.as_deref())?;
-    let top = diff.view_of(query, index)?.top(Sort::Flat);
-    let mut own = Gathered::new(query.granularity);
+    let top = diff.select(query)?.measure_type(index, query.normalize)?.top(Sort::Flat);
+    let mut own = FrameInterner::new(query.granularity);
     let numbers = own.add(&top.frames, top.rows.iter().map(|r| r.frame))?;
     let values = top.rows.iter().zip(numbers);
     let values = values.map(|(row, frame)| FrameValue { frame, flat: row.flat.new, cum: row.cum.new }).collect();
@@ -315,7 +303,7 @@ impl SeriesBuilder {
             query: Query { normalize: Normalize::None, ..query.clone() },
             normalize: query.normalize,
             options: options.clone(),
-            names: Gathered::new(query.granularity),
+            names: FrameInterner::new(query.granularity),
             loaded: Vec::new(),
             keys: HashSet::new(),
         })
@@ -341,7 +329,7 @@ impl SeriesBuilder {
                     column.values.iter_mut().for_each(|v| v.frame = numbers[v.frame as usize]);
                     Ok(column)
                 });
-                self.push(key.clone(), name(source), column)?;
+                self.push(key.clone(), source.name(), column)?;
             }
             rest = later;
         }

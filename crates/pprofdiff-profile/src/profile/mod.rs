@@ -11,6 +11,7 @@
 //! varints and saves a copy several times the size of the tables. Nothing is allocated per sample,
 //! location or string.
 
+pub mod columns;
 mod decode;
 mod encode;
 mod ids;
@@ -27,111 +28,18 @@ pub(crate) mod wire;
 
 use std::path::Path;
 
-pub(crate) use encode::pack;
-pub use encode::{Compression, WriteOptions};
+pub(crate) use columns::*;
+pub use columns::StringId;
+pub use encode::{Compression, WriteOptions, pack};
 pub use input::LoadOptions;
-pub(crate) use memo::{Memo, Numbers};
-pub use merge::merge;
-pub(crate) use merge::{Fields, Merger, Part, Selection};
+pub use memo::Memo;
+pub(crate) use memo::Numbers;
+pub use merge::{Fields, Merger, Part, Selection, merge};
 pub(crate) use message::{About, MessageWriter};
-pub use samples::{Label, LabelValue, Sample};
-pub(crate) use types::{CommonType, common_types};
+pub use samples::{Label, LabelValue, Sample, SampleRange};
+pub use types::{CommonType, common_types};
 
 use crate::error::Result;
-
-/// Marks "no such index" in a column.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// The label that pprof puts on the samples of the base when it writes a diff.
-pub(crate) const BASE_LABEL: (&[u8], &[u8]) = (b"pprof::base", b"true");
-
-/// Index of a string in one profile's table. Meaningless with any other profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StringId(pub(crate) u32);
-
-impl StringId {
-    /// Entry 0 of every string table.
-    pub const EMPTY: StringId = StringId(0);
-
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// What one column of values counts, in which unit: `("cpu", "nanoseconds")`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ValueType {
-    pub kind: StringId,
-    pub unit: StringId,
-}
-
-/// A mapped binary.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Mapping {
-    pub start: u64,
-    pub limit: u64,
-    pub offset: u64,
-    pub file: StringId,
-    pub build_id: StringId,
-    /// has_functions, has_filenames, has_line_numbers, has_inline_frames: fields 7 to 10, bits 0 to 3.
-    pub flags: u8,
-}
-
-/// Sums of one column of values over all samples of a profile.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Total {
-    /// Sum of the values.
-    pub sum: i64,
-    /// Sum of their magnitudes: what percentages are of. At most `i64::MAX`, or the profile does not
-    /// load; so no sum over a part of the samples can overflow.
-    pub magnitude: i64,
-}
-
-/// Everything of the message that is not a table.
-#[derive(Debug, Default)]
-pub(crate) struct Header {
-    pub drop_frames: u32,
-    pub keep_frames: u32,
-    pub time_nanos: i64,
-    pub duration_nanos: i64,
-    pub period_type: Option<ValueType>,
-    pub period: i64,
-    pub comments: Vec<StringId>,
-    pub default_sample_type: u32,
-    pub doc_url: u32,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Functions {
-    pub name: Vec<StringId>,
-    pub system_name: Vec<StringId>,
-    pub file: Vec<StringId>,
-    pub start_line: Vec<i64>,
-}
-
-/// Locations, with their lines as ranges: the lines of `l` are `first_line[l]..first_line[l + 1]`,
-/// innermost (the inlined callee) first, as in the file.
-#[derive(Debug, Default)]
-pub(crate) struct Locations {
-    pub mapping: Vec<u32>,
-    pub address: Vec<u64>,
-    pub folded: Vec<bool>,
-    pub first_line: Vec<u32>,
-    pub line_function: Vec<u32>,
-    pub line_number: Vec<i64>,
-    pub line_column: Vec<i64>,
-}
-
-impl Locations {
-    pub(crate) fn lines(&self, location: u32) -> std::ops::Range<u32> {
-        let l = location as usize;
-        self.first_line[l]..self.first_line[l + 1]
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.address.len()
-    }
-}
 
 /// A loaded, validated profile.
 ///
@@ -198,7 +106,7 @@ impl Profile {
 
     /// The sample type that a view shows unless told otherwise: the file's default if it names one, else the last.
     pub fn default_sample_type(&self) -> Option<usize> {
-        let default = self.string(StringId(self.header.default_sample_type));
+        let default = self.string(self.header.default_sample_type);
         self.find_sample_type(default).or(self.sample_types.len().checked_sub(1))
     }
 
@@ -256,7 +164,7 @@ impl Profile {
 
     /// A link to documentation of the profile's type; empty if there is none.
     pub fn doc_url(&self) -> String {
-        self.text(StringId(self.header.doc_url))
+        self.text(self.header.doc_url)
     }
 
     /// The file names of the mapped binaries, in the file's order.
@@ -303,49 +211,57 @@ impl Profile {
     }
 
     /// The inflated message, which all strings are slices of.
-    pub(crate) fn buffer(&self) -> &[u8] {
+    pub fn buffer(&self) -> &[u8] {
         &self.data
     }
 
     /// A string for display: what is not UTF-8 is replaced.
-    pub(crate) fn text(&self, id: StringId) -> String {
+    pub fn text(&self, id: StringId) -> String {
         String::from_utf8_lossy(self.string(id)).into_owned()
     }
 
-    pub(crate) fn header(&self) -> &Header {
+    /// Everything of the message that is not a table.
+    pub fn header(&self) -> &Header {
         &self.header
     }
 
-    pub(crate) fn value_types(&self) -> &[ValueType] {
+    /// The sample types as strings' numbers, in the file's order.
+    pub fn value_types(&self) -> &[ValueType] {
         &self.sample_types
     }
 
-    pub(crate) fn totals(&self) -> &[Total] {
+    /// The sums of each sample type.
+    pub fn totals(&self) -> &[Total] {
         &self.totals
     }
 
-    pub(crate) fn functions(&self) -> &Functions {
+    /// The table of functions.
+    pub fn functions(&self) -> &Functions {
         &self.functions
     }
 
-    pub(crate) fn locations(&self) -> &Locations {
+    /// The table of locations, with their lines.
+    pub fn locations(&self) -> &Locations {
         &self.locations
     }
 
-    pub(crate) fn mappings(&self) -> &[Mapping] {
+    /// The mapped binaries.
+    pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    pub(crate) fn n_strings(&self) -> usize {
+    /// Number of strings.
+    pub fn n_strings(&self) -> usize {
         self.strings.len()
     }
 
-    pub(crate) fn has_labels(&self) -> bool {
+    /// True if a sample has labels.
+    pub fn has_labels(&self) -> bool {
         self.has_labels
     }
 
     /// The file of a location's mapping; empty if it has none.
-    pub(crate) fn mapping_file(&self, location: u32) -> StringId {
+    pub fn mapping_file(&self, location: u32) -> StringId {
         match self.locations.mapping[location as usize] {
             NONE => StringId::EMPTY,
             m => self.mappings[m as usize].file,

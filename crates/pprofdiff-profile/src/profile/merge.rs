@@ -16,18 +16,18 @@ use std::cmp::Ordering::Equal;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
 
-use hashbrown::hash_table::Entry;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 
 use super::message::{About, MessageWriter, Tables};
 use super::types::{CommonType, common_types};
 use super::{BASE_LABEL, Header, Label, LabelValue, Mapping, Memo, NONE, Profile, Sample, StringId, ValueType};
 use crate::error::{Error, Result};
+use crate::interner::{Found, Index};
 
 type State = foldhash::fast::RandomState;
 
 /// Which samples of a profile take part, and which lines and locations of them.
-pub(crate) trait Selection {
+pub trait Selection {
     /// True if all samples take part with all their locations.
     fn is_whole(&self) -> bool;
 
@@ -40,7 +40,7 @@ pub(crate) trait Selection {
 }
 
 /// The selection that leaves everything as it is.
-pub(crate) struct Everything<'p>(pub &'p Profile);
+pub struct Everything<'p>(pub &'p Profile);
 
 impl Selection for Everything<'_> {
     fn lines(&self, location: u32, f: &mut dyn FnMut(u32)) {
@@ -57,7 +57,8 @@ impl Selection for Everything<'_> {
 }
 
 /// One profile's share of a merge.
-pub(crate) struct Part<'p, S> {
+pub struct Part<'p, S> {
+    /// The profile.
     pub profile: &'p Profile,
     /// Index of the profile in [`CommonType::columns`].
     pub index: usize,
@@ -65,6 +66,7 @@ pub(crate) struct Part<'p, S> {
     pub side: Option<bool>,
     /// Subtract, and label the samples as the base of a diff.
     pub as_base: bool,
+    /// What of its samples takes part.
     pub selection: S,
 }
 
@@ -146,7 +148,8 @@ impl Translation {
 
 /// Fields of the result that do not follow from the profiles alone.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields {
+pub struct Fields {
+    /// The sum's duration.
     pub duration_nanos: i64,
     /// What drop_frames says was done already, so the result must not say it again.
     pub frames_dropped: bool,
@@ -155,7 +158,7 @@ pub(crate) struct Fields {
 }
 
 /// Adds profiles up; see the module's text for what is the same.
-pub(crate) struct Merger<'p> {
+pub struct Merger<'p> {
     types: &'p [CommonType],
     state: State,
     strings: Vec<&'p [u8]>,
@@ -165,10 +168,10 @@ pub(crate) struct Merger<'p> {
     mappings: Vec<Mapping>,
     mapping_ids: HashMap<MappingKey, u32, State>,
     locations: Vec<MergedLocation>,
-    location_ids: HashTable<u32>,
+    location_ids: Index,
     lines: Vec<MergedLine>,
     samples: Vec<MergedSample>,
-    sample_ids: HashTable<u32>,
+    sample_ids: Index,
     stacks: Vec<u32>,
     labels: Vec<MergedLabel>,
     values: Vec<i64>,
@@ -196,7 +199,8 @@ pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
 }
 
 impl<'p> Merger<'p> {
-    pub(crate) fn new(types: &'p [CommonType]) -> Merger<'p> {
+    /// A sum without parts yet.
+    pub fn new(types: &'p [CommonType]) -> Merger<'p> {
         let state = State::default();
         let mut merger = Merger {
             types,
@@ -207,10 +211,10 @@ impl<'p> Merger<'p> {
             mappings: Vec::new(),
             mapping_ids: HashMap::with_hasher(state.clone()),
             locations: Vec::new(),
-            location_ids: HashTable::new(),
+            location_ids: Index::default(),
             lines: Vec::new(),
             samples: Vec::new(),
-            sample_ids: HashTable::new(),
+            sample_ids: Index::default(),
             stacks: Vec::new(),
             labels: Vec::new(),
             values: Vec::new(),
@@ -221,7 +225,7 @@ impl<'p> Merger<'p> {
     }
 
     /// Adds one profile's samples.
-    pub(crate) fn add<S: Selection>(&mut self, part: Part<'p, S>) {
+    pub fn add<S: Selection>(&mut self, part: Part<'p, S>) {
         let p = part.profile;
         let mut memo = Translation::new(p);
         if self.mappings.is_empty() && !p.mappings().is_empty() {
@@ -239,7 +243,7 @@ impl<'p> Merger<'p> {
         let (mut locations, mut labels, mut values) = (Vec::new(), Vec::new(), Vec::new());
         self.samples.reserve(p.n_samples());
         self.values.reserve(p.n_samples() * columns.len());
-        self.sample_ids.reserve(p.n_samples(), |&id| self.samples[id as usize].hash);
+        self.sample_ids.reserve(p.n_samples(), |n| self.samples[n as usize].hash);
         for (index, sample) in p.samples().enumerate() {
             let sample_is_base = sample.is_base();
             if part.side.is_some_and(|side| side != sample_is_base) {
@@ -383,21 +387,14 @@ impl<'p> Merger<'p> {
             (l.mapping, l.address, l.folded) == (new.mapping, new.address, new.folded)
                 && lines[l.lines.clone()] == lines[new.lines.clone()]
         };
-        let entry =
-            self.location_ids.entry(hash(&new), |&o| same(&locations[o as usize]), |&o| hash(&locations[o as usize]));
-        let id = match entry {
-            Entry::Occupied(e) => {
-                let id = *e.get();
-                self.lines.truncate(first);
-                id
-            }
-            Entry::Vacant(e) => {
-                let id = self.locations.len() as u32;
-                e.insert(id);
-                self.locations.push(new);
-                id
-            }
-        };
+        let at = |n: u32| &locations[n as usize];
+        let found =
+            self.location_ids.find_or_insert(hash(&new), locations.len(), |n| same(at(n)), |n| hash(at(n)));
+        match found {
+            Found::Known(_) => self.lines.truncate(first),
+            Found::New(_) => self.locations.push(new),
+        }
+        let id = found.number();
         memo.locations.set(i, id);
         id
     }
@@ -405,28 +402,20 @@ impl<'p> Merger<'p> {
     fn sample(&mut self, locations: &[u32], labels: &[MergedLabel], is_base: bool) -> usize {
         let (samples, stacks, all_labels) = (&self.samples, &self.stacks, &self.labels);
         let hash = self.state.hash_one((locations, labels));
-        let same = |&id: &u32| {
-            let s = &samples[id as usize];
+        let same = |n: u32| {
+            let s = &samples[n as usize];
             s.hash == hash && (&stacks[s.locations.clone()], &all_labels[s.labels.clone()]) == (locations, labels)
         };
-        match self.sample_ids.entry(hash, same, |&id| samples[id as usize].hash) {
-            Entry::Occupied(e) => *e.get() as usize,
-            Entry::Vacant(e) => {
-                let id = self.samples.len();
-                e.insert(id as u32);
-                let (l, k) = (self.stacks.len(), self.labels.len());
-                self.stacks.extend_from_slice(locations);
-                self.labels.extend_from_slice(labels);
-                self.samples.push(MergedSample {
-                    hash,
-                    locations: l..l + locations.len(),
-                    labels: k..k + labels.len(),
-                    is_base,
-                });
-                self.values.extend(std::iter::repeat_n(0, self.types.len()));
-                id
-            }
+        let found = self.sample_ids.find_or_insert(hash, samples.len(), same, |n| samples[n as usize].hash);
+        if let Found::New(_) = found {
+            let (l, k) = (self.stacks.len(), self.labels.len());
+            self.stacks.extend_from_slice(locations);
+            self.labels.extend_from_slice(labels);
+            let (locations, labels) = (l..l + locations.len(), k..k + labels.len());
+            self.samples.push(MergedSample { hash, locations, labels, is_base });
+            self.values.extend(std::iter::repeat_n(0, self.types.len()));
         }
+        found.number() as usize
     }
 
     /// The samples by their stacks from the root, those of one stack as they came. Neighbours then share most of
@@ -445,7 +434,7 @@ impl<'p> Merger<'p> {
 
     /// The merged profile's message. `header_of` gives the fields that are no tables; `value` has the last word
     /// on each value, from whether the sample is of the base, its column and the exact sum.
-    pub(crate) fn finish(
+    pub fn finish(
         mut self,
         header_of: &[&'p Profile],
         fields: Fields,
@@ -474,14 +463,14 @@ impl<'p> Merger<'p> {
     }
 
     fn header(&mut self, profiles: &[&'p Profile], fields: Fields) -> Header {
-        let mut first_string = |get: &dyn Fn(&Header) -> u32| {
-            let bytes = profiles.iter().map(|p| p.string(StringId(get(p.header())))).find(|s| !s.is_empty());
-            self.intern(bytes.unwrap_or_default())
+        let mut first_string = |get: &dyn Fn(&Header) -> StringId| {
+            let bytes = profiles.iter().map(|p| p.string(get(p.header()))).find(|s| !s.is_empty());
+            StringId(self.intern(bytes.unwrap_or_default()))
         };
         let default_sample_type = first_string(&|h| h.default_sample_type);
         let doc_url = first_string(&|h| h.doc_url);
-        let drop_frames = first_string(&|h| if fields.frames_dropped { 0 } else { h.drop_frames });
-        let keep_frames = first_string(&|h| if fields.frames_dropped { 0 } else { h.keep_frames });
+        let drop_frames = first_string(&|h| if fields.frames_dropped { StringId::EMPTY } else { h.drop_frames });
+        let keep_frames = first_string(&|h| if fields.frames_dropped { StringId::EMPTY } else { h.keep_frames });
         let mut comments: Vec<StringId> = Vec::new();
         let mut known = std::collections::HashSet::new();
         for p in profiles {

@@ -8,7 +8,7 @@ use super::wire::put;
 use super::{Header, Label, LabelValue, Mapping, NONE, Numbers, Profile, StringId};
 
 /// The records that samples refer to, by dense indexes.
-pub(crate) trait Tables {
+pub trait Tables {
     /// How many strings, functions, mappings and locations there are.
     fn sizes(&self) -> [usize; 4];
     /// A string's bytes.
@@ -94,7 +94,7 @@ impl LocationIds {
 }
 
 /// Fields that do not follow from the tables.
-pub(crate) struct About<'a> {
+pub struct About<'a> {
     pub header: &'a Header,
     /// In place of the header's.
     pub duration_nanos: i64,
@@ -105,7 +105,7 @@ pub(crate) struct About<'a> {
 /// Writes one message after the other. [`MessageWriter::begin`], then for each sample its locations and
 /// [`MessageWriter::end_sample`], then [`MessageWriter::finish`]; all with the same tables.
 #[derive(Default)]
-pub(crate) struct MessageWriter {
+pub struct MessageWriter {
     out: Vec<u8>,
     /// The record that is being built, and what is inside it.
     message: Vec<u8>,
@@ -122,7 +122,7 @@ pub(crate) struct MessageWriter {
 
 impl MessageWriter {
     /// Begins a message with its sample types, as (type, unit).
-    pub(crate) fn begin(&mut self, tables: &impl Tables, types: impl Iterator<Item = (StringId, StringId)>) {
+    pub fn begin(&mut self, tables: &impl Tables, types: impl Iterator<Item = (StringId, StringId)>) {
         self.out.clear();
         let [strings, functions, mappings, locations] = tables.sizes();
         self.strings.reset(strings);
@@ -153,7 +153,7 @@ impl MessageWriter {
 
     /// The next location of a sample, from the leaf.
     #[inline(always)]
-    pub(crate) fn location(&mut self, index: u32) {
+    pub fn location(&mut self, index: u32) {
         let code = self.locations.get(index);
         if self.stack_len + 8 > self.stack.len() {
             self.stack.resize(2 * self.stack.len() + 64, 0);
@@ -164,7 +164,7 @@ impl MessageWriter {
     }
 
     /// Ends the sample whose locations were given.
-    pub(crate) fn end_sample(&mut self, values: &[i64], labels: impl Iterator<Item = Label>) {
+    pub fn end_sample(&mut self, values: &[i64], labels: impl Iterator<Item = Label>) {
         repeated(&mut self.message, 1, self.n_locations, &self.stack[..self.stack_len]);
         (self.stack_len, self.n_locations) = (0, 0);
         self.inner.clear();
@@ -186,17 +186,17 @@ impl MessageWriter {
     }
 
     /// Ends the message with the tables and the other fields.
-    pub(crate) fn finish(&mut self, tables: &impl Tables, about: &About<'_>) {
+    pub fn finish(&mut self, tables: &impl Tables, about: &About<'_>) {
         self.tables(tables);
         self.strings_and_header(tables, about);
     }
 
     /// The message that was ended last.
-    pub(crate) fn ended(&self) -> &[u8] {
+    pub fn ended(&self) -> &[u8] {
         &self.out
     }
 
-    pub(crate) fn into_message(self) -> Vec<u8> {
+    pub fn into_message(self) -> Vec<u8> {
         self.out
     }
 
@@ -252,7 +252,7 @@ impl MessageWriter {
         let h = about.header;
         // The strings' numbers must be taken before the table is written, which comes first.
         let [drop_frames, keep_frames, default_sample_type, doc_url] =
-            [h.drop_frames, h.keep_frames, h.default_sample_type, h.doc_url].map(|s| self.strings.get(s));
+            [h.drop_frames, h.keep_frames, h.default_sample_type, h.doc_url].map(|s| self.strings.get(s.0));
         if let Some(t) = h.period_type {
             self.value_type(t.kind, t.unit);
         }

@@ -57,7 +57,7 @@ impl Profile {
 }
 
 /// A message as bytes.
-pub(crate) fn pack(message: &[u8], options: &WriteOptions) -> Result<Vec<u8>> {
+pub fn pack(message: &[u8], options: &WriteOptions) -> Result<Vec<u8>> {
     match options.compression {
         Compression::None => Ok(message.to_vec()),
         Compression::Gzip => {

@@ -6,9 +6,8 @@
 
 use std::path::PathBuf;
 
-use crate::batch::Source;
+use super::{Source, pairs};
 use crate::error::{Error, Result};
-use crate::pairs;
 
 /// The files that a pattern matches, each with what the pattern's `*` and `?` stood for as its key, ordered by key.
 /// `**` stands for any directories.

@@ -53,7 +53,12 @@ struct Record<'a> {
 
 impl Profile {
     /// A message that is not packed, checked.
-    pub(crate) fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
+    /// A profile out of an inflated message.
+    ///
+    /// # Errors
+    /// Whatever makes it invalid.
+    #[doc(hidden)]
+    pub fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
         if data.len() > u32::MAX as usize {
             let detail = "the profile is larger than 4 GiB, which offsets of 32 bits can't reach";
             return Err(Error::new(ErrorKind::Limit, detail));
@@ -111,8 +116,8 @@ fn scan(data: &[u8]) -> Result<Scan> {
                     table.count += 1;
                     table.part.end = fields.offset();
                 }
-                7 => header.drop_frames = string_index(value)?,
-                8 => header.keep_frames = string_index(value)?,
+                7 => header.drop_frames = StringId(string_index(value)?),
+                8 => header.keep_frames = StringId(string_index(value)?),
                 9 if header.time_nanos != 0 => {
                     let detail =
                         "two profiles are concatenated here; separate them, and give them as two files to be added up";
@@ -126,8 +131,8 @@ fn scan(data: &[u8]) -> Result<Scan> {
                     header.comments.push(StringId(u32::try_from(v).unwrap_or(NONE)));
                     Ok(())
                 })?,
-                14 => header.default_sample_type = string_index(value)?,
-                15 => header.doc_url = string_index(value)?,
+                14 => header.default_sample_type = StringId(string_index(value)?),
+                15 => header.doc_url = StringId(string_index(value)?),
                 _ => {}
             }
             Ok(())
@@ -218,10 +223,10 @@ fn sample_types(data: &[u8], table: &Table, n_strings: u64) -> Result<Vec<ValueT
 
 fn check_header(header: &Header, n_strings: u64) -> Result<()> {
     let check = |index, what: &str| check_string(index, n_strings, what).map_err(|e| e.in_record(|| "profile".into()));
-    check(header.drop_frames, "drop_frames")?;
-    check(header.keep_frames, "keep_frames")?;
-    check(header.default_sample_type, "the default sample type")?;
-    check(header.doc_url, "the documentation URL")?;
+    check(header.drop_frames.0, "drop_frames")?;
+    check(header.keep_frames.0, "keep_frames")?;
+    check(header.default_sample_type.0, "the default sample type")?;
+    check(header.doc_url.0, "the documentation URL")?;
     if let Some(t) = header.period_type {
         check(t.kind.0, "the period's type")?;
         check(t.unit.0, "the period's unit")?;

@@ -7,39 +7,41 @@ use super::NONE;
 
 /// A number below [`NONE`] for some of the records.
 #[derive(Default)]
-pub(crate) struct Memo {
+pub struct Memo {
     /// The number plus one.
     of: Vec<u32>,
 }
 
 impl Memo {
-    pub(crate) fn new(n: usize) -> Memo {
+    /// Without any number, for `n` records.
+    pub fn new(n: usize) -> Memo {
         Memo { of: vec![0; n] }
     }
 
     /// The record's number, or `NONE`.
     #[inline(always)]
-    pub(crate) fn get(&self, index: usize) -> u32 {
+    pub fn get(&self, index: usize) -> u32 {
         self.of[index].wrapping_sub(1)
     }
 
+    /// Gives a record its number.
     #[inline(always)]
-    pub(crate) fn set(&mut self, index: usize, number: u32) {
+    pub fn set(&mut self, index: usize, number: u32) {
         self.of[index] = number + 1;
     }
 }
 
 /// Numbers in the order of first use, from 0.
 #[derive(Default)]
-pub(crate) struct Numbers {
+pub struct Numbers {
     memo: Memo,
     /// The record of each number.
-    pub(crate) used: Vec<u32>,
+    pub used: Vec<u32>,
 }
 
 impl Numbers {
     /// Begins anew with a table of `n` records.
-    pub(crate) fn reset(&mut self, n: usize) {
+    pub fn reset(&mut self, n: usize) {
         if n > self.memo.of.len() {
             self.memo = Memo::new(n);
         } else {
@@ -50,7 +52,7 @@ impl Numbers {
 
     /// The record's number.
     #[inline]
-    pub(crate) fn get(&mut self, index: u32) -> u64 {
+    pub fn get(&mut self, index: u32) -> u64 {
         let number = match self.memo.get(index as usize) {
             NONE => {
                 let number = self.used.len() as u32;

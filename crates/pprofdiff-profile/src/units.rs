@@ -12,7 +12,7 @@ struct Unit {
 }
 
 /// Units that convert into each other.
-pub(crate) struct Family {
+pub struct Family {
     units: &'static [Unit],
     /// The unit in which values are shown that are too small for all others (pprof: seconds, bytes).
     default: usize,
@@ -62,13 +62,13 @@ static FAMILIES: [Family; 3] = [
 
 /// A unit that is known, by its family and its place in it.
 #[derive(Clone, Copy)]
-pub(crate) struct Known {
+pub struct Known {
     family: &'static Family,
     index: usize,
 }
 
 /// Looks a unit up by any of its names; `None` if pprof does not know it either (`count`, `objects`).
-pub(crate) fn find(name: &str) -> Option<Known> {
+pub fn find(name: &str) -> Option<Known> {
     let name = name.to_lowercase();
     let name = if name.chars().count() > 2 { name.strip_suffix('s').unwrap_or(&name) } else { &name };
     FAMILIES.iter().find_map(|family| {
@@ -82,20 +82,23 @@ impl Known {
         &self.family.units[self.index]
     }
 
-    pub(crate) fn same_family(self, other: Known) -> bool {
+    /// True if the two convert into each other.
+    pub fn same_family(self, other: Known) -> bool {
         std::ptr::eq(self.family, other.family)
     }
 
     /// How many of the family's smallest unit this is.
-    pub(crate) fn factor(self) -> i128 {
+    pub fn factor(self) -> i128 {
         self.unit().factor
     }
 }
 
 /// A value and the unit it is shown in.
 #[derive(Clone, Copy)]
-pub(crate) struct Scaled {
+pub struct Scaled {
+    /// In the unit of `symbol`.
     pub value: f64,
+    /// How the unit prints.
     pub symbol: &'static str,
 }
 
@@ -107,7 +110,7 @@ fn suited(value: f64, from: Known) -> Known {
 }
 
 /// A value in the unit that suits it. An unknown unit has no symbol, as in pprof.
-pub(crate) fn scale_auto(value: i64, unit: &str) -> Scaled {
+pub fn scale_auto(value: i64, unit: &str) -> Scaled {
     match find(unit) {
         Some(from) => {
             let to = suited(value as f64, from);
@@ -119,7 +122,7 @@ pub(crate) fn scale_auto(value: i64, unit: &str) -> Scaled {
 
 /// `Scale(value, from, to)` of pprof, which its range filters compare with: the value in unit `to`,
 /// and the name of the unit that came out of it.
-pub(crate) fn convert(value: i64, from: &str, to: &str) -> (f64, String) {
+pub fn convert(value: i64, from: &str, to: &str) -> (f64, String) {
     match (find(from), find(to)) {
         (Some(from), to) => {
             let default = Known { family: from.family, index: from.family.default };
@@ -135,14 +138,14 @@ pub(crate) fn convert(value: i64, from: &str, to: &str) -> (f64, String) {
 
 /// For those who scale values themselves: the symbols of a unit's family, how many of `unit` each is, and which
 /// of them shows values that are too small for all. `None` if the unit is unknown.
-pub(crate) fn family(unit: &str) -> Option<(Vec<(&'static str, f64)>, usize)> {
+pub fn family(unit: &str) -> Option<(Vec<(&'static str, f64)>, usize)> {
     let from = find(unit)?;
     let units = from.family.units.iter().map(|u| (u.symbol, u.factor as f64 / from.factor() as f64));
     Some((units.collect(), from.family.default))
 }
 
 /// Two decimals, of which a trailing `.00` is cut, and the unit; zero has none.
-pub(crate) fn format(scaled: Scaled) -> String {
+pub fn format(scaled: Scaled) -> String {
     let digits = format!("{:.2}", scaled.value);
     match digits.strip_suffix(".00").unwrap_or(&digits) {
         "0" | "-0" => "0".to_owned(),
@@ -151,7 +154,7 @@ pub(crate) fn format(scaled: Scaled) -> String {
 }
 
 /// A value in the unit that suits it; one of an unknown unit in digits, all of them.
-pub(crate) fn show(value: i64, unit: &str) -> String {
+pub fn show(value: i64, unit: &str) -> String {
     match find(unit) {
         Some(_) => format(scale_auto(value, unit)),
         None => value.to_string(),
@@ -160,7 +163,7 @@ pub(crate) fn show(value: i64, unit: &str) -> String {
 
 /// One unit for a whole report, so that its numbers compare at a glance.
 #[derive(Clone, Copy)]
-pub(crate) struct ReportUnit {
+pub struct ReportUnit {
     from: Option<Known>,
     to: Option<Known>,
 }
@@ -168,7 +171,7 @@ pub(crate) struct ReportUnit {
 impl ReportUnit {
     /// pprof's choice: the unit that suits the smallest non-zero value shown; but if the total suits
     /// another one and is over a hundred times as large, the unit that suits a hundred times it.
-    pub(crate) fn choose(unit: &str, values: impl Iterator<Item = i64>, total: i64) -> ReportUnit {
+    pub fn choose(unit: &str, values: impl Iterator<Item = i64>, total: i64) -> ReportUnit {
         let Some(from) = find(unit) else { return ReportUnit { from: None, to: None } };
         let total = total as f64;
         let smallest = values.filter(|&v| v != 0).map(i64::unsigned_abs).min().map_or(total, |v| v as f64);
@@ -179,7 +182,8 @@ impl ReportUnit {
         ReportUnit { from: Some(from), to: Some(to) }
     }
 
-    pub(crate) fn format(self, value: i64) -> String {
+    /// A value in the unit that was chosen, as text.
+    pub fn format(self, value: i64) -> String {
         match (self.from, self.to) {
             (Some(from), Some(to)) => {
                 let value = value as f64 * from.factor() as f64 / to.factor() as f64;

@@ -6,12 +6,12 @@
 //! the calling thread. No result depends on which of the two it was.
 
 /// Runs both closures, at the same time if the caller is in a rayon pool.
-pub(crate) fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     if rayon::current_thread_index().is_some() { rayon::join(a, b) } else { (a(), b()) }
 }
 
 /// Maps a slice in order, over the caller's rayon pool if there is one.
-pub(crate) fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
+pub fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     use rayon::prelude::*;
     if items.len() > 1 && rayon::current_thread_index().is_some() {
         items.par_iter().map(f).collect()
@@ -21,12 +21,12 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Se
 }
 
 /// Number of threads of the caller's pool; one if there is none.
-pub(crate) fn threads() -> usize {
+pub fn threads() -> usize {
     rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads())
 }
 
 /// How many parts a work of `n` pieces is best split into: one for each thread of the caller's pool, none of fewer than
 /// `least` pieces.
-pub(crate) fn parts(n: usize, least: usize) -> usize {
+pub fn parts(n: usize, least: usize) -> usize {
     (n / least).clamp(1, threads())
 }

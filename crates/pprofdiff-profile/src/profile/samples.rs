@@ -36,6 +36,10 @@ pub enum LabelValue {
     Number(i64, StringId),
 }
 
+/// Samples that follow each other in the buffer of one profile. Meaningless with any other.
+#[derive(Debug, Clone)]
+pub struct SampleRange(Range<usize>);
+
 impl Profile {
     /// The samples in the file's order.
     pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
@@ -43,20 +47,20 @@ impl Profile {
         std::iter::from_fn(move || self.next_sample(&mut rest))
     }
 
-    /// The part of the buffer that holds all samples.
-    pub(crate) fn all_samples(&self) -> Range<usize> {
-        self.samples.clone()
+    /// All samples.
+    pub fn sample_range(&self) -> SampleRange {
+        SampleRange(self.samples.clone())
     }
 
-    /// The samples in parts of the buffer, for one thread each: as many as are worth it, in order.
-    pub(crate) fn parts_of_samples(&self) -> Vec<Range<usize>> {
-        split(&self.data, self.samples.clone(), self.n_samples)
+    /// All samples in ranges for one thread each: as many as are worth it, in order.
+    pub fn sample_ranges(&self) -> Vec<SampleRange> {
+        split(&self.data, self.samples.clone(), self.n_samples).into_iter().map(SampleRange).collect()
     }
 
-    /// Calls `f` with each sample of a part; what inner loops use instead of [`Profile::samples`].
+    /// Calls `f` with each sample of a range of this profile's; what inner loops use instead of [`Profile::samples`].
     #[inline(always)]
-    pub(crate) fn each_sample<'p>(&'p self, part: Range<usize>, mut f: impl FnMut(Sample<'p>)) {
-        let mut rest = &self.data[part];
+    pub fn each_sample<'p>(&'p self, range: &SampleRange, mut f: impl FnMut(Sample<'p>)) {
+        let mut rest = self.data.get(range.0.clone()).unwrap_or_default();
         while let Some(sample) = self.next_sample(&mut rest) {
             f(sample);
         }
@@ -144,7 +148,7 @@ impl<'p> Sample<'p> {
     }
 
     /// The labels, with the one that marks the base of a written diff.
-    pub(crate) fn all_labels(&self) -> impl Iterator<Item = Label> + use<'p> {
+    pub fn all_labels(&self) -> impl Iterator<Item = Label> + use<'p> {
         let mut fields = Fields::new(self.parts.labels, 0);
         std::iter::from_fn(move || {
             while let Ok(Some((field, value))) = fields.next() {
@@ -159,7 +163,7 @@ impl<'p> Sample<'p> {
     }
 
     /// True if the sample belongs to the base of a written diff.
-    pub(crate) fn is_base(&self) -> bool {
+    pub fn is_base(&self) -> bool {
         let p = self.profile;
         p.is_diff
             && self.all_labels().any(|l| {

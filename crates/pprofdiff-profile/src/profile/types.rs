@@ -11,8 +11,10 @@ use crate::units;
 
 /// A sample type that all profiles have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CommonType {
+pub struct CommonType {
+    /// Its name.
     pub kind: String,
+    /// The finest of the profiles' units.
     pub unit: String,
     /// For each profile, in order: its column, and what its values are multiplied by.
     pub columns: Vec<(usize, i64)>,
@@ -21,7 +23,7 @@ pub(crate) struct CommonType {
 /// # Errors
 /// No type in common (both lists are named), units that do not convert, or values that are too large
 /// for the finer unit.
-pub(crate) fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
+pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
     let Some((first, rest)) = profiles.split_first() else { return Ok(Vec::new()) };
     let mut types = Vec::new();
     // The first column of a name wins, should a name occur twice.

@@ -44,44 +44,48 @@ struct Inner {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
+    /// An error of a kind; `detail` says what is wrong and what to do, without the place.
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
         Error(Box::new(Inner { kind, input: None, record: None, offset: None, detail: detail.into(), io: None }))
     }
 
-    pub(crate) fn query(detail: impl Into<String>) -> Error {
+    /// A question that can't be answered.
+    pub fn query(detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Query, detail)
     }
 
-    pub(crate) fn malformed(detail: impl Into<String>) -> Error {
+    /// An input that is not valid.
+    pub fn malformed(detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Malformed, detail)
     }
 
-    pub(crate) fn io(error: io::Error) -> Error {
+    /// What the operating system said.
+    pub fn io(error: io::Error) -> Error {
         let mut e = Error::new(ErrorKind::Io, error.to_string());
         e.0.io = Some(error);
         e
     }
 
     /// Says something before what is wrong.
-    pub(crate) fn prefixed(mut self, words: &str) -> Error {
+    pub fn prefixed(mut self, words: &str) -> Error {
         self.0.detail.insert_str(0, words);
         self
     }
 
     /// Names the file or other input, unless it is named already.
-    pub(crate) fn in_input(mut self, name: &str) -> Error {
+    pub fn in_input(mut self, name: &str) -> Error {
         self.0.input.get_or_insert_with(|| name.to_owned());
         self
     }
 
     /// Names the record that was being read, unless it is named already.
-    pub(crate) fn in_record(mut self, record: impl FnOnce() -> String) -> Error {
+    pub fn in_record(mut self, record: impl FnOnce() -> String) -> Error {
         self.0.record.get_or_insert_with(record);
         self
     }
 
     /// Adds the byte offset in the inflated data, unless there is one already.
-    pub(crate) fn at(mut self, offset: usize) -> Error {
+    pub fn at(mut self, offset: usize) -> Error {
         self.0.offset.get_or_insert(offset as u64);
         self
     }

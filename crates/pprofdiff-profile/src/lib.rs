@@ -1,0 +1,34 @@
+//! Reads pprof profiles, checks them, and holds them as columns over one buffer; merges, subtracts and writes them.
+//!
+//! ```text
+//! input (paths, bytes, patterns, manifests) -> profile (one buffer, columns) -> merge, delta -> message -> bytes
+//! ```
+//!
+//! The lowest floor of pprofdiff: nothing here knows how profiles are compared or shown. The crate starts no thread:
+//! inside a rayon pool of the caller's it uses that pool, elsewhere it works on the calling thread.
+
+mod delta;
+mod error;
+pub mod input;
+#[doc(hidden)]
+pub mod interner;
+mod output;
+#[doc(hidden)]
+pub mod parallel;
+mod profile;
+pub mod units;
+
+pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
+pub use error::{Error, ErrorKind, Result};
+pub use input::Source;
+pub use output::write_file;
+pub use profile::{
+    Compression, Label, LabelValue, LoadOptions, Profile, Sample, SampleRange, StringId, WriteOptions, columns, merge, proto,
+};
+
+/// What the crates of pprofdiff share; no part of the API, and free to change.
+#[doc(hidden)]
+pub mod shared {
+    pub use crate::parallel;
+    pub use crate::profile::{CommonType, Fields, Memo, Merger, Part, Selection, common_types, pack};
+}

@@ -1,0 +1,403 @@
+//! What is asked of a diff, in two steps: a selection (filters, granularity) does what costs, a measure of it (sample type,
+//! normalization) is cheap. Also the one walk from samples to what filters leave of them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::filter::{Compiled, FilterPlan};
+use super::frames::{Frames, MemberFrames, State};
+use super::identity::{self, Granularity};
+use super::normalize::{Normalize, Scale};
+use super::tags::number_units;
+use super::{Diff, Filters, Member, Pair};
+use crate::{Error, Result};
+use pprofdiff_profile::columns::Total;
+use pprofdiff_profile::{Profile, Sample, SampleRange, parallel};
+
+/// What to look at, and how.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Query {
+    /// The sample type's name; the default one if not given.
+    pub sample_type: Option<String>,
+    /// What a row stands for.
+    pub granularity: Granularity,
+    /// Count inlined functions as part of the one they were inlined into.
+    pub no_inlines: bool,
+    /// Which samples and frames take part.
+    pub filters: Filters,
+    /// How the new side is scaled.
+    pub normalize: Normalize,
+}
+
+/// One side of a measure, for headers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// The profiles' names.
+    pub paths: Vec<String>,
+    /// Number of samples as written.
+    pub samples: usize,
+    /// Sum of the profiles' durations.
+    pub duration_nanos: i64,
+    /// The earliest time; 0 if none tells.
+    pub time_nanos: i64,
+}
+
+/// What a measure is of: everything a table needs besides its rows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Summary {
+    /// The base; `None` if this is a single profile.
+    pub base: Option<Side>,
+    /// The new side, or the single profile.
+    pub new: Side,
+    /// The sample type's name.
+    pub sample_type: String,
+    /// The unit of all values.
+    pub unit: String,
+    /// What a row stands for.
+    pub granularity: Granularity,
+    /// True if inlined functions are counted as part of their caller.
+    pub no_inlines: bool,
+    /// The filters that are set, by pprof's names.
+    pub filters: Vec<(String, String)>,
+    /// How the new side was scaled.
+    pub normalize: Normalize,
+    /// What the new side's values were multiplied by.
+    pub factor: f64,
+    /// What a user should know before trusting the rows.
+    pub warnings: Vec<String>,
+    /// Sums of the magnitudes of all values, before filters; percentages are of the base's. The new
+    /// side's is scaled.
+    pub total: Pair,
+}
+
+/// What a question selects of a diff, or of a single profile: filters worked out, frames interned, both sides brought
+/// together. It does once what costs; each [`Measure`] of it is cheap and shares the frames.
+#[derive(Clone)]
+pub struct Selection {
+    diff: Diff,
+    shared: Arc<Shared>,
+}
+
+/// What all measures of a selection share.
+struct Shared {
+    granularity: Granularity,
+    no_inlines: bool,
+    /// The filters that are set, by pprof's names.
+    filters: Vec<(String, String)>,
+    /// For each member.
+    plans: Vec<FilterPlan>,
+    frames: Arc<Frames>,
+    /// For each member: from its own frame indexes to the common ones.
+    translations: Vec<Vec<u32>>,
+    warnings: Vec<String>,
+}
+
+impl Diff {
+    /// Selects what the query's filters, granularity and `no_inlines` say: works out the filters and interns the frames.
+    ///
+    /// # Errors
+    /// A bad regular expression. Nothing of the input can be wrong at this point.
+    pub fn select(&self, query: &Query) -> Result<Selection> {
+        let filters = Compiled::new(&query.filters, query.no_inlines)?;
+        let mut warnings: Vec<String> = Vec::new();
+        for m in self.members.iter().filter(|m| m.part != Some(true)) {
+            warnings.extend(m.profile.warnings());
+        }
+        let plans = self.plans(query, &filters, &mut warnings)?;
+        let profiles: Vec<&Profile> = self.members.iter().map(|m| &*m.profile).collect();
+        let shifts = match query.granularity {
+            Granularity::Addresses => identity::address_shifts(&profiles),
+            _ => vec![Vec::new(); profiles.len()],
+        };
+        let state = State::default();
+        let inputs: Vec<_> = self.members.iter().zip(&plans).zip(&shifts).collect();
+        let members = parallel::map(&inputs, |((m, plan), shifts)| {
+            MemberFrames::new(&m.profile, plan, query.granularity, shifts, &state)
+        });
+        let (frames, translations) = Frames::merge(members, query.granularity, &state);
+        warnings.extend(frames.warning());
+        let shared = Shared {
+            granularity: query.granularity,
+            no_inlines: query.no_inlines,
+            filters: query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
+            plans,
+            frames: Arc::new(frames),
+            translations,
+            warnings,
+        };
+        Ok(Selection { diff: self.clone(), shared: Arc::new(shared) })
+    }
+
+    /// What a query asks: [`Diff::select`] and one [`Selection::measure`].
+    ///
+    /// # Errors
+    /// Theirs.
+    pub fn measure(&self, query: &Query) -> Result<Measure> {
+        // An unknown sample type costs nothing.
+        let sample_type = self.find_type(query.sample_type.as_deref())?;
+        self.select(query)?.measure_type(sample_type, query.normalize)
+    }
+
+    /// What the new side's values of a sample type are scaled by, given the sums of both sides.
+    pub(crate) fn scale(&self, mode: Normalize, base: Total, new: Total) -> Result<Scale> {
+        if !self.is_two_sided() && mode != Normalize::None {
+            return Err(Error::query("normalize scales one side to the other; there is only one profile"));
+        }
+        let durations = (self.side_duration(true), self.side_duration(false));
+        let scale = Scale::new(mode, (base.sum, new.sum), durations)?;
+        scale.check(base.magnitude, new.magnitude)?;
+        Ok(scale)
+    }
+
+    /// The filters worked out for each member; says which of them matched nothing anywhere.
+    pub(crate) fn plans(
+        &self,
+        query: &Query,
+        filters: &Compiled,
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<FilterPlan>> {
+        let by_range = query.filters.set().iter().any(|(name, _)| matches!(*name, "tagfocus" | "tagignore"));
+        let units = if by_range { number_units(self.members.iter().map(|m| &*m.profile)) } else { Default::default() };
+        let mut plans = Vec::with_capacity(self.members.len());
+        let mut matched: Vec<(&str, bool)> = Vec::new();
+        for m in self.members.iter() {
+            let mut own_warnings = Vec::new();
+            let (plan, hits) = FilterPlan::new(&m.profile, filters, &units, &mut own_warnings)?;
+            for w in own_warnings {
+                if !warnings.contains(&w) {
+                    warnings.push(w);
+                }
+            }
+            for (name, hit) in hits {
+                match matched.iter_mut().find(|(n, _)| *n == name) {
+                    Some((_, any)) => *any |= hit,
+                    None => matched.push((name, hit)),
+                }
+            }
+            plans.push(plan);
+        }
+        let given = query.filters.set();
+        for (name, _) in matched.iter().filter(|(_, hit)| !hit) {
+            let value = given.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v);
+            warnings.push(format!("{name} {value:?} matched nothing"));
+        }
+        Ok(plans)
+    }
+
+    fn side(&self, base: bool) -> Side {
+        let members: Vec<&Member> = self.members.iter().filter(|m| m.base == base).collect();
+        let samples = |m: &&Member| match m.part {
+            None => m.profile.n_samples(),
+            Some(part) => m.profile.samples().filter(|s| s.is_base() == part).count(),
+        };
+        Side {
+            paths: members.iter().map(|m| m.profile.name().to_owned()).collect(),
+            samples: members.iter().map(samples).sum(),
+            duration_nanos: self.side_duration(base),
+            time_nanos: members.iter().map(|m| m.profile.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
+        }
+    }
+}
+
+impl Selection {
+    /// The frames, which all measures share.
+    pub fn frames(&self) -> &Arc<Frames> {
+        &self.shared.frames
+    }
+
+    /// One sample type of what is selected, by its name (`None`: the default one), scaled.
+    ///
+    /// # Errors
+    /// An unknown sample type, a normalization by zero or to values that no longer fit.
+    pub fn measure(&self, sample_type: Option<&str>, normalize: Normalize) -> Result<Measure> {
+        self.measure_type(self.diff.find_type(sample_type)?, normalize)
+    }
+
+    /// One of [`Diff::sample_types`], by its index there.
+    ///
+    /// # Errors
+    /// As [`Selection::measure`].
+    pub fn measure_type(&self, sample_type: usize, normalize: Normalize) -> Result<Measure> {
+        let diff = &self.diff;
+        let Some(t) = diff.types.get(sample_type) else {
+            return Err(Error::query(format!("there is no sample type number {sample_type}")));
+        };
+        let (base, new) = (diff.side_total(true, sample_type), diff.side_total(false, sample_type));
+        let scale = diff.scale(normalize, base, new)?;
+        let summary = Summary {
+            base: diff.is_two_sided().then(|| diff.side(true)),
+            new: diff.side(false),
+            sample_type: t.kind.clone(),
+            unit: t.unit.clone(),
+            granularity: self.shared.granularity,
+            no_inlines: self.shared.no_inlines,
+            filters: self.shared.filters.clone(),
+            normalize,
+            factor: scale.factor(),
+            warnings: self.shared.warnings.clone(),
+            total: Pair { base: base.magnitude, new: scale.apply(new.magnitude) },
+        };
+        Ok(Measure { selection: self.clone(), sample_type, scale, summary: Arc::new(summary) })
+    }
+}
+
+/// One sample type of a [`Selection`]: what tables, stacks, graphs and lists of frames are made of.
+#[derive(Clone)]
+pub struct Measure {
+    pub(super) selection: Selection,
+    pub(super) sample_type: usize,
+    pub(super) scale: Scale,
+    pub(super) summary: Arc<Summary>,
+}
+
+impl Measure {
+    /// What it is of.
+    pub fn summary(&self) -> &Arc<Summary> {
+        &self.summary
+    }
+
+    /// The frames that rows refer to.
+    pub fn frames(&self) -> &Arc<Frames> {
+        &self.selection.shared.frames
+    }
+
+    /// The same, not normalized: values are the exact sums that normalization starts from.
+    #[must_use]
+    pub fn exact(&self) -> Measure {
+        let new = self.selection.diff.side_total(false, self.sample_type).magnitude;
+        let mut summary = (*self.summary).clone();
+        (summary.normalize, summary.factor, summary.total.new) = (Normalize::None, 1.0, new);
+        Measure { scale: Scale::One, summary: Arc::new(summary), ..self.clone() }
+    }
+
+    /// The profiles, to be walked one by one.
+    pub(crate) fn walks(&self) -> impl Iterator<Item = Walk<'_>> {
+        let Selection { diff, shared } = &self.selection;
+        let columns = &diff.types[self.sample_type].columns;
+        diff.members.iter().enumerate().map(move |(index, member)| {
+            let (column, times) = columns[member.index];
+            Walk {
+                index,
+                member,
+                frames: shared.frames.member(index),
+                translation: &shared.translations[index],
+                plan: &shared.plans[index],
+                column,
+                times: times * member.sign(),
+            }
+        })
+    }
+
+    /// Those of one side.
+    pub(crate) fn walks_of(&self, base: bool) -> impl Iterator<Item = Walk<'_>> {
+        self.walks().filter(move |w| w.member.base == base)
+    }
+
+    /// Bytes of all profiles, which bound what a view may take.
+    pub(crate) fn profile_bytes(&self) -> usize {
+        self.walks().map(|w| w.member.profile.inflated_size()).sum()
+    }
+
+    /// Calls `f` with each sample that counts of one side: value, common frame indexes root first.
+    pub(crate) fn each_stack(&self, base: bool, mut f: impl FnMut(i64, &[u32])) {
+        let mut stack = Vec::new();
+        for walk in self.walks_of(base) {
+            walk.each(&walk.member.profile.sample_range(), |value, locations, _| {
+                locations.each(|l| stack.extend(walk.frames.of(l).iter().map(|&f| walk.translation[f as usize])));
+                stack.reverse();
+                f(value, &stack);
+                stack.clear();
+            });
+        }
+    }
+
+    /// Works out one thing for each side, at the same time inside a rayon pool: (base, new).
+    pub(crate) fn sides<T: Send>(&self, f: impl Fn(bool) -> T + Sync) -> (T, T) {
+        parallel::join(|| f(true), || f(false))
+    }
+}
+
+/// One profile of a measure, ready to be walked.
+#[derive(Clone)]
+pub(crate) struct Walk<'m> {
+    /// The profile's number among those of the measure.
+    pub index: usize,
+    pub member: &'m Member,
+    pub frames: &'m MemberFrames,
+    /// From the profile's own frame indexes to the common ones.
+    pub translation: &'m [u32],
+    plan: &'m FilterPlan,
+    column: usize,
+    times: i64,
+}
+
+impl<'m> Walk<'m> {
+    /// True if nothing is filtered, so that samples keep all their locations.
+    fn is_unfiltered(&self) -> bool {
+        self.plan.is_trivial() && self.member.part.is_none()
+    }
+
+    /// The ranges of samples that can be walked at the same time: all in one where they are filtered.
+    pub(crate) fn ranges(&self) -> Vec<SampleRange> {
+        let profile = &self.member.profile;
+        if self.is_unfiltered() { profile.sample_ranges() } else { vec![profile.sample_range()] }
+    }
+
+    /// The sum of the magnitudes of its values, before filters.
+    pub(crate) fn total(&self) -> i64 {
+        self.member.total(self.column).magnitude * self.times.abs()
+    }
+
+    /// Calls `f` with each sample that counts: its value, the locations that filters leave of it, and itself. `range` is
+    /// one of [`Walk::ranges`].
+    #[inline(always)]
+    pub(crate) fn each(&self, range: &SampleRange, mut f: impl FnMut(i64, SampleLocations<'_, 'm>, Sample<'m>)) {
+        let profile = &*self.member.profile;
+        if self.is_unfiltered() {
+            profile.each_sample(range, |sample| {
+                let value = sample.value(self.column);
+                if value != 0 {
+                    f(value * self.times, SampleLocations { sample, kept: None }, sample);
+                }
+            });
+            return;
+        }
+        let mut kept = Vec::new();
+        let mut index = 0;
+        profile.each_sample(range, |sample| {
+            let value = sample.value(self.column);
+            let counts = value != 0 && self.member.part.is_none_or(|part| part == sample.is_base());
+            if counts && self.plan.apply(index, &sample, &mut kept) {
+                f(value * self.times, SampleLocations { sample, kept: Some(&kept) }, sample);
+            }
+            index += 1;
+        });
+    }
+}
+
+/// The locations of a sample that filters leave, leaf first.
+#[derive(Clone, Copy)]
+pub(crate) struct SampleLocations<'k, 'p> {
+    sample: Sample<'p>,
+    /// `None`: all of them.
+    kept: Option<&'k [u32]>,
+}
+
+impl SampleLocations<'_, '_> {
+    #[inline(always)]
+    pub(crate) fn each(&self, f: impl FnMut(u32)) {
+        match self.kept {
+            None => self.sample.each_location(f),
+            Some(kept) => kept.iter().copied().for_each(f),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn leaf(&self) -> Option<u32> {
+        match self.kept {
+            None => self.sample.leaf(),
+            Some(kept) => kept.first().copied(),
+        }
+    }
+}
