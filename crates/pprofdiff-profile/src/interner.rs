@@ -144,6 +144,16 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Sequences<T, S> {
         &self.all[start(&self.ends, number)..self.ends[number as usize]]
     }
 
+    /// Number of distinct sequences.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// All sequences end to end, and where each ends.
     pub fn into_parts(self) -> (Vec<T>, Vec<usize>) {
         (self.all, self.ends)

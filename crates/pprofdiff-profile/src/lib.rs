@@ -12,6 +12,7 @@ mod error;
 pub mod input;
 #[doc(hidden)]
 pub mod interner;
+#[cfg(feature = "files")]
 mod output;
 #[doc(hidden)]
 pub mod parallel;
@@ -21,9 +22,10 @@ pub mod units;
 pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
 pub use error::{Error, ErrorKind, Result};
 pub use input::Source;
+#[cfg(feature = "files")]
 pub use output::write_file;
 pub use profile::{
-    Compression, Label, LabelValue, LoadOptions, Profile, Sample, SampleRange, StringId, WriteOptions, columns, merge, proto,
+    BuilderLine, Compression, FunctionId, Label, LabelValue, LoadOptions, LocationId, MappingId, Profile, ProfileBuilder, Sample, SampleRange, StringId, WriteOptions, columns, merge, proto,
 };
 
 /// What the crates of pprofdiff share; no part of the API, and free to change.

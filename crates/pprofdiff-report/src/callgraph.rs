@@ -7,8 +7,8 @@
 use super::names::{self, shorten};
 use super::percent_of_base;
 use super::text::{list_of_inputs, signed_percent};
-use crate::diff::{Call, Graph, Normalize, Pair, Status, TopRow};
-use crate::units::{self, ReportUnit};
+use pprofdiff::{Call, Graph, Normalize, Pair, Status, TopRow};
+use pprofdiff::units::{self, ReportUnit};
 
 /// A colour, as both Graphviz and SVG read it.
 pub(super) type Color = String;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::markdown::{code, escape};
 use super::text::{TextOptions, printable, signed_percent};
-use crate::gate::{Check, Finding, Outcome, RuleCheck, Runs};
-use crate::units;
+use pprofdiff::{Check, Finding, Outcome, RuleCheck, Runs};
+use pprofdiff::units;
 
 /// GitHub takes 65,536 characters; this leaves room for what a bot puts around it.
 const MARKDOWN_LIMIT: usize = 64_000;
@@ -56,142 +56,140 @@ fn verdict(outcome: Outcome) -> &'static str {
     }
 }
 
-impl Check {
-    /// Writes the findings for people.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let painted = |outcome: Outcome| match outcome {
-            Outcome::Fail if options.color => format!("\x1b[31m{:<12}\x1b[0m", outcome.name()),
-            Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
-            _ => format!("{:<12}", outcome.name()),
-        };
-        self.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", printable(w)))?;
-        for rule in &self.rules {
-            let (name, kind) = (printable(&rule.rule), printable(&rule.sample_type));
-            writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
-            for f in &rule.findings {
-                let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
-                write!(out, "  {}  {base} -> {new}, {}", painted(f.outcome), change(f, &rule.unit))?;
-                p_values(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
-                f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", printable(frame)))?;
-                f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", printable(reason)))?;
-                writeln!(out)?;
-            }
+/// Writes the findings for people.
+///
+/// # Errors
+/// The writer's.
+pub fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    let painted = |outcome: Outcome| match outcome {
+        Outcome::Fail if options.color => format!("\x1b[31m{:<12}\x1b[0m", outcome.name()),
+        Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
+        _ => format!("{:<12}", outcome.name()),
+    };
+    check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", printable(w)))?;
+    for rule in &check.rules {
+        let (name, kind) = (printable(&rule.rule), printable(&rule.sample_type));
+        writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
+        for f in &rule.findings {
+            let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
+            write!(out, "  {}  {base} -> {new}, {}", painted(f.outcome), change(f, &rule.unit))?;
+            p_values(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
+            f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", printable(frame)))?;
+            f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", printable(reason)))?;
+            writeln!(out)?;
         }
-        writeln!(out, "{}", verdict(self.verdict))
     }
+    writeln!(out, "{}", verdict(check.verdict))
+}
 
-    /// Writes the findings as one JSON object.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut object = json!({"schema": "pprofdiff/1", "kind": "check", "exit_code": self.verdict.exit_code()});
-        if let (Value::Object(object), Value::Object(own)) = (&mut object, serde_json::to_value(self)?) {
-            object.extend(own);
-        }
-        serde_json::to_writer_pretty(&mut *out, &object)?;
-        writeln!(out)
+/// Writes the findings as one JSON object.
+///
+/// # Errors
+/// The writer's.
+pub fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+    let mut object = json!({"schema": "pprofdiff/1", "kind": "check", "exit_code": check.verdict.exit_code()});
+    if let (Value::Object(object), Value::Object(own)) = (&mut object, serde_json::to_value(check)?) {
+        object.extend(own);
     }
+    serde_json::to_writer_pretty(&mut *out, &object)?;
+    writeln!(out)
+}
 
-    /// Writes the findings as Markdown, of fewer than 65,000 characters: the longest lists are cut, which is said.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut most = self.rules.iter().map(|r| r.findings.len()).max().unwrap_or(0);
-        let mut text = self.markdown(most, usize::MAX);
-        while text.chars().count() > MARKDOWN_LIMIT && most > 0 {
-            most /= 2;
-            text = self.markdown(most, usize::MAX);
-        }
-        let mut rules = self.rules.len();
-        while text.chars().count() > MARKDOWN_LIMIT && rules > 0 {
-            rules /= 2;
-            text = self.markdown(0, rules);
-        }
-        out.write_all(text.as_bytes())
+/// Writes the findings as Markdown, of fewer than 65,000 characters: the longest lists are cut, which is said.
+///
+/// # Errors
+/// The writer's.
+pub fn check_markdown(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+    let mut most = check.rules.iter().map(|r| r.findings.len()).max().unwrap_or(0);
+    let mut text = markdown(check, most, usize::MAX);
+    while text.chars().count() > MARKDOWN_LIMIT && most > 0 {
+        most /= 2;
+        text = markdown(check, most, usize::MAX);
     }
+    let mut rules = check.rules.len();
+    while text.chars().count() > MARKDOWN_LIMIT && rules > 0 {
+        rules /= 2;
+        text = markdown(check, 0, rules);
+    }
+    out.write_all(text.as_bytes())
+}
 
-    /// With at most so many findings a rule, and so many rules.
-    fn markdown(&self, most: usize, rules: usize) -> String {
-        let mark = |o: Outcome| match o {
-            Outcome::Pass => "✅ pass",
-            Outcome::Allowed => "☑️ allowed",
-            Outcome::Inconclusive => "❔ inconclusive",
-            Outcome::Fail => "❌ fail",
-        };
-        // What a file or a rule is called may be of any length; what is said here must not be.
-        let short = |text: &str| match text.char_indices().nth(300) {
-            Some((at, _)) => format!("{}…", &text[..at]),
-            None => text.to_owned(),
-        };
-        let (p, unit) =
-            (self.rules.iter().flat_map(|r| &r.findings).any(|f| f.p.is_some()), |r: &RuleCheck| r.unit.clone());
-        let mut text = format!("### pprofdiff: {}\n\n", verdict(self.verdict));
-        self.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
-        for rule in self.rules.iter().take(rules) {
-            let (name, kind) = (code(&short(&rule.rule)), escape(&short(&rule.sample_type)));
-            text += &format!("**{}** {name} ({kind}, {})\n\n", mark(rule.outcome), extent(rule));
-            let shown = &rule.findings[..rule.findings.len().min(most)];
-            if !shown.is_empty() {
-                let (head, line) = if p { (" p | p corrected |", "---:|---:|") } else { ("", "") };
-                text += &format!("| | frame | base | new | change |{head}\n|---|---|---|---|---:|{line}\n");
-            }
-            for f in shown {
-                let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
-                let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
-                let (base, new) = (runs(&f.base, &unit(rule)), runs(&f.new, &unit(rule)));
-                text +=
-                    &format!("| {}{reason} | {frame} | {base} | {new} | {} |", mark(f.outcome), change(f, &unit(rule)));
-                if p {
-                    let number = |p: Option<f64>| p.map_or_else(String::new, |p| format!("{p:.3}"));
-                    text += &format!(" {} | {} |", number(f.p), number(f.p_adjusted));
-                }
-                text.push('\n');
-            }
-            if shown.len() < rule.findings.len() {
-                text += &format!("\n{} of {} shown\n", shown.len(), rule.findings.len());
+/// With at most so many findings a rule, and so many rules.
+fn markdown(check: &Check, most: usize, rules: usize) -> String {
+    let mark = |o: Outcome| match o {
+        Outcome::Pass => "✅ pass",
+        Outcome::Allowed => "☑️ allowed",
+        Outcome::Inconclusive => "❔ inconclusive",
+        Outcome::Fail => "❌ fail",
+    };
+    // What a file or a rule is called may be of any length; what is said here must not be.
+    let short = |text: &str| match text.char_indices().nth(300) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    };
+    let (p, unit) =
+        (check.rules.iter().flat_map(|r| &r.findings).any(|f| f.p.is_some()), |r: &RuleCheck| r.unit.clone());
+    let mut text = format!("### pprofdiff: {}\n\n", verdict(check.verdict));
+    check.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
+    for rule in check.rules.iter().take(rules) {
+        let (name, kind) = (code(&short(&rule.rule)), escape(&short(&rule.sample_type)));
+        text += &format!("**{}** {name} ({kind}, {})\n\n", mark(rule.outcome), extent(rule));
+        let shown = &rule.findings[..rule.findings.len().min(most)];
+        if !shown.is_empty() {
+            let (head, line) = if p { (" p | p corrected |", "---:|---:|") } else { ("", "") };
+            text += &format!("| | frame | base | new | change |{head}\n|---|---|---|---|---:|{line}\n");
+        }
+        for f in shown {
+            let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
+            let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
+            let (base, new) = (runs(&f.base, &unit(rule)), runs(&f.new, &unit(rule)));
+            text +=
+                &format!("| {}{reason} | {frame} | {base} | {new} | {} |", mark(f.outcome), change(f, &unit(rule)));
+            if p {
+                let number = |p: Option<f64>| p.map_or_else(String::new, |p| format!("{p:.3}"));
+                text += &format!(" {} | {} |", number(f.p), number(f.p_adjusted));
             }
             text.push('\n');
         }
-        if rules < self.rules.len() {
-            text += &format!("{rules} of {} rules shown\n", self.rules.len());
+        if shown.len() < rule.findings.len() {
+            text += &format!("\n{} of {} shown\n", shown.len(), rule.findings.len());
         }
-        text
+        text.push('\n');
     }
+    if rules < check.rules.len() {
+        text += &format!("{rules} of {} rules shown\n", check.rules.len());
+    }
+    text
+}
 
-    /// Writes annotations for a GitHub workflow: an error a failure, a warning for what is inconclusive, a notice for
-    /// what is allowed. GitHub shows ten of each kind; what is beyond that is counted in the last.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub fn write_github(&self, out: &mut dyn Write) -> io::Result<()> {
-        let kinds = [(Outcome::Fail, "error"), (Outcome::Inconclusive, "warning"), (Outcome::Allowed, "notice")];
-        for (outcome, command) in kinds {
-            let all = self.rules.iter().flat_map(|r| r.findings.iter().map(move |f| (r, f)));
-            let found: Vec<_> = all.filter(|(_, f)| f.outcome == outcome).collect();
-            let shown = if found.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { found.len() };
-            for (rule, f) in &found[..shown] {
-                let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
-                let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
-                let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
-                let message = format!("{what}: {base} -> {new}, {}{reason}", change(f, &rule.unit));
-                let title = format!("{} {}", outcome.name(), rule.rule);
-                writeln!(out, "::{command} title={}::{}", property(&title), data(&message))?;
-            }
-            if shown < found.len() {
-                let rest = found.len() - shown;
-                writeln!(out, "::{command} title=pprofdiff::and {rest} more of outcome {}", outcome.name())?;
-            }
+/// Writes annotations for a GitHub workflow: an error a failure, a warning for what is inconclusive, a notice for
+/// what is allowed. GitHub shows ten of each kind; what is beyond that is counted in the last.
+///
+/// # Errors
+/// The writer's.
+pub fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+    let kinds = [(Outcome::Fail, "error"), (Outcome::Inconclusive, "warning"), (Outcome::Allowed, "notice")];
+    for (outcome, command) in kinds {
+        let all = check.rules.iter().flat_map(|r| r.findings.iter().map(move |f| (r, f)));
+        let found: Vec<_> = all.filter(|(_, f)| f.outcome == outcome).collect();
+        let shown = if found.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { found.len() };
+        for (rule, f) in &found[..shown] {
+            let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
+            let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
+            let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
+            let message = format!("{what}: {base} -> {new}, {}{reason}", change(f, &rule.unit));
+            let title = format!("{} {}", outcome.name(), rule.rule);
+            writeln!(out, "::{command} title={}::{}", property(&title), data(&message))?;
         }
-        for warning in self.warnings.iter().take(ANNOTATIONS) {
-            writeln!(out, "::warning title=pprofdiff::{}", data(warning))?;
+        if shown < found.len() {
+            let rest = found.len() - shown;
+            writeln!(out, "::{command} title=pprofdiff::and {rest} more of outcome {}", outcome.name())?;
         }
-        writeln!(out, "{}", verdict(self.verdict))
     }
+    for warning in check.warnings.iter().take(ANNOTATIONS) {
+        writeln!(out, "::warning title=pprofdiff::{}", data(warning))?;
+    }
+    writeln!(out, "{}", verdict(check.verdict))
 }
 
 /// Text after the second `::`, as GitHub's runner unpacks it.

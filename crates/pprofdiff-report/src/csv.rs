@@ -3,6 +3,18 @@
 use std::io::{self, Write};
 
 use super::table::{Cell, Lists, Table};
+use crate::format::{self, Format, unsupported};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "csv",
+    extensions: &["csv"],
+    about: "a line a row, below the columns' names",
+    binary: false,
+    limit: None,
+    warns: false,
+    shows: format::rows,
+    write: |report, out, _| report.table().ok_or_else(unsupported)?.write_csv(out),
+};
 
 impl Table {
     /// Writes the table as CSV. Numbers are whole and in the profile's unit; what is missing is empty.

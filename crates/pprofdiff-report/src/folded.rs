@@ -6,7 +6,23 @@
 
 use std::io::{self, Write};
 
-use crate::diff::Stacks;
+use pprofdiff::Stacks;
+use crate::format::{Format, all_stacks, unsupported};
+use crate::report::Report;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "folded",
+    extensions: &["folded"],
+    about: "stacks for flame graph tools, with a column a side",
+    binary: false,
+    limit: None,
+    warns: false,
+    shows: all_stacks,
+    write: |report, out, _| match report {
+        Report::Stacks(stacks, _) => folded(stacks, out),
+        _ => Err(unsupported()),
+    },
+};
 
 /// Writes the stacks in folded form.
 ///

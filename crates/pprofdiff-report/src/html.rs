@@ -8,8 +8,8 @@ use super::percent_of_base;
 use super::series::html_header;
 use super::table::{Cell, Column, Data, Table};
 use super::text::{list_of_inputs, signed_percent};
-use crate::diff::{Normalize, Side, Summary};
-use crate::units;
+use pprofdiff::{Normalize, Side, Summary};
+use pprofdiff::units;
 
 /// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and green: where
 /// the notebook says that it is dark, or where it says nothing and the system does.

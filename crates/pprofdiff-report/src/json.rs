@@ -8,8 +8,30 @@ use serde_json::{Value, json};
 
 use super::series::builds_header;
 use super::table::{Cell, Table};
-use crate::diff::{Diff, Side, Summary};
-use crate::profile::Profile;
+use pprofdiff::{Diff, Side, Summary};
+use pprofdiff::Profile;
+use super::listing::listing_json;
+use crate::format::{Format, rows, unsupported};
+use crate::report::Report;
+use crate::request::Ask;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "json",
+    extensions: &["json"],
+    about: "one object, schema pprofdiff/1",
+    binary: false,
+    limit: None,
+    warns: true,
+    shows: |ask| match ask {
+        Ask::List { .. } | Ask::Info => Some(ask.clone()),
+        _ => rows(ask),
+    },
+    write: |report, out, _| match report {
+        Report::Listing(listing) => listing_json(listing, out),
+        Report::Info(diff) => out.write_all(info_json(diff).as_bytes()),
+        _ => report.table().ok_or_else(unsupported)?.write_json(out),
+    },
+};
 
 fn side(side: &Side) -> Value {
     json!({

@@ -1,4 +1,4 @@
-//! Views as tables, and tables as text, JSON, CSV, Markdown and HTML.
+//! The highest floor of pprofdiff: what was found as tables, and tables as text, JSON, CSV, Markdown and HTML.
 //!
 //! A [`Table`] is columns under a header ([`Summary`]); every format is one small file that walks it
 //! and changes nothing. The page (`page/`) is the one that people click in.
@@ -8,6 +8,7 @@ mod check;
 mod csv;
 mod dot;
 mod folded;
+mod format;
 mod html;
 mod json;
 mod listing;
@@ -15,22 +16,32 @@ mod markdown;
 mod names;
 mod page;
 mod pairs;
+mod pprof;
+mod report;
+mod request;
 mod series;
 mod speedscope;
 mod svg;
 mod table;
 mod text;
 
+pub use check::{check_github, check_json, check_markdown, check_text};
+pub use dot::dot;
 pub use folded::folded;
+pub use format::Format;
 pub use json::info_json;
+pub use listing::{listing_html, listing_json, listing_text, to_html_page};
 pub use page::{Page, PageOptions, page};
 pub use pairs::{PairFormat, PairWriter};
-pub use series::builds_json;
+pub use report::Report;
+pub use request::{Ask, Request};
+pub use series::{builds_json, series_html};
 pub use speedscope::speedscope;
+pub use svg::svg;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};
 
-use crate::diff::{Pair, Summary};
+use pprofdiff::{Pair, Summary};
 
 /// A signed percentage of the base's total, as text; `None` where the base's total is 0.
 fn percent_of_base(value: i64, summary: &Summary) -> Option<f64> {

@@ -10,8 +10,8 @@ use super::json::header as json_header;
 use super::names::harmless;
 use super::percent_of_base;
 use super::text::{Shown, TextOptions, grid, header, printable, signed_percent};
-use crate::diff::{Line, LineChange, Listing, Pair, Routine};
-use crate::units::ReportUnit;
+use pprofdiff::{Line, LineChange, Listing, Pair, Routine};
+use pprofdiff::units::ReportUnit;
 
 const STYLE: &str = "<style>
 .pprofdiff table.list td{font-family:monospace;border:0;padding:0 8px;white-space:pre}
@@ -20,218 +20,209 @@ const STYLE: &str = "<style>
 .pprofdiff table.list tr.deleted td:last-child{text-decoration:line-through;text-decoration-color:rgba(128,128,128,.7)}
 </style>";
 
-impl Listing {
-    fn two_sided(&self) -> bool {
-        self.summary.base.is_some()
-    }
+fn two_sided(listing: &Listing) -> bool {
+    listing.summary.base.is_some()
+}
 
-    fn unit(&self) -> ReportUnit {
-        let value = |l: &Line| [l.flat, l.cum].map(Pair::delta).into_iter().find(|&v| v != 0).unwrap_or(0);
-        let total = self.summary.total;
-        let lines = self.routines.iter().flat_map(|r| &r.lines);
-        ReportUnit::choose(&self.summary.unit, lines.map(value), total.base.max(total.new))
-    }
+fn unit(listing: &Listing) -> ReportUnit {
+    let value = |l: &Line| [l.flat, l.cum].map(Pair::delta).into_iter().find(|&v| v != 0).unwrap_or(0);
+    let total = listing.summary.total;
+    let lines = listing.routines.iter().flat_map(|r| &r.lines);
+    ReportUnit::choose(&listing.summary.unit, lines.map(value), total.base.max(total.new))
+}
 
-    /// The first `n` routines.
-    #[must_use]
-    pub fn head(&self, n: usize) -> Listing {
-        let routines = self.routines.iter().take(n).cloned().collect();
-        Listing { summary: self.summary.clone(), routines }
+/// `flat 0.17s -> 0.25s, +0.08s (+4.21%)`, or of one profile `flat 0.25s (8.53%)`.
+fn in_words(listing: &Listing, what: &str, p: Pair, unit: ReportUnit, arrow: &str) -> String {
+    let percent = percent_of_base(p.delta(), &listing.summary);
+    if !two_sided(listing) {
+        return format!("{what} {} ({:.2}%)", unit.format(p.new), percent.unwrap_or(0.0));
     }
+    let percent = percent.map_or_else(String::new, |p| format!(" ({})", signed_percent(p)));
+    format!("{what} {} {arrow} {}, {}{percent}", unit.format(p.base), unit.format(p.new), signed(unit, p))
+}
 
-    /// `flat 0.17s -> 0.25s, +0.08s (+4.21%)`, or of one profile `flat 0.25s (8.53%)`.
-    fn in_words(&self, what: &str, p: Pair, unit: ReportUnit, arrow: &str) -> String {
-        let percent = percent_of_base(p.delta(), &self.summary);
-        if !self.two_sided() {
-            return format!("{what} {} ({:.2}%)", unit.format(p.new), percent.unwrap_or(0.0));
+/// Writes the listing for people.
+///
+/// # Errors
+/// The writer's.
+pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    header(out, &listing.summary)?;
+    let unit = unit(listing);
+    if listing.routines.is_empty() {
+        writeln!(out, "no function matches")?;
+    }
+    for r in &listing.routines {
+        let status = if two_sided(listing) { format!("  ({})", r.status.name()) } else { String::new() };
+        let file = r.file.as_deref().unwrap_or("a file that the profile does not name");
+        writeln!(out, "\n{} in {}{status}", printable(&r.name), printable(file))?;
+        let (flat, cum) = (in_words(listing, "flat", r.flat, unit, "->"), in_words(listing, "cum", r.cum, unit, "->"));
+        writeln!(out, "{flat}   {cum}")?;
+        if let Some(places) = places(r) {
+            writeln!(out, "{}", printable(&places))?;
         }
-        let percent = percent.map_or_else(String::new, |p| format!(" ({})", signed_percent(p)));
-        format!("{what} {} {arrow} {}, {}{percent}", unit.format(p.base), unit.format(p.new), signed(unit, p))
-    }
-
-    /// Writes the listing for people.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        header(out, &self.summary)?;
-        let unit = self.unit();
-        if self.routines.is_empty() {
-            writeln!(out, "no function matches")?;
-        }
-        for r in &self.routines {
-            let status = if self.two_sided() { format!("  ({})", r.status.name()) } else { String::new() };
-            let file = r.file.as_deref().unwrap_or("a file that the profile does not name");
-            writeln!(out, "\n{} in {}{status}", printable(&r.name), printable(file))?;
-            let (flat, cum) = (self.in_words("flat", r.flat, unit, "->"), self.in_words("cum", r.cum, unit, "->"));
-            writeln!(out, "{flat}   {cum}")?;
-            if let Some(places) = places(r) {
-                writeln!(out, "{}", printable(&places))?;
-            }
-            r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", printable(note)))?;
-            let head: &[&str] = match self.two_sided() {
-                true => &["flat: base", "new", "delta", "cum: base", "new", "delta", "line: base", "new", "  source"],
-                false => &["flat", "cum", "line", "  source"],
-            };
-            grid(out, options, head, |push| r.lines.iter().try_for_each(|l| push(self.cells(l, unit))))?;
-        }
-        Ok(())
-    }
-
-    fn cells(&self, l: &Line, unit: ReportUnit) -> Vec<Shown> {
-        let number = |n: Option<i64>| Shown::from(n.map_or_else(String::new, |n| n.to_string()));
-        let mark = match l.change {
-            LineChange::Same => ' ',
-            LineChange::Inserted => '+',
-            LineChange::Deleted => '-',
+        r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", printable(note)))?;
+        let head: &[&str] = match two_sided(listing) {
+            true => &["flat: base", "new", "delta", "cum: base", "new", "delta", "line: base", "new", "  source"],
+            false => &["flat", "cum", "line", "  source"],
         };
-        // A tab is as wide as four spaces; no other control character reaches a terminal.
-        let text = l.text.as_deref().unwrap_or_default().replace('\t', "    ");
-        let text = Shown::from(format!("{mark} {text}").trim_end().to_owned());
-        let value = |v: i64| Shown::from(unit.format(v));
-        let pair = |p: Pair| match (p == Pair::default(), self.two_sided()) {
-            (true, true) => vec![".".into(), ".".into(), ".".into()],
-            (true, false) => vec![".".into()],
-            (false, true) => {
-                let delta = Shown { text: signed(unit, p), sign: p.delta().signum() };
-                vec![value(p.base), value(p.new), delta]
-            }
-            (false, false) => vec![value(p.new)],
-        };
-        let mut cells = pair(l.flat);
-        cells.extend(pair(l.cum));
-        if self.two_sided() {
-            cells.push(number(l.base));
-        }
-        cells.extend([number(l.new), text]);
-        cells
+        grid(out, options, head, |push| r.lines.iter().try_for_each(|l| push(cells(listing, l, unit))))?;
     }
+    Ok(())
+}
 
-    /// Writes the listing as JSON: the header, then one object a routine with an object a line.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"list\"")?;
-        for (name, value) in json_header(&self.summary) {
-            write!(out, ",\n \"{name}\": {value}")?;
+fn cells(listing: &Listing, l: &Line, unit: ReportUnit) -> Vec<Shown> {
+    let number = |n: Option<i64>| Shown::from(n.map_or_else(String::new, |n| n.to_string()));
+    let mark = match l.change {
+        LineChange::Same => ' ',
+        LineChange::Inserted => '+',
+        LineChange::Deleted => '-',
+    };
+    // A tab is as wide as four spaces; no other control character reaches a terminal.
+    let text = l.text.as_deref().unwrap_or_default().replace('\t', "    ");
+    let text = Shown::from(format!("{mark} {text}").trim_end().to_owned());
+    let value = |v: i64| Shown::from(unit.format(v));
+    let pair = |p: Pair| match (p == Pair::default(), two_sided(listing)) {
+        (true, true) => vec![".".into(), ".".into(), ".".into()],
+        (true, false) => vec![".".into()],
+        (false, true) => {
+            let delta = Shown { text: signed(unit, p), sign: p.delta().signum() };
+            vec![value(p.base), value(p.new), delta]
         }
-        write!(out, ",\n \"routines\": [")?;
-        for (i, r) in self.routines.iter().enumerate() {
-            // The object is left open for its lines, which are written one by one.
-            let routine = self.routine_json(r).to_string();
-            let routine = routine.strip_suffix('}').unwrap_or(&routine);
-            write!(out, "{}\n  {routine},\"lines\":[", if i == 0 { "" } else { "," })?;
-            for (i, l) in r.lines.iter().enumerate() {
-                write!(out, "{}{}", if i == 0 { "" } else { "," }, self.line_json(l))?;
-            }
-            write!(out, "]}}")?;
-        }
-        writeln!(out, "]}}")
+        (false, false) => vec![value(p.new)],
+    };
+    let mut cells = pair(l.flat);
+    cells.extend(pair(l.cum));
+    if two_sided(listing) {
+        cells.push(number(l.base));
     }
+    cells.extend([number(l.new), text]);
+    cells
+}
 
-    /// A routine without its lines.
-    fn routine_json(&self, r: &Routine) -> Value {
-        let mut routine = json!({"name": r.name, "file": r.file});
-        if self.two_sided() {
-            routine["base_source"] = json!(r.places.0);
-            routine["new_source"] = json!(r.places.1);
-            routine["status"] = json!(r.status.name());
+/// Writes the listing as JSON: the header, then one object a routine with an object a line.
+///
+/// # Errors
+/// The writer's.
+pub fn listing_json(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"list\"")?;
+    for (name, value) in json_header(&listing.summary) {
+        write!(out, ",\n \"{name}\": {value}")?;
+    }
+    write!(out, ",\n \"routines\": [")?;
+    for (i, r) in listing.routines.iter().enumerate() {
+        // The object is left open for its lines, which are written one by one.
+        let routine = routine_json(listing, r).to_string();
+        let routine = routine.strip_suffix('}').unwrap_or(&routine);
+        write!(out, "{}\n  {routine},\"lines\":[", if i == 0 { "" } else { "," })?;
+        for (i, l) in r.lines.iter().enumerate() {
+            write!(out, "{}{}", if i == 0 { "" } else { "," }, line_json(listing, l))?;
+        }
+        write!(out, "]}}")?;
+    }
+    writeln!(out, "]}}")
+}
+
+/// A routine without its lines.
+fn routine_json(listing: &Listing, r: &Routine) -> Value {
+    let mut routine = json!({"name": r.name, "file": r.file});
+    if two_sided(listing) {
+        routine["base_source"] = json!(r.places.0);
+        routine["new_source"] = json!(r.places.1);
+        routine["status"] = json!(r.status.name());
+    } else {
+        routine["source"] = json!(r.places.1);
+    }
+    costs(listing, &mut routine, r.flat, r.cum);
+    routine["notes"] = json!(r.notes);
+    routine
+}
+
+fn line_json(listing: &Listing, l: &Line) -> Value {
+    let mut line = match two_sided(listing) {
+        true => json!({"base_line": l.base, "new_line": l.new, "change": l.change.name(), "text": l.text}),
+        false => json!({"line": l.new, "text": l.text}),
+    };
+    costs(listing, &mut line, l.flat, l.cum);
+    line
+}
+
+fn costs(listing: &Listing, to: &mut Value, flat: Pair, cum: Pair) {
+    for (name, p) in [("flat", flat), ("cum", cum)] {
+        if two_sided(listing) {
+            to[format!("{name}_base")] = json!(p.base);
+            to[format!("{name}_new")] = json!(p.new);
+            to[format!("{name}_delta")] = json!(p.delta());
         } else {
-            routine["source"] = json!(r.places.1);
-        }
-        self.costs(&mut routine, r.flat, r.cum);
-        routine["notes"] = json!(r.notes);
-        routine
-    }
-
-    fn line_json(&self, l: &Line) -> Value {
-        let mut line = match self.two_sided() {
-            true => json!({"base_line": l.base, "new_line": l.new, "change": l.change.name(), "text": l.text}),
-            false => json!({"line": l.new, "text": l.text}),
-        };
-        self.costs(&mut line, l.flat, l.cum);
-        line
-    }
-
-    fn costs(&self, to: &mut Value, flat: Pair, cum: Pair) {
-        for (name, p) in [("flat", flat), ("cum", cum)] {
-            if self.two_sided() {
-                to[format!("{name}_base")] = json!(p.base);
-                to[format!("{name}_new")] = json!(p.new);
-                to[format!("{name}_delta")] = json!(p.delta());
-            } else {
-                to[name] = json!(p.new);
-            }
+            to[name] = json!(p.new);
         }
     }
+}
 
-    /// The listing as an HTML fragment under a summary, for notebooks. Needs no JavaScript; everything from the input is
-    /// escaped.
-    pub fn to_html(&self) -> String {
-        let mut html = String::new();
-        self.push_html(&mut html);
-        html
+/// The listing as an HTML fragment under a summary, for notebooks. Needs no JavaScript; everything from the input is
+/// escaped.
+pub fn listing_html(listing: &Listing) -> String {
+    let mut html = String::new();
+    push_html(listing, &mut html);
+    html
+}
+
+/// The listing as a page of its own, which asks for nothing and runs nothing.
+pub fn to_html_page(listing: &Listing) -> String {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    let mut html = format!(
+        "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
+         content=\"{policy}\"><title>pprofdiff list</title></head><body>\n"
+    );
+    push_html(listing, &mut html);
+    html.push_str("\n</body></html>\n");
+    html
+}
+
+fn push_html(listing: &Listing, html: &mut String) {
+    let summary = html::summary(&listing.summary);
+    let _ = write!(html, "<div class=\"pprofdiff\">{}{STYLE}{summary}", html::STYLE);
+    push_routines(listing, html);
+    html.push_str("</div>");
+}
+
+/// The routines alone, without style and summary.
+pub(super) fn push_routines(listing: &Listing, html: &mut String) {
+    let unit = unit(listing);
+    let text = |t: &str| escape(&harmless(t));
+    let head = match two_sided(listing) {
+        true => {
+            "<th>flat: base</th><th>new</th><th>delta</th><th>cum: base</th><th>new</th><th>delta</th>\
+                 <th>line: base</th><th>new</th><th>source</th>"
+        }
+        false => "<th>flat</th><th>cum</th><th>line</th><th>source</th>",
+    };
+    if listing.routines.is_empty() {
+        html.push_str("<div class=\"note\">no function matches</div>");
     }
-
-    /// The listing as a page of its own, which asks for nothing and runs nothing.
-    pub fn to_html_page(&self) -> String {
-        let policy = "default-src 'none'; style-src 'unsafe-inline'";
-        let mut html = format!(
-            "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
-             content=\"{policy}\"><title>pprofdiff list</title></head><body>\n"
+    // Writing to a String does not fail.
+    for r in &listing.routines {
+        let status = if two_sided(listing) { format!(" ({})", r.status.name()) } else { String::new() };
+        let file = r.file.as_deref().map_or_else(String::new, |f| format!(" in {}", text(f)));
+        let (flat, cum) = (in_words(listing, "flat", r.flat, unit, "→"), in_words(listing, "cum", r.cum, unit, "→"));
+        let _ = write!(
+            html,
+            "<details open=\"\"><summary><b>{}</b>{file}{status}<div class=\"note\">{flat} · {cum}</div></summary>",
+            text(&r.name)
         );
-        self.push_html(&mut html);
-        html.push_str("\n</body></html>\n");
-        html
-    }
-
-    fn push_html(&self, html: &mut String) {
-        let summary = html::summary(&self.summary);
-        let _ = write!(html, "<div class=\"pprofdiff\">{}{STYLE}{summary}", html::STYLE);
-        self.push_routines(html);
-        html.push_str("</div>");
-    }
-
-    /// The routines alone, without style and summary.
-    pub(super) fn push_routines(&self, html: &mut String) {
-        let unit = self.unit();
-        let text = |t: &str| escape(&harmless(t));
-        let head = match self.two_sided() {
-            true => {
-                "<th>flat: base</th><th>new</th><th>delta</th><th>cum: base</th><th>new</th><th>delta</th>\
-                     <th>line: base</th><th>new</th><th>source</th>"
-            }
-            false => "<th>flat</th><th>cum</th><th>line</th><th>source</th>",
-        };
-        if self.routines.is_empty() {
-            html.push_str("<div class=\"note\">no function matches</div>");
+        for note in places(r).iter().chain(&r.notes) {
+            let _ = write!(html, "<div class=\"note\">{}</div>", text(note));
         }
-        // Writing to a String does not fail.
-        for r in &self.routines {
-            let status = if self.two_sided() { format!(" ({})", r.status.name()) } else { String::new() };
-            let file = r.file.as_deref().map_or_else(String::new, |f| format!(" in {}", text(f)));
-            let (flat, cum) = (self.in_words("flat", r.flat, unit, "→"), self.in_words("cum", r.cum, unit, "→"));
-            let _ = write!(
-                html,
-                "<details open=\"\"><summary><b>{}</b>{file}{status}<div class=\"note\">{flat} · {cum}</div></summary>",
-                text(&r.name)
-            );
-            for note in places(r).iter().chain(&r.notes) {
-                let _ = write!(html, "<div class=\"note\">{}</div>", text(note));
+        let _ = write!(html, "<table class=\"list\"><thead><tr>{head}</tr></thead><tbody>");
+        for l in &r.lines {
+            let _ = write!(html, "<tr class=\"{}\">", l.change.name());
+            for cell in cells(listing, l, unit) {
+                let class = ["less", "", "more"][(cell.sign + 1) as usize];
+                let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+                let _ = write!(html, "<td{class}>{}</td>", text(&cell.text));
             }
-            let _ = write!(html, "<table class=\"list\"><thead><tr>{head}</tr></thead><tbody>");
-            for l in &r.lines {
-                let _ = write!(html, "<tr class=\"{}\">", l.change.name());
-                for cell in self.cells(l, unit) {
-                    let class = ["less", "", "more"][(cell.sign + 1) as usize];
-                    let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-                    let _ = write!(html, "<td{class}>{}</td>", text(&cell.text));
-                }
-                html.push_str("</tr>");
-            }
-            html.push_str("</tbody></table></details>");
+            html.push_str("</tr>");
         }
+        html.push_str("</tbody></table></details>");
     }
 }
 

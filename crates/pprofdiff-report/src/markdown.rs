@@ -6,7 +6,19 @@ use super::percent_of_base;
 use super::series::{failure, header};
 use super::table::{Cell, Column, Data, Table};
 use super::text::signed_percent;
-use crate::units;
+use pprofdiff::units;
+use crate::format::{Format, rows, unsupported};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "markdown",
+    extensions: &["md", "markdown"],
+    about: "a table for pull requests",
+    binary: false,
+    limit: Some(20),
+    warns: true,
+    shows: rows,
+    write: |report, out, _| report.table().ok_or_else(unsupported)?.write_markdown(out),
+};
 
 impl Table {
     /// Writes the table as Markdown: a line with the totals, then the rows.

@@ -10,8 +10,8 @@ use super::json::{header, write_rows};
 use super::percent_of_base;
 use super::table::Table;
 use super::text::{printable, signed_percent};
-use crate::error::Error;
-use crate::units;
+use pprofdiff::Error;
+use pprofdiff::units;
 
 /// How pairs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use super::html::{STYLE, escape};
 use super::percent_of_base;
 use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
 use super::text::{Shown, TextOptions, grid, printable, settings, signed_percent};
-use crate::diff::{Frames, Normalize, Pair, Sort, Summary};
-use crate::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
-use crate::units;
+use pprofdiff::{Frames, Normalize, Pair, Sort, Summary};
+use pprofdiff::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
+use pprofdiff::units;
 
 /// The columns that say which frame a row is of.
 fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Vec<Column> {
@@ -50,115 +50,105 @@ fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a Step> + Clo
     columns
 }
 
-impl Series {
+impl Table {
     /// One row a build and frame that it has, build after build, each in the order of its profile's table of frames.
     /// Columns: build (its key), name, file, line, mapping, flat, cum.
-    pub fn table(&self) -> Table {
-        let rows = || self.values().flat_map(|(build, values)| values.iter().map(move |v| (build, v)));
+    pub fn values_of(series: &Series) -> Table {
+        let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, v)));
         let value = |name: &'static str, f: fn(Pair) -> i64| {
             let values = rows().map(|(_, v)| f(Pair { base: v.flat, new: v.cum })).collect();
             Column { name: name.into(), data: Data::Value(values) }
         };
-        let mut columns = vec![key_column("build", &self.builds, rows().map(|(build, _)| build))];
+        let mut columns = vec![key_column("build", &series.builds, rows().map(|(build, _)| build))];
         // Only a vector's iterator can be cloned cheaply.
         let frames: Vec<u32> = rows().map(|(_, v)| v.frame).collect();
-        columns.extend(frame_columns(&self.frames, frames.iter().copied()));
+        columns.extend(frame_columns(&series.frames, frames.iter().copied()));
         columns.extend([value("flat", |v| v.base), value("cum", |v| v.new)]);
-        Table::new(Kind::Values, &self.summary, columns, frames.len()).of_builds(&self.builds, frames.len())
-    }
-
-    /// The first `n` movers as an HTML fragment, each with a picture of its values. Everything from the input is
-    /// escaped.
-    pub fn to_html(&self, sort: Sort, n: usize) -> String {
-        let movers = self.movers(sort);
-        let shown = &movers.rows[..n.min(movers.rows.len())];
-        let table = movers.table_head(n);
-        let unit = table.report_unit();
-        let courses = self.course(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
-        let what = if sort == Sort::Flat { "flat" } else { "cum" };
-        let mut html =
-            format!("{STYLE}<div class=\"pprofdiff\">{}<table><thead><tr>", html_header(&self.summary, &self.builds));
-        let heads = ["frame", "", "from → to", "before", "after", "step", "first seen", "last seen"];
-        for (i, head) in heads.into_iter().enumerate() {
-            let class = if matches!(i, 0..=2 | 6 | 7) { " class=\"w\"" } else { "" };
-            let head = if i == 1 { format!("{what} over builds") } else { head.to_owned() };
-            let _ = write!(html, "<th{class}>{head}</th>");
-        }
-        html.push_str("</tr></thead><tbody>");
-        let key = |build: usize| escape(&self.builds.all[build].key);
-        for (row, (m, course)) in shown.iter().zip(&courses).enumerate() {
-            let value = m.step.value(sort);
-            let delta = value.delta();
-            let class = ["less", "", "more"][(delta.signum() + 1) as usize];
-            let sign = if delta > 0 { "+" } else { "" };
-            let percent = table.percent(delta, row).map(|p| format!(" ({})", signed_percent(p))).unwrap_or_default();
-            let steps = if m.step.from == m.step.to {
-                String::new()
-            } else {
-                format!("{} → {}", key(m.step.from), key(m.step.to))
-            };
-            let at = self.builds.good().position(|b| std::ptr::eq(b, &self.builds.all[m.step.to]));
-            let _ = write!(
-                html,
-                "<tr><td class=\"t\">{}</td><td class=\"w\">{}</td><td class=\"w\">{steps}</td><td>{}</td><td>{}</td>\
-                 <td class=\"{class}\">{sign}{}{percent}</td><td class=\"w\">{}</td><td class=\"w\">{}</td></tr>",
-                escape(&table.label(row)),
-                picture(course, at.unwrap_or(0), class),
-                unit.format(value.base),
-                unit.format(value.new),
-                unit.format(delta),
-                key(m.first),
-                key(m.last)
-            );
-        }
-        html.push_str("</tbody></table>");
-        if shown.len() < movers.rows.len() {
-            let _ = write!(
-                html,
-                "<div class=\"note\">{} of {} frames, by their largest step of {what}</div>",
-                shown.len(),
-                movers.rows.len()
-            );
-        }
-        html.push_str("</div>");
-        html
+        Table::new(Kind::Values, &series.summary, columns, frames.len()).of_builds(&series.builds, frames.len())
     }
 }
 
-impl Ranked<Step> {
-    /// One row a step. Columns: name, file, line, mapping, from and to (the builds' keys), status (added, removed or
+/// The first `n` movers as an HTML fragment, each with a picture of its values. Everything from the input is
+/// escaped.
+pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
+    let movers = series.movers(sort);
+    let shown = &movers.rows[..n.min(movers.rows.len())];
+    let table = Table::movers(&movers, n);
+    let unit = table.report_unit();
+    let courses = series.course(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
+    let what = if sort == Sort::Flat { "flat" } else { "cum" };
+    let mut html =
+        format!("{STYLE}<div class=\"pprofdiff\">{}<table><thead><tr>", html_header(&series.summary, &series.builds));
+    let heads = ["frame", "", "from → to", "before", "after", "step", "first seen", "last seen"];
+    for (i, head) in heads.into_iter().enumerate() {
+        let class = if matches!(i, 0..=2 | 6 | 7) { " class=\"w\"" } else { "" };
+        let head = if i == 1 { format!("{what} over builds") } else { head.to_owned() };
+        let _ = write!(html, "<th{class}>{head}</th>");
+    }
+    html.push_str("</tr></thead><tbody>");
+    let key = |build: usize| escape(&series.builds.all[build].key);
+    for (row, (m, course)) in shown.iter().zip(&courses).enumerate() {
+        let value = m.step.value(sort);
+        let delta = value.delta();
+        let class = ["less", "", "more"][(delta.signum() + 1) as usize];
+        let sign = if delta > 0 { "+" } else { "" };
+        let percent = table.percent(delta, row).map(|p| format!(" ({})", signed_percent(p))).unwrap_or_default();
+        let steps = if m.step.from == m.step.to {
+            String::new()
+        } else {
+            format!("{} → {}", key(m.step.from), key(m.step.to))
+        };
+        let at = series.builds.good().position(|b| std::ptr::eq(b, &series.builds.all[m.step.to]));
+        let _ = write!(
+            html,
+            "<tr><td class=\"t\">{}</td><td class=\"w\">{}</td><td class=\"w\">{steps}</td><td>{}</td><td>{}</td>\
+             <td class=\"{class}\">{sign}{}{percent}</td><td class=\"w\">{}</td><td class=\"w\">{}</td></tr>",
+            escape(&table.label(row)),
+            picture(course, at.unwrap_or(0), class),
+            unit.format(value.base),
+            unit.format(value.new),
+            unit.format(delta),
+            key(m.first),
+            key(m.last)
+        );
+    }
+    html.push_str("</tbody></table>");
+    if shown.len() < movers.rows.len() {
+        let _ = write!(
+            html,
+            "<div class=\"note\">{} of {} frames, by their largest step of {what}</div>",
+            shown.len(),
+            movers.rows.len()
+        );
+    }
+    html.push_str("</div>");
+    html
+}
+
+impl Table {
+    /// The first `n` rows, one a step. Columns: name, file, line, mapping, from and to (the builds' keys), status (added, removed or
     /// changed), `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's
     /// total.
-    pub fn table(&self) -> Table {
-        self.table_head(usize::MAX)
-    }
-
-    /// The first `n` rows of [`Ranked::table`], without making the others.
-    pub fn table_head(&self, n: usize) -> Table {
-        let rows = &self.rows[..n.min(self.rows.len())];
-        let mut columns = frame_columns(&self.frames, rows.iter().map(|s| s.frame));
-        columns.extend(step_columns(&self.builds, rows.iter()));
-        Table::new(Kind::Steps, &self.summary, columns, rows.len()).of_builds(&self.builds, self.rows.len())
+    pub fn steps(ranked: &Ranked<Step>, n: usize) -> Table {
+        let rows = &ranked.rows[..n.min(ranked.rows.len())];
+        let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
+        columns.extend(step_columns(&ranked.builds, rows.iter()));
+        Table::new(Kind::Steps, &ranked.summary, columns, rows.len()).of_builds(&ranked.builds, ranked.rows.len())
     }
 }
 
-impl Ranked<Mover> {
-    /// One row a frame. Columns: those of steps, for the frame's largest; before them first_seen and last_seen (the
+impl Table {
+    /// The first `n` rows, one a frame. Columns: those of steps, for the frame's largest; before them first_seen and last_seen (the
     /// builds' keys), and builds (how many have it).
-    pub fn table(&self) -> Table {
-        self.table_head(usize::MAX)
-    }
-
-    /// The first `n` rows of the table, without making the others.
-    pub fn table_head(&self, n: usize) -> Table {
-        let rows = &self.rows[..n.min(self.rows.len())];
-        let mut columns = frame_columns(&self.frames, rows.iter().map(|m| m.frame));
-        columns.push(key_column("first_seen", &self.builds, rows.iter().map(|m| m.first)));
-        columns.push(key_column("last_seen", &self.builds, rows.iter().map(|m| m.last)));
+    pub fn movers(ranked: &Ranked<Mover>, n: usize) -> Table {
+        let rows = &ranked.rows[..n.min(ranked.rows.len())];
+        let mut columns = frame_columns(&ranked.frames, rows.iter().map(|m| m.frame));
+        columns.push(key_column("first_seen", &ranked.builds, rows.iter().map(|m| m.first)));
+        columns.push(key_column("last_seen", &ranked.builds, rows.iter().map(|m| m.last)));
         let counts = rows.iter().map(|m| Some(m.builds as i64)).collect();
         columns.push(Column { name: "builds".into(), data: Data::Line(counts) });
-        columns.extend(step_columns(&self.builds, rows.iter().map(|m| &m.step)));
-        Table::new(Kind::Movers, &self.summary, columns, rows.len()).of_builds(&self.builds, self.rows.len())
+        columns.extend(step_columns(&ranked.builds, rows.iter().map(|m| &m.step)));
+        Table::new(Kind::Movers, &ranked.summary, columns, rows.len()).of_builds(&ranked.builds, ranked.rows.len())
     }
 }
 

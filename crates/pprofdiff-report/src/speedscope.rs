@@ -8,7 +8,23 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::diff::{Pair, StackRow, Stacks};
+use pprofdiff::{Pair, StackRow, Stacks};
+use crate::format::{Format, all_stacks, unsupported};
+use crate::report::Report;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "speedscope",
+    extensions: &["speedscope.json"],
+    about: "stacks for speedscope.app, each side as a profile",
+    binary: false,
+    limit: None,
+    warns: false,
+    shows: all_stacks,
+    write: |report, out, _| match report {
+        Report::Stacks(stacks, _) => speedscope(stacks, out),
+        _ => Err(unsupported()),
+    },
+};
 
 /// Writes the stacks in speedscope's format.
 ///

@@ -13,8 +13,24 @@ use dagre::{EdgeLabel, LayoutOptions, NodeLabel};
 use super::callgraph::{CallLook, Look, NodeLook};
 use super::html::escape;
 use super::names::shorten;
-use crate::diff::{Graph, Status};
-use crate::error::{Error, Result};
+use pprofdiff::{Graph, Status};
+use pprofdiff::{Error, Result};
+use crate::format::{Format, graph, unsupported};
+use crate::report::Report;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "svg",
+    extensions: &["svg"],
+    about: "the call graph as a picture",
+    binary: false,
+    limit: None,
+    warns: true,
+    shows: graph,
+    write: |report, out, _| match report {
+        Report::Graph(graph) => writeln!(out, "{}", svg(graph).map_err(std::io::Error::other)?),
+        _ => Err(unsupported()),
+    },
+};
 
 /// More nodes are neither laid out in reasonable time nor looked at.
 const MOST_NODES: usize = 400;
@@ -49,22 +65,20 @@ struct Routed {
     label: Point,
 }
 
-impl Graph {
-    /// The graph as a picture: one `<svg>` element, without an XML declaration.
-    ///
-    /// # Errors
-    /// More nodes than can be laid out (400): keep fewer, or write it for Graphviz.
-    pub fn to_svg(&self) -> Result<String> {
-        if self.nodes.len() > MOST_NODES {
-            return Err(Error::query(format!(
-                "{} nodes are too many for a picture; keep fewer (a node count of at most {MOST_NODES}), or write dot",
-                self.nodes.len()
-            )));
-        }
-        let look = Look::new(self);
-        let (nodes, calls) = place(self, &look);
-        Ok(draw(&look.legend(), &nodes, &calls))
+/// The graph as a picture: one `<svg>` element, without an XML declaration.
+///
+/// # Errors
+/// More nodes than can be laid out (400): keep fewer, or write it for Graphviz.
+pub fn svg(graph: &Graph) -> Result<String> {
+    if graph.nodes.len() > MOST_NODES {
+        return Err(Error::query(format!(
+            "{} nodes are too many for a picture; keep fewer (a node count of at most {MOST_NODES}), or write dot",
+            graph.nodes.len()
+        )));
     }
+    let look = Look::new(graph);
+    let (nodes, calls) = place(graph, &look);
+    Ok(draw(&look.legend(), &nodes, &calls))
 }
 
 /// Lays the graph out, with its upper left corner at 0, 0.

@@ -9,8 +9,8 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Edges, Frames, Labels, Pair, Relation, StackRow, Stacks, Status, Summary, Top};
-use crate::series::Builds;
+use pprofdiff::{Edges, Frames, Labels, Pair, Relation, StackRow, Stacks, Status, Summary, Top};
+use pprofdiff::Builds;
 
 /// What the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -420,17 +420,12 @@ fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u
     (Texts { distinct: Arc::new(distinct), numbers: all }, numbers)
 }
 
-impl Top {
-    /// The table of frames. Columns: name, file, line, address, mapping; for two sides status and
+impl Table {
+    /// The first `n` rows of the table of frames. Columns: name, file, line, address, mapping; for two sides status and
     /// `flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta`, else `flat, cum`.
-    pub fn table(&self) -> Table {
-        self.table_head(usize::MAX)
-    }
-
-    /// The first `n` rows of [`Top::table`], without making the others.
-    pub fn table_head(&self, n: usize) -> Table {
-        let two_sided = self.summary.base.is_some();
-        let (frames, rows) = (&self.frames, &self.rows[..n.min(self.rows.len())]);
+    pub fn top(top: &Top, n: usize) -> Table {
+        let two_sided = top.summary.base.is_some();
+        let (frames, rows) = (&top.frames, &top.rows[..n.min(top.rows.len())]);
         let text = |name: &'static str, f: &dyn Fn(u32) -> Option<String>| Column {
             name: name.into(),
             data: Data::Text(rows.iter().map(|r| f(r.frame)).collect()),
@@ -456,20 +451,20 @@ impl Top {
             rows.iter().map(|r| r.cum),
         ));
         let kind = if two_sided { Kind::Diff } else { Kind::Top };
-        Table { rows_total: self.rows.len(), ..Table::new(kind, &self.summary, columns, rows.len()) }
+        Table { rows_total: top.rows.len(), ..Table::new(kind, &top.summary, columns, rows.len()) }
     }
 }
 
 const WEIGHT: [&str; 4] = ["weight", "base", "new", "delta"];
 
-impl Edges {
+impl Table {
     /// Callers and callees, one edge a row, grouped by node. Columns: node, other (in pprof's words on
     /// one line), relation; for two sides `base, new, delta`, else `weight`.
-    pub fn table(&self, kind: Kind) -> Table {
-        let edges = &self.edges;
-        let nodes = self.nodes.iter().map(|row| row.frame);
+    pub fn edges(of: &Edges, kind: Kind) -> Table {
+        let edges = &of.edges;
+        let nodes = of.nodes.iter().map(|row| row.frame);
         let (labels, number) =
-            dictionary(&self.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
+            dictionary(&of.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
         let label = |f: u32| number[f as usize] as usize;
         let relations: Texts = [Relation::Caller, Relation::Callee].iter().map(|r| Some(r.name())).collect();
         let text = |name: &'static str, texts: Texts| Column { name: name.into(), data: Data::Text(texts) };
@@ -478,84 +473,79 @@ impl Edges {
             text("other", labels.shared(edges.iter().map(|e| label(e.other)))),
             text("relation", relations.shared(edges.iter().map(|e| usize::from(e.relation == Relation::Callee)))),
         ];
-        columns.extend(pair_columns(WEIGHT, self.summary.base.is_some(), edges.iter().map(|e| e.weight)));
-        let mut number = vec![u32::MAX; self.frames.len()];
-        for (i, row) in self.nodes.iter().enumerate() {
+        columns.extend(pair_columns(WEIGHT, of.summary.base.is_some(), edges.iter().map(|e| e.weight)));
+        let mut number = vec![u32::MAX; of.frames.len()];
+        for (i, row) in of.nodes.iter().enumerate() {
             number[row.frame as usize] = i as u32;
         }
         let nodes = Nodes {
-            all: Arc::new(self.nodes.iter().map(|r| Node { flat: r.flat, cum: r.cum }).collect()),
+            all: Arc::new(of.nodes.iter().map(|r| Node { flat: r.flat, cum: r.cum }).collect()),
             labels: labels.shared(nodes.map(label)),
-            shown: (0..self.nodes.len() as u32).collect(),
+            shown: (0..of.nodes.len() as u32).collect(),
             of_row: edges.iter().map(|e| number[e.node as usize]).collect(),
         };
-        Table { nodes, ..Table::new(kind, &self.summary, columns, edges.len()) }
+        Table { nodes, ..Table::new(kind, &of.summary, columns, edges.len()) }
     }
 }
 
-impl Stacks {
-    /// One stack a row. Columns: frames (root first, in pprof's words), with `by_labels` labels (sorted
+impl Table {
+    /// The first `n` stacks, one a row. Columns: frames (root first, in pprof's words), with `by_labels` labels (sorted
     /// `key=value`); for two sides `base, new, delta, status`, else `weight`.
-    pub fn table(&self) -> Table {
-        self.table_head(usize::MAX)
-    }
-
-    /// The first `n` rows of [`Stacks::table`], without making the others.
-    pub fn table_head(&self, n: usize) -> Table {
-        let two_sided = self.summary.base.is_some();
-        let rows = &self.rows[..n.min(self.rows.len())];
-        let (texts, number) = dictionary(&self.frames, rows.iter().flat_map(|r| self.frames_of(r).iter().copied()));
+    pub fn stacks(stacks: &Stacks, n: usize) -> Table {
+        let two_sided = stacks.summary.base.is_some();
+        let rows = &stacks.rows[..n.min(stacks.rows.len())];
+        let (texts, number) = dictionary(&stacks.frames, rows.iter().flat_map(|r| stacks.frames_of(r).iter().copied()));
         let mut lists = Lists { dictionary: Arc::new(texts), ..Lists::default() };
         for row in rows {
-            lists.ids.extend(self.frames_of(row).iter().map(|&f| number[f as usize]));
+            lists.ids.extend(stacks.frames_of(row).iter().map(|&f| number[f as usize]));
             lists.ends.push(lists.ids.len());
         }
         let mut columns = vec![Column { name: "frames".into(), data: Data::Lists(lists) }];
-        if self.by_labels {
-            columns.push(Column { name: "labels".into(), data: Data::Lists(self.labels_column(rows)) });
+        if stacks.by_labels {
+            columns.push(Column { name: "labels".into(), data: Data::Lists(labels_column(stacks, rows)) });
         }
         columns.extend(pair_columns(WEIGHT, two_sided, rows.iter().map(|r| r.weight)));
         if two_sided {
             columns.push(status_column(rows.iter().map(|r| r.status)));
         }
-        Table { rows_total: self.rows.len(), ..Table::new(Kind::Stacks, &self.summary, columns, rows.len()) }
-    }
-
-    fn labels_column(&self, rows: &[StackRow]) -> Lists {
-        let mut number = vec![u32::MAX; self.n_labels()];
-        let mut shown: Vec<u32> = Vec::new();
-        let mut lists = Lists::default();
-        for row in rows {
-            for &label in self.label_numbers_of(row) {
-                let slot = &mut number[label as usize];
-                if *slot == u32::MAX {
-                    *slot = shown.len() as u32;
-                    shown.push(label);
-                }
-                lists.ids.push(*slot);
-            }
-            lists.ends.push(lists.ids.len());
-        }
-        lists.dictionary = Arc::new(shown.iter().map(|&label| Some(self.label(label))).collect());
-        lists
+        Table { rows_total: stacks.rows.len(), ..Table::new(Kind::Stacks, &stacks.summary, columns, rows.len()) }
     }
 }
 
-impl Labels {
+fn labels_column(stacks: &Stacks, rows: &[StackRow]) -> Lists {
+    let mut number = vec![u32::MAX; stacks.n_labels()];
+    let mut shown: Vec<u32> = Vec::new();
+    let mut lists = Lists::default();
+    for row in rows {
+        for &label in stacks.label_numbers_of(row) {
+            let slot = &mut number[label as usize];
+            if *slot == u32::MAX {
+                *slot = shown.len() as u32;
+                shown.push(label);
+            }
+            lists.ids.push(*slot);
+        }
+        lists.ends.push(lists.ids.len());
+    }
+    lists.dictionary = Arc::new(shown.iter().map(|&label| Some(stacks.label(label))).collect());
+    lists
+}
+
+impl Table {
     /// One label value a row. Columns: key, value, unit (of numbers only); for two sides
     /// `base, new, delta, status`, else `weight`.
-    pub fn table(&self) -> Table {
-        let two_sided = self.summary.base.is_some();
-        let rows = &self.rows;
+    pub fn labels(labels: &Labels) -> Table {
+        let two_sided = labels.summary.base.is_some();
+        let rows = &labels.rows;
         let mut columns = vec![
-            Column { name: "key".into(), data: Data::Text(rows.iter().map(|r| Some(self.key(r))).collect()) },
-            Column { name: "value".into(), data: Data::Text(rows.iter().map(|r| Some(self.value(r))).collect()) },
-            Column { name: "unit".into(), data: Data::Text(rows.iter().map(|r| self.unit(r)).collect()) },
+            Column { name: "key".into(), data: Data::Text(rows.iter().map(|r| Some(labels.key(r))).collect()) },
+            Column { name: "value".into(), data: Data::Text(rows.iter().map(|r| Some(labels.value(r))).collect()) },
+            Column { name: "unit".into(), data: Data::Text(rows.iter().map(|r| labels.unit(r)).collect()) },
         ];
         columns.extend(pair_columns(WEIGHT, two_sided, rows.iter().map(|r| r.weight)));
         if two_sided {
             columns.push(status_column(rows.iter().map(|r| r.status)));
         }
-        Table::new(Kind::Labels, &self.summary, columns, rows.len())
+        Table::new(Kind::Labels, &labels.summary, columns, rows.len())
     }
 }

@@ -8,9 +8,31 @@ use std::io::{self, Write};
 
 use super::percent_of_base;
 use super::table::{Kind, Table};
-use crate::diff::{Diff, Normalize, Pair, Side, Summary};
-use crate::profile::Profile;
-use crate::units::{self, ReportUnit};
+use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
+use pprofdiff::Profile;
+use pprofdiff::units::{self, ReportUnit};
+use super::listing::listing_text;
+use crate::format::{Format, rows, unsupported};
+use crate::report::Report;
+use crate::request::Ask;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "text",
+    extensions: &["txt"],
+    about: "for people",
+    binary: false,
+    limit: Some(20),
+    warns: true,
+    shows: |ask| match ask {
+        Ask::List { .. } | Ask::Info => Some(ask.clone()),
+        _ => rows(ask),
+    },
+    write: |report, out, options| match report {
+        Report::Listing(listing) => listing_text(listing, out, options),
+        Report::Info(diff) => info(diff, out),
+        _ => report.table().ok_or_else(unsupported)?.write_text(out, options),
+    },
+};
 
 /// How text is written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -293,7 +315,7 @@ pub(super) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
 /// The lines of a header that say what a user set, and should know.
 pub(super) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     let mut settings: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
-    if s.granularity != crate::Granularity::Functions {
+    if s.granularity != pprofdiff::Granularity::Functions {
         settings.insert(0, format!("granularity={}", s.granularity.name()));
     }
     if s.no_inlines {

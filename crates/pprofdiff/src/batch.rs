@@ -10,7 +10,9 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "files")]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -19,7 +21,10 @@ use std::time::Duration;
 use rayon::ThreadPool;
 
 use crate::diff::Diff;
-use crate::{Error, Result};
+#[cfg(feature = "files")]
+use crate::Error;
+use crate::Result;
+#[cfg(feature = "files")]
 use pprofdiff_profile::input::NamedPair;
 use pprofdiff_profile::{LoadOptions, Source, parallel};
 
@@ -182,6 +187,7 @@ pub fn diff_many(
 
 /// What `make` makes of the diffs of many pairs of files, on the pool: by name, in the order of the pairs. As
 /// [`diff_many`], but a table or a summary takes less memory than a diff, and is made on all cores.
+#[cfg(feature = "files")]
 pub fn map_pairs<T: Send + 'static>(
     pool: Arc<ThreadPool>,
     pairs: impl IntoIterator<Item = NamedPair>,

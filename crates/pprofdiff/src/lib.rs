@@ -23,26 +23,36 @@
 
 mod batch;
 mod diff;
+#[cfg(feature = "gate")]
 mod gate;
 mod series;
+#[cfg(feature = "list")]
 mod sources;
 
-pub use batch::{Batch, diff_many, map_pairs};
+#[cfg(feature = "files")]
+pub use batch::map_pairs;
+pub use batch::{Batch, diff_many};
 pub use diff::{
     Call, Diff, Edge, Edges, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Granularity, Graph,
-    GraphOptions, LabelRow, Labels, Line, LineChange, Listing, MatchedStacks, Measure, Normalize, Pair, Pruned, Query, Rank, Relation, Routine,
-    Selection, Side, Sort, SourceText, Sources, StackRow, Stacks, Status, Summary, Top, TopRow, Widths,
+    GraphOptions, LabelRow, Labels, MatchedStacks, Measure, Normalize, Pair, Pruned, Query, Rank, Relation,
+    Selection, Side, Sort, StackRow, Stacks, Status, Summary, Top, TopRow, Widths,
 };
+#[cfg(feature = "list")]
+pub use diff::{Line, LineChange, Listing, Routine, SourceText, Sources};
+#[cfg(feature = "gate")]
 pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
+#[cfg(feature = "files")]
 pub use pprofdiff_profile::input::{
     NamedPair, directory_pairs, file_builds, find_pairs, manifest_pairs, pattern_builds, pattern_pairs, sort_builds,
 };
 pub use pprofdiff_profile::{
     CUMULATIVE, Compression, Delta, DeltaComputer, Error, ErrorKind, Label, LabelValue, LoadOptions, OnReset, Policy,
     Profile, Reset, Result, Sample, Source, StringId, Treatment, WriteOptions, delta, input, merge, proto, units,
-    write_file,
 };
+#[cfg(feature = "files")]
+pub use pprofdiff_profile::write_file;
 pub use series::{
     Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, series,
 };
-pub use sources::SourceDirs;
+#[cfg(feature = "list")]
+pub use sources::{SourceDirs, SourceFiles};

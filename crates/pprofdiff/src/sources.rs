@@ -11,17 +11,25 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::diff::{SourceText, Sources};
 
 /// Longer files are no sources of anybody's.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// Folders with the sources of both builds.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceDirs {
     base: Vec<PathBuf>,
     new: Vec<PathBuf>,
     trim: Vec<String>,
+}
+
+/// The sources below [`SourceDirs`]; each is looked for once.
+#[derive(Debug)]
+pub struct SourceFiles<'d> {
+    dirs: &'d SourceDirs,
     found: RefCell<HashMap<(bool, String), Option<SourceText>>>,
 }
 
@@ -32,7 +40,12 @@ impl SourceDirs {
     /// Below a folder, a path is looked for whole, then without its first part, and so on. Its last part alone is
     /// enough only if the part before it is the folder's name: else any `main.go` would do.
     pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>, trim_path: Vec<String>) -> SourceDirs {
-        SourceDirs { base, new, trim: trim_path, found: RefCell::default() }
+        SourceDirs { base, new, trim: trim_path }
+    }
+
+    /// The files below them.
+    pub fn files(&self) -> SourceFiles<'_> {
+        SourceFiles { dirs: self, found: RefCell::default() }
     }
 
     fn look(&self, base: bool, path: &str) -> Option<SourceText> {
@@ -60,17 +73,23 @@ impl SourceDirs {
     }
 }
 
-impl Sources for SourceDirs {
+impl Sources for SourceFiles<'_> {
     fn find(&self, base: bool, path: &str) -> Option<SourceText> {
         let key = (base, path.to_owned());
         if let Some(found) = self.found.borrow().get(&key) {
             return found.clone();
         }
-        let found = self.look(base, path);
+        let found = self.dirs.look(base, path);
         self.found.borrow_mut().insert(key, found.clone());
         found
     }
 
+    fn trimmed<'p>(&self, path: &'p str) -> &'p str {
+        self.dirs.trimmed(path)
+    }
+}
+
+impl SourceDirs {
     fn trimmed<'p>(&self, path: &'p str) -> &'p str {
         let cut = |prefix: &String| {
             let rest = path.strip_prefix(prefix.strip_suffix('/').unwrap_or(prefix))?.strip_prefix('/')?;
@@ -110,7 +129,8 @@ mod tests {
         std::fs::write(checkout.join("main.go"), "main").unwrap();
         std::fs::write(root.join("secret"), "secret").unwrap();
         let sources = SourceDirs::new(vec![], vec![checkout.clone()], vec!["/build/7/".into()]);
-        let find = |path: &str| sources.find(false, path).map(|t| t.text.to_string());
+        let files = sources.files();
+        let find = |path: &str| files.find(false, path).map(|t| t.text.to_string());
         let names = Some("names".to_owned());
         for path in ["names/names.go", "app/names/names.go", "/build/7/names/names.go", r"C:\src\names\names.go"] {
             assert_eq!(find(path), names, "{path}");
@@ -123,7 +143,7 @@ mod tests {
         for path in ["/src/other/main.go", "../secret", "names/../../secret", &secret, "", "names", "/", "a\0b"] {
             assert_eq!(find(path), None, "{path}");
         }
-        assert!(sources.find(true, "main.go").is_none());
+        assert!(files.find(true, "main.go").is_none());
         std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -1,13 +1,17 @@
 //! Where profiles come from: files, bytes, and what is loaded already; files by pattern, in pairs, in manifests, or as the
 //! builds of a history.
 
+#[cfg(feature = "files")]
 mod builds;
+#[cfg(feature = "files")]
 mod pairs;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(feature = "files")]
 pub use builds::{file_builds, pattern_builds, sort_builds};
+#[cfg(feature = "files")]
 pub use pairs::{NamedPair, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 
 use crate::error::Result;

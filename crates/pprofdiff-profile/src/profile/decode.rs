@@ -52,7 +52,6 @@ struct Record<'a> {
 }
 
 impl Profile {
-    /// A message that is not packed, checked.
     /// A profile out of an inflated message.
     ///
     /// # Errors

@@ -8,13 +8,13 @@
 
 use std::path::Path;
 
-use libdeflater::{CompressionLvl, Compressor};
+use serde::{Deserialize, Serialize};
 
 use super::Profile;
 use crate::error::{Error, Result};
 
 /// How a written profile is packed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Compression {
     /// One gzip member, which every reader of profiles understands.
@@ -38,7 +38,7 @@ impl Compression {
 }
 
 /// How to write a profile.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WriteOptions {
     /// The packing.
     pub compression: Compression,
@@ -65,20 +65,43 @@ pub fn pack(message: &[u8], options: &WriteOptions) -> Result<Vec<u8>> {
             if level > 9 {
                 return Err(Error::query(format!("gzip has the levels 0 to 9, not {level}")));
             }
-            let level =
-                CompressionLvl::new(level as i32).map_err(|e| Error::query(format!("gzip level {level}: {e:?}")))?;
-            let mut deflate = Compressor::new(level);
-            let mut out = vec![0; deflate.gzip_compress_bound(message.len())];
-            let n = deflate.gzip_compress(message, &mut out).map_err(|e| Error::query(format!("gzip: {e}")))?;
-            out.truncate(n);
-            Ok(out)
+            gzip(message, level)
         }
         Compression::Zstd => {
             let level = options.level.unwrap_or(3);
             if !(1..=22).contains(&level) {
                 return Err(Error::query(format!("zstd has the levels 1 to 22, not {level}")));
             }
-            zstd::encode_all(message, level as i32).map_err(Error::io)
+            zstd(message, level)
         }
     }
+}
+
+#[cfg(feature = "libdeflate")]
+fn gzip(message: &[u8], level: u32) -> Result<Vec<u8>> {
+    use libdeflater::{CompressionLvl, Compressor};
+    let level = CompressionLvl::new(level as i32).map_err(|e| Error::query(format!("gzip level {level}: {e:?}")))?;
+    let mut deflate = Compressor::new(level);
+    let mut out = vec![0; deflate.gzip_compress_bound(message.len())];
+    let n = deflate.gzip_compress(message, &mut out).map_err(|e| Error::query(format!("gzip: {e}")))?;
+    out.truncate(n);
+    Ok(out)
+}
+
+/// By zlib-rs, which needs no C compiler.
+#[cfg(not(feature = "libdeflate"))]
+fn gzip(message: &[u8], level: u32) -> Result<Vec<u8>> {
+    use std::io::Write;
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(level));
+    out.write_all(message).and_then(|()| out.finish()).map_err(Error::io)
+}
+
+#[cfg(feature = "zstd")]
+fn zstd(message: &[u8], level: u32) -> Result<Vec<u8>> {
+    zstd::encode_all(message, level as i32).map_err(Error::io)
+}
+
+#[cfg(not(feature = "zstd"))]
+fn zstd(_: &[u8], _: u32) -> Result<Vec<u8>> {
+    Err(Error::query("this build can't write zstd (the feature zstd of the crate)"))
 }

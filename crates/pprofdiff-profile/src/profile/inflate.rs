@@ -11,6 +11,7 @@ use std::io::{self, BufRead, Read};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
+#[cfg(feature = "libdeflate")]
 use super::libdeflate::gunzip_member;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -65,7 +66,14 @@ pub(crate) fn inflate_slice(bytes: &[u8], limit: u64) -> Result<Vec<u8>> {
     }
 }
 
+/// Without libdeflate there is one way only.
+#[cfg(not(feature = "libdeflate"))]
+fn gunzip_whole(_: &[u8], _: u64) -> Option<Vec<u8>> {
+    None
+}
+
 /// A file of one gzip member whose claimed size holds. `None` is no verdict.
+#[cfg(feature = "libdeflate")]
 fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     let claimed = Hint::of_slice(bytes).believable()?;
     if !bytes.starts_with(&GZIP_MAGIC) || claimed > limit.min(MAX_RESERVED) {
@@ -99,6 +107,12 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
     }
 }
 
+#[cfg(not(feature = "zstd"))]
+fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
+    Err(Error::query("this is packed with zstd, which this build can't read (the feature zstd of the crate)"))
+}
+
+#[cfg(feature = "zstd")]
 fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Error::io)?;

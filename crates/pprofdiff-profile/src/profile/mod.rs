@@ -11,12 +11,14 @@
 //! varints and saves a copy several times the size of the tables. Nothing is allocated per sample,
 //! location or string.
 
+mod builder;
 pub mod columns;
 mod decode;
 mod encode;
 mod ids;
 mod inflate;
 mod input;
+#[cfg(feature = "libdeflate")]
 mod libdeflate;
 mod memo;
 mod merge;
@@ -28,6 +30,7 @@ pub(crate) mod wire;
 
 use std::path::Path;
 
+pub use builder::{BuilderLine, FunctionId, LocationId, MappingId, ProfileBuilder};
 pub(crate) use columns::*;
 pub use columns::StringId;
 pub use encode::{Compression, WriteOptions, pack};

@@ -20,22 +20,44 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::html::escape;
+use super::listing::push_routines;
 use super::names::is_harmful;
 use super::percent_of_base;
 use super::text::list_of_inputs;
-use crate::diff::{
-    Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Graph, GraphOptions, MatchedStacks, Normalize,
-    Pair, Query, Relation, Side, Sort, Sources, Summary, TopRow, View,
+use pprofdiff::{
+    Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Graph, GraphOptions, Normalize,
+    Pair, Query, Relation, Side, Sort, Sources, Summary, TopRow, Measure,
 };
-use crate::error::{Error, Result};
-use crate::units;
+use pprofdiff::{Error, Result};
+use pprofdiff::units;
+use crate::format::{Format, unsupported};
+use crate::report::Report;
+use crate::request::Ask;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "html",
+    extensions: &["html", "htm"],
+    about: "one page for a browser: flame graph, table, call graph, source lines, every sample type",
+    binary: false,
+    limit: None,
+    warns: true,
+    shows: |ask| match ask {
+        Ask::Top { .. } => Some(Ask::Page { options: PageOptions::default(), sources: None }),
+        Ask::Page { .. } => Some(ask.clone()),
+        _ => None,
+    },
+    write: |report, out, _| match report {
+        Report::Page(page) => out.write_all(page.html.as_bytes()),
+        _ => Err(unsupported()),
+    },
+};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// What a page holds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PageOptions {
     /// As [`FlameOptions::min_width`].
     pub min_width: f64,
@@ -96,9 +118,10 @@ impl Page {
 /// with the costs of the query's sample type.
 ///
 /// # Errors
-/// As [`Diff::view`].
+/// As [`Diff::measure`].
 pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn Sources>) -> Result<Page> {
-    let wanted = diff.find_type(query.sample_type.as_deref())?;
+    let selection = diff.select(query)?;
+    let wanted = diff.find_sample_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
     let types: Vec<usize> = if options.only_flame { vec![wanted] } else { (0..all.len()).collect() };
     let share = options.max_frames / (2 * types.len().max(1));
@@ -107,7 +130,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let mut shown = None;
     let mut rows = 0;
     for &i in &types {
-        match diff.view_of(query, i) {
+        match selection.measure_type(i, query.normalize) {
             Ok(view) => {
                 if i == wanted {
                     shown = Some((parts.len(), view.summary().clone()));
@@ -142,9 +165,9 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
 }
 
 /// One sample type: its totals, both flame graphs, and the table. Also how deep the first graph is.
-fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &PageOptions) -> Result<(Value, u32)> {
+fn sample_type(view: &Measure, names: &mut Names, max_frames: usize, options: &PageOptions) -> Result<(Value, u32)> {
     let s = view.summary();
-    let stacks = MatchedStacks::new(view);
+    let stacks = view.matched_stacks();
     let grow = |inverted| stacks.flame(&FlameOptions { inverted, min_width: options.min_width, max_frames });
     let (down, up) = (grow(false), grow(true));
     drop(stacks);
@@ -274,7 +297,7 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Va
     rows.iter().for_each(|r| in_table[r.frame as usize] = true);
 
     // Edges are grouped by node, in the order of the nodes.
-    let mut of_frame: HashMap<u32, &[crate::diff::Edge]> = HashMap::new();
+    let mut of_frame: HashMap<u32, &[pprofdiff::Edge]> = HashMap::new();
     for group in edges.edges.chunk_by(|a, b| a.node == b.node) {
         of_frame.insert(group[0].node, group);
     }
@@ -315,7 +338,7 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Va
 /// The call graph's picture, and which frames its nodes are, in the order in which they are drawn; `None` if there is
 /// nothing to draw, or too much.
 fn call_graph(graph: &Graph, names: &mut Names) -> Option<Value> {
-    let svg = graph.to_svg().ok().filter(|_| !graph.nodes.is_empty())?;
+    let svg = super::svg::svg(graph).ok().filter(|_| !graph.nodes.is_empty())?;
     let frames: Vec<u64> = graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect();
     Some(json!({"svg": svg, "frames": frames}))
 }
@@ -330,7 +353,7 @@ fn source(diff: &Diff, query: &Query, sources: &dyn Sources) -> Result<String> {
     let of = escape(&visible(&format!("{} ({})", s.sample_type, s.unit)));
     let what = if s.base.is_some() { "whose cum changed most" } else { "with the largest cum" };
     let mut html = format!("<div class=\"note\">{of}: the {n} functions {what}, of those that have sources</div>");
-    listing.push_routines(&mut html);
+    push_routines(&listing, &mut html);
     Ok(html)
 }
 

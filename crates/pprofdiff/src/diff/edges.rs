@@ -101,7 +101,7 @@ impl Measure {
     }
 
     /// Callers and callees of the frames of a table, which is made already.
-    pub(crate) fn edges_of(&self, top: Top) -> Edges {
+    pub fn edges_of(&self, top: Top) -> Edges {
         let ((mut all, base), (new_calls, new)) = self.sides(|base| self.edge_sums(base));
         let mut weights: Vec<Pair> = base.into_iter().map(|base| Pair { base, new: 0 }).collect();
         for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {

@@ -11,6 +11,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::edges::Calls;
 use super::top::{Sort, Top, TopRow};
 use super::{Frames, Measure, Pair, Summary};
@@ -18,7 +20,7 @@ use crate::{Error, Result};
 use pprofdiff_profile::columns::NONE;
 
 /// Which frames are kept if there are too many of them, and what they are ordered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Rank {
     /// By how much a frame tells, as pprof's graphs: cum, weighted by how evenly the cost is spread over its callers
     /// and callees, so that a frame which only passes on what it got counts less.
@@ -31,7 +33,7 @@ pub enum Rank {
 }
 
 /// How much of the call graph to keep. The defaults are pprof's.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GraphOptions {
     /// Most frames; 0 for any number.
     pub node_count: usize,
@@ -113,7 +115,7 @@ impl Measure {
     }
 
     /// The call graph of a table of frames that is made already, and ordered by flat.
-    pub(crate) fn graph_of(&self, top: &Top, options: &GraphOptions) -> Graph {
+    pub fn graph_of(&self, top: &Top, options: &GraphOptions) -> Graph {
         let mut nodes = top.rows.clone();
         let nodes_total = nodes.len();
         // The total is what is left after filters.

@@ -162,6 +162,15 @@ struct Group {
     new: Side,
 }
 
+impl Listing {
+    /// The first `n` routines.
+    #[must_use]
+    pub fn head(mut self, n: usize) -> Listing {
+        self.routines.truncate(n);
+        self
+    }
+}
+
 impl Diff {
     /// The functions whose name matches, line by line. The query's granularity does not matter: it is `lines`.
     ///

@@ -17,6 +17,7 @@ mod frames;
 mod graph;
 mod identity;
 mod labels;
+#[cfg(feature = "list")]
 mod list;
 mod normalize;
 mod pattern;
@@ -37,11 +38,14 @@ pub(crate) use frames::FrameInterner;
 pub use graph::{Call, Graph, GraphOptions, Rank};
 pub use identity::Granularity;
 pub use labels::{LabelRow, Labels};
+#[cfg(feature = "list")]
 pub use list::{Line, LineChange, Listing, Routine, SourceText, Sources};
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
+#[cfg(feature = "gate")]
 pub(crate) use pattern::compile;
 pub use stacks::{StackRow, Stacks};
+#[cfg(feature = "gate")]
 pub(crate) use top::ProfileSums;
 pub use top::{Sort, Top, TopRow};
 pub use selection::{Measure, Query, Selection, Side, Summary};
@@ -228,9 +232,12 @@ impl Diff {
         base.into_iter().chain(new).map(move |m| (side(m), &*m.profile))
     }
 
-    /// The column of a sample type by its name (where pprof's old names without `inuse_` are used, with it as
+    /// Index in [`Diff::sample_types`] of a sample type by its name (where pprof's old names without `inuse_` are used, with it as
     /// well), or by its number.
-    pub(crate) fn find_type(&self, name: Option<&str>) -> Result<usize> {
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find_sample_type(&self, name: Option<&str>) -> Result<usize> {
         if self.types.is_empty() {
             return Err(Error::query("the profile has no sample types, so there is nothing to show"));
         }

@@ -135,7 +135,7 @@ impl Diff {
     /// Theirs.
     pub fn measure(&self, query: &Query) -> Result<Measure> {
         // An unknown sample type costs nothing.
-        let sample_type = self.find_type(query.sample_type.as_deref())?;
+        let sample_type = self.find_sample_type(query.sample_type.as_deref())?;
         self.select(query)?.measure_type(sample_type, query.normalize)
     }
 
@@ -211,7 +211,7 @@ impl Selection {
     /// # Errors
     /// An unknown sample type, a normalization by zero or to values that no longer fit.
     pub fn measure(&self, sample_type: Option<&str>, normalize: Normalize) -> Result<Measure> {
-        self.measure_type(self.diff.find_type(sample_type)?, normalize)
+        self.measure_type(self.diff.find_sample_type(sample_type)?, normalize)
     }
 
     /// One of [`Diff::sample_types`], by its index there.

@@ -233,17 +233,17 @@ impl Stacks {
     }
 
     /// A row's labels by number.
-    pub(crate) fn label_numbers_of(&self, row: &StackRow) -> &[u32] {
+    pub fn label_numbers_of(&self, row: &StackRow) -> &[u32] {
         self.label_sets.of(row.labels)
     }
 
     /// A label by its number.
-    pub(crate) fn label(&self, number: u32) -> &str {
+    pub fn label(&self, number: u32) -> &str {
         self.label_sets.printed(self.label_sets.by_text[number as usize])
     }
 
     /// How many labels there are.
-    pub(crate) fn n_labels(&self) -> usize {
+    pub fn n_labels(&self) -> usize {
         self.label_sets.by_text.len()
     }
 

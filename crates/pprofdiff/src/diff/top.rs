@@ -7,12 +7,14 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::selection::Walk;
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::{SampleRange, parallel};
 
 /// What rows are ordered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Sort {
     /// By the magnitude of flat's delta (of flat, for a single profile).
     #[default]

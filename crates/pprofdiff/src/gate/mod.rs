@@ -198,7 +198,7 @@ impl Gate {
         let mut rules = Vec::with_capacity(self.rules.len());
         for rule in &self.rules {
             let wanted = rule.sample_type.as_deref().or(self.sample_type.as_deref());
-            let number = diff.find_type(wanted)?;
+            let number = diff.find_sample_type(wanted)?;
             let at = match measured.iter().position(|(known, _)| *known == number) {
                 Some(at) => at,
                 None => {

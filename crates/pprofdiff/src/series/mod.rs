@@ -131,7 +131,7 @@ pub struct Step {
 
 impl Step {
     /// What a sort goes by.
-    pub(crate) fn value(&self, sort: Sort) -> Pair {
+    pub fn value(&self, sort: Sort) -> Pair {
         match sort {
             Sort::Flat => self.flat,
             Sort::Cum => self.cum,
@@ -263,7 +263,7 @@ fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)>
         return Err(Error::new(ErrorKind::Incompatible, "this is a written diff, and a series is of profiles"));
     }
     let diff = Diff::of_profile(profile)?;
-    let index = diff.find_type(query.sample_type.as_deref())?;
+    let index = diff.find_sample_type(query.sample_type.as_deref())?;
     let top = diff.select(query)?.measure_type(index, query.normalize)?.top(Sort::Flat);
     let mut own = FrameInterner::new(query.granularity);
     let numbers = own.add(&top.frames, top.rows.iter().map(|r| r.frame))?;

@@ -1,0 +1,268 @@
+//! Builds profiles record by record: for readers of other formats, for other tools, and for tests.
+//!
+//! Strings, functions, mappings and locations are interned, so a caller may give the same one again and again. Samples
+//! are kept as they come. [`ProfileBuilder::build`] writes a message and loads it, so what is built is checked by the
+//! same code as what is read, and is as valid.
+
+use std::hash::RandomState;
+
+use super::message::{About, MessageWriter, Tables};
+use super::{Header, Label, Mapping, NONE, Profile, StringId, ValueType};
+use crate::error::{Error, Result};
+use crate::interner::{Interner, Sequences};
+
+/// A function of one [`ProfileBuilder`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FunctionId(u32);
+
+/// A mapping of one [`ProfileBuilder`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MappingId(u32);
+
+/// A location of one [`ProfileBuilder`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LocationId(u32);
+
+/// One line of a location: a function, and where in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BuilderLine {
+    /// The function.
+    pub function: FunctionId,
+    /// The line number; 0 if it is not known.
+    pub line: i64,
+    /// The column; 0 if it is not known.
+    pub column: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Function {
+    name: StringId,
+    system_name: StringId,
+    file: StringId,
+    start_line: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Location {
+    /// [`NONE`] if there is none.
+    mapping: u32,
+    address: u64,
+    lines: u32,
+}
+
+/// Builds a [`Profile`].
+///
+/// ```
+/// use pprofdiff_profile::ProfileBuilder;
+///
+/// # fn main() -> pprofdiff_profile::Result<()> {
+/// let mut b = ProfileBuilder::new();
+/// b.sample_type("cpu", "nanoseconds");
+/// let function = b.function("main.run", "run.go", 0);
+/// let location = b.location(None, 0, &[b.line(function, 12)])?;
+/// b.sample(&[location], &[10_000_000], &[])?;
+/// let profile = b.build("made.pb.gz")?;
+/// assert_eq!(profile.total(0), Some(10_000_000));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ProfileBuilder {
+    strings: Sequences<u8, RandomState>,
+    types: Vec<(StringId, StringId)>,
+    mappings: Vec<Mapping>,
+    functions: Interner<Function, RandomState>,
+    lines: Sequences<BuilderLine, RandomState>,
+    locations: Interner<Location, RandomState>,
+    header: Header,
+    samples: Vec<Sample>,
+    stacks: Vec<u32>,
+    values: Vec<i64>,
+    labels: Vec<Label>,
+}
+
+/// Where a sample's parts end in the builder's arrays.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    stack: usize,
+    values: usize,
+    labels: usize,
+}
+
+impl Default for ProfileBuilder {
+    fn default() -> ProfileBuilder {
+        let mut strings = Sequences::default();
+        // Entry 0 of every string table is empty.
+        strings.number(b"");
+        ProfileBuilder {
+            strings,
+            types: Vec::new(),
+            mappings: Vec::new(),
+            functions: Interner::default(),
+            lines: Sequences::default(),
+            locations: Interner::default(),
+            header: Header::default(),
+            samples: Vec::new(),
+            stacks: Vec::new(),
+            values: Vec::new(),
+            labels: Vec::new(),
+        }
+    }
+}
+
+impl ProfileBuilder {
+    /// A profile without anything.
+    pub fn new() -> ProfileBuilder {
+        ProfileBuilder::default()
+    }
+
+    /// A string's number, for labels, mappings and headers. Any bytes will do.
+    pub fn string(&mut self, text: impl AsRef<[u8]>) -> StringId {
+        StringId(self.strings.number(text.as_ref()))
+    }
+
+    /// Adds a sample type, such as `("cpu", "nanoseconds")`. Every sample has a value of each.
+    pub fn sample_type(&mut self, kind: &str, unit: &str) {
+        let t = (self.string(kind), self.string(unit));
+        self.types.push(t);
+    }
+
+    /// Everything that is not a table: times, period, comments, the default sample type. Strings are of
+    /// [`ProfileBuilder::string`].
+    pub fn header(&mut self) -> &mut Header {
+        &mut self.header
+    }
+
+    /// What a period counts, and events between two samples.
+    pub fn period(&mut self, kind: &str, unit: &str, period: i64) {
+        let kind = ValueType { kind: self.string(kind), unit: self.string(unit) };
+        (self.header.period_type, self.header.period) = (Some(kind), period);
+    }
+
+    /// Adds a mapped binary; the first is the main one.
+    pub fn mapping(&mut self, mapping: Mapping) -> MappingId {
+        self.mappings.push(mapping);
+        MappingId(self.mappings.len() as u32 - 1)
+    }
+
+    /// A function by its name, file and first line (0 if it is not known).
+    pub fn function(&mut self, name: impl AsRef<[u8]>, file: impl AsRef<[u8]>, start_line: i64) -> FunctionId {
+        let (name, file) = (self.string(name), self.string(file));
+        FunctionId(self.functions.number(Function { name, system_name: name, file, start_line }))
+    }
+
+    /// A line of a function, without a column.
+    pub fn line(&self, function: FunctionId, line: i64) -> BuilderLine {
+        BuilderLine { function, line, column: 0 }
+    }
+
+    /// A location: an address (0 if it is not known) and the lines there, the innermost inlined function first.
+    ///
+    /// # Errors
+    /// A mapping or a function of another builder.
+    pub fn location(&mut self, mapping: Option<MappingId>, address: u64, lines: &[BuilderLine]) -> Result<LocationId> {
+        let known_mapping = mapping.is_none_or(|m| (m.0 as usize) < self.mappings.len());
+        if !known_mapping || lines.iter().any(|l| l.function.0 as usize >= self.functions.values.len()) {
+            return Err(foreign());
+        }
+        let lines = self.lines.number(lines);
+        let location = Location { mapping: mapping.map_or(NONE, |m| m.0), address, lines };
+        Ok(LocationId(self.locations.number(location)))
+    }
+
+    /// Adds a sample: its locations from the leaf, a value for each sample type, and labels.
+    ///
+    /// # Errors
+    /// A location or a string of another builder; not as many values as sample types.
+    pub fn sample(&mut self, locations: &[LocationId], values: &[i64], labels: &[Label]) -> Result<()> {
+        if values.len() != self.types.len() {
+            let (values, types) = (values.len(), self.types.len());
+            return Err(Error::malformed(format!("a sample has {values} values, but there are {types} sample types")));
+        }
+        let n_strings = self.strings.len();
+        let strings = labels.iter().flat_map(|l| match l.value {
+            super::LabelValue::Text(text) => [l.key, text],
+            super::LabelValue::Number(_, unit) => [l.key, unit],
+        });
+        if locations.iter().any(|l| l.0 as usize >= self.locations.values.len())
+            || strings.into_iter().any(|s| s.index() >= n_strings)
+        {
+            return Err(foreign());
+        }
+        self.stacks.extend(locations.iter().map(|l| l.0));
+        self.values.extend_from_slice(values);
+        self.labels.extend_from_slice(labels);
+        self.samples.push(Sample {
+            stack: self.stacks.len(),
+            values: self.values.len(),
+            labels: self.labels.len(),
+        });
+        Ok(())
+    }
+
+    /// Number of samples so far.
+    pub fn n_samples(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The profile, checked; `name` stands for it in errors and reports.
+    ///
+    /// # Errors
+    /// Everything that makes a profile invalid.
+    pub fn build(self, name: &str) -> Result<Profile> {
+        let n_strings = self.strings.len();
+        let h = &self.header;
+        let period_type = h.period_type.map_or([StringId::EMPTY; 2], |t| [t.kind, t.unit]);
+        let mappings = self.mappings.iter().flat_map(|m| [m.file, m.build_id]);
+        let fixed = [h.drop_frames, h.keep_frames, h.default_sample_type, h.doc_url];
+        let mut strings = fixed.into_iter().chain(period_type).chain(h.comments.iter().copied()).chain(mappings);
+        if strings.any(|s| s.index() >= n_strings) {
+            return Err(foreign().in_input(name));
+        }
+        let mut writer = MessageWriter::default();
+        writer.begin(&self, self.types.iter().copied());
+        let mut from = Sample::default();
+        for to in &self.samples {
+            self.stacks[from.stack..to.stack].iter().for_each(|&l| writer.location(l));
+            let labels = self.labels[from.labels..to.labels].iter().copied();
+            writer.end_sample(&self.values[from.values..to.values], labels);
+            from = *to;
+        }
+        writer.finish(&self, &About { header: h, duration_nanos: h.duration_nanos, comment: None });
+        drop(self);
+        Profile::decode(name, writer.into_message()).map_err(|e| e.in_input(name))
+    }
+}
+
+fn foreign() -> Error {
+    Error::query("a record refers to one of another builder")
+}
+
+impl Tables for ProfileBuilder {
+    fn sizes(&self) -> [usize; 4] {
+        [self.strings.len(), self.functions.values.len(), self.mappings.len(), self.locations.values.len()]
+    }
+
+    fn string(&self, id: StringId) -> &[u8] {
+        self.strings.get(id.0)
+    }
+
+    fn function(&self, index: u32) -> ([StringId; 3], i64) {
+        let f = self.functions.values[index as usize];
+        ([f.name, f.system_name, f.file], f.start_line)
+    }
+
+    fn mapping(&self, index: u32) -> Mapping {
+        self.mappings[index as usize]
+    }
+
+    fn location(&self, index: u32) -> (u32, u64, bool) {
+        let l = self.locations.values[index as usize];
+        (l.mapping, l.address, false)
+    }
+
+    fn each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
+        let lines = self.lines.get(self.locations.values[location as usize].lines);
+        lines.iter().for_each(|l| f(l.function.0, l.line, l.column));
+    }
+}

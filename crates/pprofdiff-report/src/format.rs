@@ -1,0 +1,150 @@
+//! The formats: one row here and one file each. A format knows reports and nothing else; nothing else knows a format.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::report::Report;
+use crate::request::Ask;
+use crate::text::TextOptions;
+use pprofdiff::{Error, Result};
+
+/// A way to write reports.
+#[derive(Debug)]
+pub struct Format {
+    /// The name that users give it.
+    pub name: &'static str,
+    /// What names of its files end in, without the dot; the first is the usual one.
+    pub extensions: &'static [&'static str],
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// True if a terminal can't show it.
+    pub binary: bool,
+    /// The most rows unless told otherwise, of formats that people read.
+    pub limit: Option<usize>,
+    /// True if it has room for the warnings of a report; elsewhere they are for the face to say.
+    pub warns: bool,
+    /// The view that it writes when this one is asked for: usually the same, or another view of the same question.
+    /// `None` if it can't show it.
+    pub shows: fn(&Ask) -> Option<Ask>,
+    /// Writes a report of a view that it shows.
+    pub write: fn(&Report, &mut dyn Write, TextOptions) -> io::Result<()>,
+}
+
+/// All formats, in the order in which help lists them.
+static FORMATS: [&Format; 10] = [
+    &crate::text::FORMAT,
+    &crate::json::FORMAT,
+    &crate::csv::FORMAT,
+    &crate::markdown::FORMAT,
+    &crate::pprof::FORMAT,
+    &crate::folded::FORMAT,
+    &crate::page::FORMAT,
+    &crate::speedscope::FORMAT,
+    &crate::dot::FORMAT,
+    &crate::svg::FORMAT,
+];
+
+impl Format {
+    /// All formats.
+    pub fn all() -> &'static [&'static Format] {
+        &FORMATS
+    }
+
+    /// The format of a name.
+    ///
+    /// # Errors
+    /// There is none; the error names all.
+    pub fn named(name: &str) -> Result<&'static Format> {
+        Format::all().iter().copied().find(|f| f.name == name).ok_or_else(|| {
+            let names: Vec<&str> = Format::all().iter().map(|f| f.name).collect();
+            Error::query(format!("there is no format {name:?}; there are {}", names.join(", ")))
+        })
+    }
+
+    /// The format that a file's name asks for by its ending; the longest ending counts. A name without an ending asks for
+    /// text.
+    ///
+    /// # Errors
+    /// An ending of no format; the error names all.
+    pub fn of_path(path: &Path) -> Result<&'static Format> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let all = Format::all().iter().flat_map(|&f| f.extensions.iter().map(move |&e| (e, f)));
+        let ends = all.filter(|(e, _)| name.strip_suffix(e).is_some_and(|rest| rest.ends_with('.')));
+        if let Some((_, format)) = ends.max_by_key(|(e, _)| e.len()) {
+            return Ok(format);
+        }
+        if path.extension().is_none() {
+            return Ok(&crate::text::FORMAT);
+        }
+        let endings: Vec<String> =
+            Format::all().iter().map(|f| format!(".{} ({})", f.extensions[0], f.name)).collect();
+        let path = path.display().to_string();
+        Err(Error::query(format!("no format is known by this ending; name one, or end in {}", endings.join(", ")))
+            .in_input(&path))
+    }
+}
+
+/// What formats of rows show.
+pub(crate) fn rows(ask: &Ask) -> Option<Ask> {
+    match ask {
+        Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. } => {
+            Some(ask.clone())
+        }
+        _ => None,
+    }
+}
+
+/// What formats of whole stacks show.
+pub(crate) fn all_stacks(ask: &Ask) -> Option<Ask> {
+    match ask {
+        Ask::Top { limit: None, .. } | Ask::Stacks { by_labels: false, limit: None } => {
+            Some(Ask::Stacks { by_labels: false, limit: None })
+        }
+        _ => None,
+    }
+}
+
+/// What pictures of the call graph show.
+pub(crate) fn graph(ask: &Ask) -> Option<Ask> {
+    match ask {
+        Ask::Top { .. } | Ask::Tree { .. } => Some(Ask::Graph(Default::default())),
+        Ask::Graph(_) => Some(ask.clone()),
+        _ => None,
+    }
+}
+
+/// A report of a view that the format does not show: nothing that a request leads to.
+pub(crate) fn unsupported() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this format can't show that view")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
+    use super::Format;
+
+    #[test]
+    fn formats_are_found_by_name_and_by_the_longest_ending() {
+        let of = |path: &str| Format::of_path(Path::new(path)).map(|f| f.name);
+        for (path, name) in [
+            ("a.json", "json"),
+            ("a.speedscope.json", "speedscope"),
+            ("a.pb.gz", "pprof"),
+            ("dir.svg/a", "text"),
+            ("A.HTML", "html"),
+            ("a.b.csv", "csv"),
+        ] {
+            assert_eq!(of(path).unwrap(), name, "{path}");
+        }
+        let error = of("report.xml").unwrap_err().to_string();
+        assert!(error.contains("report.xml") && error.contains(".svg (svg)"), "{error}");
+        for format in Format::all() {
+            assert_eq!(Format::named(format.name).unwrap().name, format.name);
+            assert_eq!(of(&format!("x.{}", format.extensions[0])).unwrap(), format.name);
+        }
+        assert!(Format::named("xml").unwrap_err().to_string().contains("speedscope"));
+    }
+}

@@ -1,0 +1,22 @@
+//! A profile that `go tool pprof` opens as a diff, and we as the diff it was. What is in it is written by the engine.
+
+use crate::format::{Format, all_stacks, unsupported};
+use crate::report::Report;
+use crate::request::Ask;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "pprof",
+    extensions: &["pb.gz", "pb", "pb.zst", "gz", "zst", "pprof"],
+    about: "a profile that `go tool pprof` opens as a diff",
+    binary: true,
+    limit: None,
+    warns: false,
+    shows: |ask| match ask {
+        Ask::Profile(_) => Some(ask.clone()),
+        _ => all_stacks(ask).map(|_| Ask::Profile(Default::default())),
+    },
+    write: |report, out, _| match report {
+        Report::Profile(bytes) => out.write_all(bytes),
+        _ => Err(unsupported()),
+    },
+};

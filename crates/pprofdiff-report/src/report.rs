@@ -1,0 +1,50 @@
+//! What a request is answered with, and all that formats know.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::page::Page;
+use crate::table::Table;
+use pprofdiff::{Diff, Graph, Listing, Stacks, Summary};
+
+/// An answer. Formats write it, each what it can show.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Report {
+    /// Rows: frames, callers and callees, labels, builds.
+    Table(Table),
+    /// Whole stacks, of which tables show the first so many.
+    Stacks(Stacks, usize),
+    /// Source lines.
+    Listing(Listing),
+    /// The call graph.
+    Graph(Graph),
+    /// A page for a browser.
+    Page(Page),
+    /// A profile's bytes.
+    Profile(Vec<u8>),
+    /// What is in the files.
+    Info(Diff),
+}
+
+impl Report {
+    /// What it is of, where it is of one sample type.
+    pub fn summary(&self) -> Option<&Arc<Summary>> {
+        match self {
+            Report::Table(table) => Some(&table.summary),
+            Report::Stacks(stacks, _) => Some(&stacks.summary),
+            Report::Listing(listing) => Some(&listing.summary),
+            Report::Graph(graph) => Some(&graph.summary),
+            Report::Page(_) | Report::Profile(_) | Report::Info(_) => None,
+        }
+    }
+
+    /// As a table, where it is one.
+    pub fn table(&self) -> Option<Cow<'_, Table>> {
+        match self {
+            Report::Table(table) => Some(Cow::Borrowed(table)),
+            Report::Stacks(stacks, most) => Some(Cow::Owned(Table::stacks(stacks, *most))),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A request says everything that is asked of a diff or a profile; its answer is a [`Report`].
+//!
+//! A request can be stored and sent: it is what a verb of the command parses to, what a method in Python builds, what a
+//! task of an executor carries and what a batch repeats. The inputs are no part of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::format::Format;
+use crate::page::{PageOptions, page};
+use crate::report::Report;
+use crate::table::{Kind, Table};
+use pprofdiff::{Diff, Error, GraphOptions, Query, Result, Sort, SourceDirs, Sources, WriteOptions};
+
+/// What is asked: of what (filters, granularity, sample type, normalization), and which view.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// What to look at, and how.
+    pub query: Query,
+    /// Which view of it.
+    pub ask: Ask,
+}
+
+/// The views, each with its own options. `limit` is the most rows; all if not given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Ask {
+    /// The table of frames.
+    Top {
+        /// What rows are ordered by.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// The callers and callees of the frames that match.
+    Peek {
+        /// Matched against each frame's label.
+        regex: String,
+        /// What nodes are ordered by.
+        sort: Sort,
+        /// The most nodes.
+        limit: Option<usize>,
+    },
+    /// The callers and callees of all frames.
+    Tree {
+        /// What nodes are ordered by.
+        sort: Sort,
+        /// The most nodes.
+        limit: Option<usize>,
+    },
+    /// Whole stacks.
+    Stacks {
+        /// Tell apart stacks whose samples have different labels.
+        by_labels: bool,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// What each label's values cost.
+    Labels {
+        /// The most rows of each key.
+        limit: Option<usize>,
+    },
+    /// Source lines of the functions that match.
+    List {
+        /// Matched against each function's name.
+        regex: String,
+        /// Where the sources are.
+        sources: SourceDirs,
+        /// The most functions.
+        limit: Option<usize>,
+    },
+    /// The call graph.
+    Graph(GraphOptions),
+    /// The page for a browser.
+    Page {
+        /// What it holds.
+        options: PageOptions,
+        /// Where the sources are; without them the page has no source lines.
+        sources: Option<SourceDirs>,
+    },
+    /// The diff written as one profile.
+    Profile(WriteOptions),
+    /// What is in the files.
+    Info,
+}
+
+impl Default for Ask {
+    fn default() -> Ask {
+        Ask::Top { sort: Sort::default(), limit: None }
+    }
+}
+
+impl Ask {
+    /// The view's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ask::Top { .. } => "top",
+            Ask::Peek { .. } => "peek",
+            Ask::Tree { .. } => "tree",
+            Ask::Stacks { .. } => "stacks",
+            Ask::Labels { .. } => "labels",
+            Ask::List { .. } => "list",
+            Ask::Graph(_) => "graph",
+            Ask::Page { .. } => "page",
+            Ask::Profile(_) => "profile",
+            Ask::Info => "info",
+        }
+    }
+
+    /// The most rows, where the view has rows.
+    pub fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
+        match self {
+            Ask::Top { limit, .. }
+            | Ask::Peek { limit, .. }
+            | Ask::Tree { limit, .. }
+            | Ask::Stacks { limit, .. }
+            | Ask::Labels { limit }
+            | Ask::List { limit, .. } => Some(limit),
+            Ask::Graph(_) | Ask::Page { .. } | Ask::Profile(_) | Ask::Info => None,
+        }
+    }
+}
+
+impl Request {
+    /// The request whose answer a format writes: where it shows another view of the same question (a call graph for the
+    /// table of frames), that one.
+    ///
+    /// # Errors
+    /// A format that can't show what is asked; the error names those that can.
+    pub fn for_format(&self, format: &Format) -> Result<Request> {
+        match (format.shows)(&self.ask) {
+            Some(ask) => Ok(Request { query: self.query.clone(), ask }),
+            None => {
+                let can = Format::all().iter().filter(|f| (f.shows)(&self.ask).is_some());
+                let can: Vec<&str> = can.map(|f| f.name).collect();
+                let (format, ask) = (format.name, self.ask.name());
+                Err(Error::query(format!("{ask} can't be written as {format}; it can as {}", can.join(", "))))
+            }
+        }
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// A question that has no answer: an unknown sample type, a bad regular expression, one that matches nothing, a
+    /// normalization by zero.
+    pub fn answer(&self, diff: &Diff) -> Result<Report> {
+        let query = &self.query;
+        let measure = || diff.measure(query);
+        let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
+        Ok(match &self.ask {
+            Ask::Top { sort, limit } => Report::Table(Table::top(&measure()?.top(*sort), most(limit))),
+            Ask::Peek { regex, sort, limit } => {
+                let edges = measure()?.edges(Some(regex), *sort)?;
+                if edges.nodes.is_empty() {
+                    return Err(Error::query(format!("no frame matches {regex:?}")));
+                }
+                Report::Table(Table::edges(&edges, Kind::Peek).head(most(limit)))
+            }
+            Ask::Tree { sort, limit } => {
+                Report::Table(Table::edges(&measure()?.edges(None, *sort)?, Kind::Tree).head(most(limit)))
+            }
+            Ask::Stacks { by_labels, limit } => Report::Stacks(measure()?.stacks(*by_labels), most(limit)),
+            Ask::Labels { limit } => Report::Table(Table::labels(&measure()?.labels()).head(most(limit))),
+            Ask::List { regex, sources, limit } => {
+                let listing = diff.list(query, regex, &sources.files())?;
+                if listing.routines.is_empty() {
+                    return Err(Error::query(format!("no function matches {regex:?}")));
+                }
+                Report::Listing(listing.head(most(limit)))
+            }
+            Ask::Graph(options) => Report::Graph(measure()?.graph(options)?),
+            Ask::Page { options, sources } => {
+                let files = sources.as_ref().map(SourceDirs::files);
+                Report::Page(page(diff, query, options, files.as_ref().map(|f| f as &dyn Sources))?)
+            }
+            Ask::Profile(options) => Report::Profile(diff.to_bytes(query, options)?),
+            Ask::Info => Report::Info(diff.clone()),
+        })
+    }
+}
