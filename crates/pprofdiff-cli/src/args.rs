@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pprofdiff::report::PageOptions;
-use pprofdiff::{CUMULATIVE, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs};
+use pprofdiff::{
+    CUMULATIVE, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, Sort, SourceDirs,
+};
+use pprofdiff_report::{Ask, Format, PageOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,7 +18,7 @@ Examples:
   pprofdiff list names.compare main.pb.gz branch.pb.gz --base-source main/ --new-source branch/
   pprofdiff main.pb.gz branch.pb.gz --format svg -o callgraph.svg
   pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
-  pprofdiff --base a1.pb.gz --base a2.pb.gz --new b1.pb.gz  several files on a side add up
+  pprofdiff --base a1.pb.gz a2.pb.gz --new b1.pb.gz b2.pb.gz  several files on a side add up
   pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
   pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz
   pprofdiff old.pb.gz new.pb.gz --format html -o report.html --open   flame graph and table in a browser
@@ -100,11 +102,11 @@ pub struct InputArgs {
     /// BASE and NEW; verbs other than diff also take one FILE. `-` is standard input
     #[arg(value_name = "FILE", num_args = 0..=2)]
     pub files: Vec<PathBuf>,
-    /// A file of the base; several add up
-    #[arg(long, value_name = "FILE", conflicts_with = "files", requires = "new")]
+    /// The files of the base; several add up
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files", requires = "new")]
     pub base: Vec<PathBuf>,
-    /// A file of the new side; several add up
-    #[arg(long, value_name = "FILE", conflicts_with = "files", requires = "base")]
+    /// The files of the new side; several add up
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files", requires = "base")]
     pub new: Vec<PathBuf>,
     /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
     #[arg(long, value_name = "BYTES")]
@@ -160,33 +162,50 @@ pub enum SortBy {
     Cum,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
-    Text,
-    /// One object, schema pprofdiff/1
-    Json,
-    Csv,
-    /// A table for pull requests
-    Markdown,
-    /// A profile that `go tool pprof` opens as a diff
-    Pprof,
-    /// Stacks for flame graph tools, with a column a side
-    Folded,
-    /// One page for a browser: flame graph, table, call graph, source lines, every sample type
-    Html,
-    /// Stacks for speedscope.app, each side as a profile
-    Speedscope,
-    /// The call graph, for Graphviz
-    Dot,
-    /// The call graph as a picture
-    Svg,
+impl From<SortBy> for Sort {
+    fn from(by: SortBy) -> Sort {
+        match by {
+            SortBy::Flat => Sort::Flat,
+            SortBy::Cum => Sort::Cum,
+        }
+    }
 }
 
-impl Format {
-    /// True for the call graph's.
-    pub fn is_graph(self) -> bool {
-        matches!(self, Format::Dot | Format::Svg)
+/// The formats, as clap shows them.
+fn formats() -> PossibleValuesParser {
+    let formats = Format::all().iter().map(|f| PossibleValue::new(f.name).help(f.about));
+    PossibleValuesParser::new(formats.collect::<Vec<_>>())
+}
+
+/// What to look at, and how: the same for all verbs.
+#[derive(Args)]
+pub struct QueryArgs {
+    /// Sample type, such as cpu or alloc_space [default: the profile's]
+    #[arg(long, value_name = "TYPE")]
+    sample_type: Option<String>,
+    /// What a row stands for
+    #[arg(long, default_value = "functions",
+          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
+    granularity: String,
+    /// Count inlined functions as part of the one they were inlined into
+    #[arg(long)]
+    noinlines: bool,
+    /// Scale the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
+    #[arg(long, value_name = "total|duration|FACTOR")]
+    normalize: Option<Normalize>,
+    #[command(flatten)]
+    filters: FilterArgs,
+}
+
+impl QueryArgs {
+    pub fn query(&self) -> pprofdiff::Result<Query> {
+        Ok(Query {
+            sample_type: self.sample_type.clone(),
+            granularity: self.granularity.parse()?,
+            no_inlines: self.noinlines,
+            normalize: self.normalize.unwrap_or_default(),
+            filters: self.filters.filters(),
+        })
     }
 }
 
@@ -201,30 +220,17 @@ pub struct ViewArgs {
     /// choice of the most telling nodes]
     #[arg(long, value_enum)]
     pub sort: Option<SortBy>,
-    /// Sample type, such as cpu or alloc_space [default: the profile's]
-    #[arg(long, value_name = "TYPE")]
-    pub sample_type: Option<String>,
-    /// What a row stands for
-    #[arg(long, default_value = "functions",
-          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
-    pub granularity: String,
-    /// Count inlined functions as part of the one they were inlined into
-    #[arg(long)]
-    pub noinlines: bool,
-    /// Scale the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
-    #[arg(long, value_name = "total|duration|FACTOR")]
-    pub normalize: Option<Normalize>,
     #[command(flatten)]
-    pub filters: FilterArgs,
+    pub query: QueryArgs,
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// What to write
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// What to write [default: as the ending of --output says, else text]
+    #[arg(long, value_parser = formats())]
+    format: Option<String>,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Show what was written in the browser (with --format html)
+    /// Write a page and show it in the browser
     #[arg(long)]
     pub open: bool,
     /// In a page, the part of the whole below which a box of the flame graph is not drawn; 0 draws what there is room for
@@ -353,21 +359,14 @@ pub struct BatchArgs {
     /// Rows a pair, 0 for all [default: 3 in text, all elsewhere]
     #[arg(short = 'n', value_name = "N")]
     n: Option<usize>,
+    /// What to show of each pair
+    #[arg(long, value_name = "top|tree|stacks|labels|peek=RE", value_parser = view, default_value = "top")]
+    view: Ask,
     /// Order by the change of flat (own cost) or of cum (with what it calls)
     #[arg(long, value_enum, default_value = "flat")]
     sort: SortBy,
-    /// Sample type, such as cpu or alloc_space [default: each new profile's]
-    #[arg(long, value_name = "TYPE")]
-    sample_type: Option<String>,
-    /// What a row stands for
-    #[arg(long, default_value = "functions",
-          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
-    granularity: String,
-    /// Scale the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
-    #[arg(long, value_name = "total|duration|FACTOR")]
-    normalize: Option<Normalize>,
     #[command(flatten)]
-    filters: FilterArgs,
+    pub query: QueryArgs,
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: BatchFormat,
@@ -389,32 +388,35 @@ Examples:
 A pair that fails is named with its reason and stops no other; the exit code then is 2 at the end. Ctrl-C ends the job
 with what is done, in the file of -o as well; the exit code then is 130.";
 
+/// The view that a batch shows of each pair.
+fn view(text: &str) -> Result<Ask, String> {
+    let (sort, limit) = (Sort::default(), None);
+    match text.split_once('=').unwrap_or((text, "")) {
+        ("top", "") => Ok(Ask::Top { sort, limit }),
+        ("tree", "") => Ok(Ask::Tree { sort, limit }),
+        ("stacks", "") => Ok(Ask::Stacks { by_labels: false, limit }),
+        ("labels", "") => Ok(Ask::Labels { limit }),
+        ("peek", regex) if !regex.is_empty() => Ok(Ask::Peek { regex: regex.to_owned(), sort, limit }),
+        _ => Err("it is top, tree, stacks, labels or peek=RE".to_owned()),
+    }
+}
+
 impl BatchArgs {
-    pub fn query(&self) -> pprofdiff::Result<Query> {
-        Ok(Query {
-            sample_type: self.sample_type.clone(),
-            granularity: self.granularity.parse()?,
-            no_inlines: false,
-            normalize: self.normalize.unwrap_or_default(),
-            filters: self.filters.filters(),
-        })
-    }
-
-    pub fn sort(&self) -> pprofdiff::Sort {
-        match self.sort {
-            SortBy::Flat => pprofdiff::Sort::Flat,
-            SortBy::Cum => pprofdiff::Sort::Cum,
+    pub fn ask(&self) -> Ask {
+        let mut ask = self.view.clone();
+        if let Ask::Top { sort, .. } | Ask::Tree { sort, .. } | Ask::Peek { sort, .. } = &mut ask {
+            *sort = self.sort.into();
         }
-    }
-
-    pub fn rows(&self) -> usize {
-        match (self.n, self.format) {
-            (Some(0), _) => usize::MAX,
-            (Some(n), _) => n,
-            (None, BatchFormat::Text) => 3,
-            (None, _) => usize::MAX,
+        if let Some(limit) = ask.limit_mut() {
+            *limit = limited(self.n, (self.format == BatchFormat::Text).then_some(3));
         }
+        ask
     }
+}
+
+/// The most rows, of what was given (0: all) and what is usual.
+fn limited(given: Option<usize>, usual: Option<usize>) -> Option<usize> {
+    given.or(usual).filter(|&n| n > 0)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -466,22 +468,9 @@ pub struct SeriesArgs {
     n: Option<usize>,
     /// Order by the steps of flat (own cost) or of cum (with what it calls)
     #[arg(long, value_enum, default_value = "flat")]
-    sort: SortBy,
-    /// Sample type, such as cpu or alloc_space [default: that of the first build]
-    #[arg(long, value_name = "TYPE")]
-    sample_type: Option<String>,
-    /// What a frame is
-    #[arg(long, default_value = "functions",
-          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name).into_iter().filter(|n| *n != "addresses")))]
-    granularity: String,
-    /// Count inlined functions as part of the one they were inlined into
-    #[arg(long)]
-    noinlines: bool,
-    /// Scale all builds to the first: to its `total`, or by `duration`
-    #[arg(long, value_name = "total|duration")]
-    normalize: Option<Normalize>,
+    pub sort: SortBy,
     #[command(flatten)]
-    filters: FilterArgs,
+    pub query: QueryArgs,
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: SeriesFormat,
@@ -504,29 +493,9 @@ A build that fails is named with its reason, and its neighbours are compared wit
 the end. Percentages are of the total of the build that a step begins from.";
 
 impl SeriesArgs {
-    pub fn query(&self) -> pprofdiff::Result<Query> {
-        Ok(Query {
-            sample_type: self.sample_type.clone(),
-            granularity: self.granularity.parse()?,
-            no_inlines: self.noinlines,
-            normalize: self.normalize.unwrap_or_default(),
-            filters: self.filters.filters(),
-        })
-    }
-
-    pub fn sort(&self) -> pprofdiff::Sort {
-        match self.sort {
-            SortBy::Flat => pprofdiff::Sort::Flat,
-            SortBy::Cum => pprofdiff::Sort::Cum,
-        }
-    }
-
     pub fn rows_shown(&self) -> usize {
-        match (self.n, self.format) {
-            (Some(0), _) | (None, SeriesFormat::Json | SeriesFormat::Csv) => usize::MAX,
-            (Some(n), _) => n,
-            (None, _) => 20,
-        }
+        let for_people = matches!(self.format, SeriesFormat::Text | SeriesFormat::Markdown);
+        limited(self.n, for_people.then_some(20)).unwrap_or(usize::MAX)
     }
 }
 
@@ -685,21 +654,23 @@ impl DeltaArgs {
 }
 
 impl ViewArgs {
-    pub fn query(&self) -> pprofdiff::Result<Query> {
-        Ok(Query {
-            sample_type: self.sample_type.clone(),
-            granularity: self.granularity.parse()?,
-            no_inlines: self.noinlines,
-            normalize: self.normalize.unwrap_or_default(),
-            filters: self.filters.filters(),
-        })
+    /// The format that is named, or that the output's name asks for.
+    pub fn format(&self) -> pprofdiff::Result<&'static Format> {
+        match (&self.format, &self.output) {
+            (Some(name), _) => Format::named(name),
+            (None, _) if self.open => Format::named("html"),
+            (None, Some(path)) => Format::of_path(path),
+            (None, None) => Format::named("text"),
+        }
     }
 
-    pub fn sort(&self) -> pprofdiff::Sort {
-        match self.sort {
-            Some(SortBy::Cum) => pprofdiff::Sort::Cum,
-            _ => pprofdiff::Sort::Flat,
-        }
+    pub fn sort(&self) -> Sort {
+        self.sort.map_or(Sort::default(), Sort::from)
+    }
+
+    /// The most rows in a format.
+    pub fn limit(&self, format: &Format) -> Option<usize> {
+        limited(self.n, format.limit)
     }
 
     pub fn graph_options(&self) -> GraphOptions {

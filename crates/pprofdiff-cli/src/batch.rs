@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pprofdiff::report::{PairFormat, PairWriter};
-use pprofdiff::{Diff, LoadOptions, NamedPair, find_pairs, manifest_pairs, map_pairs};
+use pprofdiff::{Diff, Error, LoadOptions, NamedPair, find_pairs, manifest_pairs, map_pairs};
+use pprofdiff_report::{PairFormat, PairWriter, Request};
 
 use crate::args::{BatchArgs, BatchFormat};
 use crate::{Failure, Result, write_to};
@@ -17,7 +17,7 @@ type Pairs = (Box<dyn Iterator<Item = NamedPair> + Send>, Option<u64>);
 /// Compares the pairs; the exit code.
 pub fn run(args: &BatchArgs) -> Result<u8> {
     let (pairs, count) = pairs(args)?;
-    let (query, sort, n) = (args.query()?, args.sort(), args.rows());
+    let request = Request { query: args.query.query()?, ask: args.ask() };
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
     let options = LoadOptions::limited(args.inflated_limit)?;
@@ -28,7 +28,10 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
         BatchFormat::Csv => PairFormat::Csv,
     };
     let mut writer = PairWriter::new(format);
-    let table = move |diff: Diff| Ok(diff.view(&query)?.top(sort).table_head(n));
+    let table = move |diff: Diff| {
+        let report = request.answer(&diff)?;
+        report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("a batch writes tables"))
+    };
     let (mut done, mut failed) = (0_u64, 0_u64);
     let interrupted = interrupts();
     write_to(args.output.as_deref(), |out| {

@@ -4,8 +4,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pprofdiff::report::TextOptions;
 use pprofdiff::{Check, Diff, Gate, LoadOptions};
+use pprofdiff_report::{TextOptions, check_github, check_json, check_markdown, check_text};
 
 use crate::args::{CheckArgs, CheckFormat};
 use crate::{Failure, Result, color_wanted, one_stdin, source, write_to};
@@ -46,10 +46,10 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
 
 fn write(check: &Check, format: CheckFormat, color: bool, out: &mut dyn Write) -> io::Result<()> {
     match format {
-        CheckFormat::Text => check.write_text(out, TextOptions { color }),
-        CheckFormat::Json => check.write_json(out),
-        CheckFormat::Markdown => check.write_markdown(out),
-        CheckFormat::Github => check.write_github(out),
+        CheckFormat::Text => check_text(check, out, TextOptions { color }),
+        CheckFormat::Json => check_json(check, out),
+        CheckFormat::Markdown => check_markdown(check, out),
+        CheckFormat::Github => check_github(check, out),
     }
 }
 

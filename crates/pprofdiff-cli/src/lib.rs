@@ -14,10 +14,10 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, TopArgs, Verb, ViewArgs};
+use args::{Cli, InfoArgs, InfoFormat, InputArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
-use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, Summary, WriteOptions};
+use pprofdiff_report::{self as report, Ask, PageOptions, Request, TextOptions};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -83,35 +83,23 @@ fn execute(cli: Cli) -> Result<u8> {
     match cli.verb {
         None => diff(&cli.diff),
         Some(Verb::Diff(args)) => diff(&args),
-        Some(Verb::Top(args)) => show_top(&args, &open(&args.view.input)?),
+        Some(Verb::Top(args)) => show(&args.view, Some(&args.sources), top(&args.view), &open(&args.view.input)?),
         Some(Verb::Tree(args)) => {
-            if !args.format.is_graph() {
-                rows_only(&args, "tree")?;
-            }
-            show(&args, &open(&args.input)?, |view, n| Ok(view.edges(None, args.sort())?.table(Kind::Tree).head(n)))
+            let ask = Ask::Tree { sort: args.sort(), limit: None };
+            show(&args, None, ask, &open(&args.input)?)
         }
         Some(Verb::Peek { regex, view: args }) => {
-            rows_only(&args, "peek")?;
-            show(&args, &open(&args.input)?, |view, n| {
-                let edges = view.edges(Some(&regex), args.sort())?;
-                if edges.nodes.is_empty() {
-                    return Err(Failure::Message(format!("no frame matches {regex:?}")));
-                }
-                Ok(edges.table(Kind::Peek).head(n))
-            })
+            let ask = Ask::Peek { regex, sort: args.sort(), limit: None };
+            show(&args, None, ask, &open(&args.input)?)
         }
-        Some(Verb::List { regex, sources, view: args }) => list(&args, &regex, &sources.dirs()),
+        Some(Verb::List { regex, sources, view: args }) => {
+            let ask = Ask::List { regex, sources: sources.dirs(), limit: None };
+            show(&args, Some(&sources), ask, &open(&args.input)?)
+        }
         Some(Verb::Stacks { labels, view: args }) => {
-            if labels || args.format.is_graph() {
-                rows_only(&args, if labels { "stacks --labels" } else { "stacks" })?;
-            }
-            table_only(&args, "stacks")?;
-            show(&args, &open(&args.input)?, |view, n| Ok(view.stacks(labels).table_head(n)))
+            show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open(&args.input)?)
         }
-        Some(Verb::Labels(args)) => {
-            rows_only(&args, "labels")?;
-            show(&args, &open(&args.input)?, |view, n| Ok(view.labels().table().head(n)))
-        }
+        Some(Verb::Labels(args)) => show(&args, None, Ask::Labels { limit: None }, &open(&args.input)?),
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),
         Some(Verb::Delta(args)) => delta::run(&args),
@@ -136,61 +124,11 @@ fn diff(args: &TopArgs) -> Result<()> {
         let message = format!("a diff needs BASE and NEW, or a written diff; for one profile: pprofdiff top {file}");
         return Err(Failure::Message(message));
     }
-    show_top(args, &diff)
+    show(&args.view, Some(&args.sources), top(&args.view), &diff)
 }
 
-fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
-    let (args, sources) = (&args.view, &args.sources);
-    if args.format == Format::Html {
-        return page(args, diff, (!sources.is_empty()).then(|| sources.dirs()).as_ref());
-    }
-    if !sources.is_empty() {
-        return Err(Failure::Message("source lines are shown by list, or in a page (--format html)".to_owned()));
-    }
-    show(args, diff, |view, n| Ok(view.top(args.sort()).table_head(n)))
-}
-
-/// Writes the page, and opens it if that is wanted.
-fn page(args: &ViewArgs, diff: &Diff, sources: Option<&SourceDirs>) -> Result<()> {
-    if args.n.is_some() {
-        return Err(Failure::Message("-n limits rows; a page is limited by --min-width and --max-frames".to_owned()));
-    }
-    let output = args.output.as_deref().filter(|path| !is_stdin(path));
-    if output.is_none() && (args.open || io::stdout().is_terminal()) {
-        return Err(Failure::Message("a page is for a browser; name a file for it with -o".to_owned()));
-    }
-    let options = PageOptions { min_width: args.min_width, max_frames: args.max_frames, ..PageOptions::default() };
-    let page = report::page(diff, &args.query()?, &options, sources.map(|s| s as &dyn Sources))?;
-    write_to(output, |out| out.write_all(page.html.as_bytes()))?;
-    match output.filter(|_| args.open) {
-        Some(path) => open::that(path).map_err(|e| {
-            let path = path.display();
-            Failure::Message(format!("{path} is written, but no browser would open it: {e}"))
-        }),
-        None => Ok(()),
-    }
-}
-
-/// Refuses the page, for verbs that show something else.
-fn table_only(args: &ViewArgs, verb: &str) -> Result<()> {
-    match args.format {
-        Format::Html => Err(Failure::Message(format!("{verb} can't be written as a page; diff and top can"))),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses the formats that write all stacks or the call graph, for verbs that show something else.
-fn rows_only(args: &ViewArgs, verb: &str) -> Result<()> {
-    table_only(args, verb)?;
-    match args.format {
-        Format::Pprof | Format::Folded | Format::Speedscope => Err(Failure::Message(format!(
-            "{verb} can't be written as a profile or as folded stacks; diff, top and stacks can"
-        ))),
-        Format::Dot | Format::Svg => {
-            Err(Failure::Message(format!("{verb} can't be drawn as a call graph; diff, top and tree can")))
-        }
-        _ => Ok(()),
-    }
+fn top(args: &ViewArgs) -> Ask {
+    Ask::Top { sort: args.sort(), limit: None }
 }
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
@@ -229,84 +167,67 @@ fn source(path: &Path) -> Result<Source> {
     Ok(Source::Bytes("-".to_owned(), bytes))
 }
 
-/// Writes one view of a diff in the format that was asked for. `table` makes the first rows of it.
-fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result<Table>) -> Result<()> {
-    if args.open {
-        return Err(Failure::Message("--open shows a page in the browser; it needs --format html".to_owned()));
+/// Answers what is asked of a diff, and writes it in the format that was asked for.
+fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) -> Result<()> {
+    let format = args.format()?;
+    let output = args.output.as_deref().filter(|path| !is_stdin(path));
+    let mut request = Request { query: args.query.query()?, ask }.for_format(format)?;
+    let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
+    match &mut request.ask {
+        Ask::Page { options, sources: dirs } => {
+            if args.n.is_some() {
+                return refuse("-n limits rows; a page is limited by --min-width and --max-frames");
+            }
+            if output.is_none() && (args.open || io::stdout().is_terminal()) {
+                return refuse("a page is for a browser; name a file for it with -o");
+            }
+            *options = PageOptions { min_width: args.min_width, max_frames: args.max_frames, ..*options };
+            *dirs = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
+        }
+        _ if args.open => return refuse("--open shows a page in the browser; it needs --format html"),
+        Ask::Graph(options) => *options = args.graph_options(),
+        Ask::Profile(options) => *options = packing(output),
+        Ask::List { limit, .. } => *limit = args.n.filter(|&n| n > 0),
+        ask if format.writes_whole() => {
+            if args.n.is_some() {
+                return refuse("-n limits rows; a profile and folded stacks are written whole");
+            }
+            debug_assert!(matches!(ask, Ask::Stacks { limit: None, .. }));
+        }
+        ask => {
+            if let Some(limit) = ask.limit_mut() {
+                *limit = args.limit(format);
+            }
+        }
     }
-    let query = args.query()?;
-    let output = args.output.as_deref();
-    let all_stacks = matches!(args.format, Format::Pprof | Format::Folded | Format::Speedscope);
-    if all_stacks && args.n.is_some() {
-        return Err(Failure::Message("-n limits rows; a profile and folded stacks are written whole".to_owned()));
+    if !matches!(request.ask, Ask::Page { .. } | Ask::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
+        return refuse("source lines are shown by list, or in a page (--format html)");
     }
-    if args.format == Format::Pprof {
-        if output.is_none() && io::stdout().is_terminal() {
-            return Err(Failure::Message("a profile is binary; name a file for it with -o".to_owned()));
-        }
-        if !query.filters.set().is_empty() {
-            warn(&diff.view(&query)?);
-        }
-        let bytes = diff.to_bytes(&query, &packing(output))?;
-        return write_to(output, |out| out.write_all(&bytes));
+    if format.binary && output.is_none() && io::stdout().is_terminal() {
+        return refuse("a profile is binary; name a file for it with -o");
     }
-    let view = diff.view(&query)?;
-    if matches!(args.format, Format::Csv | Format::Folded | Format::Speedscope) {
-        warn(&view);
-    }
-    match args.format {
-        Format::Folded => {
-            let stacks = view.stacks(false);
-            return write_to(output, |out| report::folded(&stacks, out));
-        }
-        Format::Speedscope => {
-            let stacks = view.stacks(false);
-            return write_to(output, |out| report::speedscope(&stacks, out));
-        }
-        Format::Dot => {
-            let graph = view.graph(&args.graph_options())?;
-            return write_to(output, |out| graph.write_dot(out));
-        }
-        Format::Svg => {
-            let svg = view.graph(&args.graph_options())?.to_svg()?;
-            return write_to(output, |out| writeln!(out, "{svg}"));
+    let report = request.answer(diff)?;
+    match report.summary() {
+        Some(summary) if !format.warns => warn(summary),
+        None if matches!(request.ask, Ask::Profile(_)) && !request.query.filters.set().is_empty() => {
+            warn(diff.measure(&request.query)?.summary());
         }
         _ => {}
     }
-    let most = match (args.n, args.format) {
-        (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
-        (Some(n), _) => n,
-        (None, _) => 20,
-    };
-    let table = table(&view, most)?;
-    write_to(output, |out| match args.format {
-        Format::Json => table.write_json(out),
-        Format::Csv => table.write_csv(out),
-        Format::Markdown => table.write_markdown(out),
-        _ => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
-    })
-}
-
-/// Source lines with their costs.
-fn list(args: &ViewArgs, regex: &str, sources: &SourceDirs) -> Result<()> {
-    if !matches!(args.format, Format::Text | Format::Json) {
-        return Err(Failure::Message("list writes text and json".to_owned()));
+    let color = output.is_none() && color_wanted();
+    write_to(output, |out| (format.write)(&report, out, TextOptions { color }))?;
+    match output.filter(|_| args.open) {
+        Some(path) => open::that(path).map_err(|e| {
+            let path = path.display();
+            Failure::Message(format!("{path} is written, but no browser would open it: {e}"))
+        }),
+        None => Ok(()),
     }
-    let listing = open(&args.input)?.list(&args.query()?, regex, sources)?;
-    if listing.routines.is_empty() {
-        return Err(Failure::Message(format!("no function matches {regex:?}")));
-    }
-    let listing = listing.head(args.n.filter(|&n| n > 0).unwrap_or(usize::MAX));
-    let output = args.output.as_deref();
-    write_to(output, |out| match args.format {
-        Format::Json => listing.write_json(out),
-        _ => listing.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
-    })
 }
 
 /// Says on standard error what the other formats have room for.
-fn warn(view: &View) {
-    for warning in &view.summary().warnings {
+fn warn(summary: &Summary) {
+    for warning in &summary.warnings {
         let _ = writeln!(io::stderr(), "pprofdiff: warning: {}", warning.replace(char::is_control, " "));
     }
 }

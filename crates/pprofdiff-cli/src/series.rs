@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use pprofdiff::report::{Table, TextOptions};
 use pprofdiff::{Against, LoadOptions, Order, SeriesOptions, Source, file_builds, pattern_builds, series, sort_builds};
+use pprofdiff_report::{Table, TextOptions};
 
 use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
 use crate::batch::progress;
@@ -18,17 +18,17 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
         against: if args.base.is_some() { Against::First } else { Against::Previous },
         order: if args.order == SeriesOrder::Key { Order::Key } else { Order::Given },
     };
-    let series = series(bar.wrap_iter(builds.into_iter()), &args.query()?, &options);
+    let series = series(bar.wrap_iter(builds.into_iter()), &args.query.query()?, &options);
     bar.finish_and_clear();
     let series = series?;
     for (_, error) in series.errors() {
         let _ = writeln!(io::stderr(), "pprofdiff: {}", error.to_string().replace(char::is_control, " "));
     }
-    let (sort, n) = (args.sort(), args.rows_shown());
+    let (sort, n) = (args.sort.into(), args.rows_shown());
     let table: Table = match args.rows {
-        SeriesRows::Movers => series.movers(sort).table_head(n),
-        SeriesRows::Steps => series.steps(sort).table_head(n),
-        SeriesRows::Values => series.table().head(n),
+        SeriesRows::Movers => Table::movers(&series.movers(sort), n),
+        SeriesRows::Steps => Table::steps(&series.steps(sort), n),
+        SeriesRows::Values => Table::values_of(&series).head(n),
     };
     let output = args.output.as_deref();
     write_to(output, |out| match args.format {

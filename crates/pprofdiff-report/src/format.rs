@@ -50,6 +50,13 @@ impl Format {
         &FORMATS
     }
 
+    /// True if it writes all stacks, whatever the number of rows.
+    pub fn writes_whole(&self) -> bool {
+        let some = Ask::Top { sort: Default::default(), limit: Some(1) };
+        let all = Ask::Top { sort: Default::default(), limit: None };
+        (self.shows)(&some).is_none() && (self.shows)(&all).is_some()
+    }
+
     /// The format of a name.
     ///
     /// # Errors
