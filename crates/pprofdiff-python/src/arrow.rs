@@ -14,7 +14,7 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
-use pprofdiff::report::{Cell, Data, Lists, Table, Texts};
+use pprofdiff_report::{Cell, Data, Lists, Table, Texts};
 
 /// Strings; with wide offsets only where 32 bits are too few.
 fn strings(texts: &Texts) -> ArrayRef {

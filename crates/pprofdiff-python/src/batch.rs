@@ -186,9 +186,9 @@ struct Asked {
 }
 
 impl Asked {
-    fn table(&self, diff: &pprofdiff::Diff) -> pprofdiff::Result<pprofdiff::report::Table> {
+    fn table(&self, diff: &pprofdiff::Diff) -> pprofdiff::Result<pprofdiff_report::Table> {
         let sort = if self.by_cum { Sort::Cum } else { Sort::Flat };
-        Ok(diff.view(&self.query)?.top(sort).table_head(self.rows.unwrap_or(usize::MAX)))
+        Ok(pprofdiff_report::Table::top(&diff.measure(&self.query)?.top(sort), self.rows.unwrap_or(usize::MAX)))
     }
 }
 
@@ -345,7 +345,7 @@ fn describe(e: &Bound<'_, PyAny>) -> String {
 /// What a pair became: on the pool, so nothing of Python.
 enum Made {
     Diff(pprofdiff::Diff),
-    Table(pprofdiff::report::Table),
+    Table(pprofdiff_report::Table),
 }
 
 /// What is made of a pair: its diff, or the answer to a question.

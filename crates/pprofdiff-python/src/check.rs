@@ -1,6 +1,6 @@
 //! Check: what the gate found, as Python sees it.
 
-use pprofdiff::report::TextOptions;
+use pprofdiff_report::{TextOptions, check_json, check_markdown, check_text};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -21,9 +21,9 @@ pub struct Check {
 impl Check {
     pub fn new(check: &pprofdiff::Check) -> Check {
         Check {
-            text: text(|out| check.write_text(out, TextOptions::default())).trim_end().to_owned(),
-            json: text(|out| check.write_json(out)),
-            markdown: text(|out| check.write_markdown(out)),
+            text: text(|out| check_text(check, out, TextOptions::default())).trim_end().to_owned(),
+            json: text(|out| check_json(check, out)),
+            markdown: text(|out| check_markdown(check, out)),
             verdict: check.verdict.name().to_owned(),
             exit_code: check.verdict.exit_code(),
         }

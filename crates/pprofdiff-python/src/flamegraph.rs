@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pprofdiff::report::Page;
+use pprofdiff_report::Page;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use pprofdiff::report::TextOptions;
+use pprofdiff_report::{TextOptions, dot, listing_html, listing_json, listing_text, svg, to_html_page};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -25,8 +25,8 @@ impl CallGraph {
     pub fn new(graph: &pprofdiff::Graph) -> CallGraph {
         CallGraph {
             words: format!("<CallGraph of {} frames and {} calls>", graph.nodes.len(), graph.calls.len()),
-            dot: text(|out| graph.write_dot(out)),
-            svg: graph.to_svg().map_err(|e| e.to_string()),
+            dot: text(|out| dot(graph, out)),
+            svg: svg(graph).map_err(|e| e.to_string()),
         }
     }
 }
@@ -100,10 +100,10 @@ pub struct Listing {
 impl Listing {
     pub fn new(listing: &pprofdiff::Listing) -> Listing {
         Listing {
-            text: text(|out| listing.write_text(out, TextOptions::default())).trim_end().to_owned(),
-            json: text(|out| listing.write_json(out)),
-            html: listing.to_html(),
-            page: listing.to_html_page(),
+            text: text(|out| listing_text(listing, out, TextOptions::default())).trim_end().to_owned(),
+            json: text(|out| listing_json(listing, out)),
+            html: listing_html(listing),
+            page: to_html_page(listing),
         }
     }
 }

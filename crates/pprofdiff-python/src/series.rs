@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pprofdiff::report::{Table as EngineTable, TextOptions, builds_json};
 use pprofdiff::{Against, Filters, Normalize, Order, Query, SeriesBuilder, SeriesOptions, Sort, Source};
+use pprofdiff_report::{Table as EngineTable, TextOptions, builds_json, series_html};
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -67,7 +67,7 @@ impl Series {
     ///
     /// Columns: build (its key), name, file, line, mapping (None where the granularity has none), flat, cum.
     fn values(&self, py: Python<'_>) -> PyResult<Table> {
-        self.table(py, pprofdiff::Series::table)
+        self.table(py, EngineTable::values_of)
     }
 
     /// The frames, ordered by the largest step of each: by how much it changed from one build to another.
@@ -78,7 +78,7 @@ impl Series {
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn movers(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
-        self.table(py, move |series| series.movers(sort).table_head(n.unwrap_or(usize::MAX)))
+        self.table(py, move |series| EngineTable::movers(&series.movers(sort), n.unwrap_or(usize::MAX)))
     }
 
     /// All steps that change something, the largest first: how a frame changed from one build to the next, or of a
@@ -90,7 +90,7 @@ impl Series {
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn steps(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
-        self.table(py, move |series| series.steps(sort).table_head(n.unwrap_or(usize::MAX)))
+        self.table(py, move |series| EngineTable::steps(&series.steps(sort), n.unwrap_or(usize::MAX)))
     }
 
     /// values() as a polars.DataFrame, see Table.to_polars().
@@ -114,12 +114,12 @@ impl Series {
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        self.run(py, |series| series.to_html(Sort::Flat, ROWS_SHOWN))
+        self.run(py, |series| series_html(series, Sort::Flat, ROWS_SHOWN))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         self.run(py, |series| {
-            let movers = series.movers(Sort::Flat).table_head(ROWS_SHOWN);
+            let movers = EngineTable::movers(&series.movers(Sort::Flat), ROWS_SHOWN);
             text(|out| movers.write_text(out, TextOptions::default())).trim_end().to_owned()
         })
     }

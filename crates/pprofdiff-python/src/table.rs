@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
-use pprofdiff::report::{Cell, Data, Table as EngineTable, TextOptions};
+use pprofdiff_report::{Cell, Data, Table as EngineTable, TextOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;

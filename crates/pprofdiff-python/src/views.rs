@@ -1,10 +1,12 @@
 //! Profile and Diff: the same views, of one thing or of two.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use pprofdiff::report::{self, Kind, Page, PageOptions, Table as EngineTable};
-use pprofdiff::{Compression, GraphOptions, Normalize, Query, Rank, Sort, SourceDirs, Sources, View, WriteOptions};
+use pprofdiff::{
+    Compression, GraphOptions, Measure, Normalize, Query, Rank, Selection, Sort, SourceDirs, WriteOptions,
+};
+use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta};
@@ -25,6 +27,8 @@ pub struct Views {
     diff: pprofdiff::Diff,
     /// Filters and normalization; the rest of a question comes with each view.
     query: Query,
+    /// What was selected last, so that another sample type or view of it interns nothing again.
+    selected: Arc<Mutex<Option<(Query, Selection)>>>,
     /// The profile, if these are the views of one, unfiltered: it is then written as it is.
     profile: Option<Arc<pprofdiff::Profile>>,
 }
@@ -134,40 +138,59 @@ impl Views {
         Ok(Query { sample_type, granularity, no_inlines: noinlines, ..self.query.clone() })
     }
 
-    fn view<T: Send + 'static>(
-        &self,
-        py: Python<'_>,
-        query: Query,
-        make: impl FnOnce(View) -> pprofdiff::Result<T> + Send + 'static,
-    ) -> PyResult<T> {
-        let diff = self.diff.clone();
-        runtime::run(py, move || make(diff.view(&query)?))
+    /// What is selected by a query's filters and granularity: made once as long as these stay the same.
+    fn select(
+        diff: &pprofdiff::Diff,
+        selected: &Mutex<Option<(Query, Selection)>>,
+        query: &Query,
+    ) -> pprofdiff::Result<Selection> {
+        let wanted = Query { sample_type: None, normalize: Normalize::None, ..query.clone() };
+        let last = selected.lock().ok().and_then(|last| last.clone());
+        if let Some((_, selection)) = last.filter(|(query, _)| *query == wanted) {
+            return Ok(selection);
+        }
+        let selection = diff.select(&wanted)?;
+        if let Ok(mut last) = selected.lock() {
+            *last = Some((wanted, selection.clone()));
+        }
+        Ok(selection)
     }
 
-    fn table(
-        &self,
-        py: Python<'_>,
-        query: Query,
-        n: Option<usize>,
-        make: impl FnOnce(View) -> pprofdiff::Result<EngineTable> + Send + 'static,
-    ) -> PyResult<Table> {
-        let cut = move |table: EngineTable| match n {
-            Some(n) => table.head(n),
-            None => table,
-        };
-        Ok(Table::new(self.view(py, query, move |view| make(view).map(cut))?))
+    /// The answer to a question, worked out while other threads run.
+    fn report(&self, py: Python<'_>, query: Query, ask: Ask) -> PyResult<Report> {
+        let (diff, selected) = (self.diff.clone(), self.selected.clone());
+        runtime::run(py, move || {
+            Request { query, ask }.answer_with(&diff, |query| Views::select(&diff, &selected, query))
+        })
+    }
+
+    fn table(&self, py: Python<'_>, query: Query, ask: Ask) -> PyResult<Table> {
+        match self.report(py, query, ask)?.table() {
+            Some(table) => Ok(Table::new(table.into_owned())),
+            None => Err(PyTypeError::new_err("this view is no table")),
+        }
+    }
+
+    /// The answer to a question as a format writes it.
+    fn written(&self, py: Python<'_>, query: Query, ask: Ask, format: &str) -> PyResult<String> {
+        let format = Format::named(format).map_err(|e| error::from_engine(py, &e))?;
+        let report = self.report(py, query, ask)?;
+        runtime::run(py, move || Ok(text(|out| (format.write)(&report, out, Default::default()))))
     }
 
     /// The table of frames, as the questions without arguments show it.
     fn default_table(&self, py: Python<'_>) -> PyResult<Table> {
-        self.table(py, self.query.clone(), None, |view| Ok(view.top(Sort::Flat).table()))
+        self.table(py, self.query.clone(), Ask::default())
     }
 
     /// The default table's first rows in some format; or why there is none, since a repr never fails.
     fn show(&self, py: Python<'_>, format: fn(&EngineTable) -> String) -> PyResult<String> {
-        let (diff, query) = (self.diff.clone(), self.query.clone());
+        let (diff, query, selected) = (self.diff.clone(), self.query.clone(), self.selected.clone());
         runtime::run(py, move || {
-            let shown = diff.view(&query).map(|view| format(&view.top(Sort::Flat).table()));
+            let measure = |query: &Query| -> pprofdiff::Result<Measure> {
+                Views::select(&diff, &selected, query)?.measure(query.sample_type.as_deref(), query.normalize)
+            };
+            let shown = measure(&query).map(|m| format(&EngineTable::top(&m.top(Sort::Flat), usize::MAX)));
             Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {e}")))
         })
     }
@@ -197,8 +220,10 @@ impl Views {
                 &format!("min_width is a part of the whole, 0 to 1, not {}", options.min_width),
             ));
         }
-        let diff = self.diff.clone();
-        runtime::run(py, move || report::page(&diff, &query, &options, sources.as_ref().map(|s| s as &dyn Sources)))
+        match self.report(py, query, Ask::Page { options, sources })? {
+            Report::Page(page) => Ok(page),
+            _ => Err(PyTypeError::new_err("this view is no page")),
+        }
     }
 
     /// The profile to write: itself, or the diff as one.
@@ -224,7 +249,7 @@ fn with_query(slf: &Bound<'_, Views>, query: Query) -> PyResult<Py<Diff>> {
         let base = if diff.is_two_sided() { vec![profile.clone_ref(py)] } else { Vec::new() };
         Diff { base, new: vec![profile], of_profile: true }
     };
-    Py::new(py, (sides, Views { diff, query, profile: None }))
+    Py::new(py, (sides, Views { diff, query, selected: Arc::default(), profile: None }))
 }
 
 #[pymethods]
@@ -258,7 +283,7 @@ impl Views {
         noinlines: bool,
     ) -> PyResult<Table> {
         let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
-        self.table(py, query, n, move |view| Ok(view.top(sort).table()))
+        self.table(py, query, Ask::Top { sort, limit: n })
     }
 
     /// The callers and callees of the frames that match a regular expression, which is searched in their
@@ -279,7 +304,7 @@ impl Views {
         noinlines: bool,
     ) -> PyResult<Table> {
         let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
-        self.table(py, query, n, move |view| Ok(view.edges(Some(&regex), sort)?.table(Kind::Peek)))
+        self.table(py, query, Ask::Peek { regex, sort, limit: n })
     }
 
     /// The callers and callees of all frames; columns as peek().
@@ -294,7 +319,7 @@ impl Views {
         noinlines: bool,
     ) -> PyResult<Table> {
         let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
-        self.table(py, query, n, move |view| Ok(view.edges(None, sort)?.table(Kind::Tree)))
+        self.table(py, query, Ask::Tree { sort, limit: n })
     }
 
     /// Whole stacks.
@@ -313,7 +338,7 @@ impl Views {
         noinlines: bool,
     ) -> PyResult<Table> {
         let query = self.query(py, sample_type, granularity, noinlines)?;
-        self.table(py, query, n, move |view| Ok(view.stacks(labels).table()))
+        self.table(py, query, Ask::Stacks { by_labels: labels, limit: n })
     }
 
     /// What the values of each label cost.
@@ -330,7 +355,7 @@ impl Views {
         noinlines: bool,
     ) -> PyResult<Table> {
         let query = self.query(py, sample_type, granularity, noinlines)?;
-        self.table(py, query, n, |view| Ok(view.labels().table()))
+        self.table(py, query, Ask::Labels { limit: n })
     }
 
     /// Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
@@ -344,7 +369,7 @@ impl Views {
         noinlines: bool,
     ) -> PyResult<String> {
         let query = self.query(py, sample_type, granularity, noinlines)?;
-        self.view(py, query, |view| Ok(text(|out| report::folded(&view.stacks(false), out))))
+        self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "folded")
     }
 
     /// Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
@@ -358,7 +383,7 @@ impl Views {
         noinlines: bool,
     ) -> PyResult<String> {
         let query = self.query(py, sample_type, granularity, noinlines)?;
-        self.view(py, query, |view| Ok(text(|out| report::speedscope(&view.stacks(false), out))))
+        self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "speedscope")
     }
 
     /// The call graph: the `n` most telling frames (0: any number) and what they call.
@@ -393,7 +418,10 @@ impl Views {
         };
         let options = GraphOptions { node_count: n, node_fraction, edge_fraction, rank };
         let query = self.query(py, sample_type, granularity, noinlines)?;
-        self.view(py, query, move |view| Ok(CallGraph::new(&view.graph(&options)?)))
+        match self.report(py, query, Ask::Graph(options))? {
+            Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
+            _ => Err(PyTypeError::new_err("this view is no call graph")),
+        }
     }
 
     /// Source lines with their flat and cum, of the functions whose name matches a regular expression.
@@ -422,8 +450,10 @@ impl Views {
     ) -> PyResult<Listing> {
         let query = self.query(py, sample_type, "lines", noinlines)?;
         let sources = source_dirs(base_source, new_source, source_path, trim_path);
-        let diff = self.diff.clone();
-        runtime::run(py, move || Ok(Listing::new(&diff.list(&query, &regex, &sources)?)))
+        match self.report(py, query, Ask::List { regex, sources, limit: None })? {
+            Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
+            _ => Err(PyTypeError::new_err("this view is no listing")),
+        }
     }
 
     /// The page for a browser, as text: summary, flame graph, table, callers and callees, and call
@@ -632,7 +662,7 @@ impl Views {
 impl Profile {
     pub fn new(py: Python<'_>, profile: Arc<pprofdiff::Profile>) -> PyResult<Py<Profile>> {
         let diff = pprofdiff::Diff::of_profile(&profile).map_err(|e| error::from_engine(py, &e))?;
-        let views = Views { diff, query: Query::default(), profile: Some(profile.clone()) };
+        let views = Views { diff, query: Query::default(), selected: Arc::default(), profile: Some(profile.clone()) };
         Py::new(py, (Profile { profile }, views))
     }
 }
@@ -756,7 +786,7 @@ impl Diff {
             new: new.into_iter().zip(diff.new_side()).map(wrap).collect::<PyResult<_>>()?,
             of_profile: false,
         };
-        Py::new(py, (sides, Views { diff, query: Query::default(), profile: None }))
+        Py::new(py, (sides, Views { diff, query: Query::default(), selected: Arc::default(), profile: None }))
     }
 }
 
@@ -815,5 +845,5 @@ pub fn rebuild_diff(
         (false, _) => pprofdiff::Diff::new(&profiles(&base), &profiles(&new)),
     };
     let diff = diff.map_err(|e| error::from_engine(py, &e))?;
-    Py::new(py, (Diff { base, new, of_profile }, Views { diff, query, profile: None }))
+    Py::new(py, (Diff { base, new, of_profile }, Views { diff, query, selected: Arc::default(), profile: None }))
 }

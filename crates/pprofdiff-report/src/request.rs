@@ -9,7 +9,7 @@ use crate::format::Format;
 use crate::page::{PageOptions, page};
 use crate::report::Report;
 use crate::table::{Kind, Table};
-use pprofdiff::{Diff, Error, GraphOptions, Query, Result, Sort, SourceDirs, Sources, WriteOptions};
+use pprofdiff::{Diff, Error, GraphOptions, Query, Result, Selection, Sort, SourceDirs, Sources, WriteOptions};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -144,8 +144,20 @@ impl Request {
     /// A question that has no answer: an unknown sample type, a bad regular expression, one that matches nothing, a
     /// normalization by zero.
     pub fn answer(&self, diff: &Diff) -> Result<Report> {
+        self.answer_with(diff, |query| diff.select(query))
+    }
+
+    /// As [`Request::answer`], with a selection that the caller may have kept.
+    ///
+    /// # Errors
+    /// As [`Request::answer`].
+    pub fn answer_with(&self, diff: &Diff, select: impl FnOnce(&Query) -> Result<Selection>) -> Result<Report> {
         let query = &self.query;
-        let measure = || diff.measure(query);
+        let measure = || {
+            // An unknown sample type costs nothing.
+            let sample_type = diff.find_sample_type(query.sample_type.as_deref())?;
+            select(query)?.measure_type(sample_type, query.normalize)
+        };
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(match &self.ask {
             Ask::Top { sort, limit } => Report::Table(Table::top(&measure()?.top(*sort), most(limit))),
