@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use divan::{Bencher, black_box};
-use pprofdiff::report::{self, PageOptions};
+use pprofdiff_report::{PageOptions, page};
 use pprofdiff::{Compression, Diff, FlameOptions, LoadOptions, Profile, Query, Sort, WriteOptions};
 use pprofdiff_bench::{M, S, pair, real_pair};
 
@@ -62,14 +62,14 @@ fn load_raw(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = SIZES)]
 fn view(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
-    bencher.bench(|| diff.view(&Query::default()).unwrap());
+    bencher.bench(|| diff.measure(&Query::default()).unwrap());
 }
 
 /// The table of frames of a view.
 #[divan::bench(args = SIZES)]
 fn top(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
-    let view = diff.view(&Query::default()).unwrap();
+    let view = diff.measure(&Query::default()).unwrap();
     bencher.bench(|| view.top(Sort::Flat));
 }
 
@@ -79,14 +79,14 @@ fn filtered_top(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
     let mut query = Query::default();
     query.filters.focus = Some("package1|Parser".to_owned());
-    bencher.bench(|| diff.view(&query).unwrap().top(Sort::Flat));
+    bencher.bench(|| diff.measure(&query).unwrap().top(Sort::Flat));
 }
 
 /// All stacks, matched by name.
 #[divan::bench(args = SIZES)]
 fn stacks(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
-    let view = diff.view(&Query::default()).unwrap();
+    let view = diff.measure(&Query::default()).unwrap();
     bencher.bench(|| view.stacks_as_found(false));
 }
 
@@ -94,7 +94,7 @@ fn stacks(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = SIZES)]
 fn flame(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
-    let view = diff.view(&Query::default()).unwrap();
+    let view = diff.measure(&Query::default()).unwrap();
     let graph = |inverted| view.flame(&FlameOptions { inverted, ..FlameOptions::default() });
     bencher.bench(|| (graph(false), graph(true)));
 }
@@ -103,7 +103,7 @@ fn flame(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = SIZES)]
 fn page(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
-    bencher.bench(|| report::page(&diff, &Query::default(), &PageOptions::default(), None).unwrap());
+    bencher.bench(|| page(&diff, &Query::default(), &PageOptions::default(), None).unwrap());
 }
 
 /// The diff as a message, without compressing it.

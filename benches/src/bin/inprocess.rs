@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, diff_many};
+use pprofdiff_report::Table;
 use pprofdiff_bench::{L, M, S, many_pairs, obvious, pair, real_pair};
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -43,7 +44,7 @@ fn open(paths: &[PathBuf; 2]) -> Diff {
 }
 
 fn top(diff: &Diff) -> Top {
-    diff.view(&Query::default()).unwrap().top(Sort::Flat)
+    diff.measure(&Query::default()).unwrap().top(Sort::Flat)
 }
 
 /// Against the obvious way; where that takes minutes (`large`), that flat values add up to the totals.
@@ -78,8 +79,8 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
         work("open", |paths| drop(open(paths))),
         work("top", |paths| drop(top(&open(paths)))),
         // What Python's diff(a, b).top() does.
-        work("table", |paths| drop(top(&open(paths)).table())),
-        work("stacks", |paths| drop(open(paths).view(&Query::default()).unwrap().stacks_as_found(false))),
+        work("table", |paths| drop(Table::top(&top(&open(paths)), usize::MAX))),
+        work("stacks", |paths| drop(open(paths).measure(&Query::default()).unwrap().stacks_as_found(false))),
         work("written", |paths| write(paths, Compression::None)),
         work("written_gzip", |paths| write(paths, Compression::Gzip)),
     ]
