@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use divan::{Bencher, black_box};
-use pprofdiff_report::{PageOptions, page};
+use pprofdiff_report::PageOptions;
 use pprofdiff::{Compression, Diff, FlameOptions, LoadOptions, Profile, Query, Sort, WriteOptions};
 use pprofdiff_bench::{M, S, pair, real_pair};
 
@@ -103,7 +103,7 @@ fn flame(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = SIZES)]
 fn page(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
-    bencher.bench(|| page(&diff, &Query::default(), &PageOptions::default(), None).unwrap());
+    bencher.bench(|| pprofdiff_report::page(&diff, &Query::default(), &PageOptions::default(), None).unwrap());
 }
 
 /// The diff as a message, without compressing it.
