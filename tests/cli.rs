@@ -449,3 +449,22 @@ fn list_shows_source_lines_of_functions() {
     assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
     assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("text and json"));
 }
+
+#[test]
+fn help_tells_the_level_that_is_used() {
+    let help = stdout(&["delta", "--help"]);
+    for (packing, ending) in [("gzip", "pb.gz"), ("zstd", "zst")] {
+        let (_, after) = help.split_once(&format!("{packing} ")).unwrap();
+        let (_, after) = after.split_once("[default: ").unwrap();
+        let told = after.split(']').next().unwrap();
+        let [a, b] = [3, 4].map(|i| corpus(&format!("series/heap-{i:02}.pb.gz")));
+        let written = |name: &str, level: &[&str]| {
+            let out = temp(&format!("{name}.{ending}")).display().to_string();
+            stdout(&[&["delta", &a, &b, "-o", &out], level].concat());
+            std::fs::read(out).unwrap()
+        };
+        let default = written("default", &[]);
+        assert!(default == written("told", &["--level", told]), "{packing}: {told}");
+        assert!(default != written("other", &["--level", "6"]), "{packing}");
+    }
+}

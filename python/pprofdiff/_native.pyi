@@ -478,7 +478,7 @@ class Views:
         A diff holds the base's samples negated and labelled: `go tool pprof` shows the numbers of
         -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression`
         is "gzip", "zstd" or "none"; unless given, .zst is packed with zstd, .pb not at all and anything
-        else with gzip. `level`: gzip 0 to 9 (6 unless given), zstd 1 to 22 (3 unless given).
+        else with gzip. `level`: gzip 0 to 9 (1 unless given), zstd 1 to 22 (3 unless given).
         """
     def to_bytes(self, compression: _Compression = "gzip", level: int | None = None) -> bytes:
         """What write() would write, as bytes."""

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pprofdiff::report::PageOptions;
-use pprofdiff::{CUMULATIVE, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs};
+use pprofdiff::{
+    CUMULATIVE, Compression, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, SourceDirs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -626,8 +628,7 @@ pub struct DeltaArgs {
     /// What to do when a counter went down, because the process was started anew
     #[arg(long, value_enum, default_value = "error")]
     on_reset: OnResetArg,
-    /// How hard to pack: gzip 0 to 9 [default: 6], zstd 1 to 22 [default: 3]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = level_help())]
     pub level: Option<u32>,
     /// Take a snapshot from URL, and another one so many seconds later
     #[arg(long, value_name = "N", conflicts_with_all = ["every", "count"], value_parser = clap::value_parser!(u64).range(1..))]
@@ -644,6 +645,14 @@ pub struct DeltaArgs {
     /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
     #[arg(long, value_name = "BYTES")]
     pub inflated_limit: Option<u64>,
+}
+
+fn level_help() -> String {
+    let about = |name: &str, packing: Compression| {
+        let levels = packing.levels();
+        format!("{name} {} to {} [default: {}]", levels.start(), levels.end(), packing.default_level())
+    };
+    format!("How hard to pack: {}, {}", about("gzip", Compression::Gzip), about("zstd", Compression::Zstd))
 }
 
 const DELTA_EXAMPLES: &str = "\
