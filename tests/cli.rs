@@ -468,3 +468,26 @@ fn help_tells_the_level_that_is_used() {
         assert!(default != written("other", &["--level", "6"]), "{packing}");
     }
 }
+
+#[test]
+fn advice_to_copy_and_passwords_are_in_no_log() {
+    let [base, _] = story();
+    // Nobody reads here at a terminal.
+    let line = failure(&[&corpus("legacy/gperftools-cpu.prof"), &base]);
+    assert!(line.contains("convert it first, with go tool pprof -proto") && !line.contains("-output"), "{line}");
+    for args in [
+        &["top", "http://user:secret@127.0.0.1:1/heap"][..],
+        &["http://user:secret@127.0.0.1:1/heap", &base],
+        &["delta", "http://user:secret@127.0.0.1:1/heap", &base, "-o", "none.pb.gz"],
+        &["delta", "http://user:secret@127.0.0.1:1/debug/pprof/profile", "--seconds", "1", "-o", "none.pb.gz"],
+        &["delta", "http://user:secret/1@127.0.0.1:1/heap", "--seconds", "1", "-o", "none.pb.gz"],
+        &["series", "http://user:secret@127.0.0.1:1/heap"],
+        &["top", "a", "b", "http://user:secret@127.0.0.1:1/heap"],
+        &["top", &base, "-o", "http://user:secret@127.0.0.1:1/heap"],
+    ] {
+        let output = run(args);
+        let said = [output.stdout, output.stderr].map(|s| String::from_utf8(s).unwrap()).concat();
+        assert!(!output.status.success() && said.contains("//***@127.0.0.1:1/"), "{args:?}: {said}");
+        assert!(!said.contains("secret") && !said.contains("user"), "{args:?}: {said}");
+    }
+}

@@ -344,9 +344,69 @@ fn legacy_profiles_are_recognised_and_the_way_out_is_said() {
         let error = pprofdiff::Profile::open(&path, &LoadOptions::default()).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Legacy, "{error}");
         assert!(error.to_string().contains("go tool pprof -proto"), "{error}");
+        // The command is told apart, for who reads; without the binary it would write a profile without names.
+        assert!(!error.to_string().contains("-output"), "{error}");
+        assert!(
+            error.advice().unwrap().starts_with("go tool pprof -proto -output=symbolized.pb.gz BINARY "),
+            "{error}"
+        );
         n += 1;
     }
     assert!(n >= 4, "only {n} legacy profiles");
+}
+
+#[test]
+fn what_has_no_names_says_how_to_get_them() {
+    let profile = |binary: &str, lines: Vec<Line>| Profile {
+        sample_type: vec![ValueType { r#type: 1, unit: 1 }],
+        sample: vec![Sample { location_id: vec![1], value: vec![1], ..Default::default() }],
+        mapping: vec![Mapping { id: 1, memory_limit: 9, filename: 2, ..Default::default() }],
+        location: vec![Location { id: 1, mapping_id: 1, address: 3, line: lines, ..Default::default() }],
+        function: vec![Function { id: 1, name: 1, ..Default::default() }],
+        string_table: ["", "cpu", binary].map(|t| t.as_bytes().to_vec()).to_vec(),
+        ..Default::default()
+    };
+    for (binary, name, operands) in [
+        ("/usr/bin/x", "cpu.pb.gz", "/usr/bin/x cpu.pb.gz"),
+        ("/opt/my app; reboot", "$(reboot).pb.gz", "'/opt/my app; reboot' '$(reboot).pb.gz'"),
+        ("-http=:80", "-", "'./-http=:80' PROFILE"),
+        ("", "<bytes>", "BINARY PROFILE"),
+        ("a\u{1b}[2J", "it's", "BINARY 'it'\\''s'"),
+    ] {
+        let p = profile(binary, Vec::new()).load(name).unwrap();
+        let warnings = p.warnings();
+        assert!(warnings[0].starts_with(&format!("{name}: no function names, only addresses")), "{warnings:?}");
+        assert!(!warnings[0].contains("-output"), "{warnings:?}");
+        assert_eq!(p.advice().unwrap(), format!("go tool pprof -proto -output=symbolized.pb.gz {operands}"));
+    }
+    let line = Line { function_id: 1, ..Default::default() };
+    let named = profile("/usr/bin/x", vec![line]).load("named").unwrap();
+    assert_eq!((named.warnings(), named.advice()), (Vec::new(), None));
+}
+
+#[test]
+fn passwords_of_urls_are_no_part_of_a_name() {
+    let url = "https://user:secret@host/heap";
+    let named = |name: &str, e: &pprofdiff::Error| {
+        assert_eq!((name, e.input()), ("https://***@host/heap", Some("https://***@host/heap")));
+        assert!(!e.to_string().contains("secret"), "{e}");
+    };
+    let (options, empty) = (LoadOptions::default(), valid().encode_to_vec());
+    named(
+        pprofdiff::Profile::from_bytes(url, &empty, &options).unwrap().name(),
+        &pprofdiff::Profile::from_bytes(url, b"x", &options).unwrap_err(),
+    );
+    named(
+        pprofdiff::Profile::from_reader(url, &empty[..], &options).unwrap().name(),
+        &pprofdiff::Profile::from_reader(url, &b"x"[..], &options).unwrap_err(),
+    );
+    // As a path, which is not there.
+    named(
+        &pprofdiff::Source::Path(url.into()).name(),
+        &pprofdiff::Source::Path(url.into()).load(&options).unwrap_err(),
+    );
+    let keys = pprofdiff::file_builds(&["https://u:secret@h/x".into(), "https://v:other@h/y".into()]);
+    assert_eq!(keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["x", "y"]);
 }
 
 #[test]

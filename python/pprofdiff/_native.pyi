@@ -57,6 +57,7 @@ class PprofError(ValueError):
     record: str | None
     offset: int | None
     detail: str | None
+    advice: str | None
 
 def load(source: _Source, *, inflated_limit: int | None = None) -> Profile:
     """Load a profile: gzip, zstd or raw.
@@ -529,6 +530,8 @@ class Profile(Views):
     @property
     def warnings(self) -> list[str]:
         """What to know before trusting a view: for example that there are no function names."""
+    @property
+    def advice(self) -> str | None: ...
     @property
     def is_diff(self) -> bool:
         """True if this is a diff that was written as a profile."""

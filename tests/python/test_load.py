@@ -7,7 +7,9 @@ import gzip
 import io
 import mmap
 import os
+import pickle
 import tempfile
+import traceback
 from pathlib import Path
 
 import pytest
@@ -138,7 +140,20 @@ def test_malformed_bytes():
 
 def test_errors_made_by_hand_have_the_attributes():
     e = pprofdiff.PprofError("mine")
-    assert (e.input, e.record, e.offset, e.detail) == (None, None, None, None)
+    assert (e.input, e.record, e.offset, e.detail, e.advice) == (None, None, None, None, None)
+
+
+def test_advice_to_copy_is_a_note_and_not_in_the_message(tmp_path: Path):
+    legacy = tmp_path / "it's $(old).prof"
+    legacy.write_bytes((CORPUS / "legacy" / "gperftools-cpu.prof").read_bytes())
+    with pytest.raises(pprofdiff.PprofError, match="convert it first") as caught:
+        pprofdiff.load(legacy)
+    e = pickle.loads(pickle.dumps(caught.value))
+    quoted = str(legacy).replace("'", "'\\''")
+    assert e.advice == f"go tool pprof -proto -output=symbolized.pb.gz BINARY '{quoted}'"
+    assert "-output" not in str(e)
+    assert e.advice in "".join(traceback.format_exception(e))
+    assert pprofdiff.load(HEAP).advice is None
 
 
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b", HEAP.read_bytes()[:-9], HEAP.read_bytes() + b"x"])

@@ -10,7 +10,7 @@ use pprofdiff::report::{PairFormat, PairWriter};
 use pprofdiff::{Diff, LoadOptions, NamedPair, find_pairs, manifest_pairs, map_pairs};
 
 use crate::args::{BatchArgs, BatchFormat};
-use crate::{Failure, Result, write_to};
+use crate::{Failure, Result, told, write_to};
 
 type Pairs = (Box<dyn Iterator<Item = NamedPair> + Send>, Option<u64>);
 
@@ -38,7 +38,7 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
                 Ok(table) => writer.pair(&name, &table, out),
                 Err(e) => {
                     failed += 1;
-                    let reason = e.to_string().replace(char::is_control, " ");
+                    let reason = told(&e).replace(char::is_control, " ");
                     let _ = writeln!(io::stderr(), "pprofdiff: {reason}");
                     writer.error(&name, &e, out)
                 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pprofdiff::redacted;
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
@@ -40,7 +41,8 @@ impl Fetcher {
                 ureq::Error::Io(e) => e.to_string(),
                 e => e.to_string(),
             };
-            Failure::Message(format!("{url}: {reason}"))
+            // The reason may repeat the URL.
+            Failure::Message(redacted(&format!("{url}: {reason}")).into_owned())
         };
         let mut response = self.agent.get(url).call().map_err(failure)?;
         let status = response.status();
@@ -50,7 +52,7 @@ impl Fetcher {
             let text = body.lossy_utf8(true).read_to_string().unwrap_or_default();
             let said: String = text.lines().next().unwrap_or_default().trim().chars().take(200).collect();
             let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };
-            return Err(Failure::Message(format!("{url}: the server answers {status}{said}")));
+            return Err(Failure::Message(format!("{}: the server answers {status}{said}", redacted(url))));
         }
         body.read_to_vec().map_err(failure)
     }

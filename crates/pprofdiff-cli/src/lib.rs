@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions, redacted};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -28,7 +28,28 @@ enum Failure {
 
 impl From<pprofdiff::Error> for Failure {
     fn from(e: pprofdiff::Error) -> Failure {
-        Failure::Message(e.to_string())
+        Failure::Message(told(&e))
+    }
+}
+
+/// An error in one line. Commands to copy are for people: logs have strangers' names in them often enough.
+fn told(e: &pprofdiff::Error) -> String {
+    match e.advice().filter(|_| io::stderr().is_terminal()) {
+        Some(command) => format!("{e}: {command}"),
+        None => e.to_string(),
+    }
+}
+
+/// Says on a terminal which commands help against the profiles' warnings.
+fn advise(diff: &Diff) {
+    if !io::stderr().is_terminal() {
+        return;
+    }
+    for (_, profile) in diff.profiles() {
+        if let Some(command) = profile.advice() {
+            let name = profile.name().replace(char::is_control, " ");
+            let _ = writeln!(io::stderr(), "pprofdiff: names for {name}: {command}");
+        }
     }
 }
 
@@ -58,7 +79,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             let reason = e.to_string();
             let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
             let reason = lines.filter(|l| !l.is_empty() && !l.starts_with("For more")).collect::<Vec<_>>().join(" ");
-            let _ = writeln!(io::stderr(), "pprofdiff: {}; see pprofdiff --help", reason.trim_start_matches("error: "));
+            let reason = redacted(reason.trim_start_matches("error: "));
+            let _ = writeln!(io::stderr(), "pprofdiff: {reason}; see pprofdiff --help");
             return 2;
         }
     };
@@ -72,7 +94,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(code) => code,
         Err(Failure::ClosedPipe) => 0,
         Err(Failure::Message(message)) => {
-            let _ = writeln!(io::stderr(), "pprofdiff: {}", message.replace('\n', " "));
+            // A URL may stand where none is expected.
+            let _ = writeln!(io::stderr(), "pprofdiff: {}", redacted(&message).replace('\n', " "));
             2
         }
     }
@@ -195,6 +218,12 @@ fn rows_only(args: &ViewArgs, verb: &str) -> Result<()> {
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
 fn open(input: &InputArgs) -> Result<Diff> {
+    let diff = load(input)?;
+    advise(&diff);
+    Ok(diff)
+}
+
+fn load(input: &InputArgs) -> Result<Diff> {
     let options = LoadOptions::limited(input.inflated_limit)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match input.files.as_slice() {
         [one] => return Ok(Diff::of_profile(&source(one)?.load(&options)?)?),

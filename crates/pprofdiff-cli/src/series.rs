@@ -8,7 +8,7 @@ use pprofdiff::{Against, LoadOptions, Order, SeriesOptions, Source, file_builds,
 
 use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
 use crate::batch::progress;
-use crate::{Failure, Result, color_wanted, source, write_to};
+use crate::{Failure, Result, color_wanted, source, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let builds = builds(args)?;
@@ -22,7 +22,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     bar.finish_and_clear();
     let series = series?;
     for (_, error) in series.errors() {
-        let _ = writeln!(io::stderr(), "pprofdiff: {}", error.to_string().replace(char::is_control, " "));
+        let _ = writeln!(io::stderr(), "pprofdiff: {}", told(error).replace(char::is_control, " "));
     }
     let (sort, n) = (args.sort(), args.rows_shown());
     let table: Table = match args.rows {

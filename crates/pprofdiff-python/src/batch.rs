@@ -67,7 +67,8 @@ fn side_name(side: &Bound<'_, PyAny>) -> String {
     };
     let path = || first.extract::<PathBuf>().ok().map(|path| path.display().to_string());
     let named = || first.getattr("name").ok()?.extract::<String>().ok();
-    path().or_else(named).unwrap_or_else(|| "<bytes>".to_owned())
+    let name = path().or_else(named).unwrap_or_else(|| "<bytes>".to_owned());
+    pprofdiff::redacted(&name).into_owned()
 }
 
 #[pymethods]
@@ -87,12 +88,14 @@ impl Pair {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let name = PyString::new(py, &self.name).repr()?;
-        Ok(match &self.error {
+        let repr = match &self.error {
             Some(e) => format!("<pprofdiff.Pair {name} error={}>", e.bind(py).repr()?),
             None => {
                 format!("<pprofdiff.Pair {name} base={} new={}>", self.base.bind(py).repr()?, self.new.bind(py).repr()?)
             }
-        })
+        };
+        // Sides may be URLs.
+        Ok(pprofdiff::redacted(&repr).into_owned())
     }
 }
 

@@ -17,11 +17,13 @@ pub fn pprof_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 The message is one line that says which input, which record, at which byte and what is wrong. Its parts:
 input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
-from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).";
+from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
+advice (str or None) is a command that helps, to be copied into a shell: names in it are quoted. It is a note of the
+exception too, so a traceback shows it, and the message, which goes to logs, does not.";
         let base = py.get_type::<PyValueError>();
         // Not by new_type's own dict, which pyo3 0.30 frees before it is used.
         let class = PyErr::new_type(py, c"pprofdiff.PprofError", Some(doc), Some(&base), None)?;
-        for name in ["input", "record", "offset", "detail"] {
+        for name in ["input", "record", "offset", "detail", "advice"] {
             class.bind(py).setattr(name, py.None())?;
         }
         Ok::<_, PyErr>(class)
@@ -49,6 +51,10 @@ fn instance(py: Python<'_>, message: &str, detail: &str, e: Option<&pprofdiff::E
         value.setattr("input", e.input())?;
         value.setattr("record", e.record())?;
         value.setattr("offset", e.offset())?;
+        if let Some(advice) = e.advice() {
+            value.setattr("advice", advice)?;
+            value.call_method1("add_note", (advice,))?;
+        }
     }
     Ok(PyErr::from_value(value))
 }

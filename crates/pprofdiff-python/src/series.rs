@@ -226,7 +226,7 @@ fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usi
     if let Ok(profile) = object.cast::<Profile>() {
         return Ok(profile.get().profile.name().to_owned());
     }
-    Ok(path(object)?.map_or_else(|| number.to_string(), |p| p.display().to_string()))
+    Ok(path(object)?.map_or_else(|| number.to_string(), |p| pprofdiff::redacted(&p.to_string_lossy()).into_owned()))
 }
 
 /// Loads builds a window at a time, so that an iterable is read no further ahead, and brings them together.

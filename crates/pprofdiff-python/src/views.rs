@@ -715,6 +715,13 @@ impl Profile {
         self.profile.warnings()
     }
 
+    /// A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there are
+    /// none. Names in it are quoted. None if there is nothing to say.
+    #[getter]
+    fn advice(&self) -> Option<String> {
+        self.profile.advice()
+    }
+
     /// True if this is a diff that was written as a profile.
     #[getter]
     fn is_diff(&self) -> bool {

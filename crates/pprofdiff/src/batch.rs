@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::pairs::NamedPair;
 use crate::parallel;
 use crate::profile::{LoadOptions, Profile};
+use crate::redact::redacted;
 
 /// Where a profile comes from.
 #[derive(Debug, Clone)]
@@ -36,6 +37,15 @@ pub enum Source {
 }
 
 impl Source {
+    /// What errors and reports call it; without a URL's password.
+    pub fn name(&self) -> String {
+        match self {
+            Source::Path(path) => redacted(&path.to_string_lossy()).into_owned(),
+            Source::Bytes(name, _) => redacted(name).into_owned(),
+            Source::Profile(profile) => profile.name().to_owned(),
+        }
+    }
+
     /// Loads the profile, unless it is loaded already.
     ///
     /// # Errors

@@ -40,12 +40,14 @@ struct Inner {
     record: Option<String>,
     offset: Option<u64>,
     detail: String,
+    advice: Option<String>,
     io: Option<io::Error>,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, input: None, record: None, offset: None, detail: detail.into(), io: None }))
+        let (input, record, offset, advice, io) = (None, None, None, None, None);
+        Error(Box::new(Inner { kind, input, record, offset, detail: detail.into(), advice, io }))
     }
 
     pub(crate) fn query(detail: impl Into<String>) -> Error {
@@ -60,6 +62,12 @@ impl Error {
         let mut e = Error::new(ErrorKind::Io, error.to_string());
         e.0.io = Some(error);
         e
+    }
+
+    /// Adds a command that helps; see [`Error::advice`].
+    pub(crate) fn advise(mut self, command: String) -> Error {
+        self.0.advice = Some(command);
+        self
     }
 
     /// Says something before what is wrong.
@@ -109,6 +117,12 @@ impl Error {
     /// What is wrong, without the place.
     pub fn detail(&self) -> &str {
         &self.0.detail
+    }
+
+    /// A command for a POSIX shell that helps, to be copied: names in it are quoted, so none of them is more than a
+    /// name. `Display` leaves it out; show it where a person reads, and not in logs.
+    pub fn advice(&self) -> Option<&str> {
+        self.0.advice.as_deref()
     }
 
     /// The operating system's error, if there was one.

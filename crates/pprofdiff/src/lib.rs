@@ -21,6 +21,7 @@
 //! [`delta`](delta()) of two snapshots of a growing profile. The crate starts no thread: inside a rayon pool of the caller's
 //! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
 
+mod advice;
 mod batch;
 mod delta;
 mod diff;
@@ -30,6 +31,7 @@ mod output;
 mod pairs;
 mod parallel;
 mod profile;
+mod redact;
 pub mod report;
 mod series;
 mod sources;
@@ -47,6 +49,7 @@ pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
 pub use output::write_file;
 pub use pairs::{NamedPair, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
+pub use redact::redacted;
 pub use series::{
     Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, file_builds,
     pattern_builds, series, sort_builds,

@@ -12,6 +12,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::redact::redacted;
 
 /// Two sides under one name.
 #[derive(Debug)]
@@ -197,7 +198,9 @@ impl From<Files> for Vec<PathBuf> {
 impl Entry {
     fn pair(self) -> NamedPair {
         let files: [Vec<PathBuf>; 2] = [self.base.into(), self.new.into()];
-        let name = self.name.unwrap_or_else(|| files[1].first().map_or_else(String::new, |f| f.display().to_string()));
+        let name = self.name.unwrap_or_else(|| {
+            files[1].first().map_or_else(String::new, |f| redacted(&f.to_string_lossy()).into_owned())
+        });
         NamedPair { name, files: Ok(files) }
     }
 }

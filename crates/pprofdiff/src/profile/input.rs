@@ -10,7 +10,9 @@ use std::path::Path;
 
 use super::Profile;
 use super::inflate::{inflate, inflate_file, inflate_slice};
+use crate::advice;
 use crate::error::{Error, ErrorKind, Result};
+use crate::redact::redacted;
 
 /// How to load a profile.
 #[derive(Debug, Clone)]
@@ -60,6 +62,7 @@ const BLOCK: usize = 128 << 10;
 
 pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
     let name = path.display().to_string();
+    let name = redacted(&name);
     let load_file = || {
         let mut file = File::open(path).map_err(Error::io)?;
         let metadata = file.metadata().map_err(Error::io)?;
@@ -80,10 +83,12 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
 }
 
 pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
+    let name = &redacted(name);
     inflate_slice(bytes, options.limit()).and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
 }
 
 pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<Profile> {
+    let name = &redacted(name);
     let mut reader = BufReader::with_capacity(BLOCK, reader);
     inflate(&mut reader, None, options.limit()).and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
 }
@@ -94,9 +99,11 @@ fn load(name: &str, data: Vec<u8>) -> Result<Profile> {
     Profile::decode(name, data).map_err(|error| match legacy {
         Some(format) if error.kind() == ErrorKind::Malformed => {
             let detail = format!(
-                "this is {format}, which is older than profile.proto; convert it first: go tool pprof -proto -output=OUT.pb.gz {name}"
+                "this is {format}, which is older than profile.proto; convert it first, with go tool pprof -proto \
+                 and its binary"
             );
-            Error::new(ErrorKind::Legacy, detail)
+            // Such a profile has addresses only, so what it is of has to be at hand.
+            Error::new(ErrorKind::Legacy, detail).advise(advice::symbolize("", name))
         }
         _ => error,
     })

@@ -37,7 +37,8 @@ pub(crate) use message::{About, MessageWriter};
 pub use samples::{Label, LabelValue, Sample};
 pub(crate) use types::{CommonType, common_types};
 
-use crate::error::Result;
+use crate::advice;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Marks "no such index" in a column.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -277,11 +278,10 @@ impl Profile {
     /// What a user should know about the input before trusting a view of it.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.locations.len() > 0 && self.locations.line_function.is_empty() {
-            let binary = self.mappings.first().map_or_else(|| "BINARY".into(), |m| self.text(m.file));
+        if self.lacks_names() {
             warnings.push(format!(
-                "{}: no function names, only addresses; symbolize it first: go tool pprof -proto -output=symbolized.pb.gz {binary} {}",
-                self.name, self.name
+                "{}: no function names, only addresses; symbolize it first, with go tool pprof -proto and its binary",
+                self.name
             ));
         }
         // Rare enough that nobody expects it, and then a column would be missing in silence.
@@ -291,6 +291,29 @@ impl Profile {
             warnings.push(format!("{}: sample type {kind} occurs more than once; the first one is shown", self.name));
         }
         warnings
+    }
+
+    /// A command for a POSIX shell that helps against a warning, to be copied: it adds the names of functions, if
+    /// there are none. Names in it are quoted, so none of them is more than a name. Show it where a person reads, and
+    /// not in logs.
+    pub fn advice(&self) -> Option<String> {
+        let binary = self.mappings.first().map_or_else(String::new, |m| self.text(m.file));
+        self.lacks_names().then(|| advice::symbolize(&binary, &self.name))
+    }
+
+    fn lacks_names(&self) -> bool {
+        self.locations.len() > 0 && self.locations.line_function.is_empty()
+    }
+
+    /// Refuses a written diff where profiles are added up or subtracted: it is both sides in one, so any sum with it is
+    /// wrong.
+    pub(crate) fn one_sided(&self) -> Result<()> {
+        if !self.is_diff {
+            return Ok(());
+        }
+        let detail = "this is a written diff: it has both sides in it, so it can't be a side or a snapshot; show it by \
+                      itself, or give the profiles that it was made of";
+        Err(Error::new(ErrorKind::Incompatible, detail).in_input(&self.name))
     }
 
     /// The bytes of a string.

@@ -255,15 +255,6 @@ pub struct SeriesBuilder {
 /// Builds of a window for each thread: enough that threads seldom wait for each other at its end.
 const WINDOW: usize = 4;
 
-/// What a source is called.
-fn name(source: &Source) -> String {
-    match source {
-        Source::Path(path) => path.display().to_string(),
-        Source::Bytes(name, _) => name.clone(),
-        Source::Profile(profile) => profile.name().to_owned(),
-    }
-}
-
 /// Loads a profile and keeps its column, with frames of its own.
 fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(Column, Frames)> {
     let profile = source.load(options)?;
@@ -341,7 +332,7 @@ impl SeriesBuilder {
                     column.values.iter_mut().for_each(|v| v.frame = numbers[v.frame as usize]);
                     Ok(column)
                 });
-                self.push(key.clone(), name(source), column)?;
+                self.push(key.clone(), source.name(), column)?;
             }
             rest = later;
         }
