@@ -269,6 +269,78 @@ fn a_graph_that_is_too_large_for_a_picture_is_refused() {
     assert!(graph.to_svg().unwrap_err().to_string().contains("too many for a picture"));
 }
 
+/// Functions of which each calls some others, each call with the given weight, in stacks below the first function.
+fn calling(n: usize, calls: impl Iterator<Item = (usize, usize, i64)>) -> Arc<Profile> {
+    let mut strings = vec![b"".to_vec(), b"cpu".to_vec(), b"nanoseconds".to_vec()];
+    strings.extend((0..n).map(|i| format!("pkg.function{i:03}").into_bytes()));
+    let ids = 1..=n as u64;
+    let location = |id: u64| Location {
+        id,
+        line: vec![Line { function_id: id, line: id as i64, column: 0 }],
+        ..Default::default()
+    };
+    let profile = proto::Profile {
+        string_table: strings,
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        function: ids.clone().map(|id| Function { id, name: id as i64 + 2, ..Default::default() }).collect(),
+        location: ids.map(location).collect(),
+        sample: calls
+            .map(|(from, to, v)| Sample {
+                location_id: vec![to as u64 + 1, from as u64 + 1],
+                value: vec![v],
+                label: vec![],
+            })
+            .collect(),
+        ..Default::default()
+    };
+    Arc::new(profile.load("calling").unwrap())
+}
+
+#[test]
+fn of_calls_beyond_number_the_heaviest_are_drawn_and_it_is_said() {
+    let all = |n: usize| (0..n).flat_map(move |a| (0..n).filter(move |&b| a != b).map(move |b| (a, b)));
+    let weighed = |(a, b): (usize, usize)| (a, b, 1000 + (a * 31 + b * 17) as i64 % 200);
+    let layers = (0..380usize).flat_map(|a| (0..20).map(move |b| (a, (a / 20 + 1) * 20 + b)));
+    let long = (1..400usize).map(|a| (a - 1, a)).chain((0..2000).map(|i| (i * 7 % 390, i * 7 % 390 + 2 + i * 3 % 8)));
+    let graphs: [(usize, Vec<(usize, usize)>); 5] = [
+        (80, all(80).collect()),
+        (30, all(30).collect()),
+        (400, all(400).collect()),
+        (400, layers.collect()),
+        (400, long.collect()),
+    ];
+    for (n, pairs) in graphs {
+        let profile = calling(n, pairs.iter().copied().map(weighed));
+        let view = Diff::of_profile(&profile).unwrap().view(&Query::default()).unwrap();
+        let graph = view.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
+        let distinct: BTreeSet<_> = pairs.iter().collect();
+        assert_eq!((graph.nodes.len(), graph.calls.len()), (n, distinct.len()), "Graphviz gets all");
+        let svg = graph.to_svg().unwrap();
+        let document = Document::parse(&svg).unwrap();
+        let classed = |class: &'static str| document.descendants().filter(move |n| n.attribute("class") == Some(class));
+        let title = |n: Node| n.children().find(|c| c.tag_name().name() == "title").unwrap().text().unwrap().to_owned();
+        let drawn: Vec<String> = classed("call").map(title).collect();
+        assert_eq!(classed("node").count(), n);
+        assert!(drawn.len() < graph.calls.len() && drawn.len() > n, "{} of {n} frames", drawn.len());
+        let said = format!("{} of {} calls are drawn", drawn.len(), graph.calls.len());
+        assert!(svg.contains(&said), "{said:?} is not said");
+        // What the work follows: points of all lines, of which a call between neighbours has three.
+        let points: usize = classed("call")
+            .map(|call| call.children().find_map(|c| c.attribute("d")).unwrap().matches('C').count())
+            .sum();
+        assert!(points < 4000 + 3 * drawn.len(), "{points} points");
+        // Whatever is called is called by something, and by what calls it most.
+        let name = |i: u32| graph.frames.name(graph.nodes[i as usize].frame);
+        let mut heaviest: BTreeMap<String, String> = BTreeMap::new();
+        for c in &graph.calls {
+            heaviest.entry(name(c.callee)).or_insert_with(|| name(c.caller));
+        }
+        for (callee, caller) in heaviest {
+            assert!(drawn.iter().any(|t| t.starts_with(&format!("{caller} → {callee}\n"))), "{caller} → {callee}");
+        }
+    }
+}
+
 /// Graphviz's own picture of a graph.
 fn graphviz(dot: &[u8]) -> String {
     let child =

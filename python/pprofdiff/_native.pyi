@@ -668,6 +668,7 @@ class CallGraph:
 
     def to_svg(self) -> str:
         """The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
+        Of very many calls it has the heaviest, and says how many.
         Raises PprofError if there are more than 400 frames.
         """
     def to_dot(self) -> str:

@@ -43,6 +43,7 @@ fn save(py: Python<'_>, path: PathBuf, choose: impl FnOnce(&str) -> Option<Strin
 #[pymethods]
 impl CallGraph {
     /// The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
+    /// Of very many calls it has the heaviest, and says how many.
     /// Raises PprofError if there are more than 400 frames.
     fn to_svg(&self, py: Python<'_>) -> PyResult<&str> {
         self.svg.as_deref().map_err(|e| error::message(py, e))

@@ -4,11 +4,14 @@
 //! profile can't make a listing show another file. Unlike pprof we therefore neither open absolute paths as they
 //! are nor climb to parent folders. Instead the end of a path is enough: `/build/7/src/app/names.go` is found as
 //! `app/names.go` below a checkout.
+//!
+//! What is in a folder may come from strangers too, who can put links there (`env.go -> /proc/self/environ`). A link is
+//! followed where it leads to a regular file below the same folder, and nothing else is read.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::diff::{SourceText, Sources};
@@ -49,10 +52,9 @@ impl SourceDirs {
                 if last_alone && !is_named(dir, parts[first - 1]) {
                     break;
                 }
-                let mut file = dir.clone();
-                file.extend(&parts[first..]);
-                if let Some(text) = read(&file) {
-                    return Some(SourceText { place: file.display().to_string(), text: text.into() });
+                let file: PathBuf = parts[first..].iter().collect();
+                if let Some(text) = read(dir, &file) {
+                    return Some(SourceText { place: dir.join(file).display().to_string(), text: text.into() });
                 }
             }
         }
@@ -86,12 +88,36 @@ fn is_named(dir: &Path, name: &str) -> bool {
     full.as_deref().unwrap_or(dir).file_name().is_some_and(|n| n == name)
 }
 
-/// What a regular file says; bytes that are no UTF-8 are replaced.
-fn read(path: &Path) -> Option<String> {
-    let meta = fs::metadata(path).ok().filter(|m| m.is_file() && m.len() <= MOST_BYTES)?;
+/// What a regular file below a folder says; bytes that are no UTF-8 are replaced.
+fn read(dir: &Path, file: &Path) -> Option<String> {
+    let dir = fs::canonicalize(dir).ok()?;
+    let real = fs::canonicalize(dir.join(file)).ok()?;
+    let file = open(&dir, real.strip_prefix(&dir).ok()?).ok()?;
+    let meta = file.metadata().ok().filter(|m| m.is_file() && m.len() <= MOST_BYTES)?;
     let mut bytes = Vec::with_capacity(meta.len() as usize);
-    File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
+
+/// Opens what lies below a folder, step by step and through no link, so that nobody who puts one there meanwhile leads us
+/// out of it. A pipe does not keep us waiting.
+#[cfg(unix)]
+fn open(dir: &Path, below: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mut at = rustix::fs::open(dir, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let mut parts = below.components().peekable();
+    while let Some(part) = parts.next() {
+        let flags = if parts.peek().is_some() { flags | OFlags::DIRECTORY } else { flags };
+        at = rustix::fs::openat(&at, part.as_os_str(), flags, Mode::empty())?;
+    }
+    Ok(at.into())
+}
+
+/// Opens what lies below a folder. Here somebody who changes the folder at this moment can lead us out of it.
+#[cfg(not(unix))]
+fn open(dir: &Path, below: &Path) -> io::Result<File> {
+    File::open(dir.join(below))
 }
 
 #[cfg(test)]
@@ -124,6 +150,56 @@ mod tests {
             assert_eq!(find(path), None, "{path}");
         }
         assert!(sources.find(true, "main.go").is_none());
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_do_not_lead_out_of_the_folders() {
+        use std::os::unix::fs::symlink;
+        let root = std::env::temp_dir().join(format!("pprofdiff-links-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        let app = root.join("app");
+        std::fs::create_dir_all(app.join("src")).unwrap();
+        std::fs::create_dir_all(root.join("apple")).unwrap();
+        for file in ["app/src/main.go", "secret.go", "apple/secret.go"] {
+            std::fs::write(root.join(file), file).unwrap();
+        }
+        let inside = app.join("src");
+        let links = [
+            ("env.go", "/proc/self/environ"),
+            ("up.go", "../secret.go"),
+            ("twice.go", "up.go"),
+            ("beside.go", "../apple/secret.go"),
+            ("out", ".."),
+            ("tty.go", "/dev/tty"),
+            ("loop.go", "loop.go"),
+            ("within.go", "src/main.go"),
+            ("whole", inside.to_str().unwrap()),
+        ];
+        for (link, to) in links {
+            symlink(to, app.join(link)).unwrap();
+        }
+        assert!(std::process::Command::new("mkfifo").arg(app.join("pipe.go")).status().unwrap().success());
+        // The folder itself may be reached through a link: it is the user's.
+        symlink("app", root.join("link")).unwrap();
+        for folder in [app.clone(), root.join("link"), root.join("apple/../app")] {
+            let sources = SourceDirs::new(vec![folder.clone()], vec![], vec![]);
+            let find = |path: &str| sources.find(true, path).map(|t| (t.place, t.text.to_string()));
+            for path in ["src/main.go", "within.go", "whole/main.go"] {
+                let (place, text) = find(path).unwrap_or_else(|| panic!("{path} is not found"));
+                assert_eq!((place, text.as_str()), (folder.join(path).display().to_string(), "app/src/main.go"));
+            }
+            let secrets = ["env.go", "up.go", "twice.go", "beside.go", "out/secret.go", "out/app/src/main.go/../x"];
+            for path in secrets.iter().chain(&["tty.go", "loop.go", "pipe.go", "src", "out"]) {
+                assert_eq!(find(path), None, "{path}");
+            }
+        }
+        // Whoever is quick, and puts a link where there was none when the path was resolved.
+        for path in ["out/secret.go", "up.go", "within.go", "whole/main.go"] {
+            assert!(super::open(&app, path.as_ref()).is_err(), "{path}");
+        }
+        assert!(super::open(&app, "src/main.go".as_ref()).is_ok());
         std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -260,7 +260,8 @@ fn every_text_is_within(view: &View) {
     }
 }
 
-fn table(table: &report::Table) {
+/// A table in every format.
+pub fn table(table: &report::Table) {
     let mut out = Vec::new();
     written(table.write_text(&mut out, TextOptions { color: false }));
     written(table.write_csv(&mut out));

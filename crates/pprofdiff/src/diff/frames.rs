@@ -386,6 +386,10 @@ impl<'de> Deserialize<'de> for Frames {
         {
             return Err(serde::de::Error::custom("a frame refers to a text that is not there"));
         }
+        // Where a text begins is a number of 32 bits.
+        if u32::try_from(stored.texts.iter().map(Vec::len).sum::<usize>()).is_err() {
+            return Err(serde::de::Error::custom("the names of the frames are larger than 4 GiB"));
+        }
         let mut interner = Interner::new(None, State::default());
         for bytes in &stored.texts {
             interner.text(bytes);

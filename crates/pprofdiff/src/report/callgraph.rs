@@ -77,7 +77,7 @@ impl<'a> Look<'a> {
     }
 
     /// How much of the total a change is; with its sign, from -1 to 1.
-    fn share(&self, p: Pair) -> f64 {
+    pub(super) fn share(&self, p: Pair) -> f64 {
         (p.delta() as f64 / self.total).clamp(-1.0, 1.0)
     }
 

@@ -10,6 +10,7 @@ mod dot;
 mod folded;
 mod html;
 mod json;
+mod layout;
 mod listing;
 mod markdown;
 mod names;

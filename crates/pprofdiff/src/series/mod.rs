@@ -215,11 +215,17 @@ impl TryFrom<Stored> for Series {
                     Some(last) if *last != column => *last = column,
                     _ => return Err("a column has a frame twice, or one that is not there"),
                 }
+                if [v.flat, v.cum].iter().any(|v| v.unsigned_abs() > MOST) {
+                    return Err("a value is larger than half of what an int64 holds");
+                }
             }
         }
         Ok(Series { summary, builds, frames, columns, errors: Vec::new() })
     }
 }
+
+/// Most that the values of a build add up to by magnitude: no difference of two is larger than an int64.
+const MOST: u64 = (i64::MAX / 2) as u64;
 
 /// What is kept of a profile, in its own unit.
 struct Column {
@@ -471,7 +477,7 @@ impl SeriesBuilder {
 impl Column {
     /// Multiplies and scales the values, such that no difference of two such columns overflows.
     fn fit(&mut self, times: i64, scale: Scale) -> Result<()> {
-        let fits = |v: i64| Some(v).filter(|v| *v <= i64::MAX / 2);
+        let fits = |v: i64| Some(v).filter(|v| v.unsigned_abs() <= MOST);
         let magnitude = self.total.magnitude.checked_mul(times).map(|m| scale.apply(m)).and_then(fits);
         let magnitude = magnitude.ok_or_else(|| {
             let detail = "its values add up to more than half of what an int64 holds, so that steps could be too large";
