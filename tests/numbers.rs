@@ -7,7 +7,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
-use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
+use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
 use pprofdiff::{
     Diff, FlameOptions, Gate, GraphOptions, Normalize, Outcome, Policy, Profile, Query, Result, Sort, WriteOptions,
     delta,
@@ -67,7 +67,7 @@ fn everything(diff: &Diff, query: &Query) -> String {
     for table in tables {
         table.write_text(&mut out, TextOptions::default()).unwrap();
         table.write_json(&mut out).unwrap();
-        table.write_csv(&mut out).unwrap();
+        table.write_csv(&mut out, CsvOptions::default()).unwrap();
         table.write_markdown(&mut out).unwrap();
         out.extend(table.to_html(20).bytes());
     }

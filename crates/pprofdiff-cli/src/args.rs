@@ -221,6 +221,9 @@ pub struct ViewArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -371,6 +374,9 @@ pub struct BatchArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: BatchFormat,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -485,6 +491,9 @@ pub struct SeriesArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: SeriesFormat,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

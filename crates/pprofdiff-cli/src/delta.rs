@@ -11,7 +11,7 @@ use pprofdiff::{Delta, DeltaComputer, LoadOptions, Profile, Source, WriteOptions
 
 use crate::args::{DeltaArgs, Schedule};
 use crate::fetch::{self, Fetcher};
-use crate::{Failure, Result, is_stdin, one_stdin, packing, source, write_to};
+use crate::{Failure, Result, is_stdin, one_stdin, packing, say, source, write_to};
 
 /// What stands in the output's name for the number of the delta.
 const INDEX: &str = "{index}";
@@ -148,14 +148,13 @@ impl<'a> Deltas<'a> {
 
 /// Says what was written where somebody looks on, and always that counters went down.
 fn tell(snapshot: &Profile, delta: &Delta<'_>, output: &Path, size: usize) {
-    let mut err = io::stderr();
     let name = output.display();
-    if err.is_terminal() && !is_stdin(output) {
+    if io::stderr().is_terminal() && !is_stdin(output) {
         let of = snapshot.n_samples();
-        let _ = writeln!(err, "{name}: {} of {of} samples, {}", delta.samples, kilobytes(size));
+        say(&format!("{name}: {} of {of} samples, {}", delta.samples, kilobytes(size)));
     }
     if let Some(reset) = &delta.reset {
-        let _ = writeln!(err, "pprofdiff: warning: {name}: {reset}: the process was started anew");
+        say(&format!("warning: {name}: {reset}: the process was started anew"));
     }
 }
 

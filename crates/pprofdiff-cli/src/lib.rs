@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
-use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions};
+use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions, harmless};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -58,7 +58,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             let reason = e.to_string();
             let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
             let reason = lines.filter(|l| !l.is_empty() && !l.starts_with("For more")).collect::<Vec<_>>().join(" ");
-            let _ = writeln!(io::stderr(), "pprofdiff: {}; see pprofdiff --help", reason.trim_start_matches("error: "));
+            say(&format!("{}; see pprofdiff --help", reason.trim_start_matches("error: ")));
             return 2;
         }
     };
@@ -72,7 +72,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(code) => code,
         Err(Failure::ClosedPipe) => 0,
         Err(Failure::Message(message)) => {
-            let _ = writeln!(io::stderr(), "pprofdiff: {}", message.replace('\n', " "));
+            say(&message);
             2
         }
     }
@@ -281,7 +281,7 @@ fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result
     let table = table(&view, most)?;
     write_to(output, |out| match args.format {
         Format::Json => table.write_json(out),
-        Format::Csv => table.write_csv(out),
+        Format::Csv => table.write_csv(out, CsvOptions { quote_formulas: args.quote_formulas }),
         Format::Markdown => table.write_markdown(out),
         _ => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
     })
@@ -307,8 +307,13 @@ fn list(args: &ViewArgs, regex: &str, sources: &SourceDirs) -> Result<()> {
 /// Says on standard error what the other formats have room for.
 fn warn(view: &View) {
     for warning in &view.summary().warnings {
-        let _ = writeln!(io::stderr(), "pprofdiff: warning: {}", warning.replace(char::is_control, " "));
+        say(&format!("warning: {warning}"));
     }
+}
+
+/// Says something on standard error: one line, harmless whatever files, servers and arguments put into it.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "pprofdiff: {}", harmless(text));
 }
 
 /// Colour for people only: on a terminal, and not where they said no (no-color.org).

@@ -46,7 +46,7 @@ pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> Py
 /// A reset that was not an error is still said.
 pub fn warn(py: Python<'_>, reset: Option<&str>) -> PyResult<()> {
     let Some(reset) = reset else { return Ok(()) };
-    let text = std::ffi::CString::new(format!("{reset}: the process was started anew"))?;
+    let text = std::ffi::CString::new(&*pprofdiff::harmless(&format!("{reset}: the process was started anew")))?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 

@@ -26,6 +26,7 @@ mod delta;
 mod diff;
 mod error;
 mod gate;
+mod harmless;
 mod output;
 mod pairs;
 mod parallel;
@@ -44,6 +45,7 @@ pub use diff::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
+pub use harmless::harmless;
 pub use output::write_file;
 pub use pairs::{NamedPair, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};
