@@ -133,7 +133,7 @@ def check(
 
     `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
     each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
-    (the new value) or 30% (the new value's part of the total); `config` is a
+    (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
     pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
     ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none.
 
@@ -700,8 +700,8 @@ class Check:
     def rules(self) -> list[dict[str, Any]]:
         """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list
         of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive",
-        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta, percent, p and
-        p_adjusted (None unless both sides have several runs).
+        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as median an int, unless it
+        is a half), percent, p and p_adjusted (None unless both sides have several runs).
         """
     @property
     def warnings(self) -> list[str]:

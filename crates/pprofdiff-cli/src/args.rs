@@ -592,7 +592,7 @@ pub struct CheckArgs {
 const CHECK_HELP: &str = "\
 A rule is [TYPE:]total>LIMIT, or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself), each=RE (each that
 matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB (the new value), or 30% (the
-new value's part of the total).
+new value's part of the total); one on a time or size needs its unit.
 
 Examples:
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%' --fail-on 'flat:regex=^encoding/>+10%'

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::markdown::{code, escape};
 use super::text::{TextOptions, signed_percent};
-use crate::gate::{Check, Finding, Outcome, RuleCheck, Runs};
+use crate::gate::{Check, Finding, Halves, Outcome, RuleCheck, Runs};
 use crate::harmless::harmless;
 use crate::units;
 
@@ -17,8 +17,9 @@ const MARKDOWN_LIMIT: usize = 64_000;
 /// A line that an annotation shows is short; GitHub shows ten of a kind and step.
 const ANNOTATIONS: usize = 10;
 
-fn value(v: f64, unit: &str) -> String {
-    units::show(v.round() as i64, unit)
+/// In digits, all of them, where the unit is not known.
+fn value(v: Halves, unit: &str) -> String {
+    if units::find(unit).is_some() { units::show(v.round(), unit) } else { v.to_string() }
 }
 
 /// `1.90s`, or of several runs `1.90s (1.85s to 2.01s, 5 runs)`.
@@ -31,7 +32,7 @@ fn runs(runs: &Runs, unit: &str) -> String {
 }
 
 fn change(f: &Finding, unit: &str) -> String {
-    let sign = if f.delta > 0.0 { "+" } else { "" };
+    let sign = if f.delta.twice() > 0 { "+" } else { "" };
     let percent = f.percent.map_or_else(|| "the base is 0".to_owned(), signed_percent);
     format!("{sign}{} ({percent})", value(f.delta, unit))
 }
