@@ -48,7 +48,8 @@ _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair, covariant=True)
 class PprofError(ValueError):
     """A profile is not valid, or a question to it can't be answered.
 
-    The message is one line that says which input, which record, at which byte and what is wrong. Its parts:
+    The message is one line that says which input, which record, at which byte and what is wrong; control characters
+    and what else would not be shown as it is are replaced in it. Its parts are exact:
     input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
     from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
     advice (str or None) is a command that helps, to be copied into a shell: names in it are quoted. It is a note of the
@@ -138,11 +139,12 @@ def check(
 
     `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
     each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
-    (the new value) or 30% (the new value's part of the total). `config` is a pprofdiff.toml with rules and what is
-    allowed. `floor` is the percentage of the total below which frames are ignored: 1 for rules on each frame unless
-    given. `sample_type` is that of rules that name none.
+    (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
+    pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
+    ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none.
 
-    Raises PprofError for rules that are not understood, and as diff() does.
+    Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
+    does.
     """
 
 class _Filters(TypedDict, total=False):
@@ -712,8 +714,8 @@ class Check:
     def rules(self) -> list[dict[str, Any]]:
         """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list
         of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive",
-        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta, percent, p and
-        p_adjusted (None unless both sides have several runs).
+        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as median an int, unless it
+        is a half), percent, p and p_adjusted (None unless both sides have several runs).
         """
     @property
     def warnings(self) -> list[str]:
@@ -801,8 +803,10 @@ class Table:
         """All rows as dicts."""
     def to_json(self) -> str:
         """The table as JSON, schema pprofdiff/1."""
-    def to_csv(self) -> str:
-        """The table as CSV: a line of column names, then the rows; lists are joined with ";"."""
+    def to_csv(self, *, quote_formulas: bool = False) -> str:
+        """The table as CSV: a line of column names, then the rows; lists are joined with ";". Texts are exact, and a
+        spreadsheet runs those that begin with = + - @ as formulas; quote_formulas puts a ' before them.
+        """
     def to_markdown(self) -> str:
         """The table as Markdown, for pull requests: units scaled, with a summary."""
     def to_polars(self) -> polars.DataFrame:

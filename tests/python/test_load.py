@@ -138,6 +138,23 @@ def test_malformed_bytes():
     assert str(e) == f"<bytes>: sample 1: {e.detail} (at byte {e.offset} of the inflated data)"
 
 
+def test_messages_are_harmless_and_attributes_exact(tmp_path: Path):
+    path = tmp_path / "a\n::error::b\x1b[31m\u202e.pb"
+    path.write_bytes(b"none")
+    with pytest.raises(pprofdiff.PprofError) as caught:
+        pprofdiff.load(path)
+    assert caught.value.input == str(path)
+    assert str(caught.value).startswith(f"{tmp_path}/a\ufffd::error::b\ufffd[31m\ufffd.pb: ")
+    with pytest.raises(FileNotFoundError) as missing:
+        pprofdiff.load(f"{path}b")
+    assert missing.value.filename == f"{path}b"
+    assert str(missing.value).isprintable()
+    word = "flat\x1b\u2066"
+    with pytest.raises(pprofdiff.PprofError) as caught:
+        pprofdiff.load(HEAP).top().column(word)
+    assert str(caught.value).isprintable()
+
+
 def test_errors_made_by_hand_have_the_attributes():
     e = pprofdiff.PprofError("mine")
     assert (e.input, e.record, e.offset, e.detail, e.advice) == (None, None, None, None, None)

@@ -223,6 +223,9 @@ pub struct ViewArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -373,6 +376,9 @@ pub struct BatchArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: BatchFormat,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -487,6 +493,9 @@ pub struct SeriesArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: SeriesFormat,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -585,7 +594,7 @@ pub struct CheckArgs {
 const CHECK_HELP: &str = "\
 A rule is [TYPE:]total>LIMIT, or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself), each=RE (each that
 matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB (the new value), or 30% (the
-new value's part of the total).
+new value's part of the total); one on a time or size needs its unit.
 
 Examples:
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%' --fail-on 'flat:regex=^encoding/>+10%'

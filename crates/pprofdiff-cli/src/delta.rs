@@ -11,7 +11,7 @@ use pprofdiff::{Delta, DeltaComputer, ErrorKind, LoadOptions, Profile, Source, W
 
 use crate::args::{DeltaArgs, Schedule};
 use crate::fetch::{self, Fetcher};
-use crate::{Failure, Result, is_stdin, one_stdin, packing, source, write_to};
+use crate::{Failure, Result, is_stdin, one_stdin, packing, say, source, write_to};
 
 /// What stands in the output's name for the number of the delta.
 const INDEX: &str = "{index}";
@@ -159,14 +159,13 @@ impl<'a> Deltas<'a> {
 
 /// Says what was written where somebody looks on, and always that counters went down or are gone.
 fn tell(snapshot: &Profile, delta: &Delta<'_>, output: &Path, size: usize) {
-    let mut err = io::stderr();
     let name = output.display();
-    if err.is_terminal() && !is_stdin(output) {
+    if io::stderr().is_terminal() && !is_stdin(output) {
         let of = snapshot.n_samples();
-        let _ = writeln!(err, "{name}: {} of {of} samples, {}", delta.samples, kilobytes(size));
+        say(&format!("{name}: {} of {of} samples, {}", delta.samples, kilobytes(size)));
     }
     if let Some(warning) = delta.warning() {
-        let _ = writeln!(err, "pprofdiff: warning: {name}: {warning}");
+        say(&format!("warning: {name}: {warning}"));
     }
 }
 

@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 
 use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
-use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions, redacted};
+use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
+use pprofdiff::{
+    Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions, harmless, redacted,
+};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -47,8 +49,7 @@ fn advise(diff: &Diff) {
     }
     for (_, profile) in diff.profiles() {
         if let Some(command) = profile.advice() {
-            let name = profile.name().replace(char::is_control, " ");
-            let _ = writeln!(io::stderr(), "pprofdiff: names for {name}: {command}");
+            say(&format!("names for {}: {command}", profile.name()));
         }
     }
 }
@@ -79,8 +80,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             let reason = e.to_string();
             let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
             let reason = lines.filter(|l| !l.is_empty() && !l.starts_with("For more")).collect::<Vec<_>>().join(" ");
-            let reason = redacted(reason.trim_start_matches("error: "));
-            let _ = writeln!(io::stderr(), "pprofdiff: {reason}; see pprofdiff --help");
+            say(&format!("{}; see pprofdiff --help", reason.trim_start_matches("error: ")));
             return 2;
         }
     };
@@ -94,8 +94,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(code) => code,
         Err(Failure::ClosedPipe) => 0,
         Err(Failure::Message(message)) => {
-            // A URL may stand where none is expected.
-            let _ = writeln!(io::stderr(), "pprofdiff: {}", redacted(&message).replace('\n', " "));
+            say(&message);
             2
         }
     }
@@ -310,7 +309,7 @@ fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result
     let table = table(&view, most)?;
     write_to(output, |out| match args.format {
         Format::Json => table.write_json(out),
-        Format::Csv => table.write_csv(out),
+        Format::Csv => table.write_csv(out, CsvOptions { quote_formulas: args.quote_formulas }),
         Format::Markdown => table.write_markdown(out),
         _ => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
     })
@@ -336,8 +335,14 @@ fn list(args: &ViewArgs, regex: &str, sources: &SourceDirs) -> Result<()> {
 /// Says on standard error what the other formats have room for.
 fn warn(view: &View) {
     for warning in &view.summary().warnings {
-        let _ = writeln!(io::stderr(), "pprofdiff: warning: {}", warning.replace(char::is_control, " "));
+        say(&format!("warning: {warning}"));
     }
+}
+
+/// Says something on standard error: one line, harmless whatever files, servers and arguments put into it, and without
+/// passwords of URLs, which may stand where none is expected.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "pprofdiff: {}", harmless(&redacted(text)));
 }
 
 /// Colour for people only: on a terminal, and not where they said no (no-color.org).

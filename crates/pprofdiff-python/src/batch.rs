@@ -335,13 +335,13 @@ impl Result {
 
 type ResultState = (Py<PyAny>, Option<Py<Diff>>, Option<Py<PyAny>>, Option<Py<Table>>);
 
-/// An exception as one line: its words, or what it is if it has none.
+/// An exception as one harmless line: its words, or what it is if it has none.
 fn describe(e: &Bound<'_, PyAny>) -> String {
     let words = e.str().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let line = words.lines().collect::<Vec<_>>().join(" ");
     match (line.is_empty(), e.get_type().name()) {
         (true, Ok(name)) => name.to_string_lossy().into_owned(),
-        _ => line,
+        _ => pprofdiff::harmless(&line).into_owned(),
     }
 }
 

@@ -46,8 +46,7 @@ pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> Py
 /// Says what the engine warns of: a reset that was no error, samples that are gone.
 pub fn warn(py: Python<'_>, warning: Option<String>) -> PyResult<()> {
     let Some(warning) = warning else { return Ok(()) };
-    // A sample type may have any name.
-    let text = std::ffi::CString::new(warning.replace('\0', "\u{fffd}"))?;
+    let text = std::ffi::CString::new(&*pprofdiff::harmless(&warning))?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 

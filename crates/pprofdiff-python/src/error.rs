@@ -15,7 +15,8 @@ pub fn pprof_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let class = PPROF_ERROR.get_or_try_init(py, || {
         let doc = c"A profile is not valid, or a question to it can't be answered.
 
-The message is one line that says which input, which record, at which byte and what is wrong. Its parts:
+The message is one line that says which input, which record, at which byte and what is wrong; control characters
+and what else would not be shown as it is are replaced in it. Its parts are exact:
 input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
 from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
 advice (str or None) is a command that helps, to be copied into a shell: names in it are quoted. It is a note of the
@@ -33,7 +34,7 @@ exception too, so a traceback shows it, and the message, which goes to logs, doe
 
 /// A PprofError about an argument.
 pub fn message(py: Python<'_>, text: &str) -> PyErr {
-    instance(py, text, text, None).unwrap_or_else(|e| e)
+    instance(py, &pprofdiff::harmless(text), text, None).unwrap_or_else(|e| e)
 }
 
 /// An error of the engine.
@@ -65,7 +66,10 @@ pub fn from_io(py: Python<'_>, e: &io::Error, path: Option<&str>) -> PyErr {
         let errno = match (e.raw_os_error(), e.kind()) {
             (Some(errno), _) => errno,
             (None, io::ErrorKind::IsADirectory) => py.import("errno")?.getattr("EISDIR")?.extract()?,
-            (None, _) => return Ok(PyOSError::new_err(path.map_or_else(|| e.to_string(), |p| format!("{p}: {e}")))),
+            (None, _) => {
+                let text = path.map_or_else(|| e.to_string(), |p| format!("{p}: {e}"));
+                return Ok(PyOSError::new_err(pprofdiff::harmless(&text).into_owned()));
+            }
         };
         let text: String = py.import("os")?.call_method1("strerror", (errno,))?.extract()?;
         Ok::<_, PyErr>(match path {

@@ -168,11 +168,12 @@ mod _native {
     ///
     /// `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
     /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
-    /// (the new value) or 30% (the new value's part of the total). `config` is a pprofdiff.toml with rules and what is
-    /// allowed. `floor` is the percentage of the total below which frames are ignored: 1 for rules on each frame unless
-    /// given. `sample_type` is that of rules that name none.
+    /// (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
+    /// pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
+    /// ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none.
     ///
-    /// Raises PprofError for rules that are not understood, and as diff() does.
+    /// Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
+    /// does.
     #[pyfunction]
     #[pyo3(signature = (base, new, fail_on = Vec::new(), *, config = None, floor = None, sample_type = None, inflated_limit = None))]
     #[allow(clippy::too_many_arguments)]

@@ -1,10 +1,12 @@
 //! The one error type: which input, which record, at which byte, what is wrong and what to do.
 //!
-//! Errors are for people. `Display` is a single line that a command can print as it is; the parts
-//! are public so that a caller can build its own.
+//! Errors are for people. `Display` is a single line that a command can print as it is: harmless, whatever the input is
+//! called and says. The parts are public, exactly as they are, so that a caller can build its own.
 
 use std::fmt;
 use std::io;
+
+use crate::harmless::harmless;
 
 /// What the engine's functions return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -137,12 +139,12 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(input) = &self.0.input {
-            write!(f, "{input}: ")?;
+            write!(f, "{}: ", harmless(input))?;
         }
         if let Some(record) = &self.0.record {
-            write!(f, "{record}: ")?;
+            write!(f, "{}: ", harmless(record))?;
         }
-        f.write_str(&self.0.detail)?;
+        f.write_str(&harmless(&self.0.detail))?;
         if let Some(offset) = self.0.offset {
             write!(f, " (at byte {offset} of the inflated data)")?;
         }

@@ -27,6 +27,7 @@ mod delta;
 mod diff;
 mod error;
 mod gate;
+mod harmless;
 mod output;
 mod pairs;
 mod parallel;
@@ -45,7 +46,8 @@ pub use diff::{
     Side, Sort, SourceText, Sources, StackRow, Stacks, Status, Summary, Top, TopRow, View, Widths,
 };
 pub use error::{Error, ErrorKind, Result};
-pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
+pub use gate::{Check, Finding, Gate, Halves, Outcome, RuleCheck, Runs};
+pub use harmless::harmless;
 pub use output::write_file;
 pub use pairs::{NamedPair, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 pub use profile::{Compression, Label, LabelValue, LoadOptions, Profile, Sample, StringId, WriteOptions, merge, proto};

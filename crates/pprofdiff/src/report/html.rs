@@ -9,6 +9,7 @@ use super::series::html_header;
 use super::table::{Cell, Column, Data, Table};
 use super::text::{list_of_inputs, signed_percent};
 use crate::diff::{Normalize, Side, Summary};
+use crate::harmless::harmless;
 use crate::units;
 
 /// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and green: where
@@ -132,8 +133,13 @@ pub(super) fn summary(s: &Summary) -> String {
     html
 }
 
-/// Text as the content of an element or of a quoted attribute, in HTML and in XML.
+/// Text from the input as the content of an element or of a quoted attribute, in HTML and in XML.
 pub(super) fn escape(text: &str) -> String {
+    escape_ours(&harmless(text))
+}
+
+/// As [`escape`], for text of ours that may have lines; what is in it from the input is harmless.
+pub(super) fn escape_ours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::html::{self, escape};
 use super::json::header as json_header;
-use super::names::harmless;
 use super::percent_of_base;
-use super::text::{Shown, TextOptions, grid, header, printable, signed_percent};
+use super::text::{Shown, TextOptions, grid, header, signed_percent};
 use crate::diff::{Line, LineChange, Listing, Pair, Routine};
+use crate::harmless::harmless;
 use crate::units::ReportUnit;
 
 const STYLE: &str = "<style>
@@ -62,13 +62,13 @@ impl Listing {
         for r in &self.routines {
             let status = if self.two_sided() { format!("  ({})", r.status.name()) } else { String::new() };
             let file = r.file.as_deref().unwrap_or("a file that the profile does not name");
-            writeln!(out, "\n{} in {}{status}", printable(&r.name), printable(file))?;
+            writeln!(out, "\n{} in {}{status}", harmless(&r.name), harmless(file))?;
             let (flat, cum) = (self.in_words("flat", r.flat, unit, "->"), self.in_words("cum", r.cum, unit, "->"));
             writeln!(out, "{flat}   {cum}")?;
             if let Some(places) = places(r) {
-                writeln!(out, "{}", printable(&places))?;
+                writeln!(out, "{}", harmless(&places))?;
             }
-            r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", printable(note)))?;
+            r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", harmless(note)))?;
             let head: &[&str] = match self.two_sided() {
                 true => &["flat: base", "new", "delta", "cum: base", "new", "delta", "line: base", "new", "  source"],
                 false => &["flat", "cum", "line", "  source"],
@@ -196,7 +196,6 @@ impl Listing {
     /// The routines alone, without style and summary.
     pub(super) fn push_routines(&self, html: &mut String) {
         let unit = self.unit();
-        let text = |t: &str| escape(&harmless(t));
         let head = match self.two_sided() {
             true => {
                 "<th>flat: base</th><th>new</th><th>delta</th><th>cum: base</th><th>new</th><th>delta</th>\
@@ -210,15 +209,15 @@ impl Listing {
         // Writing to a String does not fail.
         for r in &self.routines {
             let status = if self.two_sided() { format!(" ({})", r.status.name()) } else { String::new() };
-            let file = r.file.as_deref().map_or_else(String::new, |f| format!(" in {}", text(f)));
+            let file = r.file.as_deref().map_or_else(String::new, |f| format!(" in {}", escape(f)));
             let (flat, cum) = (self.in_words("flat", r.flat, unit, "→"), self.in_words("cum", r.cum, unit, "→"));
             let _ = write!(
                 html,
                 "<details open=\"\"><summary><b>{}</b>{file}{status}<div class=\"note\">{flat} · {cum}</div></summary>",
-                text(&r.name)
+                escape(&r.name)
             );
             for note in places(r).iter().chain(&r.notes) {
-                let _ = write!(html, "<div class=\"note\">{}</div>", text(note));
+                let _ = write!(html, "<div class=\"note\">{}</div>", escape(note));
             }
             let _ = write!(html, "<table class=\"list\"><thead><tr>{head}</tr></thead><tbody>");
             for l in &r.lines {
@@ -226,7 +225,7 @@ impl Listing {
                 for cell in self.cells(l, unit) {
                     let class = ["less", "", "more"][(cell.sign + 1) as usize];
                     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-                    let _ = write!(html, "<td{class}>{}</td>", text(&cell.text));
+                    let _ = write!(html, "<td{class}>{}</td>", escape(&cell.text));
                 }
                 html.push_str("</tr>");
             }

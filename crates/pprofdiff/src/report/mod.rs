@@ -22,6 +22,7 @@ mod svg;
 mod table;
 mod text;
 
+pub use csv::CsvOptions;
 pub use folded::folded;
 pub use json::info_json;
 pub use page::{Page, PageOptions, page};

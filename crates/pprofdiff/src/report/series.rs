@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::html::{STYLE, escape};
 use super::percent_of_base;
 use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
-use super::text::{Shown, TextOptions, grid, printable, settings, signed_percent};
+use super::text::{Shown, TextOptions, grid, settings, signed_percent};
 use crate::diff::{Frames, Normalize, Pair, Sort, Summary};
+use crate::harmless::harmless;
 use crate::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
 use crate::units;
 
@@ -287,11 +288,11 @@ pub(super) fn header(s: &Summary, builds: &Builds) -> String {
 }
 
 fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> io::Result<()> {
-    writeln!(out, "{}; {}", printable(&extent(builds)), printable(&compared(builds)))?;
-    writeln!(out, "{} ({}): {}", printable(&s.sample_type), printable(&s.unit), totals(s).0)?;
-    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", printable(&n)))?;
+    writeln!(out, "{}; {}", harmless(&extent(builds)), harmless(&compared(builds)))?;
+    writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), totals(s).0)?;
+    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", harmless(&n)))?;
     settings(out, s)?;
-    builds.bad().try_for_each(|b| writeln!(out, "failed: {}", printable(&failure(b))))
+    builds.bad().try_for_each(|b| writeln!(out, "failed: {}", harmless(&failure(b))))
 }
 
 /// A build that failed, and why.

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::callgraph::{CallLook, Look, NodeLook};
-use super::html::escape;
+use super::html::{escape, escape_ours};
 use super::layout::{self, Link, Point, Way};
 use super::names::shorten;
 use crate::diff::{Call, Graph, Status};
@@ -149,7 +149,7 @@ fn draw_call(svg: &mut String, c: &Routed) {
     way.pop();
     way.push(back);
     let dashes = if c.residual { " stroke-dasharray=\"2 4\"" } else { "" };
-    let _ = writeln!(svg, "<g class=\"call\"><title>{}</title>", escape(&c.look.tooltip));
+    let _ = writeln!(svg, "<g class=\"call\"><title>{}</title>", escape_ours(&c.look.tooltip));
     let _ = writeln!(
         svg,
         "<path d=\"{}\" fill=\"none\" stroke=\"{line}\" stroke-width=\"{:.2}\"{dashes}/>",
@@ -192,7 +192,7 @@ fn draw_node(svg: &mut String, n: &Placed) {
         _ => "",
     };
     let name = escape(&shorten(&n.look.full_name, usize::MAX));
-    let _ = writeln!(svg, "<g class=\"node\" data-name=\"{name}\"><title>{}</title>", escape(&n.look.tooltip));
+    let _ = writeln!(svg, "<g class=\"node\" data-name=\"{name}\"><title>{}</title>", escape_ours(&n.look.tooltip));
     let _ = writeln!(
         svg,
         "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"3\" fill=\"{}\" stroke=\"{}\"{border}/>",

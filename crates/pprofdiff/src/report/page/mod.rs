@@ -19,8 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::html::escape;
-use super::names::is_harmful;
+use super::html::{escape, escape_ours};
 use super::percent_of_base;
 use super::text::list_of_inputs;
 use crate::diff::{
@@ -28,6 +27,7 @@ use crate::diff::{
     Pair, Query, Relation, Side, Sort, Sources, Summary, TopRow, View,
 };
 use crate::error::{Error, Result};
+use crate::harmless::{harmless, is_harmful};
 use crate::units;
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -85,7 +85,7 @@ impl Page {
             "<iframe sandbox=\"allow-scripts\" title=\"{}\" style=\"width:100%;height:{height}px;border:0\" \
              srcdoc=\"{}\"></iframe>",
             escape(&self.title),
-            escape(&self.html)
+            escape_ours(&self.html)
         )
     }
 }
@@ -373,7 +373,7 @@ fn visible(text: &str) -> Cow<'_, str> {
 
 fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most && !text.contains(is_harmful) {
-        return text.into();
+        return harmless(text);
     }
     let mut out = String::with_capacity(text.len().min(most));
     for (at, c) in text.char_indices() {
@@ -388,7 +388,7 @@ fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
             c => out.push(c),
         }
     }
-    out.into()
+    harmless(&out).into_owned().into()
 }
 
 /// Puts the page together. Each mark of the template is looked for after the one before it, so nothing that is
