@@ -275,9 +275,21 @@ fn damaged_packings_are_reported() {
     assert_eq!(load(&members).unwrap().n_samples(), 1);
     // A header with all that a header may have.
     let mut header = vec![0x1f, 0x8b, 8, 2 | 4 | 8 | 16, 0, 0, 0, 0, 0, 255, 3, 0, b'x', b'y', b'z'];
-    header.extend(b"name\0comment\0\x12\x34");
-    header.extend(&packed[10..]);
-    assert_eq!(load(&header).unwrap().n_samples(), 1);
+    header.extend(b"name\0comment\0");
+    let mut crc = flate2::Crc::new();
+    crc.update(&header);
+    let with_sum = |sum: u16| [&header[..], &sum.to_le_bytes(), &packed[10..]].concat();
+    assert_eq!(load(&with_sum(crc.sum() as u16)).unwrap().n_samples(), 1);
+    assert!(message(&with_sum(crc.sum() as u16 ^ 1)).contains("checksum of the gzip header is wrong"));
+    let mut reserved = packed.clone();
+    reserved[3] |= 0x40;
+    assert!(message(&reserved).contains("the gzip header has flags that are reserved"));
+    // Frames of zstd that are to be skipped may come first, and between others.
+    let options = pprofdiff::WriteOptions { compression: pprofdiff::Compression::Zstd, level: None };
+    let zstd = load(&raw).unwrap().to_bytes(&options).unwrap();
+    let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"123"].concat();
+    assert_eq!(load(&[&skipped[..], &skipped, &zstd, &skipped].concat()).unwrap().n_samples(), 1);
+    assert!(message(&skipped).contains("not a profile"));
 }
 
 /// Files are inflated at once, pipes a block at a time: by two libraries, which must agree on what is gzip.
@@ -332,6 +344,10 @@ fn the_inflated_limit_is_an_error_in_every_packing() {
             |limit: usize| pprofdiff::Profile::from_bytes("in", &bytes, &LoadOptions { inflated_limit: limit as u64 });
         assert!(with_limit(raw.len()).is_ok());
         assert_eq!(with_limit(raw.len() - 1).err().unwrap().kind(), ErrorKind::Limit);
+        // More can't be set: offsets are 32 bits wide.
+        assert!(with_limit((4 << 30) - 1).is_ok());
+        let error = with_limit(4 << 30).err().unwrap();
+        assert!(error.kind() == ErrorKind::Query && error.to_string().contains("at most 4294967295 bytes"), "{error}");
     }
 }
 
