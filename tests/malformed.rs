@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use pprofdiff::{ErrorKind, LoadOptions};
+use pprofdiff::{Diff, ErrorKind, LoadOptions, Query, Sort};
 use prost::Message;
 
 /// A small valid profile: one type, one mapping, one function, one location, one sample with a label.
@@ -235,8 +235,8 @@ fn oddities_that_pprof_accepts_are_accepted() {
         let mut profile = valid();
         mutate(&mut profile);
         let loaded = load(&profile.encode_to_vec()).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let diff = pprofdiff::Diff::of_profile(&loaded.into()).unwrap();
-        diff.view(&pprofdiff::Query::default()).unwrap().top(pprofdiff::Sort::Flat).table();
+        let diff = Diff::of_profile(&loaded.into()).unwrap();
+        diff.view(&Query::default()).unwrap().top(Sort::Flat).table();
     }
     // The last scalar wins; a ten-byte number may carry bits past the 64th.
     let last = [&valid().encode_to_vec()[..], &[0x50, 3, 0x50, 4]].concat();
@@ -275,9 +275,21 @@ fn damaged_packings_are_reported() {
     assert_eq!(load(&members).unwrap().n_samples(), 1);
     // A header with all that a header may have.
     let mut header = vec![0x1f, 0x8b, 8, 2 | 4 | 8 | 16, 0, 0, 0, 0, 0, 255, 3, 0, b'x', b'y', b'z'];
-    header.extend(b"name\0comment\0\x12\x34");
-    header.extend(&packed[10..]);
-    assert_eq!(load(&header).unwrap().n_samples(), 1);
+    header.extend(b"name\0comment\0");
+    let mut crc = flate2::Crc::new();
+    crc.update(&header);
+    let with_sum = |sum: u16| [&header[..], &sum.to_le_bytes(), &packed[10..]].concat();
+    assert_eq!(load(&with_sum(crc.sum() as u16)).unwrap().n_samples(), 1);
+    assert!(message(&with_sum(crc.sum() as u16 ^ 1)).contains("checksum of the gzip header is wrong"));
+    let mut reserved = packed.clone();
+    reserved[3] |= 0x40;
+    assert!(message(&reserved).contains("the gzip header has flags that are reserved"));
+    // Frames of zstd that are to be skipped may come first, and between others.
+    let options = pprofdiff::WriteOptions { compression: pprofdiff::Compression::Zstd, level: None };
+    let zstd = load(&raw).unwrap().to_bytes(&options).unwrap();
+    let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"123"].concat();
+    assert_eq!(load(&[&skipped[..], &skipped, &zstd, &skipped].concat()).unwrap().n_samples(), 1);
+    assert!(message(&skipped).contains("not a profile"));
 }
 
 /// Files are inflated at once, pipes a block at a time: by two libraries, which must agree on what is gzip.
@@ -332,6 +344,10 @@ fn the_inflated_limit_is_an_error_in_every_packing() {
             |limit: usize| pprofdiff::Profile::from_bytes("in", &bytes, &LoadOptions { inflated_limit: limit as u64 });
         assert!(with_limit(raw.len()).is_ok());
         assert_eq!(with_limit(raw.len() - 1).err().unwrap().kind(), ErrorKind::Limit);
+        // More can't be set: offsets are 32 bits wide.
+        assert!(with_limit((4 << 30) - 1).is_ok());
+        let error = with_limit(4 << 30).err().unwrap();
+        assert!(error.kind() == ErrorKind::Query && error.to_string().contains("at most 4294967295 bytes"), "{error}");
     }
 }
 
@@ -426,8 +442,8 @@ fn a_real_profile_cut_off_at_any_byte_is_an_error() {
     for n in 0..raw.len() {
         if let Ok(p) = load(&raw[..n]) {
             accepted += 1;
-            let diff = pprofdiff::Diff::of_profile(&p.into()).unwrap();
-            diff.view(&pprofdiff::Query::default()).unwrap().stacks(true);
+            let diff = Diff::of_profile(&p.into()).unwrap();
+            diff.view(&Query::default()).unwrap().stacks(true);
         }
     }
     assert!(accepted < 12, "{accepted} prefixes of the raw message are accepted");
@@ -461,13 +477,13 @@ fn what_broke_something_once_does_so_no_more() {
                 let merged = pprofdiff::merge(&[&profile]).unwrap().to_bytes(&bare).unwrap();
                 let again = pprofdiff::merge(&[&load(&merged).unwrap()]).unwrap().to_bytes(&bare).unwrap();
                 assert!(merged == again, "{name}: merging again changes it");
-                let diff = pprofdiff::Diff::of_profile(&profile.into()).unwrap();
-                let view = diff.view(&pprofdiff::Query::default()).unwrap();
-                view.top(pprofdiff::Sort::Flat).table();
-                view.edges(None, pprofdiff::Sort::Cum).unwrap();
+                let diff = Diff::of_profile(&profile.into()).unwrap();
+                let view = diff.view(&Query::default()).unwrap();
+                view.top(Sort::Flat).table();
+                view.edges(None, Sort::Cum).unwrap();
                 view.stacks(true).table();
                 view.labels().table();
-                diff.to_profile(&pprofdiff::Query::default()).unwrap();
+                diff.to_profile(&Query::default()).unwrap();
             }
         }
     }
@@ -511,4 +527,44 @@ fn a_bad_label_after_good_ones_that_look_alike_is_found() {
     p.sample[1] = sample(3);
     let error = load(&p).unwrap_err().to_string();
     assert!(error.contains("sample 1") && error.contains("string 3"), "{error}");
+}
+
+#[test]
+fn expressions_of_a_file_that_cost_too_much_are_left_out_with_a_warning() {
+    // A name of letters in no order, so that an expression that looks back has to keep all of them in mind.
+    let mut seed = 1_u32;
+    let name = (0..2_000_000).map(|_| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        b"ab"[(seed >> 31) as usize]
+    });
+    let name: Vec<u8> = name.collect();
+    for (drop, keep, why) in [
+        ("[ab]*a[ab]{60000}", "", Some("of drop_frames is invalid: it repeats something more than 1000 times")),
+        ("[ab]*a[ab]{900}", "", Some("of drop_frames takes too much work to match")),
+        (".*", "[ab]*a[ab]{900}", Some("of keep_frames takes too much work to match")),
+        ("\\pL{900}", "", Some("of drop_frames is too large")),
+        ("[ab]*c", "", None),
+    ] {
+        let mut p = valid();
+        p.function.push(Function { id: 2, name: 7, filename: 4, ..Default::default() });
+        p.location.push(Location {
+            id: 2,
+            line: vec![Line { function_id: 2, ..Default::default() }],
+            ..Default::default()
+        });
+        p.sample[0].location_id.insert(0, 2);
+        let add = |p: &mut Profile, text: &[u8]| {
+            p.string_table.push(text.to_vec());
+            p.string_table.len() as i64 - 1
+        };
+        add(&mut p, &name);
+        (p.drop_frames, p.keep_frames) = (add(&mut p, drop.as_bytes()), add(&mut p, keep.as_bytes()));
+        let profile = std::sync::Arc::new(load(&p.encode_to_vec()).unwrap());
+        let top = Diff::of_profile(&profile).unwrap().view(&Query::default()).unwrap().top(Sort::Flat);
+        assert_eq!(top.rows.len(), 2, "{drop}: nothing is dropped");
+        let warning = why.map(|why| {
+            format!("in.pb: drop_frames and keep_frames of the profile are not applied: the regular expression {why}")
+        });
+        assert_eq!(top.summary.warnings, Vec::from_iter(warning), "{drop}");
+    }
 }

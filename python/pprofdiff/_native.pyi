@@ -69,7 +69,7 @@ def load(source: _Source, *, inflated_limit: int | None = None) -> Profile:
     each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
     buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
     view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
-    given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; 4 GiB at most.
+    given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1.
 
     A diff that was written as a profile opens as a diff again: its views show both sides.
 
@@ -265,7 +265,7 @@ class Views:
         noinlines: bool = False,
     ) -> Table:
         """The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
-        called); of one profile, by the value.
+        called), then by that of the other, then by name; of one profile, by the values.
 
         Columns: name, file, line, address, mapping (None where the granularity has none), status,
         flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no

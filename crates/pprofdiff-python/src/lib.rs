@@ -67,7 +67,7 @@ mod _native {
     /// each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
     /// buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
     /// view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
-    /// given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; 4 GiB at most.
+    /// given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1.
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.
     ///

@@ -242,7 +242,7 @@ impl Views {
     }
 
     /// The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
-    /// called); of one profile, by the value.
+    /// called), then by that of the other, then by name; of one profile, by the values.
     ///
     /// Columns: name, file, line, address, mapping (None where the granularity has none), status,
     /// flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no

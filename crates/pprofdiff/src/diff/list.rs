@@ -7,6 +7,7 @@
 //!
 //! This floor reads no files: the texts come from a [`Sources`].
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -109,7 +110,7 @@ pub struct Routine {
 pub struct Listing {
     /// What the listing is of.
     pub summary: Arc<Summary>,
-    /// Ordered by the |delta| of cum descending, then by name and file.
+    /// Ordered by |delta| of cum descending, then by that of flat, then by name and file.
     pub routines: Vec<Routine>,
 }
 
@@ -159,6 +160,16 @@ struct Group {
     file: String,
     base: Side,
     new: Side,
+}
+
+impl Group {
+    fn flat(&self) -> Pair {
+        Pair { base: self.base.flat(), new: self.new.flat() }
+    }
+
+    fn cum(&self) -> Pair {
+        Pair { base: self.base.cum, new: self.new.cum }
+    }
 }
 
 impl Diff {
@@ -241,11 +252,12 @@ impl Diff {
         view.starts(&numbers, &mut groups, sources);
         drop(numbers);
         view.routine_sums(&group_of, &mut groups);
-        let mut groups = join_moved(groups);
-        let delta = |g: &Group| std::cmp::Reverse(Pair { base: g.base.cum, new: g.new.cum }.delta().unsigned_abs());
-        groups.sort_by(|a, b| delta(a).cmp(&delta(b)).then_with(|| (&a.name, &a.file).cmp(&(&b.name, &b.file))));
+        // flat is a sum over lines, so it is not added up at each comparison.
+        let sized = |g: Group| (Reverse(Sort::Cum.size(g.flat(), g.cum())), g);
+        let mut groups: Vec<_> = join_moved(groups).into_iter().map(sized).collect();
+        groups.sort_by(|(a_size, a), (b_size, b)| (a_size, &a.name, &a.file).cmp(&(b_size, &b.name, &b.file)));
         let mut texts = Texts { sources, aligned: HashMap::new(), two_sided: self.is_two_sided() };
-        let routines = choose(&mut groups.into_iter().map(|g| texts.routine(g)));
+        let routines = choose(&mut groups.into_iter().map(|(_, g)| texts.routine(g)));
         Ok((view.summary().clone(), routines))
     }
 }
@@ -369,8 +381,7 @@ impl Texts<'_> {
                 numbers.into_iter().map(|n| line(&g, self.two_sided.then_some(n), Some(n), None)).collect()
             }
         };
-        let flat = Pair { base: g.base.flat(), new: g.new.flat() };
-        let cum = Pair { base: g.base.cum, new: g.new.cum };
+        let (flat, cum) = (g.flat(), g.cum());
         let equal = flat.delta() == 0 && cum.delta() == 0;
         let status = Status::new(!g.base.lines.is_empty(), !g.new.lines.is_empty(), equal);
         Routine {

@@ -18,7 +18,7 @@ use crate::redact::redacted;
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
     /// Most bytes that a profile may inflate to. 2 GiB unless set; 4 GiB minus one is the most
-    /// that can be set, since offsets into the buffer are 32 bits wide.
+    /// that can be set, since offsets into the buffer are 32 bits wide. Loading refuses more.
     pub inflated_limit: u64,
 }
 
@@ -32,9 +32,16 @@ impl Default for LoadOptions {
 const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
 
 impl LoadOptions {
-    /// Offsets are 32 bits wide.
-    fn limit(&self) -> u64 {
-        self.inflated_limit.min(u64::from(u32::MAX))
+    fn limit(&self) -> Result<u64> {
+        let most = u64::from(u32::MAX);
+        if self.inflated_limit > most {
+            let detail = format!(
+                "the limit on what a profile may inflate to is at most {most} bytes (4 GiB - 1), not {}",
+                self.inflated_limit
+            );
+            return Err(Error::query(detail));
+        }
+        Ok(self.inflated_limit)
     }
 
     /// With the given limit; if there is none, with that of the environment's `PPROFDIFF_MAX_INFLATED`, in bytes; and
@@ -42,18 +49,21 @@ impl LoadOptions {
     /// environment.
     ///
     /// # Errors
-    /// A variable that is no number.
+    /// A variable that is no number; more than 4 GiB minus one.
     pub fn limited(inflated_limit: Option<u64>) -> Result<LoadOptions> {
-        let Some(text) = std::env::var_os(LIMIT_VARIABLE).filter(|v| inflated_limit.is_none() && !v.is_empty()) else {
-            return Ok(
-                inflated_limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit })
-            );
+        let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty());
+        let of_variable = |text: std::ffi::OsString| {
+            let number = text.to_str().and_then(|text| text.trim().parse().ok());
+            number.ok_or_else(|| {
+                Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
+            })
         };
-        let number = text.to_str().and_then(|text| text.trim().parse().ok());
-        let inflated_limit = number.ok_or_else(|| {
-            Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
-        })?;
-        Ok(LoadOptions { inflated_limit })
+        let limit = match inflated_limit {
+            Some(limit) => Some(limit),
+            None => variable().map(of_variable).transpose()?,
+        };
+        let options = limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit });
+        options.limit().map(|_| options)
     }
 }
 
@@ -69,7 +79,7 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         if metadata.is_dir() {
             return Err(Error::io(std::io::ErrorKind::IsADirectory.into()));
         }
-        let limit = options.limit();
+        let limit = options.limit()?;
         if !metadata.is_file() || metadata.len() > limit {
             return load(&name, inflate(&mut BufReader::with_capacity(BLOCK, file), None, limit)?);
         }
@@ -84,13 +94,15 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
 
 pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
     let name = &redacted(name);
-    inflate_slice(bytes, options.limit()).and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
+    let inflated = options.limit().and_then(|limit| inflate_slice(bytes, limit));
+    inflated.and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
 }
 
 pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<Profile> {
     let name = &redacted(name);
     let mut reader = BufReader::with_capacity(BLOCK, reader);
-    inflate(&mut reader, None, options.limit()).and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
+    let inflated = options.limit().and_then(|limit| inflate(&mut reader, None, limit));
+    inflated.and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
 }
 
 fn load(name: &str, data: Vec<u8>) -> Result<Profile> {

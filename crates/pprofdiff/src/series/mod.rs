@@ -133,12 +133,16 @@ pub struct Step {
 }
 
 impl Step {
-    /// What a sort goes by.
+    /// The column that a sort goes by.
     pub(crate) fn value(&self, sort: Sort) -> Pair {
         match sort {
             Sort::Flat => self.flat,
             Sort::Cum => self.cum,
         }
+    }
+
+    fn size(&self, sort: Sort) -> [u64; 2] {
+        sort.size(self.flat, self.cum)
     }
 }
 
@@ -641,23 +645,21 @@ impl Series {
         }
     }
 
-    /// All steps that change something: by the magnitude of the change, then by build, then by frame.
+    /// All steps that change something: by the magnitudes of the change ([`Sort`]), then by build, then by frame.
     pub fn steps(&self, sort: Sort) -> Ranked<Step> {
         let mut rows = Vec::new();
         self.each_frame(|frame, points| self.each_step(frame, points, |step| rows.push(step)));
         self.ranked(sort, rows, |step| (step, step.to))
     }
 
-    /// All frames: by the magnitude of the largest step of each, then by name.
+    /// All frames: by the magnitudes of the largest step of each ([`Sort`]), then by name.
     pub fn movers(&self, sort: Sort) -> Ranked<Mover> {
-        let other = if sort == Sort::Flat { Sort::Cum } else { Sort::Flat };
         let mut rows = Vec::new();
         self.each_frame(|frame, points| {
             let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
-            let size = |s: &Step| [sort, other].map(|sort| s.value(sort).delta().unsigned_abs());
             let mut largest: Option<Step> = None;
             self.each_step(frame, points, |step| {
-                if largest.is_none_or(|l| size(&step) > size(&l)) {
+                if largest.is_none_or(|l| step.size(sort) > l.size(sort)) {
                     largest = Some(step);
                 }
             });
@@ -681,7 +683,7 @@ impl Series {
         (0..).zip(&by_name).for_each(|(i, &frame)| place[frame as usize] = i);
         rows.sort_unstable_by_key(|row| {
             let (step, then) = step(row);
-            (std::cmp::Reverse(step.value(sort).delta().unsigned_abs()), then, place[step.frame as usize])
+            (std::cmp::Reverse(step.size(sort)), then, place[step.frame as usize])
         });
         let (summary, builds) = (self.summary.clone(), self.builds.clone());
         Ranked { summary, builds, frames: self.frames.clone(), sort, rows }
