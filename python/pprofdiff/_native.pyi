@@ -166,6 +166,7 @@ def series(
     sample_type: str | None = None,
     granularity: _BuildGranularity = "functions",
     noinlines: bool = False,
+    trim_path: str | Sequence[str] | None = None,
     normalize: Literal["total", "duration"] | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     inflated_limit: int | None = None,
@@ -182,7 +183,8 @@ def series(
     A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
     nothing; with on_error="raise" its error is raised. `sample_type` None is the default one of the first build
     that loads; units are converted to the finest. `normalize` scales all builds to the first, by "total" or
-    "duration". Filters are keywords, as those of Views.filter().
+    "duration". `granularity`, `noinlines` and `trim_path` are as in Views, filters are keywords, as those of
+    Views.filter().
 
     Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
     """
@@ -195,6 +197,7 @@ def matrix(
     sample_type: str | None = None,
     granularity: _BuildGranularity = "functions",
     noinlines: bool = False,
+    trim_path: str | Sequence[str] | None = None,
     normalize: Literal["total", "duration"] | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     inflated_limit: int | None = None,
@@ -245,8 +248,10 @@ class Views:
 
     All views take `sample_type` (a name out of `sample_types`; None: the default one), `granularity`
     ("functions", "filefunctions", "files", "lines" or "addresses": what a row stands for) and
-    `noinlines` (count inlined functions as part of the one they were inlined into). Values are int64 in
-    the sample type's own unit. A question that can't be answered raises PprofError.
+    `noinlines` (count inlined functions as part of the one they were inlined into). `trim_path` is a prefix, or a list
+    of them, to cut off the paths of files; given one, versions of folders ("y@v1.2.3") are cut as well, so that two
+    checkouts compare. Values are int64 in the sample type's own unit. A question that can't be answered raises
+    PprofError.
     """
 
     @property
@@ -263,6 +268,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
         called), then by that of the other, then by name; of one profile, by the values.
@@ -280,6 +286,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """The callers and callees of the frames that match a regular expression, which is searched in their
         names (with file and line where the granularity has them).
@@ -295,6 +302,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """The callers and callees of all frames; columns as peek()."""
     def stacks(
@@ -305,6 +313,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """Whole stacks.
 
@@ -319,6 +328,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """What the values of each label cost.
 
@@ -331,6 +341,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> str:
         """Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
         "root;caller;leaf VALUE".
@@ -341,6 +352,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> str:
         """Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
         Negative values, which it does not have, are left out.
@@ -355,6 +367,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> CallGraph:
         """The call graph: the `n` most telling frames (0: any number) and what they call.
 
@@ -381,10 +394,11 @@ class Views:
 
         `base_source` and `new_source` are folders (or lists of them) with the sources of the two builds,
         `source_path` those of both, or of one profile; files are read only below them, and the end of a path is
-        enough to find one. `trim_path` is cut off the beginning of the profile's paths (a prefix or a list).
+        enough to find one.
 
         Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
-        own base cost although its number shifted. Without sources, lines are matched by their numbers.
+        own base cost although its number shifted. Without the sources of both, lines are paired by their offset in the
+        function, and the notes say so.
         """
     def to_html(
         self,
@@ -407,7 +421,7 @@ class Views:
         unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
         page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
 
-        Given `base_source`, `new_source` or `source_path` (and `trim_path`), as list() has them, the page also
+        Given `base_source`, `new_source` or `source_path`, as list() has them, the page also
         lists the source lines of the 20 functions whose cum changed most, of those that have sources.
         """
     def save_html(
@@ -431,6 +445,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
         min_width: float | None = None,
         max_frames: int | None = None,
     ) -> FlameGraph:

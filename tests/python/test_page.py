@@ -592,7 +592,7 @@ def test_source_lines_come_along_where_there_are_sources(show: Open, story: ppro
     )
     assert ("Mono" in font, below) == (True, "pre"), "the page's style does not reach it"
     assert page.inner_text("#source .note >> nth=0").startswith("cpu (nanoseconds): the ")
-    assert story.to_html(source_path=tmp_path) == story.to_html(trim_path="x") == story.to_html()
+    assert story.to_html(source_path=tmp_path) == story.to_html(trim_path="") == story.to_html()
     assert show(story.to_html()).is_hidden("#source")
     story.save_html(tmp_path / "saved.html", source_path=story_sources)
     assert (tmp_path / "saved.html").read_text() == story.to_html(source_path=story_sources)

@@ -128,31 +128,39 @@ pub struct SourceArgs {
     /// Where the base's sources are
     #[arg(long, value_name = "DIR")]
     pub base_source: Vec<PathBuf>,
-    /// Where the new side's sources are
+    /// Where the new side's sources are [default: of list on a terminal, the working directory]
     #[arg(long, value_name = "DIR")]
     pub new_source: Vec<PathBuf>,
     /// Where the sources of both sides, or of one profile, are
     #[arg(long, value_name = "DIR:...")]
     pub source_path: Option<std::ffi::OsString>,
-    /// What to cut off the beginning of paths in the profiles
-    #[arg(long, value_name = "PREFIX:...")]
-    pub trim_path: Option<String>,
+}
+
+/// How the paths of files are shown.
+#[derive(Args)]
+pub struct PathArgs {
+    /// Cut these prefixes off the paths of files, and versions (`y@v1.2.3`) out of them, so that two checkouts compare
+    #[arg(long, value_name = "PREFIX:...", value_delimiter = ':')]
+    trim_path: Vec<String>,
+}
+
+impl PathArgs {
+    /// An empty prefix is none: scripts pass variables that are not set.
+    fn trim_path(&self) -> Vec<String> {
+        self.trim_path.iter().filter(|prefix| !prefix.is_empty()).cloned().collect()
+    }
 }
 
 impl SourceArgs {
     /// True if nothing is given.
     pub fn is_empty(&self) -> bool {
-        self.base_source.is_empty()
-            && self.new_source.is_empty()
-            && self.source_path.is_none()
-            && self.trim_path.is_none()
+        self.base_source.is_empty() && self.new_source.is_empty() && self.source_path.is_none()
     }
 
     pub fn dirs(&self) -> SourceDirs {
         let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
         let with = |own: &[PathBuf]| own.iter().chain(&both).cloned().collect();
-        let trim = self.trim_path.iter().flat_map(|t| t.split(':')).map(str::to_owned).collect();
-        SourceDirs::new(with(&self.base_source), with(&self.new_source), trim)
+        SourceDirs::new(with(&self.base_source), with(&self.new_source))
     }
 }
 
@@ -210,6 +218,8 @@ pub struct ViewArgs {
     #[arg(long, default_value = "functions",
           value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
     pub granularity: String,
+    #[command(flatten)]
+    pub paths: PathArgs,
     /// Count inlined functions as part of the one they were inlined into
     #[arg(long)]
     pub noinlines: bool,
@@ -368,6 +378,8 @@ pub struct BatchArgs {
     #[arg(long, default_value = "functions",
           value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
     granularity: String,
+    #[command(flatten)]
+    paths: PathArgs,
     /// Scale the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
     #[arg(long, value_name = "total|duration|FACTOR")]
     normalize: Option<Normalize>,
@@ -403,6 +415,7 @@ impl BatchArgs {
             sample_type: self.sample_type.clone(),
             granularity: self.granularity.parse()?,
             no_inlines: false,
+            trim_path: self.paths.trim_path(),
             normalize: self.normalize.unwrap_or_default(),
             filters: self.filters.filters(),
         })
@@ -482,6 +495,8 @@ pub struct SeriesArgs {
     #[arg(long, default_value = "functions",
           value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name).into_iter().filter(|n| *n != "addresses")))]
     granularity: String,
+    #[command(flatten)]
+    paths: PathArgs,
     /// Count inlined functions as part of the one they were inlined into
     #[arg(long)]
     noinlines: bool,
@@ -520,6 +535,7 @@ impl SeriesArgs {
             sample_type: self.sample_type.clone(),
             granularity: self.granularity.parse()?,
             no_inlines: self.noinlines,
+            trim_path: self.paths.trim_path(),
             normalize: self.normalize.unwrap_or_default(),
             filters: self.filters.filters(),
         })
@@ -710,6 +726,7 @@ impl ViewArgs {
             sample_type: self.sample_type.clone(),
             granularity: self.granularity.parse()?,
             no_inlines: self.noinlines,
+            trim_path: self.paths.trim_path(),
             normalize: self.normalize.unwrap_or_default(),
             filters: self.filters.filters(),
         })

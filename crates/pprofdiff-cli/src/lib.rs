@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, TopArgs, Verb, ViewArgs};
+use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
 use pprofdiff::{
@@ -122,7 +122,7 @@ fn execute(cli: Cli) -> Result<u8> {
                 Ok(edges.table(Kind::Peek).head(n))
             })
         }
-        Some(Verb::List { regex, sources, view: args }) => list(&args, &regex, &sources.dirs()),
+        Some(Verb::List { regex, sources, view: args }) => list(&args, &regex, &sources),
         Some(Verb::Stacks { labels, view: args }) => {
             if labels || args.format.is_graph() {
                 rows_only(&args, if labels { "stacks --labels" } else { "stacks" })?;
@@ -316,19 +316,31 @@ fn show(args: &ViewArgs, diff: &Diff, table: impl FnOnce(&View, usize) -> Result
 }
 
 /// Source lines with their costs.
-fn list(args: &ViewArgs, regex: &str, sources: &SourceDirs) -> Result<()> {
+fn list(args: &ViewArgs, regex: &str, sources: &SourceArgs) -> Result<()> {
     if !matches!(args.format, Format::Text | Format::Json) {
         return Err(Failure::Message("list writes text and json".to_owned()));
     }
-    let listing = open(&args.input)?.list(&args.query()?, regex, sources)?;
+    let output = args.output.as_deref();
+    let is_watched = args.format == Format::Text && output.is_none() && io::stdout().is_terminal();
+    let dirs = match sources.is_empty() && is_watched {
+        // Whoever looks at a listing most likely stands in the checkout of what was built last.
+        true => SourceDirs::new(Vec::new(), vec![PathBuf::from(".")]),
+        false => sources.dirs(),
+    };
+    let listing = open(&args.input)?.list(&args.query()?, regex, &dirs)?;
     if listing.routines.is_empty() {
         return Err(Failure::Message(format!("no function matches {regex:?}")));
     }
     let listing = listing.head(args.n.filter(|&n| n > 0).unwrap_or(usize::MAX));
-    let output = args.output.as_deref();
-    write_to(output, |out| match args.format {
-        Format::Json => listing.write_json(out),
-        _ => listing.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
+    write_to(output, |out| {
+        if args.format == Format::Json {
+            return listing.write_json(out);
+        }
+        listing.write_text(out, TextOptions { color: output.is_none() && color_wanted() })?;
+        match listing.missing_sources(["--base-source DIR", "--new-source DIR", "--source-path DIR"]) {
+            Some(hint) => writeln!(out, "\n{hint}"),
+            None => Ok(()),
+        }
     })
 }
 

@@ -19,7 +19,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTu
 use crate::arrow::PairRows;
 use crate::source::{self, Side};
 use crate::table::Table;
-use crate::views::{Diff, Profile, parse_normalize, parse_sort, rebuild};
+use crate::views::{Diff, OneOrMore, Profile, parse_normalize, parse_sort, prefixes, rebuild};
 use crate::{arrow, error, runtime};
 
 /// Two sides under one name, for diff_many(). Made by pairs(), or by hand.
@@ -210,6 +210,7 @@ impl Question {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
         normalize: Option<&Bound<'_, PyAny>>,
         filters: HashMap<String, Option<String>>,
     ) -> PyResult<Question> {
@@ -226,6 +227,7 @@ impl Question {
             sample_type,
             granularity: granularity.parse().map_err(|e| error::from_engine(py, &e))?,
             no_inlines: noinlines,
+            trim_path: prefixes(trim_path),
             filters,
             normalize: parse_normalize(normalize)?,
         };

@@ -100,10 +100,18 @@ pub struct Listing {
 
 impl Listing {
     pub fn new(listing: &pprofdiff::Listing) -> Listing {
+        let shown = text(|out| listing.write_text(out, TextOptions::default()));
+        let hint = listing.missing_sources(["base_source=", "new_source=", "source_path="]);
+        // The hint is all ours.
+        let note = hint.as_ref().map(|hint| format!("<div class=\"pprofdiff\"><div class=\"note\">{hint}</div></div>"));
         Listing {
-            text: text(|out| listing.write_text(out, TextOptions::default())).trim_end().to_owned(),
+            text: format!(
+                "{}{}",
+                shown.trim_end(),
+                hint.as_ref().map_or_else(String::new, |hint| format!("\n\n{hint}"))
+            ),
             json: text(|out| listing.write_json(out)),
-            html: listing.to_html(),
+            html: listing.to_html() + &note.unwrap_or_default(),
             page: listing.to_html_page(),
         }
     }

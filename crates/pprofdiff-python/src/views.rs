@@ -18,8 +18,10 @@ use crate::{error, runtime, source};
 ///
 /// All views take `sample_type` (a name out of `sample_types`; None: the default one), `granularity`
 /// ("functions", "filefunctions", "files", "lines" or "addresses": what a row stands for) and
-/// `noinlines` (count inlined functions as part of the one they were inlined into). Values are int64 in
-/// the sample type's own unit. A question that can't be answered raises PprofError.
+/// `noinlines` (count inlined functions as part of the one they were inlined into). `trim_path` is a prefix, or a list
+/// of them, to cut off the paths of files; given one, versions of folders ("y@v1.2.3") are cut as well, so that two
+/// checkouts compare. Values are int64 in the sample type's own unit. A question that can't be answered raises
+/// PprofError.
 #[pyclass(frozen, subclass, module = "pprofdiff")]
 pub struct Views {
     diff: pprofdiff::Diff,
@@ -90,6 +92,11 @@ fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
     }
 }
 
+/// The prefixes of `trim_path=`; an empty one is none.
+pub fn prefixes(given: Option<OneOrMore<String>>) -> Vec<String> {
+    all(given).into_iter().filter(|prefix| !prefix.is_empty()).collect()
+}
+
 /// What a page holds.
 enum Content {
     /// Only the flame graph.
@@ -103,11 +110,10 @@ fn source_dirs(
     base: Option<OneOrMore<PathBuf>>,
     new: Option<OneOrMore<PathBuf>>,
     source_path: Option<OneOrMore<PathBuf>>,
-    trim_path: Option<OneOrMore<String>>,
 ) -> SourceDirs {
     let both = all(source_path);
     let with = |own: Option<OneOrMore<PathBuf>>| all(own).into_iter().chain(both.clone()).collect();
-    SourceDirs::new(with(base), with(new), all(trim_path))
+    SourceDirs::new(with(base), with(new))
 }
 
 /// The folders that a page's arguments name, if they name some.
@@ -115,10 +121,9 @@ fn page_sources(
     base: Option<OneOrMore<PathBuf>>,
     new: Option<OneOrMore<PathBuf>>,
     source_path: Option<OneOrMore<PathBuf>>,
-    trim_path: Option<OneOrMore<String>>,
 ) -> Option<SourceDirs> {
     let given = base.is_some() || new.is_some() || source_path.is_some();
-    given.then(|| source_dirs(base, new, source_path, trim_path))
+    given.then(|| source_dirs(base, new, source_path))
 }
 
 impl Views {
@@ -129,9 +134,16 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Query> {
         let granularity = granularity.parse().map_err(|e| error::from_engine(py, &e))?;
-        Ok(Query { sample_type, granularity, no_inlines: noinlines, ..self.query.clone() })
+        Ok(Query {
+            sample_type,
+            granularity,
+            no_inlines: noinlines,
+            trim_path: prefixes(trim_path),
+            ..self.query.clone()
+        })
     }
 
     fn view<T: Send + 'static>(
@@ -247,7 +259,10 @@ impl Views {
     /// Columns: name, file, line, address, mapping (None where the granularity has none), status,
     /// flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no
     /// status. `n` rows, or all.
-    #[pyo3(signature = (n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
+        trim_path = None
+    ))]
     fn top(
         &self,
         py: Python<'_>,
@@ -256,8 +271,9 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
+        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
         self.table(py, query, n, move |view| Ok(view.top(sort).table()))
     }
 
@@ -266,7 +282,10 @@ impl Views {
     ///
     /// Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
     /// rows of `n` nodes, or all. No row if nothing matches.
-    #[pyo3(signature = (regex, n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        regex, n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
+        trim_path = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn peek(
         &self,
@@ -277,13 +296,17 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
+        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
         self.table(py, query, n, move |view| Ok(view.edges(Some(&regex), sort)?.table(Kind::Peek)))
     }
 
     /// The callers and callees of all frames; columns as peek().
-    #[pyo3(signature = (n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
+        trim_path = None
+    ))]
     fn tree(
         &self,
         py: Python<'_>,
@@ -292,8 +315,9 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
+        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
         self.table(py, query, n, move |view| Ok(view.edges(None, sort)?.table(Kind::Tree)))
     }
 
@@ -302,7 +326,10 @@ impl Views {
     /// Columns: frames (a list, root first), base, new, delta, status; of one profile weight. With
     /// `labels`, stacks whose samples have different labels are told apart, and a column labels (a list
     /// of "key=value") follows frames. `n` rows, or all.
-    #[pyo3(signature = (n = None, *, labels = false, sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        n = None, *, labels = false, sample_type = None, granularity = "functions", noinlines = false,
+        trim_path = None
+    ))]
     fn stacks(
         &self,
         py: Python<'_>,
@@ -311,8 +338,9 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.table(py, query, n, move |view| Ok(view.stacks(labels).table()))
     }
 
@@ -320,7 +348,9 @@ impl Views {
     ///
     /// Columns: key, value, unit (of numeric labels only), base, new, delta, status; of one profile weight.
     /// `n` rows, or all.
-    #[pyo3(signature = (n = None, *, sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        n = None, *, sample_type = None, granularity = "functions", noinlines = false, trim_path = None
+    ))]
     fn labels(
         &self,
         py: Python<'_>,
@@ -328,36 +358,39 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.table(py, query, n, |view| Ok(view.labels().table()))
     }
 
     /// Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
     /// "root;caller;leaf VALUE".
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, trim_path = None))]
     fn folded(
         &self,
         py: Python<'_>,
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<String> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.view(py, query, |view| Ok(text(|out| report::folded(&view.stacks(false), out))))
     }
 
     /// Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
     /// Negative values, which it does not have, are left out.
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, trim_path = None))]
     fn to_speedscope(
         &self,
         py: Python<'_>,
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<String> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.view(py, query, |view| Ok(text(|out| report::speedscope(&view.stacks(false), out))))
     }
 
@@ -372,7 +405,7 @@ impl Views {
     /// a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).
     #[pyo3(signature = (
         n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, sample_type = None,
-        granularity = "functions", noinlines = false
+        granularity = "functions", noinlines = false, trim_path = None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn callgraph(
@@ -385,6 +418,7 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<CallGraph> {
         let rank = match sort.map(|sort| parse_sort(py, sort)).transpose()? {
             None => Rank::Entropy,
@@ -392,7 +426,7 @@ impl Views {
             Some(Sort::Cum) => Rank::Cum,
         };
         let options = GraphOptions { node_count: n, node_fraction, edge_fraction, rank };
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.view(py, query, move |view| Ok(CallGraph::new(&view.graph(&options)?)))
     }
 
@@ -400,10 +434,11 @@ impl Views {
     ///
     /// `base_source` and `new_source` are folders (or lists of them) with the sources of the two builds,
     /// `source_path` those of both, or of one profile; files are read only below them, and the end of a path is
-    /// enough to find one. `trim_path` is cut off the beginning of the profile's paths (a prefix or a list).
+    /// enough to find one.
     ///
     /// Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
-    /// own base cost although its number shifted. Without sources, lines are matched by their numbers.
+    /// own base cost although its number shifted. Without the sources of both, lines are paired by their offset in the
+    /// function, and the notes say so.
     #[pyo3(signature = (
         regex, *, base_source = None, new_source = None, source_path = None, trim_path = None, sample_type = None,
         noinlines = false
@@ -420,8 +455,8 @@ impl Views {
         sample_type: Option<String>,
         noinlines: bool,
     ) -> PyResult<Listing> {
-        let query = self.query(py, sample_type, "lines", noinlines)?;
-        let sources = source_dirs(base_source, new_source, source_path, trim_path);
+        let query = self.query(py, sample_type, "lines", noinlines, trim_path)?;
+        let sources = source_dirs(base_source, new_source, source_path);
         let diff = self.diff.clone();
         runtime::run(py, move || Ok(Listing::new(&diff.list(&query, &regex, &sources)?)))
     }
@@ -434,7 +469,7 @@ impl Views {
     /// unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
     /// page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
     ///
-    /// Given `base_source`, `new_source` or `source_path` (and `trim_path`), as list() has them, the page also
+    /// Given `base_source`, `new_source` or `source_path`, as list() has them, the page also
     /// lists the source lines of the 20 functions whose cum changed most, of those that have sources.
     #[pyo3(signature = (
         *, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None,
@@ -454,8 +489,8 @@ impl Views {
         source_path: Option<OneOrMore<PathBuf>>,
         trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<String> {
-        let sources = page_sources(base_source, new_source, source_path, trim_path);
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let sources = page_sources(base_source, new_source, source_path);
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         Ok(self.page(py, query, min_width, max_frames, Content::All(sources))?.html)
     }
 
@@ -479,8 +514,8 @@ impl Views {
         source_path: Option<OneOrMore<PathBuf>>,
         trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<()> {
-        let sources = page_sources(base_source, new_source, source_path, trim_path);
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let sources = page_sources(base_source, new_source, source_path);
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         let page = self.page(py, query, min_width, max_frames, Content::All(sources))?;
         flamegraph::save(py, path, page.html)
     }
@@ -490,7 +525,10 @@ impl Views {
     /// A box is as wide as the sum, over the stacks beneath it, of the larger of their two values: so what
     /// vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
     /// `max_frames` as to_html().
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None))]
+    #[pyo3(signature = (
+        *, sample_type = None, granularity = "functions", noinlines = false, trim_path = None, min_width = None,
+        max_frames = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn flamegraph(
         &self,
@@ -498,10 +536,11 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
         min_width: Option<f64>,
         max_frames: Option<usize>,
     ) -> PyResult<FlameGraph> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, Content::Flame)?))
     }
 

@@ -24,22 +24,21 @@ const MOST_BYTES: u64 = 16 << 20;
 pub struct SourceDirs {
     base: Vec<PathBuf>,
     new: Vec<PathBuf>,
-    trim: Vec<String>,
     found: RefCell<HashMap<(bool, String), Option<SourceText>>>,
 }
 
 impl SourceDirs {
     /// Looks below `base` for the base's files and below `new` for the new side's; of several folders the first that
-    /// has a file wins. The first of the prefixes in `trim_path` that a path begins with is cut off, as in pprof.
+    /// has a file wins.
     ///
     /// Below a folder, a path is looked for whole, then without its first part, and so on. Its last part alone is
     /// enough only if the part before it is the folder's name: else any `main.go` would do.
-    pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>, trim_path: Vec<String>) -> SourceDirs {
-        SourceDirs { base, new, trim: trim_path, found: RefCell::default() }
+    pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>) -> SourceDirs {
+        SourceDirs { base, new, found: RefCell::default() }
     }
 
     fn look(&self, base: bool, path: &str) -> Option<SourceText> {
-        let path = self.trimmed(path).replace('\\', "/");
+        let path = path.replace('\\', "/");
         let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
         if parts.contains(&"..") {
             return None;
@@ -71,14 +70,6 @@ impl Sources for SourceDirs {
         let found = self.look(base, path);
         self.found.borrow_mut().insert(key, found.clone());
         found
-    }
-
-    fn trimmed<'p>(&self, path: &'p str) -> &'p str {
-        let cut = |prefix: &String| {
-            let rest = path.strip_prefix(prefix.strip_suffix('/').unwrap_or(prefix))?.strip_prefix('/')?;
-            (!prefix.is_empty() && !rest.is_empty()).then_some(rest)
-        };
-        self.trim.iter().find_map(cut).unwrap_or(path)
     }
 }
 
@@ -135,7 +126,7 @@ mod tests {
         std::fs::write(checkout.join("names/names.go"), "names").unwrap();
         std::fs::write(checkout.join("main.go"), "main").unwrap();
         std::fs::write(root.join("secret"), "secret").unwrap();
-        let sources = SourceDirs::new(vec![], vec![checkout.clone()], vec!["/build/7/".into()]);
+        let sources = SourceDirs::new(vec![], vec![checkout.clone()]);
         let find = |path: &str| sources.find(false, path).map(|t| t.text.to_string());
         let names = Some("names".to_owned());
         for path in ["names/names.go", "app/names/names.go", "/build/7/names/names.go", r"C:\src\names\names.go"] {
@@ -144,7 +135,6 @@ mod tests {
         // The last part alone could be any program's.
         assert_eq!(find("/src/app/main.go").as_deref(), Some("main"));
         assert_eq!(find("main.go").as_deref(), Some("main"));
-        assert_eq!(find("/build/7/main.go").as_deref(), Some("main"));
         let secret = root.join("secret").display().to_string();
         for path in ["/src/other/main.go", "../secret", "names/../../secret", &secret, "", "names", "/", "a\0b"] {
             assert_eq!(find(path), None, "{path}");

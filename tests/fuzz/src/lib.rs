@@ -75,6 +75,7 @@ impl<'a> Choices<'a> {
             no_inlines: self.flag(),
             filters,
             normalize,
+            trim_path: self.text().into_iter().collect(),
         }
     }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::Plan;
 use super::identity::{self, Granularity, Identity};
-use super::texts;
+use super::{Query, texts};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Memo, NONE, Profile, StringId};
 
@@ -98,13 +98,14 @@ impl MemberFrames {
     pub(crate) fn new(
         profile: &Arc<Profile>,
         plan: &Plan,
-        granularity: Granularity,
+        query: &Query,
         shifts: &[u64],
         state: &State,
     ) -> MemberFrames {
+        let granularity = query.granularity;
         let locations = profile.locations();
         let n = locations.len();
-        let mut b = Builder::new(profile, state);
+        let mut b = Builder::new(profile, &query.trim_path, state);
         let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
         let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
         first.push(0);
@@ -219,16 +220,18 @@ impl Interner {
 /// Interns the frames of one profile.
 struct Builder<'a> {
     profile: &'a Arc<Profile>,
+    trim: &'a [String],
     interner: Interner,
-    /// By the profile's string: its text, as it is and as a cleaned path.
+    /// By the profile's string: its text, as it is and as a file's path.
     text_of: Memo,
     path_of: HashMap<StringId, u32, State>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Arc<Profile>, state: &State) -> Builder<'a> {
+    fn new(profile: &'a Arc<Profile>, trim: &'a [String], state: &State) -> Builder<'a> {
         Builder {
             profile,
+            trim,
             interner: Interner::new(Some(profile.clone()), state.clone()),
             text_of: Memo::new(profile.n_strings()),
             path_of: HashMap::with_hasher(state.clone()),
@@ -264,10 +267,9 @@ impl<'a> Builder<'a> {
         if let Some(&text) = self.path_of.get(&id) {
             return text;
         }
-        let text = match identity::clean_path(self.profile.string(id)) {
-            Some(clean) => self.interner.text(&clean),
-            None => self.string(id),
-        };
+        let path = self.profile.string(id);
+        let shown = identity::file_path(path, self.trim);
+        let text = if *shown == *path { self.string(id) } else { self.interner.text(&shown) };
         self.path_of.insert(id, text);
         text
     }

@@ -24,6 +24,9 @@ pub struct Query {
     pub granularity: Granularity,
     /// Count inlined functions as part of the one they were inlined into.
     pub no_inlines: bool,
+    /// Prefixes to cut off the paths of files, the first that fits. Given any, versions of folders (`y@v1.2.3`) are cut
+    /// as well, so that two checkouts compare; without, paths are pprof's. Where no files are shown it changes nothing.
+    pub trim_path: Vec<String>,
     /// Which samples and frames take part.
     pub filters: Filters,
     /// How the new side is scaled.
@@ -58,6 +61,8 @@ pub struct Summary {
     pub granularity: Granularity,
     /// True if inlined functions are counted as part of their caller.
     pub no_inlines: bool,
+    /// What was cut off the paths of files.
+    pub trim_path: Vec<String>,
     /// The filters that are set, by pprof's names.
     pub filters: Vec<(String, String)>,
     /// How the new side was scaled.
@@ -160,9 +165,8 @@ impl Diff {
         };
         let state = State::default();
         let inputs: Vec<_> = self.members.iter().zip(&plans).zip(&shifts).collect();
-        let members = parallel::map(&inputs, |((m, plan), shifts)| {
-            MemberFrames::new(&m.profile, plan, query.granularity, shifts, &state)
-        });
+        let members =
+            parallel::map(&inputs, |((m, plan), shifts)| MemberFrames::new(&m.profile, plan, query, shifts, &state));
         let (frames, translations) = Frames::merge(members, query.granularity, &state);
         warnings.extend(frames.warning());
 
@@ -178,6 +182,7 @@ impl Diff {
             unit: t.unit.clone(),
             granularity: query.granularity,
             no_inlines: query.no_inlines,
+            trim_path: query.trim_path.clone(),
             filters: query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
             normalize: query.normalize,
             factor: scale.factor(),

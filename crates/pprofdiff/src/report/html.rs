@@ -123,6 +123,9 @@ pub(super) fn summary(s: &Summary) -> String {
         None => format!("<div>{}</div><div>{kind}: {}</div>", side(&s.new), number(s.total.new)),
     };
     let mut notes: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
+    if !s.trim_path.is_empty() {
+        notes.push(format!("trim_path={}", s.trim_path.join(":")));
+    }
     if s.normalize != Normalize::None {
         notes.push(format!("normalized by {}: new × {}", s.normalize.mode(), s.factor));
     }

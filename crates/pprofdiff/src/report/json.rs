@@ -33,6 +33,7 @@ pub(super) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
         ("unit", json!(summary.unit)),
         ("granularity", json!(summary.granularity.name())),
         ("noinlines", json!(summary.no_inlines)),
+        ("trim_path", json!(summary.trim_path)),
         ("filters", Value::Object(filters)),
         ("normalize", json!({"mode": summary.normalize.mode(), "factor": summary.factor})),
         ("warnings", json!(summary.warnings)),

@@ -39,6 +39,32 @@ impl Listing {
         Listing { summary: self.summary.clone(), routines }
     }
 
+    /// For which sides sources are missing, and which option names their folder: `options` are those for the base's
+    /// sources, for the new side's and for both (or for a single profile's), as the caller's users write them.
+    pub fn missing_sources(&self, options: [&str; 3]) -> Option<String> {
+        let [base, new, both] = options;
+        let without = |has: fn(&Routine) -> bool| self.routines.iter().filter(|r| !has(r)).count();
+        let without_base = if self.two_sided() { without(|r| r.places.0.is_some()) } else { 0 };
+        let without_new = without(|r| r.places.1.is_some());
+        let of = |n: usize| match (n, self.routines.len()) {
+            (_, 1) => String::new(),
+            (n, all) if n == all => " for any of the functions".to_owned(),
+            (n, all) => format!(" for {n} of {all} functions"),
+        };
+        Some(match (without_base, without_new) {
+            (0, 0) => return None,
+            (0, n) if self.two_sided() => {
+                format!("no source of the new side was found{}: name its folder with {new}", of(n))
+            }
+            (0, n) => format!("no source was found{}: name its folder with {both}", of(n)),
+            (n, 0) => format!("no source of the base was found{}: name its folder with {base}", of(n)),
+            (b, n) => format!(
+                "no source was found{}: name the folders with {base} and {new}, or one for both with {both}",
+                of(b.max(n))
+            ),
+        })
+    }
+
     /// `flat 0.17s -> 0.25s, +0.08s (+4.21%)`, or of one profile `flat 0.25s (8.53%)`.
     fn in_words(&self, what: &str, p: Pair, unit: ReportUnit, arrow: &str) -> String {
         let percent = percent_of_base(p.delta(), &self.summary);

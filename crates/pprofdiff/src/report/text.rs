@@ -300,6 +300,9 @@ pub(super) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if s.no_inlines {
         settings.push("noinlines".to_owned());
     }
+    if !s.trim_path.is_empty() {
+        settings.push(format!("trim_path={}", s.trim_path.join(":")));
+    }
     if !settings.is_empty() {
         writeln!(out, "{}", harmless(&settings.join("  ")))?;
     }

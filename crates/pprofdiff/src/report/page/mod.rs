@@ -350,6 +350,9 @@ fn settings(s: &Summary) -> Vec<String> {
     if s.no_inlines {
         settings.push("without inlined functions".to_owned());
     }
+    if !s.trim_path.is_empty() {
+        settings.push(visible(&format!("trim_path={}", s.trim_path.join(":"))).into_owned());
+    }
     settings.extend(s.filters.iter().map(|(name, v)| visible(&format!("{name}={v}")).into_owned()));
     if s.normalize != Normalize::None {
         settings.push(format!("normalized by {}", s.normalize.mode()));
