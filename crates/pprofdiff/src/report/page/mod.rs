@@ -32,7 +32,14 @@ use crate::units;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// One function, so that no name of it is a window's.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("data.js"),
+    include_str!("flame.js"),
+    include_str!("page.js"),
+    "})();\n"
+);
 
 /// What a page holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
