@@ -15,6 +15,7 @@ mod markdown;
 mod names;
 mod page;
 mod pairs;
+mod palette;
 mod series;
 mod speedscope;
 mod svg;

@@ -1,13 +1,13 @@
 //! Tables for people: one unit for all numbers, signed percentages of the base's total.
 //!
-//! Colour (red: costs more, green: costs less) is the caller's decision; only a terminal should get it.
+//! Colour (`palette`) is the caller's decision; only a terminal should get it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::percent_of_base;
 use super::table::{Kind, Table};
+use super::{palette, percent_of_base};
 use crate::diff::{Diff, Normalize, Pair, Side, Summary};
 use crate::profile::Profile;
 use crate::units::{self, ReportUnit};
@@ -334,11 +334,7 @@ pub(super) fn printable(text: &str) -> Cow<'_, str> {
 
 fn paint(text: &str, sign: i64, options: TextOptions) -> String {
     let text = printable(text);
-    match sign {
-        1 if options.color => format!("\x1b[31m{text}\x1b[0m"),
-        -1 if options.color => format!("\x1b[32m{text}\x1b[0m"),
-        _ => text.into_owned(),
-    }
+    if options.color { palette::paint(&text, sign) } else { text.into_owned() }
 }
 
 /// Writes cells in columns, all right-aligned but the last. `rows` makes all rows and is asked twice, for their widths and

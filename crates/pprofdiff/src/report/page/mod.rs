@@ -11,6 +11,7 @@ mod columns;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,6 +22,7 @@ use sha2::{Digest, Sha256};
 
 use super::html::escape;
 use super::names::is_harmful;
+use super::palette::{LESS, MORE, Shades, hex};
 use super::percent_of_base;
 use super::text::list_of_inputs;
 use crate::diff::{
@@ -31,7 +33,16 @@ use crate::error::{Error, Result};
 use crate::units;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+/// What the page looks like, with less and more as variables of the palette.
+static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let mut style = ":root {\n".to_owned();
+    for (name, tone) in [("less", LESS), ("more", MORE)] {
+        for (suffix, Shades { light, dark }) in [("", tone.area), ("-text", tone.text)] {
+            let _ = writeln!(style, "  --{name}{suffix}: light-dark({}, {});", hex(light), hex(dark));
+        }
+    }
+    style + "}\n" + include_str!("page.css")
+});
 /// One function, so that no name of it is a window's.
 const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
@@ -405,7 +416,7 @@ fn fill(title: &str, source: &str, data: &Value) -> String {
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         hash(SCRIPT),
-        hash(STYLE)
+        hash(&STYLE)
     );
     let data = data.to_string().replace('<', "\\u003c");
     let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + data.len() + 1024);
@@ -414,7 +425,7 @@ fn fill(title: &str, source: &str, data: &Value) -> String {
     for (mark, text) in [
         ("{policy}", policy.as_str()),
         ("{title}", &title),
-        ("{style}", STYLE),
+        ("{style}", &STYLE),
         ("{source}", source),
         ("{data}", &data),
         ("{script}", SCRIPT),
