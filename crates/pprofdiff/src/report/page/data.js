@@ -167,6 +167,9 @@ function nameOf(t, node) {
 }
 const frameOf = (t, node) => t.kind[node] - FIRST_FRAME;
 
+/** A name without its path: where the whole does not fit, its end says more than its beginning (`headers.Classify`). */
+const shortName = (name) => name.replace(/^[^\s<([]*\//, "");
+
 /** From the root's child down to a node. */
 function pathTo(t, node) {
   const path = [];

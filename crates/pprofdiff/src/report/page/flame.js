@@ -8,8 +8,13 @@ const MODES = [
   ["new", "New", "Width: the new side (3)"],
   ["delta", "|Δ|", "Width: how much each stack changed (4)"],
 ];
-const WIDTHS = { max: "the larger side of each stack", base: "base", new: "new", delta: "the change of each stack, either way" };
+const WIDTHS = {
+  max: "the larger side of each stack", base: "base", new: "new",
+  delta: "the change of each stack, either way; colour: which way they went together",
+};
 const STEPS = 32;
+const FADED = 0.6, DIM = 0.25;                 // of a box's colour: callers of what is zoomed in on; what is not searched for
+const READABLE = 4.5;                          // the least contrast of letters (WCAG 1.4.3)
 let palette;
 
 /** The colours of the swatches, which the style sheet gives: mixed for each step from less to more. */
@@ -20,10 +25,19 @@ function readPalette() {
   };
   const mix = (a, b, t) => a.map((v, i) => v + (b[i] - v) * t);
   const css = (c) => `rgb(${c.map(Math.round).join(",")})`;
-  // Dark text on light boxes and the other way round, by relative luminance.
-  const luminance = (c) => c.map((v) => ((v / 255) ** 2.2)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const box = (c) => ({ fill: css(c), text: luminance(c) > 0.22 ? "#111418" : "#ffffff" });
   const [less, same, more, card] = ["less", "same", "more", "card"].map(colour);
+  const inks = (paper) => {
+    const strong = [[0, 0, 0], [255, 255, 255]].sort((a, b) => contrast(b, paper) - contrast(a, paper))[0];
+    let quiet = strong;
+    for (let part = 0.4; part > 0 && quiet === strong; part -= 0.05) {
+      const mixed = mix(strong, paper, part).map(Math.round);
+      if (contrast(mixed, paper) > READABLE + 0.1) quiet = mixed;
+    }
+    return { strong: css(strong), quiet: css(quiet) };
+  };
+  // A box that lets the page through is on the page's paper.
+  const on = (c, part) => inks(mix(card, c, part));
+  const box = (c) => ({ fill: css(c), ink: { 1: on(c, 1), [FADED]: on(c, FADED), [DIM]: on(c, DIM) } });
   const [oneA, oneB] = ["one-a", "one-b"].map(colour);
   const change = [], one = [];
   for (let i = -STEPS; i <= STEPS; i++) change.push(box(mix(same, i < 0 ? less : more, Math.abs(i / STEPS) ** 0.8)));
@@ -39,12 +53,28 @@ function readPalette() {
   palette = {
     change, one, card: css(card), text: css(colour("text")), accent: css(colour("accent")), less: css(less),
     root: box(same), pruned: box(mix(card, same, 0.55)),
-    gone: { fill: context.createPattern(hatch, "repeat"), text: css(colour("text")) },
+    // Its letters stand on a plate of paper.
+    gone: { ...box(card), fill: context.createPattern(hatch, "repeat") },
   };
 }
 
-/** From -1 (vanished) to 1 (appeared): the change as a part of the larger side. */
+/** How far two colours are from each other in lightness: from 1 to 21 (WCAG 2.2, "contrast ratio"). */
+function contrast(a, b) {
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const luminance = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+  const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+/**
+ * From -1 (vanished) to 1 (appeared): the change as a part of the larger side. Where the width is what changed either
+ * way, it is a part of that: 1 if all stacks of a box rose, and even what nearly cancels shows its direction.
+ */
 function relative(t, node) {
+  if (view.width === "delta") {
+    const net = Number(t.new[node] - t.base[node]);
+    return net === 0 ? 0 : Math.sign(net) * Math.max(0.3, Math.min(1, Math.abs(net) / t.width.delta[node]));
+  }
   const base = Number(t.base[node]), fresh = Number(t.new[node]);
   const larger = Math.max(Math.abs(base), Math.abs(fresh));
   return larger === 0 ? 0 : Math.max(-1, Math.min(1, (fresh - base) / larger));
@@ -76,7 +106,9 @@ function boxOf(t, node) {
 
 const canvas = $("canvas"), context = canvas.getContext("2d");
 const FONT = "12px system-ui, 'Segoe UI', 'Liberation Sans', sans-serif";
-let rows = 1, hovered = -1, drawing = 0, painted = false, laidOut = "";
+const PRINTED = 4000;                          // pixels of height that are printed at most
+let rows = 1, drawing = 0, painted = false, laidOut = "", printing = false;
+let pointer = null, hovered = -1;              // where the mouse is in the window, and on which node
 
 /** How a node is placed now: zoomed nodes' callers take the whole width. */
 function place() {
@@ -91,6 +123,7 @@ const top = (depth) => (view.upward ? rows - 1 - depth : depth) * ROW;
 
 /** The room there is for the picture: most of the window, or what a frame has left. */
 function mostHeight() {
+  if (printing) return PRINTED;
   if (hasTable) return Math.max(300, innerHeight * 0.62);
   return Math.max(6 * ROW, innerHeight - (document.body.offsetHeight - $("view").offsetHeight));
 }
@@ -109,7 +142,7 @@ function layout() {
   const height = rows * ROW, most = mostHeight();
   $("extent").style.height = height + "px";
   $("view").style.height = Math.min(height, most) + "px";
-  const ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = Math.ceil(Math.min(height, most));
+  const ratio = sharpness(), w = canvas.clientWidth, h = Math.ceil(Math.min(height, most));
   canvas.style.height = h + "px";
   if (canvas.width !== Math.round(w * ratio) || canvas.height !== Math.round(h * ratio)) {
     canvas.width = Math.round(w * ratio);
@@ -119,16 +152,20 @@ function layout() {
   laidOut = `${canvas.clientWidth} ${innerHeight}`;
 }
 
+/** Pixels of the canvas for one of the page. */
+const sharpness = () => (printing ? 2 : devicePixelRatio || 1);
+
 function draw() {
   drawing = 0;
   // A frame may have had no size yet when the page was laid out, and may get one without a word.
   if (laidOut !== `${canvas.clientWidth} ${innerHeight}`) layout();
   const { t, width, left, across, scale, from } = place();
-  const ratio = devicePixelRatio || 1, height = canvas.height / ratio, scrolled = $("view").scrollTop;
+  const ratio = sharpness(), height = canvas.height / ratio, scrolled = $("view").scrollTop;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, across, height);
   context.font = FONT;
   context.textBaseline = "middle";
+  hover();
   if (width[view.zoom] <= 0) {
     context.fillStyle = palette.text;
     context.fillText(view.width === "delta" ? "No stack changed." : "There are no stacks here.", 4, ROW / 2);
@@ -140,7 +177,7 @@ function draw() {
   const strip = (depth) => {
     const s = strips[depth];
     if (s && s.end - s.start >= 0.2) {
-      context.globalAlpha = pointed && !s.pointed ? 0.25 : 1;
+      context.globalAlpha = pointed && !s.pointed ? DIM : 1;
       context.fillStyle = s.pointed ? palette.accent : palette.pruned.fill;
       context.fillRect(s.start, top(depth) - scrolled, s.end - s.start, ROW - 1);
     }
@@ -149,9 +186,9 @@ function draw() {
   const box = (node, x, w, faded) => {
     const y = top(t.depth[node]) - scrolled;
     if (y > height || y + ROW < 0) return;
-    const { fill, text } = boxOf(t, node), frame = frameOf(t, node);
-    const dim = pointed && !(frame >= 0 && pointed[frame]);
-    context.globalAlpha = dim ? 0.25 : faded ? 0.6 : 1;
+    const { fill, ink } = boxOf(t, node), frame = frameOf(t, node);
+    const alpha = pointed && !(frame >= 0 && pointed[frame]) ? DIM : faded ? FADED : 1;
+    context.globalAlpha = alpha;
     context.fillStyle = fill;
     context.fillRect(x, y, w, ROW - 1);
     if (w > 2) { edges.moveTo(x + w - 0.5, y); edges.lineTo(x + w - 0.5, y + ROW - 1); }
@@ -162,9 +199,9 @@ function draw() {
       context.setLineDash([]);
     }
     if (w <= 26) return;
-    // What is dimmed lets the page through, so its text is the page's.
-    if (dim) context.globalAlpha = 0.55;
-    label(t, node, x + 4, y + ROW / 2, w - 8, dim ? palette.text : text);
+    context.globalAlpha = 1;
+    const { strong, quiet } = ink[alpha];
+    label(t, node, x + 4, y + ROW / 2, w - 8, alpha < 1 ? quiet : strong, quiet);
   };
   for (let i = view.zoom, up = t.parent[i]; up >= 0; up = t.parent[up]) box(up, 0, across, true);
   for (let i = view.zoom; i < t.end[view.zoom];) {
@@ -226,37 +263,48 @@ function fit(text, room) {
 }
 
 /** A box's text: the name, marked if it vanished or appeared, and both values where there is room. */
-function label(t, node, x, y, room, colour) {
+function label(t, node, x, y, room, strong, quiet) {
   let name = nameOf(t, node);
   const mark = t.kind[node] === ROOT ? "" : vanished(t, node) ? "− " : appeared(t, node) ? "+ " : "";
   let [text, used] = fit(mark + name, room);
   if (text !== mark + name) {
-    // Where the whole does not fit, its end says more than its beginning: `headers.Classify`.
-    const short = name.replace(/^[^\s<([]*\//, "");
+    const short = shortName(name);
     if (short !== name) [text, used] = fit(mark + short, room);
   }
   if (!text) return;
+  const values = valuesIn(t, node, room - used - 14);
   if (vanished(t, node)) {
     // Letters on hatching are hard to read.
-    const alpha = context.globalAlpha;
-    context.globalAlpha = alpha * 0.6;
     context.fillStyle = palette.card;
-    context.fillRect(x - 2, y - 8, used + 4, 15);
-    context.globalAlpha = alpha;
+    context.fillRect(x - 2, y - 8, used + 4 + (values ? 10 + context.measureText(values).width : 0), 15);
   }
-  context.fillStyle = colour;
+  context.fillStyle = strong;
   context.fillText(text, x, y);
-  const rest = room - used - 14;
-  if (rest < 40) return;
+  context.fillStyle = quiet;
+  if (values) context.fillText(values, x + used + 10, y);
+}
+
+/** As much as fits of both values and the change; "" if that is nothing. */
+function valuesIn(t, node, room) {
+  if (room < 40) return "";
   const base = t.base[node], fresh = t.new[node];
   const both = twoSided ? `${type().show(base)} → ${type().show(fresh)}` : type().show(fresh);
-  for (const values of [twoSided ? `${both}  ${type().percent(fresh - base)}` : `${both}  ${type().percent(fresh)}`, both]) {
-    if (context.measureText(values).width <= rest) {
-      context.globalAlpha *= 0.85;
-      context.fillText(values, x + used + 10, y);
-      return;
-    }
+  const all = `${both}  ${type().percent(twoSided ? fresh - base : fresh)}`;
+  return [all, both].find((values) => context.measureText(values).width <= room) ?? "";
+}
+
+/**
+ * Finds what is under the mouse now, and says it beside the mouse. Whatever is drawn anew, moved or covered comes
+ * through here, so a tooltip can't outlive what it describes.
+ */
+function hover() {
+  hovered = -1;
+  if (pointer && tree().width[view.width][view.zoom] > 0 && document.elementFromPoint(pointer.x, pointer.y) === canvas) {
+    const spot = canvas.getBoundingClientRect();
+    hovered = nodeAt(pointer.x - spot.left, pointer.y - spot.top);
   }
+  canvas.style.cursor = hovered < 0 ? "default" : "pointer";
+  showTip();
 }
 
 function redraw() { if (!drawing) drawing = requestAnimationFrame(draw); }

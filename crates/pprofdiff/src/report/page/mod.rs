@@ -27,7 +27,7 @@ use super::percent_of_base;
 use super::text::list_of_inputs;
 use crate::diff::{
     Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Graph, GraphOptions, MatchedStacks, Normalize,
-    Pair, Query, Relation, Side, Sort, Sources, Summary, TopRow, View,
+    Pair, Query, Relation, Side, Sort, Sources, Summary, Top, TopRow, View,
 };
 use crate::error::{Error, Result};
 use crate::units;
@@ -75,6 +75,8 @@ impl Default for PageOptions {
 /// Edges are most of a large page, and few of them are ever looked at.
 const MOST_EDGES: [usize; 2] = [12, 2];
 const COSTLIEST: usize = 1000;
+/// Frames beside the total: how many rose, and how many fell.
+const MOVERS: usize = 5;
 /// Functions that the page lists the source lines of.
 const LISTED: usize = 20;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
@@ -179,6 +181,8 @@ fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &Page
     if !options.only_flame {
         let mut top = view.top(Sort::Flat);
         let graph = view.graph_of(&top, &GraphOptions::default());
+        part["rose"] = movers(&top, names, |delta| delta > 0);
+        part["fell"] = movers(&top, names, |delta| delta < 0);
         top.sort(Sort::Cum);
         part["table"] = table(&view.edges_of(top), &[&down, &up], names, max_frames / 4);
         if let Some(graph) = call_graph(&graph, names) {
@@ -186,6 +190,15 @@ fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &Page
         }
     }
     Ok((part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)))
+}
+
+/// The frames whose own cost changed most in one direction, with both values; of one profile, those that cost most. Own
+/// cost, since these changes add up to that of the total; by cum, the first would be callers of each other.
+///
+/// `top` is by flat, largest change first.
+fn movers(top: &Top, names: &mut Names, which: fn(i64) -> bool) -> Value {
+    let rows = top.rows.iter().filter(|r| which(r.flat.delta())).take(MOVERS);
+    rows.map(|r| json!([names.id(&top.frames, r.frame), r.flat.base.to_string(), r.flat.new.to_string()])).collect()
 }
 
 /// The frames of all views of a page, each once. Frames are interned from the profiles' tables, whatever the sample type,

@@ -13,6 +13,7 @@ const SORTS = twoSided
 const start = {
   type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
   search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
+  fit: "",
 };
 const view = { ...start };
 let selected = -1;            // the node that the keyboard walks from
@@ -48,6 +49,7 @@ function fromFragment(text) {
   if (!twoSided || !MODES.some(([mode]) => mode === view.width)) view.width = start.width;
   if (!SORTS.includes(view.sort)) view.sort = start.sort;
   if (!["", "dark", "light"].includes(view.theme)) view.theme = "";
+  if (!["", "0", "1"].includes(view.fit)) view.fit = "";
   if (view.zoom < 0 || view.zoom >= tree().n) view.zoom = 0;
   if (view.fn < -1 || view.fn >= data.names.length) view.fn = -1;
   selected = view.zoom > 0 ? view.zoom : -1;
@@ -159,11 +161,13 @@ function showDetails() {
   $("details").replaceChildren(...describe(t, node));
 }
 
-function showTip(x, y) {
+/** What `hover` found, beside the mouse. */
+function showTip() {
   const tip = $("tip");
-  if (hovered < 0) { tip.hidden = true; return; }
+  tip.hidden = hovered < 0;
+  if (tip.hidden) return;
   tip.replaceChildren(...describe(tree(), hovered));
-  tip.hidden = false;
+  const { x, y } = pointer;
   const { width, height } = tip.getBoundingClientRect();
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - width - 8)) + "px";
   tip.style.top = (y + 18 + height > innerHeight ? Math.max(4, y - height - 10) : y + 18) + "px";
@@ -282,6 +286,17 @@ function walk(key) {
 
 // ---------------------------------------------------------------- table
 
+// A phone has room for a few columns only: the changes come first, and what they are of when the table is moved.
+const narrow = matchMedia("screen and (max-width: 640px)");
+
+/** The columns from left to right, in groups: [flat or cum, which of its values]. */
+function groupsOfTable() {
+  if (!twoSided) return [["flat", ["new", "percent"]], ["cum", ["new", "percent"]]];
+  const all = ["base", "new", "delta", "percent"], rest = ["base", "new", "percent"];
+  if (narrow.matches) return [["flat", ["delta"]], ["cum", ["delta"]], ["flat", rest], ["cum", rest]];
+  return [["flat", all], ["cum", all]];
+}
+
 let order = [];
 const columnOf = {
   name: (b, i) => data.names[b.frame[i]], status: (b, i) => b.status[i],
@@ -289,43 +304,41 @@ const columnOf = {
   cum_base: (b, i) => b.cum_base[i], cum_new: (b, i) => b.cum_new[i], cum_delta: (b, i) => b.cum_new[i] - b.cum_base[i],
 };
 
+const COSTS = { flat: "what a function costs itself", cum: "with all that it calls" };
+
 function headOfTable() {
-  const head = $("table").tHead;
   const groups = element("tr"), columns = element("tr");
-  const heads = twoSided
-    ? [["name", "function"], ["flat_base", "base"], ["flat_new", "new"], ["flat_delta", "delta"], ["", "%"],
-       ["cum_base", "base"], ["cum_new", "new"], ["cum_delta", "delta"], ["", "%"], ["status", "status"]]
-    : [["name", "function"], ["flat_new", "flat"], ["", "%"], ["cum_new", "cum"], ["", "%"]];
-  if (twoSided) {
-    for (const [text, span, title] of [["", 1], ["flat", 4, "what a function costs itself"], ["cum", 4, "with all that it calls"], ["", 1]]) {
-      const th = element(text ? "th" : "td", text, text ? "group-start" : "");
-      th.colSpan = span;
-      if (title) th.title = title;
-      groups.append(th);
-    }
-    head.append(groups);
-  }
-  for (const [key, text] of heads) {
-    const th = element("th", undefined, key === "name" || key === "status" ? "t" : "");
-    if (/base$/.test(key)) th.classList.add("group-start");
+  const column = (key, text, className) => {
+    const th = element("th", undefined, className), button = element("button", text);
     th.scope = "col";
-    const button = element("button", text);
     button.type = "button";
-    const by = key || (heads[heads.findIndex((h) => h[1] === text && h[0] === "") - 1] ?? heads[0])[0];
     button.disabled = !key;
     if (key) {
       th.dataset.key = key;
       button.onclick = () => {
-        view.descending = view.sort === by ? !view.descending : by !== "name" && by !== "status";
-        view.sort = by;
+        view.descending = view.sort === key ? !view.descending : key !== "name" && key !== "status";
+        view.sort = key;
         showTable();
         keepInFragment();
       };
     }
     th.append(button);
     columns.append(th);
+  };
+  column("name", "function", "t");
+  groups.append(element("td"));
+  for (const [cost, values] of groupsOfTable()) {
+    const th = element("th", cost, "group-start");
+    th.colSpan = values.length;
+    th.title = COSTS[cost];
+    groups.append(th);
+    for (const [i, value] of values.entries()) {
+      const text = value === "percent" ? "%" : twoSided ? value : cost;
+      column(value === "percent" ? "" : `${cost}_${value}`, text, twoSided && i === 0 ? "group-start" : "");
+    }
   }
-  head.append(columns);
+  if (twoSided) column("status", "status", "t");
+  $("table").tHead.replaceChildren(...(twoSided ? [groups] : []), columns);
 }
 
 /** Largest change first where that is asked for: a delta is sorted by its magnitude. */
@@ -373,16 +386,14 @@ function rowElement(b, i) {
   name.append(button);
   tr.append(name);
   const t = type(), cell = (text, className) => tr.append(element("td", text, className));
-  for (const [base, fresh] of [[b.flat_base[i], b.flat_new[i]], [b.cum_base[i], b.cum_new[i]]]) {
-    if (twoSided) {
-      const delta = fresh - base;
-      cell(t.show(base), "group-start");
-      cell(t.show(fresh));
-      cell(t.delta(delta), sign(delta));
-      cell(t.percent(delta), sign(delta));
-    } else {
-      cell(t.show(fresh));
-      cell(t.percent(fresh));
+  for (const [cost, values] of groupsOfTable()) {
+    const base = b[cost + "_base"][i], fresh = b[cost + "_new"][i], delta = fresh - base;
+    for (const [at, value] of values.entries()) {
+      const className = twoSided && at === 0 ? "group-start " : "";
+      if (value === "base") cell(t.show(base), className);
+      else if (value === "new") cell(t.show(fresh), className);
+      else if (value === "delta") cell(t.delta(delta), className + sign(delta));
+      else cell(t.percent(delta), twoSided ? className + sign(delta) : className);
     }
   }
   if (twoSided) cell(STATUSES[Number(b.status[i])], "w");
@@ -408,7 +419,8 @@ function showEdges() {
     shown.sort((i, j) => change(j) - change(i));
     const table = element("table"), head = element("tr");
     head.append(element("th", title, "t"));
-    for (const text of twoSided ? ["base", "new", "delta"] : ["value"]) head.append(element("th", text));
+    const values = !twoSided ? ["value"] : narrow.matches ? ["delta", "base", "new"] : ["base", "new", "delta"];
+    for (const text of values) head.append(element("th", text));
     table.append(element("thead"), element("tbody"));
     table.tHead.append(head);
     for (const i of shown) {
@@ -419,9 +431,10 @@ function showEdges() {
       name.append(button);
       tr.append(name);
       const delta = edges.new[i] - edges.base[i];
-      if (twoSided) tr.append(element("td", type().show(edges.base[i])));
-      tr.append(element("td", type().show(edges.new[i])));
-      if (twoSided) tr.append(element("td", type().delta(delta), sign(delta)));
+      for (const value of values) {
+        if (value === "delta") tr.append(element("td", type().delta(delta), sign(delta)));
+        else tr.append(element("td", type().show((value === "base" ? edges.base : edges.new)[i])));
+      }
       table.tBodies[0].append(tr);
     }
     const more = Number(edges.all[row]) - shown.length;
@@ -471,6 +484,35 @@ function showSummary() {
   $("total").append(total);
 }
 
+/** What rose and what fell most, beside the total. */
+function showMovers() {
+  const { rose, fell } = type().raw;
+  const lists = [[twoSided ? "rose most" : "cost most", rose], ["fell most", fell]].filter(([, rows]) => rows?.length);
+  $("movers").hidden = lists.length === 0;
+  $("movers").replaceChildren(...lists.map(([title, rows]) => {
+    const table = element("table"), head = element("tr"), what = element("th", title, "t");
+    what.append(element("span", "flat", "caption"));
+    what.colSpan = 3;
+    what.title = COSTS.flat;
+    head.append(what);
+    table.append(element("thead"), element("tbody"));
+    table.tHead.append(head);
+    for (const [frame, ...sides] of rows) {
+      const [base, fresh] = sides.map(BigInt), delta = fresh - base, direction = twoSided ? sign(delta) : "";
+      const tr = element("tr"), name = element("td", undefined, "t");
+      const button = element("button", shortName(data.names[frame]));
+      button.type = "button";
+      button.title = data.names[frame];
+      tr.dataset.frame = frame;
+      name.append(button);
+      tr.append(name, element("td", twoSided ? type().delta(delta) : type().show(fresh), direction),
+        element("td", type().percent(delta), direction));
+      table.tBodies[0].append(tr);
+    }
+    return table;
+  }));
+}
+
 function showPruned() {
   const { stacks, of, share, widest } = tree().pruned;
   const percent = (part) => Number((100 * part).toPrecision(2)) + "%";
@@ -482,9 +524,12 @@ function showControls() {
   $("type").value = String(view.type);
   for (const button of $("width-mode").children) button.setAttribute("aria-pressed", String(button.dataset.mode === view.width));
   const width = document.querySelector("#legend .width");
-  if (width) width.textContent = "width: " + WIDTHS[view.width];
+  if (width) width.textContent = `${view.inverted ? "inverted; " : ""}width: ${WIDTHS[view.width]}`;
   $("inverted").setAttribute("aria-pressed", String(view.inverted));
   $("upward").setAttribute("aria-pressed", String(view.upward));
+  $("fit").hidden = !(graphWidth() > $("callgraph").lastElementChild.clientWidth);
+  $("fit").setAttribute("aria-pressed", String(fitted()));
+  $("callgraph").classList.toggle("fitted", fitted());
   $("back").disabled = zooms.length === 0;
   $("reset").disabled = view.zoom === 0 && !pointed;
   if ($("search").value !== view.search) $("search").value = view.search;
@@ -501,7 +546,54 @@ function showCallGraph() {
   const parsed = new DOMParser().parseFromString(graph.svg, "image/svg+xml").documentElement;
   const drawn = document.importNode(parsed, true);
   for (const [i, node] of drawn.querySelectorAll("g.node").entries()) node.dataset.frame = graph.frames[i];
-  $("callgraph").lastElementChild.replaceChildren(drawn);
+  // Its colours are the page's, which knows light and dark.
+  for (const part of drawn.querySelectorAll("[data-share]")) {
+    const share = Number(part.dataset.share);
+    part.style.setProperty("--tone", share < 0 ? "var(--less)" : "var(--more)");
+    part.style.setProperty("--part", String(Math.sqrt(Math.min(1, Math.abs(share)))));
+  }
+  const scroll = $("callgraph").lastElementChild;
+  scroll.replaceChildren(drawn);
+  // Its legend becomes text of the page, which stays readable however small the graph gets. Sides and total, its first
+  // lines, have been said.
+  const legend = [...drawn.children].filter((e) => e.tagName === "text"), said = twoSided ? 3 : 2;
+  $("callgraph").querySelector(".note").textContent = legend.slice(said).map((e) => e.textContent).join(" · ");
+  const paper = drawn.querySelector(":scope > rect"), graphed = drawn.querySelector(":scope > g"), margin = 8;
+  const { x, y, width, height } = graphed?.getBBox() ?? { width: 0 };
+  if (width > 0 && paper) {
+    for (const e of legend) e.remove();
+    graphed.removeAttribute("transform");
+    const box = [x - margin, y - margin, width + 2 * margin, height + 2 * margin].map(Math.round);
+    drawn.setAttribute("viewBox", box.join(" "));
+    for (const [i, name] of ["x", "y", "width", "height"].entries()) {
+      if (i > 1) drawn.setAttribute(name, box[i]);
+      paper.setAttribute(name, box[i]);
+    }
+  }
+  $("callgraph").classList.toggle("fitted", fitted());
+  seekChange();
+}
+
+/** How wide the call graph is in itself. */
+const graphWidth = () => Number($("callgraph").querySelector("svg")?.getAttribute("width"));
+
+/** Whether the call graph is as wide as the page: where nobody decided, on a phone, and where it stays readable. */
+function fitted() {
+  if (view.fit !== "") return view.fit === "1";
+  return narrow.matches || $("callgraph").lastElementChild.clientWidth > 0.6 * graphWidth();
+}
+
+/** Brings the largest change into sight, of a call graph that is larger than its place. */
+function seekChange() {
+  let largest = null;
+  for (const node of $("callgraph").querySelectorAll("g.node")) {
+    if (!largest || Math.abs(node.dataset.share) > Math.abs(largest.dataset.share)) largest = node;
+  }
+  if (!largest) return;
+  const scroll = $("callgraph").lastElementChild;
+  const spot = largest.getBoundingClientRect(), around = scroll.getBoundingClientRect();
+  scroll.scrollLeft += (spot.left + spot.right - around.left - around.right) / 2;
+  scroll.scrollTop += spot.top - around.top - 40;
 }
 
 /** What the tables were last made for: they are made anew only if that changed. */
@@ -509,13 +601,15 @@ let tabled = "";
 
 /** Draws everything as `view` says. */
 function show() {
-  document.documentElement.dataset.theme = view.theme;
+  document.documentElement.dataset.theme = printing ? "light" : view.theme;
+  document.documentElement.classList.toggle("printing", printing);
   if (!palette) readPalette();
   const of = `${view.type} ${view.sort} ${view.descending} ${view.filter}`;
   if ($("search").value !== view.search) $("search").value = view.search;
   if (tabled !== of) {
     if ($("filter").value !== view.filter) $("filter").value = view.filter;
     showSummary();
+    showMovers();
     showTable();
     showCallGraph();
     tabled = of;
@@ -532,7 +626,28 @@ function show() {
   keepInFragment();
 }
 
+/** [key, what it does, how]; without `how` the canvas knows it. */
+const KEYS = [
+  ["/", "search", () => $("search").focus()],
+  ...(twoSided ? MODES.map(([mode], i) => [String(i + 1), `width: ${WIDTHS[mode]}`, () => setWidth(mode)]) : []),
+  ["i", "inverted: from the leaf to its callers, or back", () => $("inverted").click()],
+  ["f", "root at the bottom, or at the top", () => $("upward").click()],
+  ["Arrows", "walk the stacks, once the graph was clicked"],
+  ["Enter", "zoom in on the selected box"],
+  ["Backspace", "back to the zoom before", back],
+  ["0", "show all", reset],
+  ["Esc", "show all; in the search, clear it"],
+  ["c", "copy the selected stack", copyStack],
+  ["t", "theme: dark, light or as the system", () => $("theme").click()],
+  ["?", "these keys", () => $("help").click()],
+];
+
 function controls() {
+  for (const [key, text] of KEYS) {
+    const dt = element("dt");
+    dt.append(element("kbd", key));
+    $("keys").querySelector("dl").append(dt, element("dd", text));
+  }
   for (const [i, t] of types.entries()) {
     const option = element("option", `${t.raw.type}${t.raw.unit ? ` (${t.raw.unit})` : ""}`);
     option.value = String(i);
@@ -560,7 +675,7 @@ function controls() {
   $("search").oninput = () => { view.search = $("search").value; view.find = false; point(); showControls(); redraw(); keepInFragment(); };
   $("filter").oninput = () => { view.filter = $("filter").value; showTable(); keepInFragment(); };
   $("more").onclick = () => moreRows(500);
-  for (const place of [$("table").tBodies[0], $("edges")]) {
+  for (const place of [$("movers"), $("table").tBodies[0], $("edges")]) {
     place.onclick = (e) => {
       const row = e.target.closest("tr[data-frame]");
       if (row) find(Number(row.dataset.frame));
@@ -570,15 +685,26 @@ function controls() {
     const node = e.target.closest("g.node[data-frame]");
     if (node) find(Number(node.dataset.frame));
   };
-  $("view").onscroll = redraw;
-  canvas.onmousemove = (e) => {
-    const spot = canvas.getBoundingClientRect();
-    const node = nodeAt(e.clientX - spot.left, e.clientY - spot.top);
-    if (node !== hovered) { hovered = node; redraw(); }
-    canvas.style.cursor = node < 0 ? "default" : "pointer";
-    showTip(e.clientX, e.clientY);
+  $("fit").onclick = () => {
+    view.fit = fitted() ? "0" : "1";
+    showControls();
+    seekChange();
+    keepInFragment();
   };
-  canvas.onmouseleave = () => { hovered = -1; showTip(); redraw(); };
+  $("help").onclick = () => { $("keys").showModal(); redraw(); };
+  $("keys").onclick = (e) => { if (e.target === $("keys") || e.target.tagName === "BUTTON") $("keys").close(); };
+  $("keys").onclose = redraw;
+  $("view").onscroll = redraw;
+  addEventListener("scroll", () => { if (pointer) redraw(); }, { passive: true });
+  const follow = (place) => {
+    const before = hovered;
+    pointer = place;
+    hover();
+    if (hovered !== before) redraw();
+  };
+  // A finger points at nothing once it is lifted: what it touched is told below the graph.
+  canvas.onpointermove = (e) => { if (e.pointerType !== "touch") follow({ x: e.clientX, y: e.clientY }); };
+  canvas.onpointerleave = () => follow(null);
   canvas.onclick = (e) => {
     const spot = canvas.getBoundingClientRect();
     const node = nodeAt(e.clientX - spot.left, e.clientY - spot.top);
@@ -592,17 +718,21 @@ function controls() {
     else if (e.key === "Escape") reset();
   };
   document.addEventListener("keydown", (e) => {
+    if ($("keys").open) return;
+    if (e.key === "Escape") follow(null);
     if (e.target.closest("input, select") || e.ctrlKey || e.metaKey || e.altKey) {
       if (e.key === "Escape" && e.target.id === "search") { view.search = ""; show(); canvas.focus(); }
       return;
     }
-    const mode = MODES[Number(e.key) - 1];
-    const act = { "/": () => $("search").focus(), Backspace: back, 0: reset, c: copyStack, i: () => $("inverted").click(),
-      f: () => $("upward").click(), t: () => $("theme").click() }[e.key] ?? (mode && twoSided && (() => setWidth(mode[0])));
+    const act = KEYS.find(([key]) => key === e.key)?.[2];
     if (act) { e.preventDefault(); act(); }
   });
-  addEventListener("resize", redraw);
+  addEventListener("resize", () => { showControls(); redraw(); });
   new ResizeObserver(redraw).observe(document.body);
+  narrow.addEventListener("change", () => { headOfTable(); tabled = ""; show(); });
+  for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
+    addEventListener(event, () => { printing = on; repaint(); draw(); });
+  }
   addEventListener("hashchange", () => {
     if (location.hash.slice(1) === written) return;
     fromFragment(location.hash.slice(1));
