@@ -214,7 +214,7 @@ impl Listing {
 
     fn push_html(&self, html: &mut String) {
         let summary = html::summary(&self.summary);
-        let _ = write!(html, "<div class=\"pprofdiff\">{}{STYLE}{summary}", html::STYLE);
+        let _ = write!(html, "<div class=\"pprofdiff\">{}{STYLE}{summary}", html::style());
         self.push_routines(html);
         html.push_str("</div>");
     }

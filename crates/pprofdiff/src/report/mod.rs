@@ -16,6 +16,7 @@ mod markdown;
 mod names;
 mod page;
 mod pairs;
+mod palette;
 mod series;
 mod speedscope;
 mod svg;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::html::{STYLE, escape};
+use super::html::{escape, style};
 use super::percent_of_base;
 use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
 use super::text::{Shown, TextOptions, grid, settings, signed_percent};
@@ -77,8 +77,11 @@ impl Series {
         let unit = table.report_unit();
         let courses = self.course(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
         let what = if sort == Sort::Flat { "flat" } else { "cum" };
-        let mut html =
-            format!("{STYLE}<div class=\"pprofdiff\">{}<table><thead><tr>", html_header(&self.summary, &self.builds));
+        let mut html = format!(
+            "{}<div class=\"pprofdiff\">{}<table><thead><tr>",
+            style(),
+            html_header(&self.summary, &self.builds)
+        );
         let heads = ["frame", "", "from → to", "before", "after", "step", "first seen", "last seen"];
         for (i, head) in heads.into_iter().enumerate() {
             let class = if matches!(i, 0..=2 | 6 | 7) { " class=\"w\"" } else { "" };

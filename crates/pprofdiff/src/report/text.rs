@@ -1,12 +1,12 @@
 //! Tables for people: one unit for all numbers, signed percentages of the base's total.
 //!
-//! Colour (red: costs more, green: costs less) is the caller's decision; only a terminal should get it.
+//! Colour (`palette`) is the caller's decision; only a terminal should get it.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::percent_of_base;
 use super::table::{Kind, Table};
+use super::{palette, percent_of_base};
 use crate::diff::{Diff, Normalize, Pair, Side, Summary};
 use crate::harmless::harmless;
 use crate::profile::Profile;
@@ -330,11 +330,7 @@ pub(super) fn list_of_inputs(paths: &[String]) -> String {
 
 fn paint(text: &str, sign: i64, options: TextOptions) -> String {
     let text = harmless(text);
-    match sign {
-        1 if options.color => format!("\x1b[31m{text}\x1b[0m"),
-        -1 if options.color => format!("\x1b[32m{text}\x1b[0m"),
-        _ => text.into_owned(),
-    }
+    if options.color { palette::paint(&text, sign) } else { text.into_owned() }
 }
 
 /// Writes cells in columns, all right-aligned but the last. `rows` makes all rows and is asked twice, for their widths and

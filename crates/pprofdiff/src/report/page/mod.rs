@@ -11,6 +11,7 @@ mod columns;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,19 +21,36 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::html::{escape, escape_ours};
+use super::palette::{LESS, MORE, Shades, hex};
 use super::percent_of_base;
 use super::text::list_of_inputs;
 use crate::diff::{
     Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Graph, GraphOptions, MatchedStacks, Normalize,
-    Pair, Query, Relation, Side, Sort, Sources, Summary, TopRow, View,
+    Pair, Query, Relation, Side, Sort, Sources, Summary, Top, TopRow, View,
 };
 use crate::error::{Error, Result};
 use crate::harmless::{harmless, is_harmful};
 use crate::units;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// What the page looks like, with less and more as variables of the palette.
+static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let mut style = ":root {\n".to_owned();
+    for (name, tone) in [("less", LESS), ("more", MORE)] {
+        for (suffix, Shades { light, dark }) in [("", tone.area), ("-text", tone.text)] {
+            let _ = writeln!(style, "  --{name}{suffix}: light-dark({}, {});", hex(light), hex(dark));
+        }
+    }
+    style + "}\n" + include_str!("page.css")
+});
+/// One function, so that no name of it is a window's.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("data.js"),
+    include_str!("flame.js"),
+    include_str!("page.js"),
+    "})();\n"
+);
 
 /// What a page holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,6 +75,8 @@ impl Default for PageOptions {
 /// Edges are most of a large page, and few of them are ever looked at.
 const MOST_EDGES: [usize; 2] = [12, 2];
 const COSTLIEST: usize = 1000;
+/// Frames beside the total: how many rose, and how many fell.
+const MOVERS: usize = 5;
 /// Functions that the page lists the source lines of.
 const LISTED: usize = 20;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
@@ -161,6 +181,8 @@ fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &Page
     if !options.only_flame {
         let mut top = view.top(Sort::Flat);
         let graph = view.graph_of(&top, &GraphOptions::default());
+        part["rose"] = movers(&top, names, |delta| delta > 0);
+        part["fell"] = movers(&top, names, |delta| delta < 0);
         top.sort(Sort::Cum);
         part["table"] = table(&view.edges_of(top), &[&down, &up], names, max_frames / 4);
         if let Some(graph) = call_graph(&graph, names) {
@@ -168,6 +190,15 @@ fn sample_type(view: &View, names: &mut Names, max_frames: usize, options: &Page
         }
     }
     Ok((part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)))
+}
+
+/// The frames whose own cost changed most in one direction, with both values; of one profile, those that cost most. Own
+/// cost, since these changes add up to that of the total; by cum, the first would be callers of each other.
+///
+/// `top` is by flat, largest change first.
+fn movers(top: &Top, names: &mut Names, which: fn(i64) -> bool) -> Value {
+    let rows = top.rows.iter().filter(|r| which(r.flat.delta())).take(MOVERS);
+    rows.map(|r| json!([names.id(&top.frames, r.frame), r.flat.base.to_string(), r.flat.new.to_string()])).collect()
 }
 
 /// The frames of all views of a page, each once. Frames are interned from the profiles' tables, whatever the sample type,
@@ -401,7 +432,7 @@ fn fill(title: &str, source: &str, data: &Value) -> String {
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         hash(SCRIPT),
-        hash(STYLE)
+        hash(&STYLE)
     );
     let data = data.to_string().replace('<', "\\u003c");
     let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + data.len() + 1024);
@@ -410,7 +441,7 @@ fn fill(title: &str, source: &str, data: &Value) -> String {
     for (mark, text) in [
         ("{policy}", policy.as_str()),
         ("{title}", &title),
-        ("{style}", STYLE),
+        ("{style}", &STYLE),
         ("{source}", source),
         ("{data}", &data),
         ("{script}", SCRIPT),
