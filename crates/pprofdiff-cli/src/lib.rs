@@ -17,9 +17,7 @@ use std::path::{Path, PathBuf};
 use args::{Cli, Format, InfoArgs, InfoFormat, InputArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
-use pprofdiff::{
-    Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions, harmless, redacted,
-};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Sources, View, WriteOptions, harmless, redacted};
 
 /// What went wrong; printed as one line.
 enum Failure {
