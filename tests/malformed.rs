@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -525,7 +526,7 @@ fn sample_types_may_be_many() {
     // Were types compared with each other, this would take minutes.
     let names: Vec<String> = (0..100_000).map(|i| format!("t{i}")).collect();
     let p = with_types(&names, vec![1; names.len()]);
-    let diff = Diff::new(&[p.clone()], &[p]).unwrap();
+    let diff = Diff::new(from_ref(&p), from_ref(&p)).unwrap();
     assert_eq!(diff.view(&Query::default()).unwrap().top(Sort::Flat).rows.len(), 1);
     report::info(&diff, &mut Vec::new()).unwrap();
     for (wanted, there, not_there) in [(7, vec![0, 7, 99], vec![100]), (250, vec![0, 98, 250], vec![99, 100, 251])] {
@@ -544,7 +545,7 @@ fn a_default_sample_type_without_values_is_said() {
     let [some, none, cpu] = [vec![1, 2, 0], vec![0, 0, 0], vec![0, 0, 1]].map(|values| with_types(&types, values));
     let warnings = |base: &Arc<pprofdiff::Profile>, new: &Arc<pprofdiff::Profile>, sample_type: Option<&str>| {
         let query = Query { sample_type: sample_type.map(str::to_owned), ..Query::default() };
-        let diff = Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+        let diff = Diff::new(from_ref(base), from_ref(new)).unwrap();
         diff.view(&query).unwrap().summary().warnings.clone()
     };
     let said = "the default sample type, cpu, has no values; these have: alloc, inuse";
