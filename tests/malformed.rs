@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
+use std::slice::from_ref;
+use std::sync::Arc;
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use pprofdiff::{Diff, ErrorKind, LoadOptions, Query, Sort};
+use pprofdiff::{Diff, ErrorKind, LoadOptions, Query, Sort, report};
 use prost::Message;
 
 /// A small valid profile: one type, one mapping, one function, one location, one sample with a label.
@@ -559,7 +561,7 @@ fn expressions_of_a_file_that_cost_too_much_are_left_out_with_a_warning() {
         };
         add(&mut p, &name);
         (p.drop_frames, p.keep_frames) = (add(&mut p, drop.as_bytes()), add(&mut p, keep.as_bytes()));
-        let profile = std::sync::Arc::new(load(&p.encode_to_vec()).unwrap());
+        let profile = Arc::new(load(&p.encode_to_vec()).unwrap());
         let top = Diff::of_profile(&profile).unwrap().view(&Query::default()).unwrap().top(Sort::Flat);
         assert_eq!(top.rows.len(), 2, "{drop}: nothing is dropped");
         let warning = why.map(|why| {
@@ -567,4 +569,63 @@ fn expressions_of_a_file_that_cost_too_much_are_left_out_with_a_warning() {
         });
         assert_eq!(top.summary.warnings, Vec::from_iter(warning), "{drop}");
     }
+}
+
+/// A profile of one sample with values in these types.
+fn with_types(names: &[String], values: Vec<i64>) -> Arc<pprofdiff::Profile> {
+    let mut p = valid();
+    let first = p.string_table.len() as i64;
+    p.string_table.extend(names.iter().map(|name| name.clone().into_bytes()));
+    p.sample_type = (first..).take(names.len()).map(|name| ValueType { r#type: name, unit: 2 }).collect();
+    p.sample[0].value = values;
+    Arc::new(load(&p.encode_to_vec()).unwrap())
+}
+
+#[test]
+fn sample_types_may_be_many() {
+    // Were types compared with each other, this would take minutes.
+    let names: Vec<String> = (0..100_000).map(|i| format!("t{i}")).collect();
+    let p = with_types(&names, vec![1; names.len()]);
+    let diff = Diff::new(from_ref(&p), from_ref(&p)).unwrap();
+    assert_eq!(diff.view(&Query::default()).unwrap().top(Sort::Flat).rows.len(), 1);
+    report::info(&diff, &mut Vec::new()).unwrap();
+    for (wanted, there, not_there) in [(7, vec![0, 7, 99], vec![100]), (250, vec![0, 98, 250], vec![99, 100, 251])] {
+        let query = Query { sample_type: Some(format!("t{wanted}")), ..Query::default() };
+        let page = report::page(&diff, &query, &report::PageOptions::default(), None).unwrap().html;
+        let has = |t: &usize| page.contains(&format!("\"type\":\"t{t}\""));
+        assert!(there.iter().all(has) && !not_there.iter().any(has), "{wanted}");
+        assert!(page.contains("the page has 100 of 100000 sample types"));
+    }
+}
+
+#[test]
+fn a_default_sample_type_without_values_is_said() {
+    let names = |types: &[&str]| types.iter().map(|t| t.to_string()).collect::<Vec<_>>();
+    let types = names(&["alloc", "inuse", "cpu"]);
+    let [some, none, cpu] = [vec![1, 2, 0], vec![0, 0, 0], vec![0, 0, 1]].map(|values| with_types(&types, values));
+    let warnings = |base: &Arc<pprofdiff::Profile>, new: &Arc<pprofdiff::Profile>, sample_type: Option<&str>| {
+        let query = Query { sample_type: sample_type.map(str::to_owned), ..Query::default() };
+        let diff = Diff::new(from_ref(base), from_ref(new)).unwrap();
+        diff.view(&query).unwrap().summary().warnings.clone()
+    };
+    let said = "the default sample type, cpu, has no values; these have: alloc, inuse";
+    assert_eq!(warnings(&some, &some, None), [said]);
+    assert_eq!(warnings(&none, &some, None), [said]);
+    assert_eq!(warnings(&some, &none, None), [said]);
+    let quiet = [
+        warnings(&none, &none, None),
+        warnings(&cpu, &some, None),
+        warnings(&some, &cpu, None),
+        warnings(&some, &some, Some("cpu")),
+    ];
+    assert!(quiet.iter().all(Vec::is_empty), "{quiet:?}");
+
+    let many: Vec<String> = (0..30).map(|i| format!("t{i}")).collect();
+    let values = (0..30).map(|i| i64::from(i < 29)).collect();
+    let top = Diff::of_profile(&with_types(&many, values)).unwrap().view(&Query::default()).unwrap().top(Sort::Flat);
+    let mut text = Vec::new();
+    top.table().write_text(&mut text, report::TextOptions::default()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let header = "warning: the default sample type, t29, has no values; these have: t0, t1,";
+    assert!(text.contains(header) && text.contains("t9 and 19 more\n"), "{text}");
 }

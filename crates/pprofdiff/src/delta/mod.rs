@@ -16,6 +16,7 @@ mod identity;
 mod memory;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -60,7 +61,7 @@ pub struct Policy {
 }
 
 /// How one sample type was treated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Treatment {
     /// The sample type's name.
     pub sample_type: String,
@@ -446,13 +447,12 @@ fn cumulative_columns(treatments: &[Treatment]) -> Vec<usize> {
 
 /// Where the counters of the last snapshot are in this one, whose types may stand in another order.
 fn counter_columns(before: &Before, treatments: &[Treatment]) -> Result<Vec<usize>> {
-    let mut left = cumulative_columns(treatments);
-    let mut find = |counter: &Treatment| {
-        let at = left.iter().position(|&c| treatments[c] == *counter)?;
-        Some(left.remove(at))
-    };
-    let columns = before.counters.iter().map(&mut find).collect::<Option<Vec<usize>>>();
-    columns.filter(|_| left.is_empty()).ok_or_else(|| {
+    // Of each counter its columns, which are several where a name occurs twice; the first is last.
+    let mut left: HashMap<&Treatment, Vec<usize>> = HashMap::new();
+    let now = cumulative_columns(treatments);
+    now.iter().rev().for_each(|&c| left.entry(&treatments[c]).or_default().push(c));
+    let columns = before.counters.iter().map(|counter| left.get_mut(counter)?.pop()).collect::<Option<Vec<usize>>>();
+    columns.filter(|columns| columns.len() == now.len()).ok_or_else(|| {
         let list = |counters: &mut dyn Iterator<Item = &Treatment>| {
             let all: Vec<String> = counters.map(|t| format!("{} ({})", t.sample_type, t.unit)).collect();
             if all.is_empty() { "none".to_owned() } else { all.join(", ") }

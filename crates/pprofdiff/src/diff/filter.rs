@@ -133,7 +133,6 @@ const SHOW_FROM: u8 = 32;
 const PRUNE_FROM: u8 = 64;
 
 /// The filters, worked out for one profile.
-#[derive(Clone)]
 pub(crate) struct Plan {
     /// Nothing at all is filtered, and lines stay as they are.
     trivial: bool,

@@ -80,7 +80,7 @@ pub struct Summary {
 #[derive(Clone)]
 pub(crate) struct Walk {
     pub member: Member,
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     column: usize,
     times: i64,
     /// Index in [`Frames::member`].
@@ -132,9 +132,59 @@ pub struct View {
     pub(crate) walks: Vec<Walk>,
     pub(crate) frames: Arc<Frames>,
     /// For each member: from its own frame indexes to the common ones.
-    pub(crate) translations: Vec<Vec<u32>>,
+    pub(crate) translations: Arc<[Vec<u32>]>,
     pub(crate) scale: Scale,
     summary: Arc<Summary>,
+}
+
+/// A question whose sample type is still open.
+pub(crate) struct Look<'d> {
+    diff: &'d Diff,
+    query: &'d Query,
+    plans: Vec<Arc<Plan>>,
+    frames: Arc<Frames>,
+    translations: Arc<[Vec<u32>]>,
+    base: Option<Side>,
+    new: Side,
+    warnings: Vec<String>,
+}
+
+impl Look<'_> {
+    /// The view of a sample type by its number.
+    ///
+    /// # Errors
+    /// A normalization by zero or to values that no longer fit.
+    pub(crate) fn at(&self, sample_type: usize) -> Result<View> {
+        let (diff, query) = (self.diff, self.query);
+        let (base, new) = (diff.side_total(true, sample_type), diff.side_total(false, sample_type));
+        let scale = diff.scale(query.normalize, base, new)?;
+        let t = &diff.types[sample_type];
+        let walks = diff.members.iter().zip(&self.plans).enumerate().map(|(index, (m, plan))| {
+            let (column, times) = t.columns[m.index];
+            Walk { member: m.clone(), plan: plan.clone(), column, times: times * m.sign(), index }
+        });
+        let summary = Summary {
+            base: self.base.clone(),
+            new: self.new.clone(),
+            sample_type: t.kind.clone(),
+            unit: t.unit.clone(),
+            granularity: query.granularity,
+            no_inlines: query.no_inlines,
+            trim_path: query.trim_path.clone(),
+            filters: query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
+            normalize: query.normalize,
+            factor: scale.factor(),
+            warnings: self.warnings.clone(),
+            total: Pair { base: base.magnitude, new: scale.apply(new.magnitude) },
+        };
+        Ok(View {
+            walks: walks.collect(),
+            frames: self.frames.clone(),
+            translations: self.translations.clone(),
+            scale,
+            summary: Arc::new(summary),
+        })
+    }
 }
 
 impl Diff {
@@ -149,10 +199,12 @@ impl Diff {
 
     /// [`Diff::view`] of a sample type by its number, whatever the query names.
     pub(crate) fn view_of(&self, query: &Query, sample_type: usize) -> Result<View> {
-        let filters = Compiled::new(&query.filters, query.no_inlines)?;
-        let (base, new) = (self.side_total(true, sample_type), self.side_total(false, sample_type));
-        let scale = self.scale(query.normalize, base, new)?;
+        self.look(query)?.at(sample_type)
+    }
 
+    /// What the views of all sample types share: which frames and samples there are.
+    pub(crate) fn look<'d>(&'d self, query: &'d Query) -> Result<Look<'d>> {
+        let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let mut warnings: Vec<String> = Vec::new();
         for m in self.members.iter().filter(|m| m.part != Some(true)) {
             warnings.extend(m.profile.warnings());
@@ -169,27 +221,19 @@ impl Diff {
             parallel::map(&inputs, |((m, plan), shifts)| MemberFrames::new(&m.profile, plan, query, shifts, &state));
         let (frames, translations) = Frames::merge(members, query.granularity, &state);
         warnings.extend(frames.warning());
-
-        let t = &self.types[sample_type];
-        let walks = self.members.iter().zip(plans).enumerate().map(|(index, (m, plan))| {
-            let (column, times) = t.columns[m.index];
-            Walk { member: m.clone(), plan, column, times: times * m.sign(), index }
-        });
-        let summary = Summary {
+        if query.sample_type.is_none() {
+            warnings.extend(self.where_values_are());
+        }
+        Ok(Look {
+            diff: self,
+            query,
+            plans: plans.into_iter().map(Arc::new).collect(),
+            frames: Arc::new(frames),
+            translations: translations.into(),
             base: self.is_two_sided().then(|| self.side(true)),
             new: self.side(false),
-            sample_type: t.kind.clone(),
-            unit: t.unit.clone(),
-            granularity: query.granularity,
-            no_inlines: query.no_inlines,
-            trim_path: query.trim_path.clone(),
-            filters: query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
-            normalize: query.normalize,
-            factor: scale.factor(),
             warnings,
-            total: Pair { base: base.magnitude, new: scale.apply(new.magnitude) },
-        };
-        Ok(View { walks: walks.collect(), frames: Arc::new(frames), translations, scale, summary: Arc::new(summary) })
+        })
     }
 
     /// What the new side's values of a sample type are scaled by, given the sums of both sides.

@@ -25,6 +25,7 @@ mod samples;
 mod types;
 pub(crate) mod wire;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 pub(crate) use encode::pack;
@@ -35,7 +36,7 @@ pub use merge::merge;
 pub(crate) use merge::{Fields, Merger, Part, Selection};
 pub(crate) use message::{About, MessageWriter};
 pub use samples::{Label, LabelValue, Sample};
-pub(crate) use types::{CommonType, common_types};
+pub(crate) use types::{CommonType, common_types, default_type};
 
 use crate::advice;
 use crate::error::{Error, ErrorKind, Result};
@@ -285,9 +286,9 @@ impl Profile {
             ));
         }
         // Rare enough that nobody expects it, and then a column would be missing in silence.
-        let named = |i: usize| self.find_sample_type(self.string(self.sample_types[i].kind));
-        if let Some(i) = (0..self.sample_types.len()).find(|&i| named(i).is_some_and(|first| first != i)) {
-            let kind = self.text(self.sample_types[i].kind);
+        let mut seen = HashSet::new();
+        if let Some(twice) = self.sample_types.iter().find(|t| !seen.insert(self.string(t.kind))) {
+            let kind = self.text(twice.kind);
             warnings.push(format!("{}: sample type {kind} occurs more than once; the first one is shown", self.name));
         }
         warnings

@@ -77,6 +77,8 @@ const MOST_EDGES: [usize; 2] = [12, 2];
 const COSTLIEST: usize = 1000;
 /// Frames beside the total: how many rose, and how many fell.
 const MOVERS: usize = 5;
+/// Sample types that a page has at most. Programs have some ten; each has its graphs and its table.
+const MOST_TYPES: usize = 100;
 /// Functions that the page lists the source lines of.
 const LISTED: usize = 20;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
@@ -110,7 +112,8 @@ impl Page {
     }
 }
 
-/// The page of a diff or of a single profile. Every sample type can be chosen in it; the query's comes first.
+/// The page of a diff or of a single profile. Every sample type of the first hundred can be chosen in it; the query's,
+/// which it has in any case, comes first. What is left out is said.
 ///
 /// Given `sources`, it also lists the source lines of the functions whose cum changed most, of those that have sources,
 /// with the costs of the query's sample type.
@@ -120,14 +123,21 @@ impl Page {
 pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn Sources>) -> Result<Page> {
     let wanted = diff.find_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
-    let types: Vec<usize> = if options.only_flame { vec![wanted] } else { (0..all.len()).collect() };
+    let types: Vec<usize> = match options.only_flame {
+        true => vec![wanted],
+        // The one that is asked for takes the last place, should it have none.
+        false => {
+            (0..all.len()).filter(|&i| i < MOST_TYPES - usize::from(wanted >= MOST_TYPES) || i == wanted).collect()
+        }
+    };
+    let look = diff.look(query)?;
     let share = options.max_frames / (2 * types.len().max(1));
     let mut names = Names::default();
     let mut parts = Vec::with_capacity(types.len());
     let mut shown = None;
     let mut rows = 0;
     for &i in &types {
-        match diff.view_of(query, i) {
+        match look.at(i) {
             Ok(view) => {
                 if i == wanted {
                     shown = Some((parts.len(), view.summary().clone()));
@@ -145,13 +155,22 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             Err(e) => return Err(e),
         }
     }
+    let left_out = all.len() - types.len();
     let Some((shown, summary)) = shown else { return Err(Error::query("there is no sample type to show")) };
+    let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
+    if !options.only_flame && left_out > 0 {
+        warnings.push(format!(
+            "the page has {} of {} sample types; make another page of one that is missing",
+            types.len(),
+            all.len()
+        ));
+    }
     let data = json!({
         "generator": concat!("pprofdiff ", env!("CARGO_PKG_VERSION")),
         "base": summary.base.as_ref().map(side),
         "new": side(&summary.new),
         "settings": settings(&summary),
-        "warnings": summary.warnings.iter().map(|w| visible(w)).collect::<Vec<_>>(),
+        "warnings": warnings,
         "names": names.texts,
         "shown": shown,
         "types": parts,
