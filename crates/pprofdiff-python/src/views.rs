@@ -263,6 +263,7 @@ impl Views {
         n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
         trim_path = None
     ))]
+    #[allow(clippy::too_many_arguments)]
     fn top(
         &self,
         py: Python<'_>,
@@ -307,6 +308,7 @@ impl Views {
         n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
         trim_path = None
     ))]
+    #[allow(clippy::too_many_arguments)]
     fn tree(
         &self,
         py: Python<'_>,
@@ -330,6 +332,7 @@ impl Views {
         n = None, *, labels = false, sample_type = None, granularity = "functions", noinlines = false,
         trim_path = None
     ))]
+    #[allow(clippy::too_many_arguments)]
     fn stacks(
         &self,
         py: Python<'_>,
