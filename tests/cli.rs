@@ -451,6 +451,41 @@ fn list_shows_source_lines_of_functions() {
 }
 
 #[test]
+fn a_written_diff_is_no_input_beside_others() {
+    let [base, new] = story();
+    let out = temp("side.pb.gz").display().to_string();
+    stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
+    let said = format!("{out}: this is a written diff: ");
+    let sides: [&[&str]; 5] = [
+        &[&out, &new],
+        &[&base, &out],
+        &["--base", &base, "--base", &out, "--new", &new],
+        &["check", &base, &out, "--fail-on", "total>+5%"],
+        &["delta", &out, &new, "-o", "none.pb.gz", "--cumulative", "cpu"],
+    ];
+    for args in sides {
+        let line = failure(args);
+        assert!(line.contains(&said) && line.contains("the profiles that it was made of"), "{line}");
+    }
+    // Of many pairs, that one fails.
+    let pairs = temp("pairs.csv");
+    std::fs::write(&pairs, format!("base,new\n{base},{new}\n{out},{new}\n")).unwrap();
+    let output = run(&["batch", &pairs.display().to_string(), "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&said));
+    // Diffs add up to the diff of the sums; a profile beside them is of neither side.
+    let twice = temp("twice.pb.gz").display().to_string();
+    stdout(&["merge", &out, &out, "-o", &twice]);
+    assert_eq!(
+        json(&[&twice, "--format", "json"])["total"],
+        json(&["--base", &base, "--base", &base, "--new", &new, "--new", &new, "--format", "json"])["total"]
+    );
+    assert!(
+        failure(&["merge", &new, &out, "-o", &twice]).contains(&format!("{out}: this is a written diff, and other"))
+    );
+}
+
+#[test]
 fn help_tells_the_level_that_is_used() {
     let help = stdout(&["delta", "--help"]);
     for (packing, ending) in [("gzip", "pb.gz"), ("zstd", "zst")] {
@@ -467,6 +502,63 @@ fn help_tells_the_level_that_is_used() {
         assert!(default == written("told", &["--level", told]), "{packing}: {told}");
         assert!(default != written("other", &["--level", "6"]), "{packing}");
     }
+}
+
+#[test]
+fn samples_that_are_gone_are_said() {
+    // A snapshot that lost samples: what did not change from it to the next is not in their delta.
+    let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
+    let (grown, out) = (temp("grown.pb.gz").display().to_string(), temp("gone.pb.gz").display().to_string());
+    stdout(&["delta", &snapshot(3), &snapshot(4), "-o", &grown]);
+    let told = |policy: &[&str]| run(&[&["delta", &snapshot(4), &grown, "-o", &out], policy].concat());
+    let line = String::from_utf8(told(&[]).stderr).unwrap();
+    assert!(line.contains("--on-reset pass"), "{line}");
+
+    let [a, b] = [
+        "1 sample that had counted something is gone; what became of them is not in the delta",
+        "1 sample that had counted something is gone",
+    ];
+    let (before, now) = (temp("three.pb").display().to_string(), temp("two.pb").display().to_string());
+    std::fs::write(&before, mutex(&[("f", 3), ("g", 7), ("h", 5)])).unwrap();
+    std::fs::write(&now, mutex(&[("g", 8), ("h", 5)])).unwrap();
+    let output = run(&["delta", &before, &now, "-o", &out]);
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("pprofdiff: warning: {out}: {a}\n"));
+    assert!(stdout(&["info", &out]).contains(b));
+    // More than half of what had counted: a restart.
+    std::fs::write(&now, mutex(&[("h", 6)])).unwrap();
+    let line = failure(&["delta", &before, &now, "-o", &out]);
+    assert!(line.contains("2 of the 3 samples that had counted something are gone, with 10 of 15 of delay"), "{line}");
+    assert!(line.contains("--on-reset pass or --on-reset clamp"), "{line}");
+    let output = run(&["delta", &before, &now, "-o", &out, "--on-reset", "pass"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("10 of 15 of delay: the process was started anew"));
+    assert_eq!(json(&["top", &out, "--format", "json"])["total"], 6);
+}
+
+/// A profile of a counter, one function a sample.
+fn mutex(samples: &[(&str, i64)]) -> Vec<u8> {
+    use pprofdiff::proto;
+    use prost::Message as _;
+
+    let texts = ["", "delay", "nanoseconds"].into_iter().chain(samples.iter().map(|(name, _)| *name));
+    let ids = 1..=samples.len() as u64;
+    proto::Profile {
+        sample_type: vec![proto::ValueType { r#type: 1, unit: 2 }],
+        sample: (ids.clone().zip(samples))
+            .map(|(id, (_, v))| proto::Sample { location_id: vec![id], value: vec![*v], ..Default::default() })
+            .collect(),
+        location: (ids.clone())
+            .map(|id| proto::Location {
+                id,
+                line: vec![proto::Line { function_id: id, ..Default::default() }],
+                ..Default::default()
+            })
+            .collect(),
+        function: ids.map(|id| proto::Function { id, name: id as i64 + 2, ..Default::default() }).collect(),
+        string_table: texts.map(|t| t.as_bytes().to_vec()).collect(),
+        ..Default::default()
+    }
+    .encode_to_vec()
 }
 
 #[test]

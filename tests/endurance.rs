@@ -59,7 +59,11 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
         6 => drop(report::page(&diff, &query, &PageOptions::default(), None).unwrap()),
         7 => write(&|w| w.write_all(&diff.to_bytes(&query, &WriteOptions::default()).unwrap())),
         8 => drop(merge(&[&base, &new]).unwrap().to_bytes(&WriteOptions::default()).unwrap()),
-        _ => drop(delta(&base, &base, &Policy::default()).unwrap().to_bytes(&WriteOptions::default()).unwrap()),
+        _ => {
+            let cumulative = base.sample_types().pop().map(|(name, _)| vec![name]);
+            let policy = Policy { cumulative, ..Policy::default() };
+            drop(delta(&base, &base, &policy).unwrap().to_bytes(&WriteOptions::default()).unwrap());
+        }
     }
 }
 

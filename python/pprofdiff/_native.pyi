@@ -51,6 +51,8 @@ class PprofError(ValueError):
     The message is one line that says which input, which record, at which byte and what is wrong. Its parts:
     input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
     from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
+    advice (str or None) is a command that helps, to be copied into a shell: names in it are quoted. It is a note of the
+    exception too, so a traceback shows it, and the message, which goes to logs, does not.
     """
 
     input: str | None
@@ -62,11 +64,11 @@ class PprofError(ValueError):
 def load(source: _Source, *, inflated_limit: int | None = None) -> Profile:
     """Load a profile: gzip, zstd or raw.
 
-    `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others
-    work, each with what fsspec wants for it), bytes (or anything with their buffer), a file object
-    (read to its end) or a Profile (returned as it is). Loading validates everything, so no view can
-    fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to:
-    if not given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; 4 GiB at most.
+    `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
+    each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
+    buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
+    view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
+    given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; 4 GiB at most.
 
     A diff that was written as a profile opens as a diff again: its views show both sides.
 
@@ -79,17 +81,18 @@ def diff(base: _Side, new: _Side, *, inflated_limit: int | None = None) -> Diff:
     Each is whatever load() takes, or a list or tuple of such, which add up. Sample types are matched
     by name, and units converted to the finer one.
 
-    Raises PprofError for an invalid profile, for sides without a common sample type and for values
-    that add up past int64; OSError from the system.
+    Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
+    sides without a common sample type and for values that add up past int64; OSError from the system.
     """
 
 def merge(profiles: Iterable[_Source], *, inflated_limit: int | None = None) -> Profile:
     """Add profiles up to one.
 
     `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
-    finest of their units; durations add up; the time is the earliest.
+    finest of their units; durations add up; the time is the earliest. Written diffs become the diff of both
+    sides' sums.
 
-    Raises PprofError and OSError as diff() does.
+    Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     """
 
 def delta(
@@ -104,16 +107,18 @@ def delta(
 
     `prev` (the older) and `cur` are whatever load() takes. The sample types that `cumulative` names are
     subtracted; all others (gauges) are as in `cur`. None stands for those that are known to be cumulative:
-    alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration.
-    The last of the result's comments says which were treated how. Samples that come to zero are gone, with all
-    that only they referred to; the duration is the time between the snapshots (None if one of them does not say
-    when it was taken), all other fields are those of `cur`.
+    alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration; a
+    profile that has none of these is refused. The last of the result's comments says which were treated how.
+    Samples that come to zero are gone, with all that only they referred to; the duration is the time between the
+    snapshots (None if one of them does not say when it was taken), all other fields are those of `cur`.
 
-    A counter that went down means that the process was started anew. With `on_reset="error"` that is a
-    PprofError; with "pass" the result is `cur` as it is, with "clamp" such counters count as unchanged, and both
-    are said in the comment and by a UserWarning.
+    A counter that went down means that the process was started anew, and so does it if the samples are gone that
+    had counted more than half. With `on_reset="error"` that is a PprofError; with "pass" the result is `cur` as it
+    is, with "clamp" such counters count as unchanged, and both are said in the comment and by a UserWarning, as
+    are samples that are gone without a restart.
 
-    Raises PprofError also for snapshots in the wrong order or with other cumulative sample types; and as load().
+    Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
+    diffs; and as load().
     """
 
 def check(
@@ -531,7 +536,10 @@ class Profile(Views):
     def warnings(self) -> list[str]:
         """What to know before trusting a view: for example that there are no function names."""
     @property
-    def advice(self) -> str | None: ...
+    def advice(self) -> str | None:
+        """A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there
+        are none. Names in it are quoted. None if there is nothing to say.
+        """
     @property
     def is_diff(self) -> bool:
         """True if this is a diff that was written as a profile."""
@@ -637,10 +645,12 @@ class DeltaComputer:
         """The sample types that the last update() left as they were in the snapshot."""
     @property
     def reset(self) -> str | None:
-        """What went down at the last update(), or None."""
+        """What went down or was gone at the last update(), so that it was a restart; or None."""
     @property
     def vanished(self) -> int:
-        """How many samples had counted something before the last update() and were not in its snapshot."""
+        """How many samples had counted something before the last update() and were not in its snapshot. The comment and
+        a UserWarning say it too.
+        """
 
 @final
 class FlameGraph:

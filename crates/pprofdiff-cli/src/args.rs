@@ -622,10 +622,12 @@ pub struct DeltaArgs {
     /// anything else with gzip
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// The sample types that count from the start of the process; all others are taken from the newer snapshot
+    /// The sample types that count from the start of the process; all others are taken from the newer snapshot. Of
+    /// those that are known one must occur, of those that are given all
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_values = CUMULATIVE)]
     cumulative: Vec<String>,
-    /// What to do when a counter went down, because the process was started anew
+    /// What to do when the process was started anew: a counter went down, or the samples are gone that had counted more
+    /// than half
     #[arg(long, value_enum, default_value = "error")]
     on_reset: OnResetArg,
     #[arg(long, value_name = "N", help = level_help())]

@@ -9,6 +9,23 @@ use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::{Failure, Result};
 
+/// Why what net/http/pprof serves under a URL can't be subtracted, as far as the URL tells: who finds out from the
+/// answer may have waited half a minute for it.
+pub fn not_cumulative(url: &str) -> Option<&'static str> {
+    let (address, query) = url.split_once(['?', '#']).unwrap_or((url, ""));
+    let mut parts = address.trim_end_matches('/').rsplit('/');
+    match (parts.next()?, parts.next()?) {
+        ("profile", "pprof") => Some("a CPU profile is of the time in which it is taken"),
+        ("goroutine" | "threadcreate", "pprof") => {
+            Some("it counts what there is, and not from the start of the process")
+        }
+        (_, "pprof") if query.split('&').any(|word| word.starts_with("seconds=")) => {
+            Some("with seconds= in the URL the server subtracts already")
+        }
+        _ => None,
+    }
+}
+
 /// The URL that a path on the command line really is.
 pub fn url(path: &Path) -> Option<&str> {
     path.to_str().filter(|p| p.starts_with("http://") || p.starts_with("https://"))
@@ -62,4 +79,23 @@ impl Fetcher {
 pub fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.3} s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_cumulative;
+
+    #[test]
+    fn the_path_tells_what_counts_from_the_start() {
+        let at = |rest: &str| not_cumulative(&format!("http://localhost:6060/{rest}")).is_none();
+        for path in ["heap", "allocs?gc=1", "mutex", "block", "heap/", "heap?debug=0"] {
+            assert!(at(&format!("debug/pprof/{path}")), "{path}");
+        }
+        for path in ["profile", "profile?seconds=5", "profile/", "goroutine", "threadcreate", "heap?gc=1&seconds=30"] {
+            assert!(!at(&format!("debug/pprof/{path}")), "{path}");
+            assert!(!at(&format!("internal/pprof/{path}")), "{path}");
+        }
+        // What another server calls so may be anything.
+        assert!(at("profile") && at("goroutine?seconds=1") && at("") && not_cumulative("http://pprof").is_none());
+    }
 }

@@ -25,6 +25,9 @@ pub enum ErrorKind {
     Incompatible,
     /// Counters went down between two snapshots: their process was started anew.
     Reset,
+    /// None of a snapshot's sample types is known to count from the start of the process, so there is nothing to
+    /// subtract.
+    NotCumulative,
     /// The question can't be answered: an unknown sample type, a bad regular expression, a factor of NaN.
     Query,
 }

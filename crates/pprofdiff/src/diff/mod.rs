@@ -148,12 +148,13 @@ impl Diff {
     /// Compares profiles that are loaded already.
     ///
     /// # Errors
-    /// A side without profiles; no common sample type, or units that do not convert; values of both
-    /// sides that add up past int64 (so that no sum or delta can overflow later).
+    /// A side without profiles; a written diff, which is two sides already; no common sample type, or units that do not
+    /// convert; values of both sides that add up past int64 (so that no sum or delta can overflow later).
     pub fn new(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Result<Diff> {
         if base.is_empty() || new.is_empty() {
             return Err(Error::query("a diff needs at least one profile on each side"));
         }
+        base.iter().chain(new).try_for_each(|p| p.one_sided())?;
         // The new side leads, as in pprof: its order of sample types, its addresses.
         let member =
             |(i, p): (usize, &Arc<Profile>)| Member { profile: p.clone(), index: i, base: i >= new.len(), part: None };

@@ -262,9 +262,7 @@ fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(Colu
 }
 
 fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)> {
-    if profile.is_diff() {
-        return Err(Error::new(ErrorKind::Incompatible, "this is a written diff, and a series is of profiles"));
-    }
+    profile.one_sided()?;
     let diff = Diff::of_profile(profile)?;
     let index = diff.find_type(query.sample_type.as_deref())?;
     let top = diff.view_of(query, index)?.top(Sort::Flat);
