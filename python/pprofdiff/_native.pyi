@@ -554,8 +554,8 @@ class Profile(Views):
         """What to know before trusting a view: for example that there are no function names."""
     @property
     def advice(self) -> str | None:
-        """A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there are
-        none. Names in it are quoted. None if there is nothing to say.
+        """A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there
+        are none. Names in it are quoted. None if there is nothing to say.
         """
     @property
     def is_diff(self) -> bool:
@@ -665,8 +665,8 @@ class DeltaComputer:
         """What went down or was gone at the last update(), so that it was a restart; or None."""
     @property
     def vanished(self) -> int:
-        """How many samples had counted something before the last update() and were not in its snapshot. The comment and a
-        UserWarning say it too.
+        """How many samples had counted something before the last update() and were not in its snapshot. The comment and
+        a UserWarning say it too.
         """
 
 @final

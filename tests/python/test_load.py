@@ -8,6 +8,7 @@ import io
 import mmap
 import os
 import pickle
+import re
 import tempfile
 import traceback
 from pathlib import Path
@@ -237,3 +238,11 @@ def test_write_as_told(tmp_path: Path):
         p.to_bytes("lzma")
     with pytest.raises(TypeError):
         p.write(3)
+
+
+def test_the_docstring_tells_the_level_that_is_used():
+    p, doc = pprofdiff.load(HEAP), " ".join((pprofdiff.Profile.write.__doc__ or "").split())
+    for packing in ("gzip", "zstd"):
+        told = re.search(rf"{packing} \d+ to \d+ \((\d+) unless given\)", doc)
+        assert told, doc
+        assert p.to_bytes(packing) == p.to_bytes(packing, int(told[1])) != p.to_bytes(packing, 9)

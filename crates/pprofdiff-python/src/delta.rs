@@ -150,8 +150,8 @@ impl DeltaComputer {
         self.last().reset
     }
 
-    /// How many samples had counted something before the last update() and were not in its snapshot. The comment and a
-    /// UserWarning say it too.
+    /// How many samples had counted something before the last update() and were not in its snapshot. The comment and
+    /// a UserWarning say it too.
     #[getter]
     fn vanished(&self) -> usize {
         self.last().vanished

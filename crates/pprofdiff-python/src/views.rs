@@ -757,8 +757,8 @@ impl Profile {
         self.profile.warnings()
     }
 
-    /// A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there are
-    /// none. Names in it are quoted. None if there is nothing to say.
+    /// A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there
+    /// are none. Names in it are quoted. None if there is nothing to say.
     #[getter]
     fn advice(&self) -> Option<String> {
         self.profile.advice()

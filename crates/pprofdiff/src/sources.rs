@@ -174,7 +174,7 @@ mod tests {
         // The folder itself may be reached through a link: it is the user's.
         symlink("app", root.join("link")).unwrap();
         for folder in [app.clone(), root.join("link"), root.join("apple/../app")] {
-            let sources = SourceDirs::new(vec![folder.clone()], vec![], vec![]);
+            let sources = SourceDirs::new(vec![folder.clone()], vec![]);
             let find = |path: &str| sources.find(true, path).map(|t| (t.place, t.text.to_string()));
             for path in ["src/main.go", "within.go", "whole/main.go"] {
                 let (place, text) = find(path).unwrap_or_else(|| panic!("{path} is not found"));
