@@ -272,7 +272,8 @@ impl Table {
     /// spreadsheet runs those that begin with = + - @ as formulas; quote_formulas puts a ' before them.
     #[pyo3(signature = (*, quote_formulas = false))]
     fn to_csv(&self, py: Python<'_>, quote_formulas: bool) -> PyResult<String> {
-        self.run(py, move |table| text(|out| table.write_csv(out, CsvOptions { quote_formulas })))
+        let options = CsvOptions { quote_formulas };
+        self.run(py, move |table| text(|out| table.write_csv(out, options)))
     }
 
     /// The table as Markdown, for pull requests: units scaled, with a summary.
