@@ -716,7 +716,7 @@ def test_the_readme_shows_the_page(chromium: Browser, tmp_path: Path):
             shutil.copy(source, tmp_path / name)
         command = [sys.executable, "-m", "pprofdiff", "main.pb.gz", "branch.pb.gz", "--format", "html", "-o", "r.html"]
         subprocess.run(command, cwd=tmp_path, check=True)
-        page = chromium.new_page(viewport={"width": 1380, "height": 960}, color_scheme="light")
+        page = chromium.new_page(viewport={"width": 1280, "height": 960}, color_scheme="light")
         page.goto((tmp_path / "r.html").as_uri())
         page.locator("#table tbody tr").nth(3).click()
         page.keyboard.press("0")
