@@ -95,7 +95,7 @@ fn use_it(table: &Table) {
     for color in [false, true] {
         table.write_text(&mut out, TextOptions { color }).unwrap();
     }
-    table.write_csv(&mut out).unwrap();
+    table.write_csv(&mut out, Default::default()).unwrap();
     table.write_markdown(&mut out).unwrap();
     table.to_html(2);
     out.clear();
