@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use divan::{Bencher, black_box};
-use pprofdiff_report::PageOptions;
 use pprofdiff::{Compression, Diff, FlameOptions, LoadOptions, Profile, Query, Sort, WriteOptions};
 use pprofdiff_bench::{M, S, pair, real_pair};
+use pprofdiff_report::PageOptions;
 
 fn main() {
     divan::main();

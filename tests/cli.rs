@@ -415,6 +415,105 @@ fn call_graphs_are_written_for_graphviz_and_as_pictures() {
     assert!(failure(&[&base, &new, "--format", "svg", "--node-fraction", "7"]).contains("from 0 to 1"));
 }
 
+/// A profile of one function in a file, with one sample on a line.
+fn profile_in(name: &str, file: &str, line: i64) -> String {
+    use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
+    let p = Profile {
+        string_table: ["", "cpu", "nanoseconds", "y.f", file].iter().map(|s| s.as_bytes().to_vec()).collect(),
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        function: vec![Function { id: 1, name: 3, filename: 4, start_line: line - 1, ..Default::default() }],
+        location: vec![Location { id: 1, line: vec![Line { function_id: 1, line, column: 0 }], ..Default::default() }],
+        sample: vec![Sample { location_id: vec![1], value: vec![1_000_000], label: vec![] }],
+        ..Default::default()
+    };
+    let path = temp(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, p.load(name).unwrap().to_bytes(&Default::default()).unwrap()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn files_of_two_checkouts_compare_once_paths_are_trimmed() {
+    let base = profile_in("trim/main/cpu.pb.gz", "/root/go/pkg/mod/github.com/x/y@v1.2.3/z.go", 7);
+    let new = profile_in("trim/branch/cpu.pb.gz", "/home/ci/mod/github.com/x/y@v1.2.4/z.go", 7);
+    let trim = "--trim-path=/root/go/pkg/mod:/home/ci/mod/";
+    for granularity in ["files", "lines", "filefunctions"] {
+        let granularity = format!("--granularity={granularity}");
+        let plain = json(&[&base, &new, &granularity, "--format=json"]);
+        assert_eq!((&plain["rows_total"], &plain["trim_path"]), (&2.into(), &Value::Array(vec![])), "{plain}");
+        // An option without a value is none: scripts pass variables that are not set.
+        assert_eq!(json(&[&base, &new, &granularity, "--format=json", "--trim-path="]), plain);
+        let trimmed = json(&[&base, &new, &granularity, "--format=json", trim]);
+        let row = &trimmed["rows"][0];
+        assert_eq!((&trimmed["rows_total"], row["status"].as_str()), (&1.into(), Some("same")), "{trimmed}");
+        assert_eq!(row["file"], "github.com/x/y/z.go");
+        assert!(stdout(&[&base, &new, &granularity, trim]).contains("trim_path=/root/go/pkg/mod:/home/ci/mod/"));
+        assert!(stdout(&["stacks", &base, &new, &granularity, trim]).contains("github.com/x/y/z.go"));
+        let series = json(&["series", &base, &new, &granularity, trim, "--format=json", "--rows=values"]);
+        assert!(series.to_string().contains("\"github.com/x/y/z.go\"") && !series.to_string().contains("@v1"));
+    }
+    let (main, branch) = (temp("trim/main").display().to_string(), temp("trim/branch").display().to_string());
+    let batch = stdout(&["batch", &main, &branch, "--granularity=files", trim, "--format=jsonl"]);
+    assert!(batch.contains("\"github.com/x/y/z.go\"") && !batch.contains("@v1"), "{batch}");
+
+    // A listing needs no option to bring the sides together; sources are looked for with their versions.
+    let sources = temp("trim/mod/github.com/x/y@v1.2.4/z.go");
+    std::fs::create_dir_all(sources.parent().unwrap()).unwrap();
+    std::fs::write(&sources, "line\n".repeat(9)).unwrap();
+    let folder = temp("trim/mod").display().to_string();
+    for trim in [&[][..], &[trim]] {
+        let listed = json(&[&["list", "y.f", &base, &new, "--format=json", "--new-source", &folder], trim].concat());
+        let [routine] = &listed["routines"].as_array().unwrap()[..] else { panic!("{listed}") };
+        assert_eq!(routine["new_source"].as_str(), sources.to_str(), "{listed}");
+        let expected = if trim.is_empty() { "/home/ci/mod/github.com/x/y@v1.2.4/z.go" } else { "github.com/x/y/z.go" };
+        assert_eq!(routine["file"], expected);
+    }
+}
+
+/// What a command writes to a terminal.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(dir: &Path, args: &[&str]) -> String {
+    let words: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
+    let line = format!("{} {}", env!("CARGO_BIN_EXE_pprofdiff"), words.join(" "));
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).current_dir(dir).env("NO_COLOR", "1").stdin(Stdio::null());
+    let output = script.output().unwrap_or_else(|e| panic!("cannot run `script` (util-linux): {e}"));
+    String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn on_a_terminal_the_working_directory_has_the_new_sides_sources() {
+    let [base, new] = story();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
+    let list = ["list", "tableInsensitive", &base, &new];
+    let shown = on_a_terminal(&sources, &list);
+    assert!(shown.contains("source ./logmill/headers/table.go\n"), "{shown}");
+    assert!(shown.contains("note: no source of the base: lines are paired by their numbers"), "{shown}");
+    assert!(shown.contains("names.Same(table[i].name, name)"), "{shown}");
+    assert!(shown.ends_with("name its folder with --base-source DIR\n"), "{shown}");
+    // What is named counts alone.
+    let named = on_a_terminal(&sources, &[&list[..], &["--base-source", "logmill"]].concat());
+    assert!(named.ends_with("no source of the new side was found: name its folder with --new-source DIR\n"), "{named}");
+    // Nobody looks at a pipe, a file or JSON.
+    let there = |args: &[&str]| {
+        let output = command().args(args).current_dir(&sources).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let hint = "no source was found: name the folders with --base-source DIR and --new-source DIR, \
+                or one for both with --source-path DIR\n";
+    assert!(there(&list).ends_with(hint), "{}", there(&list));
+    let file = temp("listing.txt").display().to_string();
+    on_a_terminal(&sources, &[&list[..], &["-o", &file]].concat());
+    assert!(std::fs::read_to_string(&file).unwrap().ends_with(hint));
+    let as_json = on_a_terminal(&sources, &[&list[..], &["--format", "json"]].concat());
+    assert!(as_json.contains("\"new_source\":null") && !as_json.contains("--source-path"), "{as_json}");
+    let one = there(&["list", "tableInsensitive", &base]);
+    assert!(one.ends_with("no source was found: name its folder with --source-path DIR\n"), "{one}");
+    let many = there(&["list", ".", &base, &new, "--source-path", "."]);
+    assert!(regex::Regex::new(r"no source was found for \d+ of \d+ functions: name").unwrap().is_match(&many));
+}
+
 #[test]
 fn list_shows_source_lines_of_functions() {
     let [base, new] = story();
@@ -448,4 +547,138 @@ fn list_shows_source_lines_of_functions() {
     assert!(failure(&["list", "no such function", &base]).contains("no function matches"));
     assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
     assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("text and json"));
+}
+
+#[test]
+fn a_written_diff_is_no_input_beside_others() {
+    let [base, new] = story();
+    let out = temp("side.pb.gz").display().to_string();
+    stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
+    let said = format!("{out}: this is a written diff: ");
+    let sides: [&[&str]; 5] = [
+        &[&out, &new],
+        &[&base, &out],
+        &["--base", &base, "--base", &out, "--new", &new],
+        &["check", &base, &out, "--fail-on", "total>+5%"],
+        &["delta", &out, &new, "-o", "none.pb.gz", "--cumulative", "cpu"],
+    ];
+    for args in sides {
+        let line = failure(args);
+        assert!(line.contains(&said) && line.contains("the profiles that it was made of"), "{line}");
+    }
+    // Of many pairs, that one fails.
+    let pairs = temp("pairs.csv");
+    std::fs::write(&pairs, format!("base,new\n{base},{new}\n{out},{new}\n")).unwrap();
+    let output = run(&["batch", &pairs.display().to_string(), "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&said));
+    // Diffs add up to the diff of the sums; a profile beside them is of neither side.
+    let twice = temp("twice.pb.gz").display().to_string();
+    stdout(&["merge", &out, &out, "-o", &twice]);
+    assert_eq!(
+        json(&[&twice, "--format", "json"])["total"],
+        json(&["--base", &base, "--base", &base, "--new", &new, "--new", &new, "--format", "json"])["total"]
+    );
+    assert!(
+        failure(&["merge", &new, &out, "-o", &twice]).contains(&format!("{out}: this is a written diff, and other"))
+    );
+}
+
+#[test]
+fn help_tells_the_level_that_is_used() {
+    let help = stdout(&["delta", "--help"]);
+    for (packing, ending) in [("gzip", "pb.gz"), ("zstd", "zst")] {
+        let (_, after) = help.split_once(&format!("{packing} ")).unwrap();
+        let (_, after) = after.split_once("[default: ").unwrap();
+        let told = after.split(']').next().unwrap();
+        let [a, b] = [3, 4].map(|i| corpus(&format!("series/heap-{i:02}.pb.gz")));
+        let written = |name: &str, level: &[&str]| {
+            let out = temp(&format!("{name}.{ending}")).display().to_string();
+            stdout(&[&["delta", &a, &b, "-o", &out], level].concat());
+            std::fs::read(out).unwrap()
+        };
+        let default = written("default", &[]);
+        assert!(default == written("told", &["--level", told]), "{packing}: {told}");
+        assert!(default != written("other", &["--level", "6"]), "{packing}");
+    }
+}
+
+#[test]
+fn samples_that_are_gone_are_said() {
+    // A snapshot that lost samples: what did not change from it to the next is not in their delta.
+    let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
+    let (grown, out) = (temp("grown.pb.gz").display().to_string(), temp("gone.pb.gz").display().to_string());
+    stdout(&["delta", &snapshot(3), &snapshot(4), "-o", &grown]);
+    let told = |policy: &[&str]| run(&[&["delta", &snapshot(4), &grown, "-o", &out], policy].concat());
+    let line = String::from_utf8(told(&[]).stderr).unwrap();
+    assert!(line.contains("--on-reset pass"), "{line}");
+
+    let [a, b] = [
+        "1 sample that had counted something is gone; what became of them is not in the delta",
+        "1 sample that had counted something is gone",
+    ];
+    let (before, now) = (temp("three.pb").display().to_string(), temp("two.pb").display().to_string());
+    std::fs::write(&before, mutex(&[("f", 3), ("g", 7), ("h", 5)])).unwrap();
+    std::fs::write(&now, mutex(&[("g", 8), ("h", 5)])).unwrap();
+    let output = run(&["delta", &before, &now, "-o", &out]);
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("pprofdiff: warning: {out}: {a}\n"));
+    assert!(stdout(&["info", &out]).contains(b));
+    // More than half of what had counted: a restart.
+    std::fs::write(&now, mutex(&[("h", 6)])).unwrap();
+    let line = failure(&["delta", &before, &now, "-o", &out]);
+    assert!(line.contains("2 of the 3 samples that had counted something are gone, with 10 of 15 of delay"), "{line}");
+    assert!(line.contains("--on-reset pass or --on-reset clamp"), "{line}");
+    let output = run(&["delta", &before, &now, "-o", &out, "--on-reset", "pass"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("10 of 15 of delay: the process was started anew"));
+    assert_eq!(json(&["top", &out, "--format", "json"])["total"], 6);
+}
+
+/// A profile of a counter, one function a sample.
+fn mutex(samples: &[(&str, i64)]) -> Vec<u8> {
+    use pprofdiff::proto;
+    use prost::Message as _;
+
+    let texts = ["", "delay", "nanoseconds"].into_iter().chain(samples.iter().map(|(name, _)| *name));
+    let ids = 1..=samples.len() as u64;
+    proto::Profile {
+        sample_type: vec![proto::ValueType { r#type: 1, unit: 2 }],
+        sample: (ids.clone().zip(samples))
+            .map(|(id, (_, v))| proto::Sample { location_id: vec![id], value: vec![*v], ..Default::default() })
+            .collect(),
+        location: (ids.clone())
+            .map(|id| proto::Location {
+                id,
+                line: vec![proto::Line { function_id: id, ..Default::default() }],
+                ..Default::default()
+            })
+            .collect(),
+        function: ids.map(|id| proto::Function { id, name: id as i64 + 2, ..Default::default() }).collect(),
+        string_table: texts.map(|t| t.as_bytes().to_vec()).collect(),
+        ..Default::default()
+    }
+    .encode_to_vec()
+}
+
+#[test]
+fn advice_to_copy_and_passwords_are_in_no_log() {
+    let [base, _] = story();
+    // Nobody reads here at a terminal.
+    let line = failure(&[&corpus("legacy/gperftools-cpu.prof"), &base]);
+    assert!(line.contains("convert it first, with go tool pprof -proto") && !line.contains("-output"), "{line}");
+    for args in [
+        &["top", "http://user:secret@127.0.0.1:1/heap"][..],
+        &["http://user:secret@127.0.0.1:1/heap", &base],
+        &["delta", "http://user:secret@127.0.0.1:1/heap", &base, "-o", "none.pb.gz"],
+        &["delta", "http://user:secret@127.0.0.1:1/debug/pprof/profile", "--seconds", "1", "-o", "none.pb.gz"],
+        &["delta", "http://user:secret/1@127.0.0.1:1/heap", "--seconds", "1", "-o", "none.pb.gz"],
+        &["series", "http://user:secret@127.0.0.1:1/heap"],
+        &["top", "a", "b", "http://user:secret@127.0.0.1:1/heap"],
+        &["top", &base, "-o", "http://user:secret@127.0.0.1:1/heap"],
+    ] {
+        let output = run(args);
+        let said = [output.stdout, output.stderr].map(|s| String::from_utf8(s).unwrap()).concat();
+        assert!(!output.status.success() && said.contains("//***@127.0.0.1:1/"), "{args:?}: {said}");
+        assert!(!said.contains("secret") && !said.contains("user"), "{args:?}: {said}");
+    }
 }

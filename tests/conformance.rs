@@ -195,6 +195,34 @@ fn the_sample_type_that_is_shown_by_default_is_pprofs() {
     assert_equal("default sample types", &for_each(&corpus(), compare));
 }
 
+/// Sides whose types are other ones, or in another order, and name any default; also sides of several files.
+#[test]
+fn the_default_of_sides_with_other_types_is_pprofs() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("types");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut files = Vec::new();
+    for types in ["a b c", "c b a", "a b", "b c x", "b"] {
+        for default in ["", "b", "c", "x"] {
+            let file = folder.join(format!("{}-{default}.pb", types.replace(' ', "")));
+            std::fs::write(&file, generated::with_types(&types.split(' ').collect::<Vec<_>>(), default)).unwrap();
+            files.push(file);
+        }
+    }
+    let pairs: Vec<(usize, usize)> =
+        (0..files.len()).flat_map(|b| (0..files.len()).map(move |n| (b, n))).step_by(7).collect();
+    let compare = |&(b, n): &(usize, usize), log: &mut Log| {
+        let (base, new) = (&*files[b], &*files[n]);
+        let several = [new, &*files[(b + n) % files.len()]];
+        for subject in [Subject::Two { base, new }, Subject::Several { base, new: &several }] {
+            let ours: serde_json::Value = serde_json::from_str(&command::run(&["top"], subject, &[])).unwrap();
+            let theirs = pprof::report_of_command_line("top", subject, &[]);
+            let same = theirs.lines().any(|line| line.strip_prefix("Type: ") == ours["sample_type"].as_str());
+            log.equal(same.into(), 1, "sample type", || command::command_line(&["top"], subject, &[]));
+        }
+    };
+    assert_equal("default sample types of other types", &for_each(&pairs, compare));
+}
+
 #[test]
 fn a_written_diff_says_the_same_to_pprof_and_to_us() {
     let pairs: Vec<Pair> = corpus().into_iter().chain(generated::pairs(GENERATED_PAIRS)).collect();

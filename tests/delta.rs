@@ -13,10 +13,11 @@ mod judge;
 mod series;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pprofdiff::{
-    Compression, Delta, DeltaComputer, ErrorKind, LoadOptions, OnReset, Policy, Profile, Reset, WriteOptions, delta,
-    merge, proto,
+    Compression, Delta, DeltaComputer, Diff, ErrorKind, LoadOptions, OnReset, Policy, Profile, Query, Reset,
+    WriteOptions, delta, merge, proto,
 };
 use series::Process;
 
@@ -71,6 +72,15 @@ fn plain_delta(before: Option<&proto::Profile>, now: &proto::Profile, cumulative
     now
 }
 
+/// How many samples that had counted something are gone, and whether more than half of either counter is.
+fn plain_vanished(before: &[u8], now: &[u8]) -> (usize, bool) {
+    let (before, now) = (plain(&judge::decode(before)), plain(&judge::decode(now)));
+    let gone: Vec<&Vec<i64>> = before.iter().filter(|(key, _)| !now.contains_key(*key)).map(|(_, v)| v).collect();
+    let sum = |all: &mut dyn Iterator<Item = &Vec<i64>>, c: usize| -> i64 { all.map(|v| v[c].abs()).sum() };
+    let half = |c: usize| 2 * sum(&mut gone.iter().copied(), c) > sum(&mut before.values(), c);
+    (gone.iter().filter(|v| v[0] != 0 || v[1] != 0).count(), half(0) || half(1))
+}
+
 fn load(bytes: &[u8]) -> Profile {
     Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap()
 }
@@ -94,6 +104,11 @@ const KINDS: [&str; 4] = ["heap", "mutex", "block", "goroutine"];
 
 fn cumulative(kind: &str) -> &'static [usize] {
     if kind == "goroutine" { &[] } else { &[0, 1] }
+}
+
+/// The policy for profiles with these cumulative columns: of a kind without any, all are named to be gauges.
+fn policy(cumulative: &[usize]) -> Policy {
+    Policy { cumulative: cumulative.is_empty().then(Vec::new), ..Policy::default() }
 }
 
 /// Made-up snapshots, each in a form of its own.
@@ -173,7 +188,7 @@ fn assert_delta(before: Option<&[u8]>, now: &[u8], ours: &Delta<'_>, cumulative:
 
 #[test]
 fn a_stream_of_snapshots_gives_what_the_plain_version_gives() {
-    let mut vanished = 0;
+    let (mut vanished, mut restarts) = (0, 0);
     for seed in 0..60 {
         let snapshots = made_up(seed, 6, seed % 2 == 0);
         let mut computer = DeltaComputer::new(Policy::default());
@@ -181,25 +196,32 @@ fn a_stream_of_snapshots_gives_what_the_plain_version_gives() {
         for (i, now) in snapshots.iter().enumerate() {
             let context = format!("series {seed}, snapshot {i}");
             let profile = load(now);
-            let ours = computer.update(&profile).unwrap();
+            let (gone, restarted) = before.map_or((0, false), |before| plain_vanished(before, now));
+            // Clamped counters that are there are subtracted as any, and none went down.
+            let on_reset = if restarted { OnReset::Clamp } else { OnReset::Error };
+            if restarted {
+                assert_eq!(computer.update(&profile).unwrap_err().kind(), ErrorKind::Reset, "{context}");
+            }
+            let ours = computer.update_with(&profile, on_reset).unwrap();
             assert_delta(before, now, &ours, &[0, 1], &context);
-            assert_eq!((ours.first, &ours.reset), (before.is_none(), &None));
-            vanished += ours.vanished;
+            assert_eq!((ours.first, ours.reset.is_some(), ours.vanished), (before.is_none(), restarted, gone));
+            vanished += gone;
+            restarts += usize::from(restarted);
             if let Some(before) = before {
-                let pair = delta(&load(before), &profile, &Policy::default()).unwrap();
+                let pair = delta(&load(before), &profile, &Policy { on_reset, ..Policy::default() }).unwrap();
                 assert_eq!(message(&pair), message(&ours), "{context}: two deltas of the same snapshots");
             }
             before = Some(now);
         }
     }
-    assert!(vanished > 100, "only {vanished} samples vanished");
+    assert!(vanished > 100 && restarts > 0, "only {vanished} samples vanished, {restarts} times most of them");
 }
 
 #[test]
 fn real_series_give_what_the_plain_version_gives_and_the_restart_is_seen() {
     for kind in KINDS {
         let snapshots = real(kind);
-        let mut computer = DeltaComputer::new(Policy::default());
+        let mut computer = DeltaComputer::new(policy(cumulative(kind)));
         for (i, now) in snapshots.iter().enumerate() {
             let profile = load(now);
             let context = format!("{kind} {i}");
@@ -277,9 +299,101 @@ fn another_process_that_shares_nothing_is_a_reset() {
     let other = other.load("other").unwrap();
     let e = delta(&load(a), &other, &Policy::default()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Reset);
-    assert!(e.to_string().starts_with("other: none of the "), "{e}");
+    assert!(e.to_string().starts_with("other: "), "{e}");
     let passed = delta(&load(a), &other, &Policy { on_reset: OnReset::Pass, ..Policy::default() }).unwrap();
-    assert!(matches!(passed.reset, Some(Reset::Replaced { samples }) if samples == passed.vanished));
+    match passed.reset.as_ref().unwrap() {
+        Reset::Vanished { samples, of, gone, counted, .. } => {
+            assert_eq!((samples, gone), (of, counted));
+            assert_eq!(*samples, passed.vanished);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn samples_that_are_gone_are_said_and_are_a_reset_where_they_had_counted_more_than_half() {
+    // 10 stacks of one function; the first counted 50, the others 50 together, and `more` besides.
+    let stacks: Vec<Vec<u64>> = (1..=10).map(|depth| vec![1; depth]).collect();
+    let snapshot = |from: usize, more: i64| {
+        let counted = |i: usize| if i == 0 { [50, 0] } else { [[5, 6][usize::from(i > 4)], 3] };
+        let values: Vec<[i64; 2]> = (0..10).map(|i| counted(i).map(|v| v + more)).collect();
+        let samples: Vec<(&[u64], &[i64])> = (from..10).map(|i| (&stacks[i][..], &values[i][..])).collect();
+        small(&["delay", "inuse"], 0, &samples)
+    };
+    let comment = |d: &Delta<'_>| d.to_profile("d").unwrap().comments().pop().unwrap();
+    let before = snapshot(0, 0);
+    assert_eq!(before.total(0), Some(100));
+
+    // All are there: nothing to say.
+    let clean = delta(&before, &snapshot(0, 1), &Policy::default()).unwrap();
+    assert_eq!((clean.vanished, clean.warning()), (0, None));
+    assert_eq!(comment(&clean), "pprofdiff delta: cumulative delay; gauges inuse");
+
+    // Half of what had counted is gone, in one sample of ten; it is said.
+    let half = delta(&before, &snapshot(1, 1), &Policy::default()).unwrap();
+    assert_eq!((half.vanished, &half.reset, half.samples), (1, &None, 9));
+    assert!(comment(&half).ends_with("; 1 sample that had counted something is gone"), "{}", comment(&half));
+    assert!(half.warning().unwrap().starts_with("1 sample that had counted something is gone; "), "{half:?}");
+
+    // One more, and it is a reset, which follows the policy.
+    let now = snapshot(2, 1);
+    let e = delta(&before, &now, &Policy::default()).unwrap_err();
+    let said = "2 of the 10 samples that had counted something are gone, with 55 of 100 of delay";
+    assert_eq!(e.kind(), ErrorKind::Reset);
+    assert!(e.to_string().starts_with(&format!("small: {said} since small: the process was started anew")), "{e}");
+    for (on_reset, first_left, words) in [(OnReset::Pass, 6, "passed as it is"), (OnReset::Clamp, 1, "as unchanged")] {
+        let ours = delta(&before, &now, &Policy { on_reset, ..Policy::default() }).unwrap();
+        assert_eq!((ours.vanished, ours.samples), (2, 8));
+        assert_eq!(judge::decode(&message(&ours)).sample[0].value, [first_left, 4]);
+        assert_eq!(comment(&ours).matches("gone").count(), 1);
+        assert!(comment(&ours).contains(said) && comment(&ours).ends_with(words), "{}", comment(&ours));
+        assert_eq!(ours.warning().unwrap(), format!("{said}: the process was started anew"));
+    }
+    // What is not cumulative, and what had counted nothing, may go.
+    let counts = |first: i64| small(&["delay", "inuse"], 0, &[(&[1], &[first, 9]), (&[2], &[1, 0])]);
+    let ours = delta(&counts(0), &small(&["delay", "inuse"], 0, &[(&[2], &[1, 0])]), &Policy::default()).unwrap();
+    assert_eq!((ours.vanished, ours.warning()), (0, None));
+}
+
+#[test]
+fn what_counts_nothing_from_the_start_is_refused_with_the_first_snapshot() {
+    let goroutines = load(&real("goroutine")[0]);
+    let mut computer = DeltaComputer::new(Policy::default());
+    for e in [computer.start(&goroutines).unwrap_err(), computer.update(&goroutines).unwrap_err()] {
+        assert_eq!((e.kind(), e.input()), (ErrorKind::NotCumulative, Some("snapshot")));
+        assert!(e.to_string().contains("(goroutine) is known to count"), "{e}");
+    }
+    assert_eq!(delta(&goroutines, &goroutines, &Policy::default()).unwrap_err().kind(), ErrorKind::NotCumulative);
+    let none = small(&[], 0, &[]);
+    assert!(delta(&none, &none, &Policy::default()).unwrap_err().to_string().contains("sample types (none)"));
+    // Who names them, or says that there are none, knows.
+    for cumulative in [vec!["goroutine".to_owned()], Vec::new()] {
+        let policy = Policy { cumulative: Some(cumulative), ..Policy::default() };
+        delta(&goroutines, &goroutines, &policy).unwrap();
+    }
+}
+
+#[test]
+fn a_written_diff_is_no_snapshot() {
+    let [a, b] = [2, 3].map(|i: usize| Arc::new(load(&real("heap")[i])));
+    let written = Diff::new(std::slice::from_ref(&a), std::slice::from_ref(&b)).unwrap();
+    let written = written.to_bytes(&Query::default(), &RAW).unwrap();
+    let written = Profile::from_bytes("written", &written, &LoadOptions::default()).unwrap();
+    let mut computer = DeltaComputer::new(Policy::default());
+    computer.start(&a).unwrap();
+    let errors = [
+        computer.update(&written).unwrap_err(),
+        delta(&written, &b, &Policy::default()).unwrap_err(),
+        delta(&a, &written, &Policy::default()).unwrap_err(),
+        DeltaComputer::new(Policy::default()).update(&written).unwrap_err(),
+    ];
+    for e in errors {
+        assert_eq!(e.kind(), ErrorKind::Incompatible);
+        assert!(e.to_string().starts_with("written: this is a written diff: "), "{e}");
+    }
+    // The stream is where it was.
+    let after = message(&computer.update(&b).unwrap());
+    assert_eq!(after, message(&delta(&a, &b, &Policy::default()).unwrap()));
 }
 
 #[test]
@@ -287,7 +401,7 @@ fn the_deltas_of_a_series_add_up_to_last_minus_first() {
     let series = KINDS.map(|kind| (kind, real(kind)[..RESTARTED].to_vec(), cumulative(kind)));
     let made_up = (0..20).map(|seed| ("made up", made_up(seed, 8, false), &[0, 1][..]));
     for (name, snapshots, cumulative) in series.into_iter().chain(made_up) {
-        let mut computer = DeltaComputer::new(Policy::default());
+        let mut computer = DeltaComputer::new(policy(cumulative));
         computer.start(&load(&snapshots[0])).unwrap();
         let rest = snapshots[1..].iter();
         let deltas: Vec<Profile> =
@@ -391,7 +505,6 @@ fn small_things() {
     // Nothing happened; nothing is there.
     assert_eq!(ask(&before, &small(a, 9, &[(&[1], &[5, 0]), (&[2], &[7, 0])])).unwrap().samples, 0);
     assert_eq!(ask(&small(a, 0, &[]), &small(a, 0, &[])).unwrap().samples, 0);
-    assert_eq!(ask(&small(&[], 0, &[]), &small(&[], 0, &[])).unwrap().samples, 0);
     // A counter that begins below zero went down.
     assert_eq!(
         ask(&before, &small(a, 0, &[(&[1], &[5, 0]), (&[1, 1], &[-1, 0])])).unwrap_err().kind(),

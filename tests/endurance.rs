@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use pprofdiff::report::{self, Kind, PageOptions, TextOptions};
+use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, TextOptions};
 use pprofdiff::{
     Diff, FlameOptions, GraphOptions, LoadOptions, Policy, Profile, Query, Sort, WriteOptions, delta, merge, write_file,
 };
@@ -53,13 +53,17 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
         0 => write(&|w| view.top(Sort::Flat).table().write_json(w)),
         1 => write(&|w| view.edges(None, Sort::Cum).unwrap().table(Kind::Tree).write_text(w, TextOptions::default())),
         2 => write(&|w| report::folded(&view.stacks(false), w)),
-        3 => write(&|w| view.stacks(true).table().write_csv(w)),
+        3 => write(&|w| view.stacks(true).table().write_csv(w, CsvOptions::default())),
         4 => drop(view.flame(&FlameOptions::default())),
         5 => write(&|w| w.write_all(view.graph(&GraphOptions::default()).unwrap().to_svg().unwrap().as_bytes())),
         6 => drop(report::page(&diff, &query, &PageOptions::default(), None).unwrap()),
         7 => write(&|w| w.write_all(&diff.to_bytes(&query, &WriteOptions::default()).unwrap())),
         8 => drop(merge(&[&base, &new]).unwrap().to_bytes(&WriteOptions::default()).unwrap()),
-        _ => drop(delta(&base, &base, &Policy::default()).unwrap().to_bytes(&WriteOptions::default()).unwrap()),
+        _ => {
+            let cumulative = base.sample_types().pop().map(|(name, _)| vec![name]);
+            let policy = Policy { cumulative, ..Policy::default() };
+            drop(delta(&base, &base, &policy).unwrap().to_bytes(&WriteOptions::default()).unwrap());
+        }
     }
 }
 

@@ -78,6 +78,32 @@ fn a_file_is_replaced_as_a_whole_and_keeps_its_permissions() {
 }
 
 #[test]
+fn a_link_to_nothing_has_its_file_written() {
+    let [base, new] = story();
+    let directory = directory("dangling");
+    let at = |name: &str| directory.join(name);
+    fs::create_dir(at("out")).unwrap();
+    let links = [("link", "out/new.json"), ("chain", "far"), ("far", "./out/../out/far.json")];
+    for (link, to) in links.into_iter().chain([("lost", "none/x"), ("loop", "loop2"), ("loop2", "loop")]) {
+        symlink(to, at(link)).unwrap();
+    }
+    let run =
+        |path: &str| command().args([&base, &new, "--format", "json", "-o", path]).current_dir(&directory).output();
+    for (link, target) in [("link", "new.json"), ("chain", "far.json")] {
+        assert!(run(link).unwrap().status.success());
+        assert!(fs::read_to_string(at("out").join(target)).unwrap().starts_with('{'), "{link}");
+    }
+    let line = failure(&run("lost").unwrap());
+    assert!(line.contains("lost: No such file or directory"), "{line}");
+    let line = failure(&run("loop").unwrap());
+    assert!(line.contains("loop: Too many levels of symbolic links"), "{line}");
+    // All links are what they were.
+    assert_eq!(names(&directory), ["chain", "far", "link", "loop", "loop2", "lost", "out"]);
+    assert!(names(&directory).iter().filter(|n| *n != "out").all(|n| at(n).is_symlink()));
+    assert_eq!(names(&at("out")), ["far.json", "new.json"]);
+}
+
+#[test]
 fn a_disk_that_is_full_leaves_the_old_file_and_nothing_else() {
     let [base, new] = story();
     let directory = directory("full");

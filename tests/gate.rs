@@ -105,6 +105,7 @@ fn the_table_of_cases() {
     d.write("two", profile(&[("space", "bytes"), ("cpu", "nanoseconds")], &[("main", &[5 << 20, 1_000_000_000])]));
     d.write("broken", b"\x1f\x8b\x08 no profile");
     d.write("empty", profile(CPU, &[]));
+    d.write("zero", profile(CPU, &[("main", &[0])]));
     for (i, ms) in [1000, 1010, 990, 1005, 995].into_iter().enumerate() {
         d.write(&format!("b{i}"), total(ms));
         d.write(&format!("apart{i}"), total(ms + 100));
@@ -139,7 +140,7 @@ fn the_table_of_cases() {
         (with(&more, &["cpu:flat:regex=^enc/>+10%"]), fail),
         (with(&more, &["flat:regex=^enc/>+50ms"]), pass),
         (with(&more, &["flat:regex=^enc/>+49ms"]), fail),
-        (with(&more, &["flat:regex=^enc/>+49999999"]), fail),
+        (with(&more, &["flat:regex=^enc/>+49999999ns"]), fail),
         (with(&more, &["flat:regex=^enc/>150ms"]), pass),
         (with(&more, &["flat:regex=^enc/>0.149s"]), fail),
         (with(&more, &["flat:regex=^enc/>15%"]), pass),
@@ -147,8 +148,12 @@ fn the_table_of_cases() {
         (with(&more, &["flat:regex=nothing>+1%"]), pass),
         // Growth from nothing is beyond any percentage.
         (with(&["empty", "base"], &["total>+1000%"]), fail),
-        (with(&["base", "empty"], &["total>+1%"]), pass),
-        (with(&["empty", "empty"], &["total>+1%", "flat:any>+1%", "flat:any>10%"]), pass),
+        // Of nothing there is nothing to check.
+        (with(&["base", "empty"], &["total>+1%"]), error),
+        (with(&["base", "zero"], &["total>+1%"]), error),
+        (with(&["empty", "empty"], &["total>+1%", "flat:any>+1%", "flat:any>10%"]), error),
+        (with(&["--base", "base", "--new", "base", "zero"], &["total>+1%"]), error),
+        (with(&["--base", "base", "--new", "base", "zero", "base"], &["total>+1%"]), pass),
         // The floor: 0.2 % and 0.8 % of the total are ignored unless it is lowered.
         (with(&["tiny-base", "tiny-new"], &["flat:any>+10%"]), pass),
         (with(&["tiny-base", "tiny-new"], &["flat:any>+10%", "--floor=0.5%"]), fail),
@@ -182,8 +187,9 @@ fn the_table_of_cases() {
         (with(&[], &["total>+5%"]), error),
         (with(&same, &[]), error),
         (with(&same, &["total"]), error),
-        // A limit without a unit is in the profile's own: a second is more than five nanoseconds.
-        (with(&same, &["total>5"]), fail),
+        // A time needs a unit.
+        (with(&same, &["total>5"]), error),
+        (with(&same, &["total>5ns"]), fail),
         (with(&same, &["total>+5parsec"]), error),
         (with(&same, &["total>+x%"]), error),
         (with(&same, &["total>30%"]), error),
@@ -200,6 +206,91 @@ fn the_table_of_cases() {
         assert_eq!(stderr.lines().count(), usize::from(*code == 2), "{args:?}: {stderr}");
         assert_eq!(stdout.is_empty(), *code == 2, "{args:?}: {stdout}");
     }
+}
+
+/// Numbers at which floating point fails: percentages that are no binary fractions, values beyond 2^53, halves.
+#[test]
+fn limits_are_compared_exactly() {
+    let d = Dir::new("exact");
+    let build = |kind: (&str, &str), v: i64| profile(&[kind], &[("main", &[v])]);
+    let (two53, two60) = (1_i64 << 53, 1_i64 << 60);
+    let (pass, fail, inconclusive) = (0, 1, 3);
+    for (base, new, rule, code) in [
+        (110_000, 110_319, "total>+0.29%", pass),
+        (110_000, 110_320, "total>+0.29%", fail),
+        (two53, two53, "total>+0%", pass),
+        (two53, two53 + 1, "total>+0%", fail),
+        (two53, two53 + 1, "total>+0", fail),
+        (two53, two53 + 1, "total>+1", pass),
+        (two53, two53 + 1, "total>9007199254740992", fail),
+        (two53, two53 + 1, "total>9007199254740993", pass),
+        (two60, two60 + 100, "total>+50", fail),
+        (two60, two60 + 100, "total>+99.9", fail),
+        (two60, two60 + 100, "total>+100", pass),
+        (two60, two60 + 1, "cum>100%", pass),
+        (two60, two60 + 1, "cum>99.999999999999999%", fail),
+        (1, i64::MAX - 1, "total>+999999999999999999%", fail),
+        (1, 10_000_000_000_000_000, "total>+999999999999999999%", pass),
+    ] {
+        for (kind, unit) in [("objects", "count"), ("delay", "nanoseconds")] {
+            d.write("base", build((kind, unit), base));
+            d.write("new", build((kind, unit), new));
+            let rule = if rule.ends_with('%') || unit == "count" { rule.to_owned() } else { format!("{rule}ns") };
+            let out = d.run(&["base", "new", "--fail-on", &rule]);
+            assert_eq!(out.status.code(), Some(code), "{base} -> {new}: {rule}: {out:?}");
+        }
+    }
+    // The median of an even number of runs lies half a nanosecond above the base's.
+    let kind = ("delay", "nanoseconds");
+    d.write("a", build(kind, two53));
+    d.write("b", build(kind, two53 + 1));
+    let runs = ["--base", "a", "a", "--new", "a", "b"];
+    for (rule, code) in [("total>+0%", inconclusive), ("total>+0.4ns", inconclusive), ("total>+0.5ns", pass)] {
+        let (found, json) = d.json(&[&runs[..], &["--fail-on", rule]].concat());
+        assert_eq!(found, code, "{rule}");
+        assert_eq!(json["rules"][0]["findings"][0]["delta"], 0.5, "{rule}");
+    }
+    let (_, json) = d.json(&["b", "b", "--fail-on", "total>+1%"]);
+    assert_eq!(json["rules"][0]["findings"][0]["new"]["median"], two53 + 1);
+}
+
+#[test]
+fn a_limit_without_a_unit_says_how_to_write_it() {
+    let d = Dir::new("unit");
+    d.write("cpu", second(100));
+    d.write("heap", profile(&[("space", "bytes")], &[("main", &[5 << 20])]));
+    d.write("objects", profile(&[("objects", "count")], &[("main", &[5])]));
+    for (file, rule, says) in [
+        ("cpu", "cum>20", "cum>20ms or cum>20%"),
+        ("cpu", "flat:any>+20", "flat:any>+20ms or flat:any>+20%"),
+        ("cpu", "total > 20", "total >20ms or total >+20%"),
+        ("heap", "total>+20", "total>+20MB or total>+20%"),
+    ] {
+        let out = d.run(&[file, file, "--fail-on", rule]);
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{rule}");
+        assert!(stderr.contains(says), "{rule}: {stderr}");
+        for spelling in says.split(" or ") {
+            let out = d.run(&[file, file, "--fail-on", spelling]);
+            assert!(matches!(out.status.code(), Some(0 | 1)), "{spelling}: {out:?}");
+        }
+    }
+    assert_eq!(d.run(&["objects", "objects", "--fail-on", "cum>20"]).status.code(), Some(0));
+}
+
+#[test]
+fn an_empty_new_side_is_said() {
+    let d = Dir::new("empty");
+    d.write("base", second(100));
+    d.write("none", profile(CPU, &[]));
+    let out = d.run(&["base", "none", "--fail-on", "total>+1%"]);
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(stderr, "pprofdiff: none: nothing of cpu was measured: its total is 0; there is nothing to check\n");
+    let out = d.run(&["--base", "base", "--new", "base", "none", "none", "base", "--fail-on", "total>+1%"]);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("as in 2 of the 4 new profiles"), "{out:?}");
+    let out = d.run(&["--base", "base", "--new", "base", "none", "base", "--fail-on", "total>+1%"]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(said.contains("warning: nothing of cpu was measured in 1 of the 3 new profiles: none"), "{said}");
 }
 
 #[test]

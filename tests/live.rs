@@ -154,6 +154,18 @@ fn what_was_taken_is_kept_when_ctrl_c_comes() {
     assert!(load(&kept).n_samples() > 0);
 }
 
+/// The URL that asks for a password.
+fn closed(login: &str) -> String {
+    format!("{}/closed", server().http.replace("//", &format!("//{login}@")))
+}
+
+#[test]
+fn passwords_are_sent() {
+    let folder = folder("password");
+    succeed(&command(&folder, &[&closed("user:secret"), "--seconds", "1", "-o", "out.pb.gz"]).output().unwrap());
+    assert!(load(&folder.join("out.pb.gz")).n_samples() > 0);
+}
+
 #[test]
 fn whatever_goes_wrong_is_one_clear_line() {
     let folder = folder("wrong");
@@ -172,6 +184,23 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(ask(&at("debug/pprof/heap?debug=1"), &[]).contains("convert it first"));
     assert!(ask(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
     assert!(ask("http://127.0.0.1:1/heap", &[]).contains("refused"));
+    // What can't be subtracted: by its URL nothing is asked for; else the first snapshot tells. Nobody waits.
+    let nobody = "http://user:secret@127.0.0.1:1/debug/pprof";
+    for path in ["profile", "profile?seconds=60", "goroutine", "heap?seconds=30"] {
+        let line = ask(&format!("{nobody}/{path}"), &[]);
+        assert!(line.contains("nothing to subtract") && line.contains("--cumulative TYPE,..."), "{line}");
+        assert!(line.contains("http://***@127.0.0.1:1/debug") && !line.contains("secret"), "{line}");
+    }
+    let hour = |more: &[&str]| {
+        let url = at("other-name");
+        command(&folder, &[&[&url, "--seconds", "3600", "-o", "out.pb.gz"], more].concat())
+    };
+    let line = failure(&hour(&[]).output().unwrap());
+    assert!(line.contains("/other-name: none of its sample types (goroutine) is known to count"), "{line}");
+    assert!(line.contains("(--cumulative TYPE,...)"), "{line}");
+    assert!(failure(&hour(&["--cumulative", "threads"]).output().unwrap()).contains("there is no sample type"));
+    let line = ask(&closed("user:wrong-secret"), &[]);
+    assert!(line.contains("//***@127.0.0.1") && line.contains("401 Unauthorized"), "{line}");
     assert!(ask("http://[", &[]).contains("http://["));
     assert!(ask("http://no-such-host.invalid/heap", &[]).contains("http://no-such-host.invalid/heap: "));
     let one = |args: &[&str]| failure(&command(&folder, args).output().unwrap());

@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
+use std::slice::from_ref;
+use std::sync::Arc;
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use pprofdiff::{ErrorKind, LoadOptions};
+use pprofdiff::{Diff, ErrorKind, LoadOptions, Query, Sort, report};
 use prost::Message;
 
 /// A small valid profile: one type, one mapping, one function, one location, one sample with a label.
@@ -235,8 +237,8 @@ fn oddities_that_pprof_accepts_are_accepted() {
         let mut profile = valid();
         mutate(&mut profile);
         let loaded = load(&profile.encode_to_vec()).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let diff = pprofdiff::Diff::of_profile(&loaded.into()).unwrap();
-        diff.view(&pprofdiff::Query::default()).unwrap().top(pprofdiff::Sort::Flat).table();
+        let diff = Diff::of_profile(&loaded.into()).unwrap();
+        diff.view(&Query::default()).unwrap().top(Sort::Flat).table();
     }
     // The last scalar wins; a ten-byte number may carry bits past the 64th.
     let last = [&valid().encode_to_vec()[..], &[0x50, 3, 0x50, 4]].concat();
@@ -275,9 +277,21 @@ fn damaged_packings_are_reported() {
     assert_eq!(load(&members).unwrap().n_samples(), 1);
     // A header with all that a header may have.
     let mut header = vec![0x1f, 0x8b, 8, 2 | 4 | 8 | 16, 0, 0, 0, 0, 0, 255, 3, 0, b'x', b'y', b'z'];
-    header.extend(b"name\0comment\0\x12\x34");
-    header.extend(&packed[10..]);
-    assert_eq!(load(&header).unwrap().n_samples(), 1);
+    header.extend(b"name\0comment\0");
+    let mut crc = flate2::Crc::new();
+    crc.update(&header);
+    let with_sum = |sum: u16| [&header[..], &sum.to_le_bytes(), &packed[10..]].concat();
+    assert_eq!(load(&with_sum(crc.sum() as u16)).unwrap().n_samples(), 1);
+    assert!(message(&with_sum(crc.sum() as u16 ^ 1)).contains("checksum of the gzip header is wrong"));
+    let mut reserved = packed.clone();
+    reserved[3] |= 0x40;
+    assert!(message(&reserved).contains("the gzip header has flags that are reserved"));
+    // Frames of zstd that are to be skipped may come first, and between others.
+    let options = pprofdiff::WriteOptions { compression: pprofdiff::Compression::Zstd, level: None };
+    let zstd = load(&raw).unwrap().to_bytes(&options).unwrap();
+    let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"123"].concat();
+    assert_eq!(load(&[&skipped[..], &skipped, &zstd, &skipped].concat()).unwrap().n_samples(), 1);
+    assert!(message(&skipped).contains("not a profile"));
 }
 
 /// Files are inflated at once, pipes a block at a time: by two libraries, which must agree on what is gzip.
@@ -332,6 +346,10 @@ fn the_inflated_limit_is_an_error_in_every_packing() {
             |limit: usize| pprofdiff::Profile::from_bytes("in", &bytes, &LoadOptions { inflated_limit: limit as u64 });
         assert!(with_limit(raw.len()).is_ok());
         assert_eq!(with_limit(raw.len() - 1).err().unwrap().kind(), ErrorKind::Limit);
+        // More can't be set: offsets are 32 bits wide.
+        assert!(with_limit((4 << 30) - 1).is_ok());
+        let error = with_limit(4 << 30).err().unwrap();
+        assert!(error.kind() == ErrorKind::Query && error.to_string().contains("at most 4294967295 bytes"), "{error}");
     }
 }
 
@@ -344,9 +362,69 @@ fn legacy_profiles_are_recognised_and_the_way_out_is_said() {
         let error = pprofdiff::Profile::open(&path, &LoadOptions::default()).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Legacy, "{error}");
         assert!(error.to_string().contains("go tool pprof -proto"), "{error}");
+        // The command is told apart, for who reads; without the binary it would write a profile without names.
+        assert!(!error.to_string().contains("-output"), "{error}");
+        assert!(
+            error.advice().unwrap().starts_with("go tool pprof -proto -output=symbolized.pb.gz BINARY "),
+            "{error}"
+        );
         n += 1;
     }
     assert!(n >= 4, "only {n} legacy profiles");
+}
+
+#[test]
+fn what_has_no_names_says_how_to_get_them() {
+    let profile = |binary: &str, lines: Vec<Line>| Profile {
+        sample_type: vec![ValueType { r#type: 1, unit: 1 }],
+        sample: vec![Sample { location_id: vec![1], value: vec![1], ..Default::default() }],
+        mapping: vec![Mapping { id: 1, memory_limit: 9, filename: 2, ..Default::default() }],
+        location: vec![Location { id: 1, mapping_id: 1, address: 3, line: lines, ..Default::default() }],
+        function: vec![Function { id: 1, name: 1, ..Default::default() }],
+        string_table: ["", "cpu", binary].map(|t| t.as_bytes().to_vec()).to_vec(),
+        ..Default::default()
+    };
+    for (binary, name, operands) in [
+        ("/usr/bin/x", "cpu.pb.gz", "/usr/bin/x cpu.pb.gz"),
+        ("/opt/my app; reboot", "$(reboot).pb.gz", "'/opt/my app; reboot' '$(reboot).pb.gz'"),
+        ("-http=:80", "-", "'./-http=:80' PROFILE"),
+        ("", "<bytes>", "BINARY PROFILE"),
+        ("a\u{1b}[2J", "it's", "BINARY 'it'\\''s'"),
+    ] {
+        let p = profile(binary, Vec::new()).load(name).unwrap();
+        let warnings = p.warnings();
+        assert!(warnings[0].starts_with(&format!("{name}: no function names, only addresses")), "{warnings:?}");
+        assert!(!warnings[0].contains("-output"), "{warnings:?}");
+        assert_eq!(p.advice().unwrap(), format!("go tool pprof -proto -output=symbolized.pb.gz {operands}"));
+    }
+    let line = Line { function_id: 1, ..Default::default() };
+    let named = profile("/usr/bin/x", vec![line]).load("named").unwrap();
+    assert_eq!((named.warnings(), named.advice()), (Vec::new(), None));
+}
+
+#[test]
+fn passwords_of_urls_are_no_part_of_a_name() {
+    let url = "https://user:secret@host/heap";
+    let named = |name: &str, e: &pprofdiff::Error| {
+        assert_eq!((name, e.input()), ("https://***@host/heap", Some("https://***@host/heap")));
+        assert!(!e.to_string().contains("secret"), "{e}");
+    };
+    let (options, empty) = (LoadOptions::default(), valid().encode_to_vec());
+    named(
+        pprofdiff::Profile::from_bytes(url, &empty, &options).unwrap().name(),
+        &pprofdiff::Profile::from_bytes(url, b"x", &options).unwrap_err(),
+    );
+    named(
+        pprofdiff::Profile::from_reader(url, &empty[..], &options).unwrap().name(),
+        &pprofdiff::Profile::from_reader(url, &b"x"[..], &options).unwrap_err(),
+    );
+    // As a path, which is not there.
+    named(
+        &pprofdiff::Source::Path(url.into()).name(),
+        &pprofdiff::Source::Path(url.into()).load(&options).unwrap_err(),
+    );
+    let keys = pprofdiff::file_builds(&["https://u:secret@h/x".into(), "https://v:other@h/y".into()]);
+    assert_eq!(keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["x", "y"]);
 }
 
 #[test]
@@ -366,8 +444,8 @@ fn a_real_profile_cut_off_at_any_byte_is_an_error() {
     for n in 0..raw.len() {
         if let Ok(p) = load(&raw[..n]) {
             accepted += 1;
-            let diff = pprofdiff::Diff::of_profile(&p.into()).unwrap();
-            diff.view(&pprofdiff::Query::default()).unwrap().stacks(true);
+            let diff = Diff::of_profile(&p.into()).unwrap();
+            diff.view(&Query::default()).unwrap().stacks(true);
         }
     }
     assert!(accepted < 12, "{accepted} prefixes of the raw message are accepted");
@@ -401,13 +479,13 @@ fn what_broke_something_once_does_so_no_more() {
                 let merged = pprofdiff::merge(&[&profile]).unwrap().to_bytes(&bare).unwrap();
                 let again = pprofdiff::merge(&[&load(&merged).unwrap()]).unwrap().to_bytes(&bare).unwrap();
                 assert!(merged == again, "{name}: merging again changes it");
-                let diff = pprofdiff::Diff::of_profile(&profile.into()).unwrap();
-                let view = diff.view(&pprofdiff::Query::default()).unwrap();
-                view.top(pprofdiff::Sort::Flat).table();
-                view.edges(None, pprofdiff::Sort::Cum).unwrap();
+                let diff = Diff::of_profile(&profile.into()).unwrap();
+                let view = diff.view(&Query::default()).unwrap();
+                view.top(Sort::Flat).table();
+                view.edges(None, Sort::Cum).unwrap();
                 view.stacks(true).table();
                 view.labels().table();
-                diff.to_profile(&pprofdiff::Query::default()).unwrap();
+                diff.to_profile(&Query::default()).unwrap();
             }
         }
     }
@@ -451,4 +529,103 @@ fn a_bad_label_after_good_ones_that_look_alike_is_found() {
     p.sample[1] = sample(3);
     let error = load(&p).unwrap_err().to_string();
     assert!(error.contains("sample 1") && error.contains("string 3"), "{error}");
+}
+
+#[test]
+fn expressions_of_a_file_that_cost_too_much_are_left_out_with_a_warning() {
+    // A name of letters in no order, so that an expression that looks back has to keep all of them in mind.
+    let mut seed = 1_u32;
+    let name = (0..2_000_000).map(|_| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        b"ab"[(seed >> 31) as usize]
+    });
+    let name: Vec<u8> = name.collect();
+    for (drop, keep, why) in [
+        ("[ab]*a[ab]{60000}", "", Some("of drop_frames is invalid: it repeats something more than 1000 times")),
+        ("[ab]*a[ab]{900}", "", Some("of drop_frames takes too much work to match")),
+        (".*", "[ab]*a[ab]{900}", Some("of keep_frames takes too much work to match")),
+        ("\\pL{900}", "", Some("of drop_frames is too large")),
+        ("[ab]*c", "", None),
+    ] {
+        let mut p = valid();
+        p.function.push(Function { id: 2, name: 7, filename: 4, ..Default::default() });
+        p.location.push(Location {
+            id: 2,
+            line: vec![Line { function_id: 2, ..Default::default() }],
+            ..Default::default()
+        });
+        p.sample[0].location_id.insert(0, 2);
+        let add = |p: &mut Profile, text: &[u8]| {
+            p.string_table.push(text.to_vec());
+            p.string_table.len() as i64 - 1
+        };
+        add(&mut p, &name);
+        (p.drop_frames, p.keep_frames) = (add(&mut p, drop.as_bytes()), add(&mut p, keep.as_bytes()));
+        let profile = Arc::new(load(&p.encode_to_vec()).unwrap());
+        let top = Diff::of_profile(&profile).unwrap().view(&Query::default()).unwrap().top(Sort::Flat);
+        assert_eq!(top.rows.len(), 2, "{drop}: nothing is dropped");
+        let warning = why.map(|why| {
+            format!("in.pb: drop_frames and keep_frames of the profile are not applied: the regular expression {why}")
+        });
+        assert_eq!(top.summary.warnings, Vec::from_iter(warning), "{drop}");
+    }
+}
+
+/// A profile of one sample with values in these types.
+fn with_types(names: &[String], values: Vec<i64>) -> Arc<pprofdiff::Profile> {
+    let mut p = valid();
+    let first = p.string_table.len() as i64;
+    p.string_table.extend(names.iter().map(|name| name.clone().into_bytes()));
+    p.sample_type = (first..).take(names.len()).map(|name| ValueType { r#type: name, unit: 2 }).collect();
+    p.sample[0].value = values;
+    Arc::new(load(&p.encode_to_vec()).unwrap())
+}
+
+#[test]
+fn sample_types_may_be_many() {
+    // Were types compared with each other, this would take minutes.
+    let names: Vec<String> = (0..100_000).map(|i| format!("t{i}")).collect();
+    let p = with_types(&names, vec![1; names.len()]);
+    let diff = Diff::new(from_ref(&p), from_ref(&p)).unwrap();
+    assert_eq!(diff.view(&Query::default()).unwrap().top(Sort::Flat).rows.len(), 1);
+    report::info(&diff, &mut Vec::new()).unwrap();
+    for (wanted, there, not_there) in [(7, vec![0, 7, 99], vec![100]), (250, vec![0, 98, 250], vec![99, 100, 251])] {
+        let query = Query { sample_type: Some(format!("t{wanted}")), ..Query::default() };
+        let page = report::page(&diff, &query, &report::PageOptions::default(), None).unwrap().html;
+        let has = |t: &usize| page.contains(&format!("\"type\":\"t{t}\""));
+        assert!(there.iter().all(has) && !not_there.iter().any(has), "{wanted}");
+        assert!(page.contains("the page has 100 of 100000 sample types"));
+    }
+}
+
+#[test]
+fn a_default_sample_type_without_values_is_said() {
+    let names = |types: &[&str]| types.iter().map(|t| t.to_string()).collect::<Vec<_>>();
+    let types = names(&["alloc", "inuse", "cpu"]);
+    let [some, none, cpu] = [vec![1, 2, 0], vec![0, 0, 0], vec![0, 0, 1]].map(|values| with_types(&types, values));
+    let warnings = |base: &Arc<pprofdiff::Profile>, new: &Arc<pprofdiff::Profile>, sample_type: Option<&str>| {
+        let query = Query { sample_type: sample_type.map(str::to_owned), ..Query::default() };
+        let diff = Diff::new(from_ref(base), from_ref(new)).unwrap();
+        diff.view(&query).unwrap().summary().warnings.clone()
+    };
+    let said = "the default sample type, cpu, has no values; these have: alloc, inuse";
+    assert_eq!(warnings(&some, &some, None), [said]);
+    assert_eq!(warnings(&none, &some, None), [said]);
+    assert_eq!(warnings(&some, &none, None), [said]);
+    let quiet = [
+        warnings(&none, &none, None),
+        warnings(&cpu, &some, None),
+        warnings(&some, &cpu, None),
+        warnings(&some, &some, Some("cpu")),
+    ];
+    assert!(quiet.iter().all(Vec::is_empty), "{quiet:?}");
+
+    let many: Vec<String> = (0..30).map(|i| format!("t{i}")).collect();
+    let values = (0..30).map(|i| i64::from(i < 29)).collect();
+    let top = Diff::of_profile(&with_types(&many, values)).unwrap().view(&Query::default()).unwrap().top(Sort::Flat);
+    let mut text = Vec::new();
+    top.table().write_text(&mut text, report::TextOptions::default()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let header = "warning: the default sample type, t29, has no values; these have: t0, t1,";
+    assert!(text.contains(header) && text.contains("t9 and 19 more\n"), "{text}");
 }

@@ -7,7 +7,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
-use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
+use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
 use pprofdiff::{
     Diff, FlameOptions, Gate, GraphOptions, Normalize, Outcome, Policy, Profile, Query, Result, Sort, WriteOptions,
     delta,
@@ -67,7 +67,7 @@ fn everything(diff: &Diff, query: &Query) -> String {
     for table in tables {
         table.write_text(&mut out, TextOptions::default()).unwrap();
         table.write_json(&mut out).unwrap();
-        table.write_csv(&mut out).unwrap();
+        table.write_csv(&mut out, CsvOptions::default()).unwrap();
         table.write_markdown(&mut out).unwrap();
         out.extend(table.to_html(20).bytes());
     }
@@ -202,7 +202,10 @@ fn a_gate_knows_no_percent_of_nothing() {
     };
     // Whatever is more than nothing is more than any percentage of it.
     assert_eq!(verdict(&[0], &[1], "total>+1000%"), Outcome::Fail);
-    assert_eq!(verdict(&[0], &[0], "total>+0%"), Outcome::Pass);
+    // A new side of nothing is an error, as nothing was measured.
+    let mut gate = Gate::default();
+    gate.fail_on("total>+0%").unwrap();
+    assert!(gate.check(&diff(&[0], &[0])).unwrap_err().detail().contains("there is nothing to check"));
     assert_eq!(verdict(&[i64::MAX / 2], &[i64::MAX / 2], "total>+0%"), Outcome::Pass);
     assert_eq!(verdict(&[1 << 61], &[1 << 62], "total>+99%"), Outcome::Fail);
 }

@@ -269,6 +269,78 @@ fn a_graph_that_is_too_large_for_a_picture_is_refused() {
     assert!(graph.to_svg().unwrap_err().to_string().contains("too many for a picture"));
 }
 
+/// Functions of which each calls some others, each call with the given weight, in stacks below the first function.
+fn calling(n: usize, calls: impl Iterator<Item = (usize, usize, i64)>) -> Arc<Profile> {
+    let mut strings = vec![b"".to_vec(), b"cpu".to_vec(), b"nanoseconds".to_vec()];
+    strings.extend((0..n).map(|i| format!("pkg.function{i:03}").into_bytes()));
+    let ids = 1..=n as u64;
+    let location = |id: u64| Location {
+        id,
+        line: vec![Line { function_id: id, line: id as i64, column: 0 }],
+        ..Default::default()
+    };
+    let profile = proto::Profile {
+        string_table: strings,
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        function: ids.clone().map(|id| Function { id, name: id as i64 + 2, ..Default::default() }).collect(),
+        location: ids.map(location).collect(),
+        sample: calls
+            .map(|(from, to, v)| Sample {
+                location_id: vec![to as u64 + 1, from as u64 + 1],
+                value: vec![v],
+                label: vec![],
+            })
+            .collect(),
+        ..Default::default()
+    };
+    Arc::new(profile.load("calling").unwrap())
+}
+
+#[test]
+fn of_calls_beyond_number_the_heaviest_are_drawn_and_it_is_said() {
+    let all = |n: usize| (0..n).flat_map(move |a| (0..n).filter(move |&b| a != b).map(move |b| (a, b)));
+    let weighed = |(a, b): (usize, usize)| (a, b, 1000 + (a * 31 + b * 17) as i64 % 200);
+    let layers = (0..380usize).flat_map(|a| (0..20).map(move |b| (a, (a / 20 + 1) * 20 + b)));
+    let long = (1..400usize).map(|a| (a - 1, a)).chain((0..2000).map(|i| (i * 7 % 390, i * 7 % 390 + 2 + i * 3 % 8)));
+    let graphs: [(usize, Vec<(usize, usize)>); 5] = [
+        (80, all(80).collect()),
+        (30, all(30).collect()),
+        (400, all(400).collect()),
+        (400, layers.collect()),
+        (400, long.collect()),
+    ];
+    for (n, pairs) in graphs {
+        let profile = calling(n, pairs.iter().copied().map(weighed));
+        let view = Diff::of_profile(&profile).unwrap().view(&Query::default()).unwrap();
+        let graph = view.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
+        let distinct: BTreeSet<_> = pairs.iter().collect();
+        assert_eq!((graph.nodes.len(), graph.calls.len()), (n, distinct.len()), "Graphviz gets all");
+        let svg = graph.to_svg().unwrap();
+        let document = Document::parse(&svg).unwrap();
+        let classed = |class: &'static str| document.descendants().filter(move |n| n.attribute("class") == Some(class));
+        let title = |n: Node| n.children().find(|c| c.tag_name().name() == "title").unwrap().text().unwrap().to_owned();
+        let drawn: Vec<String> = classed("call").map(title).collect();
+        assert_eq!(classed("node").count(), n);
+        assert!(drawn.len() < graph.calls.len() && drawn.len() > n, "{} of {n} frames", drawn.len());
+        let said = format!("{} of {} calls are drawn", drawn.len(), graph.calls.len());
+        assert!(svg.contains(&said), "{said:?} is not said");
+        // What the work follows: points of all lines, of which a call between neighbours has three.
+        let points: usize = classed("call")
+            .map(|call| call.children().find_map(|c| c.attribute("d")).unwrap().matches('C').count())
+            .sum();
+        assert!(points < 4000 + 3 * drawn.len(), "{points} points");
+        // Whatever is called is called by something, and by what calls it most.
+        let name = |i: u32| graph.frames.name(graph.nodes[i as usize].frame);
+        let mut heaviest: BTreeMap<String, String> = BTreeMap::new();
+        for c in &graph.calls {
+            heaviest.entry(name(c.callee)).or_insert_with(|| name(c.caller));
+        }
+        for (callee, caller) in heaviest {
+            assert!(drawn.iter().any(|t| t.starts_with(&format!("{caller} → {callee}\n"))), "{caller} → {callee}");
+        }
+    }
+}
+
 /// Graphviz's own picture of a graph.
 fn graphviz(dot: &[u8]) -> String {
     let child =
@@ -589,7 +661,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
         let file = r.file.clone().unwrap();
         // An inlined function of the library has no source here.
         let lines = story.branch(&file);
-        assert!(r.notes.is_empty(), "{:?}", r.notes);
+        assert!(r.notes.is_empty() || lines.is_none(), "{:?}", r.notes);
         for l in &r.lines {
             let cost = |side: &BTreeMap<_, (i64, i64)>, n: Option<i64>| {
                 n.and_then(|n| side.get(&(r.name.clone(), r.file.clone(), n)).copied()).unwrap_or_default()
@@ -605,6 +677,8 @@ fn a_statement_that_moved_meets_its_own_cost() {
                 }
             }
             let change = match (l.base, l.new) {
+                // Without a source nobody knows.
+                _ if lines.is_none() => LineChange::Same,
                 (None, _) => LineChange::Inserted,
                 (_, None) => LineChange::Deleted,
                 _ => LineChange::Same,
@@ -685,70 +759,224 @@ fn what_changed_most_is_listed_where_there_are_sources() {
     assert!(diff.list_with_sources(&query, 9, &()).unwrap().routines.is_empty());
 }
 
-#[test]
-fn listings_say_when_lines_can_not_be_trusted() {
-    struct Given(Option<&'static str>, Option<&'static str>);
-    impl Sources for Given {
-        fn find(&self, base: bool, path: &str) -> Option<SourceText> {
-            let text = if base { self.0 } else { self.1 }?;
-            Some(SourceText { place: format!("{base}:{path}"), text: text.into() })
+/// The texts of every file of the base, and of the new side.
+struct Given(Option<Arc<str>>, Option<Arc<str>>);
+
+impl Given {
+    fn new(base: Option<&str>, new: Option<&str>) -> Given {
+        Given(base.map(Arc::from), new.map(Arc::from))
+    }
+}
+
+impl Sources for Given {
+    fn find(&self, base: bool, path: &str) -> Option<SourceText> {
+        let text = if base { self.0.clone() } else { self.1.clone() }?;
+        Some(SourceText { place: format!("{base}:{path}"), text })
+    }
+}
+
+/// A profile of functions: name, file, first line (0: not said), and lines with what they cost.
+fn profile_of(functions: &[(&str, &str, i64, &[(i64, i64)])]) -> Arc<Profile> {
+    let mut p = proto::Profile {
+        string_table: ["", "cpu", "ns"].iter().map(|s| s.as_bytes().to_vec()).collect(),
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        ..Default::default()
+    };
+    for (name, filename, start_line, lines) in functions {
+        let function_id = p.function.len() as u64 + 1;
+        p.string_table.extend([name.as_bytes().to_vec(), filename.as_bytes().to_vec()]);
+        let (name, filename) = (p.string_table.len() as i64 - 2, p.string_table.len() as i64 - 1);
+        p.function.push(Function { id: function_id, name, filename, start_line: *start_line, ..Default::default() });
+        for &(line, value) in *lines {
+            let id = p.location.len() as u64 + 1;
+            p.location.push(Location { id, line: vec![Line { function_id, line, column: 0 }], ..Default::default() });
+            p.sample.push(Sample { location_id: vec![id], value: vec![value], label: vec![] });
         }
     }
-    let side = |file: &str, lines: &[(i64, i64)]| {
-        let profile = proto::Profile {
-            string_table: ["", "cpu", "ns", "f", file].iter().map(|s| s.as_bytes().to_vec()).collect(),
-            sample_type: vec![ValueType { r#type: 1, unit: 2 }],
-            function: vec![Function { id: 1, name: 3, filename: 4, start_line: 2, ..Default::default() }],
-            location: (1..)
-                .zip(lines)
-                .map(|(id, l)| Location {
-                    id,
-                    line: vec![Line { function_id: 1, line: l.0, column: 0 }],
-                    ..Default::default()
-                })
-                .collect(),
-            sample: (1..)
-                .zip(lines)
-                .map(|(id, l)| Sample { location_id: vec![id], value: vec![l.1], label: vec![] })
-                .collect(),
-            ..Default::default()
-        };
-        Arc::new(profile.load("side").unwrap())
+    Arc::new(p.load("made up").unwrap())
+}
+
+/// A line of a listing: its numbers (0 for none), text (`-` for none), and flat of both sides.
+type Shown = (i64, i64, String, i64, i64);
+
+/// The lines of the only function there is, and the notes.
+fn only_routine(diff: &Diff, sources: &dyn Sources) -> (pprofdiff::Routine, Vec<Shown>) {
+    let listing = diff.list(&Query::default(), ".", sources).unwrap();
+    let [r] = &listing.routines[..] else { panic!("{:?}", listing.routines) };
+    let shown = |l: &pprofdiff::Line| {
+        let text = l.text.as_deref().unwrap_or("-").to_owned();
+        (l.base.unwrap_or_default(), l.new.unwrap_or_default(), text, l.flat.base, l.flat.new)
     };
+    let lines: Vec<Shown> = r.lines.iter().map(shown).collect();
+    let sums = (lines.iter().map(|l| l.3).sum::<i64>(), lines.iter().map(|l| l.4).sum::<i64>());
+    assert_eq!(sums, (r.flat.base, r.flat.new), "some cost is lost");
+    (r.clone(), lines)
+}
+
+fn shown(base: i64, new: i64, text: &str, b: i64, n: i64) -> Shown {
+    (base, new, text.to_owned(), b, n)
+}
+
+#[test]
+fn without_sources_a_statement_of_a_function_that_moved_meets_its_own_cost() {
+    let f = |start: i64, lines: &[(i64, i64)]| profile_of(&[("f", "f.go", start, lines)]);
+    let pair = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+    // The function is two lines further down, and has a line with samples that the base does not have.
+    let (base, new) = (f(66, &[(67, 345), (70, 5)]), f(68, &[(67, 93), (69, 1920), (72, 6)]));
+    let moved = [shown(65, 67, "-", 0, 93), shown(67, 69, "-", 345, 1920), shown(70, 72, "-", 5, 6)];
+    let (r, lines) = only_routine(&pair(&base, &new), &());
+    assert_eq!(lines, moved);
+    let offset = "lines are paired by their offset from the function's first line (66 -> 68)";
+    assert_eq!(r.notes, [format!("no source of either side: {offset}")]);
+
+    // With the text of one side alone its lines are shown, and paired in the same way.
+    let text: String = (1..=80).map(|n| format!("line {n}\n")).collect();
+    for (given, note) in [
+        (Given::new(None, Some(&text)), "no source of the base"),
+        (Given::new(Some(&text), None), "no source of the new side"),
+    ] {
+        let (r, lines) = only_routine(&pair(&base, &new), &given);
+        assert_eq!(r.notes, [format!("{note}: {offset}")]);
+        let with_cost: Vec<_> = lines.iter().filter(|l| l.3 + l.4 != 0).map(|l| (l.0, l.1, l.3, l.4)).collect();
+        assert_eq!(with_cost, moved.each_ref().map(|l| (l.0, l.1, l.3, l.4)));
+        let own = |l: &Shown| if given.0.is_some() { l.0 } else { l.1 };
+        assert!(lines.iter().all(|l| l.1 - l.0 == 2 && l.2 == format!("line {}", own(l))), "{lines:?}");
+        assert_eq!(lines.len(), 77 - 67 + 1);
+    }
+
+    // Where the profiles do not say where it begins, it moved as the first line did if more lines then meet.
+    let by_first = |base: &[(i64, i64)], new: &[(i64, i64)]| only_routine(&pair(&f(0, base), &f(66, new)), &());
+    let (r, lines) = by_first(&[(67, 3), (70, 5)], &[(69, 4), (72, 6)]);
+    assert_eq!(lines, [shown(67, 69, "-", 3, 4), shown(70, 72, "-", 5, 6)]);
+    assert!(r.notes[0].ends_with("by their offset from the first line with samples (67 -> 69)"), "{:?}", r.notes);
+    let (r, lines) = by_first(&[(67, 3), (70, 5)], &[(70, 4), (72, 6), (0, 7)]);
+    let numbers = [shown(67, 67, "-", 3, 0), shown(70, 70, "-", 5, 4), shown(72, 72, "-", 0, 6)];
+    assert_eq!((&lines[..3], r.notes[0].ends_with("by their numbers")), (&numbers[..], true), "{:?}", r.notes);
+    assert_eq!(lines[3].4, 7);
+
+    // Numbers at their ends, and a function that one side has: nothing to pair.
+    let (_, lines) = only_routine(&pair(&f(1, &[(i64::MAX, 3), (i64::MIN, 2)]), &f(9, &[(i64::MAX, 4)])), &());
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    let nothing = profile_of(&[("f", "f.go", 1, &[])]);
+    let (r, lines) = only_routine(&pair(&nothing, &new), &());
+    assert_eq!((&r.notes[..], lines[0].0), (&["no source of either side".to_owned()][..], 0));
+}
+
+#[test]
+fn sources_that_differ_in_too_many_lines_are_not_aligned_and_it_is_said() {
+    let text = |shift: u32, n: u32| -> Arc<str> {
+        let line = |i: u32| format!("{}\n", i.wrapping_mul(2_654_435_761) >> 8);
+        (0..n).map(|i| line(i * 2 + shift)).collect::<String>().into()
+    };
+    let f = |start: i64| profile_of(&[("f", "f.go", start, &[(start + 1, 3), (start + 4, 5)])]);
+    let diff = Diff::new(&[f(10)], &[f(30_010)]).unwrap();
+    // Only what changed counts, not what both begin and end with.
+    let same: String = "same\n".repeat(60_000);
+    let few = Given::new(Some(&format!("{same}a\n{same}")), Some(&format!("{same}b\n{same}")));
+    assert!(only_routine(&diff, &few).0.notes.is_empty());
+    let (r, lines) = only_routine(&diff, &Given(Some(text(0, 60_000)), Some(text(1, 60_000))));
+    let note = "the sources differ in too many lines to be compared: \
+                lines are paired by their offset from the function's first line (10 -> 30010)";
+    assert_eq!(r.notes, [note]);
+    assert!(lines.iter().all(|l| l.1 - l.0 == 30_000 && l.2 != "-"), "{lines:?}");
+    assert_eq!(lines.iter().filter(|l| l.3 != 0).map(|l| (l.3, l.4)).collect::<Vec<_>>(), [(3, 3), (5, 5)]);
+}
+
+/// Functions may overlap; all lines of each would be lines times functions.
+#[test]
+fn a_listing_has_no_more_source_than_there_is_room_for() {
+    let names: Vec<String> = (0..400).map(|i| format!("f{i}")).collect();
+    let functions: Vec<_> = names.iter().map(|n| (&**n, "f.go", 1, &[(2, 1), (9_999, 1)][..])).collect();
+    let p = profile_of(&functions);
+    let text: String = "a line of a source\n".repeat(10_000);
+    let diff = Diff::new(&[p.clone()], &[p]).unwrap();
+    let given = Given::new(Some(&text), Some(&text));
+    let routines = diff.list(&Query::default(), ".", &given).unwrap().routines;
+    let whole = routines.iter().filter(|r| r.lines.len() > 9_000).count();
+    assert!((5..100).contains(&whole), "{whole}");
+    for r in &routines {
+        let is_cut = r.notes.iter().any(|n| n.contains("left out"));
+        assert!(is_cut == (r.lines.len() == 2) && r.flat == pprofdiff::Pair { base: 2, new: 2 });
+    }
+}
+
+#[test]
+fn a_function_whose_file_has_another_name_is_one_function() {
+    let side = |files: &[(&'static str, &'static str)]| {
+        let functions: Vec<_> = files.iter().map(|&(name, file)| (name, file, 1, &[(2, 1)][..])).collect();
+        profile_of(&functions)
+    };
+    let base = side(&[
+        ("renamed", "old.go"),
+        ("twice", "a/x.c"),
+        ("twice", "a/y.c"),
+        ("twice", "a/z.c"),
+        ("many", "p.c"),
+        ("many", "q.c"),
+        ("stays", "s.c"),
+    ]);
+    let new = side(&[
+        ("renamed", "sub/new.go"),
+        ("twice", "b/y.c"),
+        ("twice", "b/w.c"),
+        ("twice", "a/z.c"),
+        ("many", "r.c"),
+        ("many", "t.c"),
+        ("stays", "s.c"),
+    ]);
+    let diff = Diff::new(&[base], &[new]).unwrap();
+    let listing = diff.list(&Query::default(), ".", &()).unwrap();
+    let mut found: Vec<String> = listing
+        .routines
+        .iter()
+        .map(|r| {
+            let from = r.notes.iter().find_map(|n| n.strip_prefix("the base has it in ")).unwrap_or("");
+            format!("{} {} {}{}", r.name, r.file.as_deref().unwrap_or(""), r.flat.base * 10 + r.flat.new, from)
+        })
+        .collect();
+    found.sort();
+    let expected = [
+        "many p.c 10",
+        "many q.c 10",
+        "many r.c 1",
+        "many t.c 1",
+        "renamed sub/new.go 11old.go",
+        "stays s.c 11",
+        "twice a/z.c 11",
+        "twice b/w.c 11a/x.c",
+        "twice b/y.c 11a/y.c",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn listings_say_when_lines_can_not_be_trusted() {
+    let side = |file: &str, lines: &[(i64, i64)]| profile_of(&[("f", file, 2, lines)]);
     let diff = Diff::new(&[side("v1/f.go", &[(3, 10), (4, 1)])], &[side("v2/f.go", &[(4, 20), (9, 2)])]).unwrap();
-    let shown = |sources: &dyn Sources| {
-        let listing = diff.list(&Query::default(), "^f$", sources).unwrap();
-        let [r] = &listing.routines[..] else { panic!("{:?}", listing.routines) };
+    let listed = |sources: &dyn Sources| {
+        let (r, lines) = only_routine(&diff, sources);
         assert_eq!((r.flat.base, r.flat.new, r.file.as_deref()), (11, 22, Some("v2/f.go")));
-        let lines: Vec<_> = r
-            .lines
-            .iter()
-            .map(|l| (l.base, l.new, l.text.as_deref().unwrap_or("-").to_owned(), l.flat.base, l.flat.new))
-            .collect();
-        assert_eq!((lines.iter().map(|l| l.3).sum::<i64>(), lines.iter().map(|l| l.4).sum::<i64>()), (11, 22));
-        (lines, r.notes.join("; "))
+        assert_eq!(r.notes[0], "the base has it in v1/f.go");
+        (lines, r.notes[1..].join("; "))
     };
-    let line = |base: i64, new: i64, text: &str, b, n| {
-        ((base > 0).then_some(base), (new > 0).then_some(new), text.to_owned(), b, n)
-    };
-    let (lines, notes) = shown(&());
-    assert_eq!(lines, [line(3, 3, "-", 10, 0), line(4, 4, "-", 1, 20), line(9, 9, "-", 0, 2)]);
-    assert_eq!(notes, "");
+    let (lines, notes) = listed(&());
+    assert_eq!(lines, [shown(3, 3, "-", 10, 0), shown(4, 4, "-", 1, 20), shown(9, 9, "-", 0, 2)]);
+    assert_eq!(notes, "no source of either side: lines are paired by their numbers");
 
     // The new text begins with a line more, so the base's line 3 is its line 4; it has no line 9.
-    let (lines, notes) = shown(&Given(Some("a\nfunc f\n  work\n}"), Some("// new\na\nfunc f\nwork\n}")));
+    let (lines, notes) = listed(&Given::new(Some("a\nfunc f\n  work\n}"), Some("// new\na\nfunc f\nwork\n}")));
     let expected = [
-        line(1, 2, "a", 0, 0),
-        line(2, 3, "func f", 0, 0),
-        line(3, 4, "work", 10, 20),
-        line(4, 5, "}", 1, 0),
-        line(0, 9, "-", 0, 2),
+        shown(1, 2, "a", 0, 0),
+        shown(2, 3, "func f", 0, 0),
+        shown(3, 4, "work", 10, 20),
+        shown(4, 5, "}", 1, 0),
+        shown(0, 9, "-", 0, 2),
     ];
     assert_eq!(lines, expected);
     assert!(notes.contains("not the source of this build"), "{notes}");
 
-    let (lines, notes) = shown(&Given(None, Some("a\nfunc f\nwork\n}")));
-    assert!(lines.contains(&line(3, 3, "work", 10, 0)) && lines.contains(&line(4, 4, "}", 1, 20)), "{lines:?}");
+    let (lines, notes) = listed(&Given::new(None, Some("a\nfunc f\nwork\n}")));
+    assert!(lines.contains(&shown(3, 3, "work", 10, 0)) && lines.contains(&shown(4, 4, "}", 1, 20)), "{lines:?}");
     assert!(notes.starts_with("no source of the base"), "{notes}");
 }
 

@@ -60,8 +60,19 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                         "{context}: a frame has two rows"
                     );
                 }
-                judge::assert_same(&got, &judge::top(&b, &n), &context);
+                let expected = judge::top(&b, &n);
+                judge::assert_same(&got, &expected, &context);
                 rows += got.len();
+                for sort in [Sort::Flat, Sort::Cum] {
+                    let top = view.top(sort);
+                    let order = |frame: u32| {
+                        let frame = self::frame(&top.frames, frame);
+                        let (flat, cum) = expected[&frame];
+                        let (by, other) = if sort == Sort::Flat { (flat, cum) } else { (cum, flat) };
+                        (judge::size(by, other), judge::written(frame))
+                    };
+                    assert!(top.rows.is_sorted_by_key(|r| order(r.frame)), "{context}: rows are out of order");
+                }
 
                 let edges = view.edges(None, Sort::Flat).unwrap();
                 let expected = judge::edges(&b, &n);

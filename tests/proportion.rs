@@ -11,7 +11,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use pprofdiff::report::{self, Kind, PageOptions, Table, TextOptions};
+use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
 use pprofdiff::{
     Diff, FlameOptions, Gate, Granularity, GraphOptions, LoadOptions, Policy, Query, Sort, WriteOptions, delta,
 };
@@ -204,7 +204,7 @@ fn look_at_everything() {
     }
     // Every format writes row by row; of text, whose columns are as wide as the widest row, all is made twice.
     let all_formats = |table: &Table, sink: &mut dyn Write| {
-        table.write_csv(sink).unwrap();
+        table.write_csv(sink, CsvOptions::default()).unwrap();
         table.write_json(sink).unwrap();
         table.write_markdown(sink).unwrap();
         table.write_text(sink, TextOptions::default()).unwrap();

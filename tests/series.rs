@@ -36,11 +36,6 @@ fn frame(frames: &Frames, f: u32) -> Frame {
     (frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f))
 }
 
-/// What frames are ordered by: what the profile has, not what is shown where it has no name.
-fn written((name, file, line, _, mapping): Frame) -> (String, Option<String>, Option<i64>, Option<String>) {
-    (if name.starts_with("pkg.") { name } else { String::new() }, file, line, mapping)
-}
-
 /// (flat, cum) of each frame.
 type Plain = BTreeMap<Frame, (i64, i64)>;
 
@@ -94,15 +89,14 @@ fn judge_series(s: &Series, columns: &[(usize, Plain)]) {
     let wanted = plain_steps(columns, s.builds.against);
     for sort in [Sort::Flat, Sort::Cum] {
         let size = |flat: (i64, i64), cum: (i64, i64)| {
-            let (own, other) = if sort == Sort::Flat { (flat, cum) } else { (cum, flat) };
-            [own, other].map(|(b, a)| (a - b).unsigned_abs())
+            if sort == Sort::Flat { judge::size(flat, cum) } else { judge::size(cum, flat) }
         };
         let steps = s.steps(sort);
         assert_eq!(steps.rows.len(), wanted.len(), "steps occur twice");
         assert_eq!(steps.rows.iter().map(|step| step_of(s, step)).collect::<BTreeSet<_>>(), wanted);
         let order = |step: &Step| {
             let (f, _, to, flat, cum, _) = step_of(s, step);
-            (std::cmp::Reverse(size(flat, cum)[0]), to, written(f))
+            (size(flat, cum), to, judge::written(f))
         };
         assert!(steps.rows.is_sorted_by_key(order), "steps are out of order");
 
@@ -114,7 +108,7 @@ fn judge_series(s: &Series, columns: &[(usize, Plain)]) {
             let has: Vec<usize> = columns.iter().filter(|(_, c)| c.contains_key(&f)).map(|(build, _)| *build).collect();
             assert_eq!((m.first, m.last, m.builds), (has[0], has[has.len() - 1], has.len()), "{f:?}");
             let mut own: Vec<&PlainStep> = wanted.iter().filter(|w| w.0 == f).collect();
-            own.sort_by_key(|w| (std::cmp::Reverse(size(w.3, w.4)), w.2));
+            own.sort_by_key(|w| (size(w.3, w.4), w.2));
             match own.first() {
                 Some(largest) => assert_eq!(step_of(s, &m.step), **largest),
                 None => assert_eq!((m.step.from, m.step.to, m.step.status), (m.first, m.last, Status::Same)),
@@ -122,7 +116,7 @@ fn judge_series(s: &Series, columns: &[(usize, Plain)]) {
         }
         let order = |step: &Step| {
             let (f, _, _, flat, cum, _) = step_of(s, step);
-            (std::cmp::Reverse(size(flat, cum)[0]), written(f))
+            (size(flat, cum), judge::written(f))
         };
         assert!(movers.rows.is_sorted_by_key(|m| order(&m.step)), "movers are out of order");
     }

@@ -76,6 +76,7 @@ class DiffMany:
         sample_type=None,
         granularity="functions",
         noinlines=False,
+        trim_path=None,
         normalize=None,
         **filters,
     ):
@@ -86,7 +87,7 @@ class DiffMany:
         """
         if self._results is not None:
             raise RuntimeError("this diff_many has begun; ask for tables before the first result")
-        question = _native._Question(n, sort, sample_type, granularity, noinlines, normalize, filters)
+        question = _native._Question(n, sort, sample_type, granularity, noinlines, trim_path, normalize, filters)
         return DiffMany(self._job, question)
 
     def __arrow_c_stream__(self, requested_schema=None):

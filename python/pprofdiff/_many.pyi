@@ -1,6 +1,6 @@
 """Signatures of diff_many and its iterator, whose classes are generic only for the type checker."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, Generic, Literal, TypeVar
 
@@ -21,6 +21,7 @@ class DiffMany(Iterator[Result[_Pair]], Generic[_Pair]):
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
         normalize: str | float | None = None,
         **filters: str | None,
     ) -> DiffMany[_Pair]: ...

@@ -48,24 +48,28 @@ _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair, covariant=True)
 class PprofError(ValueError):
     """A profile is not valid, or a question to it can't be answered.
 
-    The message is one line that says which input, which record, at which byte and what is wrong. Its parts:
+    The message is one line that says which input, which record, at which byte and what is wrong; control characters
+    and what else would not be shown as it is are replaced in it. Its parts are exact:
     input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
     from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
+    advice (str or None) is a command that helps, to be copied into a shell: names in it are quoted. It is a note of the
+    exception too, so a traceback shows it, and the message, which goes to logs, does not.
     """
 
     input: str | None
     record: str | None
     offset: int | None
     detail: str | None
+    advice: str | None
 
 def load(source: _Source, *, inflated_limit: int | None = None) -> Profile:
     """Load a profile: gzip, zstd or raw.
 
-    `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others
-    work, each with what fsspec wants for it), bytes (or anything with their buffer), a file object
-    (read to its end) or a Profile (returned as it is). Loading validates everything, so no view can
-    fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to:
-    if not given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; 4 GiB at most.
+    `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
+    each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
+    buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
+    view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
+    given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1.
 
     A diff that was written as a profile opens as a diff again: its views show both sides.
 
@@ -78,17 +82,18 @@ def diff(base: _Side, new: _Side, *, inflated_limit: int | None = None) -> Diff:
     Each is whatever load() takes, or a list or tuple of such, which add up. Sample types are matched
     by name, and units converted to the finer one.
 
-    Raises PprofError for an invalid profile, for sides without a common sample type and for values
-    that add up past int64; OSError from the system.
+    Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
+    sides without a common sample type and for values that add up past int64; OSError from the system.
     """
 
 def merge(profiles: Iterable[_Source], *, inflated_limit: int | None = None) -> Profile:
     """Add profiles up to one.
 
     `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
-    finest of their units; durations add up; the time is the earliest.
+    finest of their units; durations add up; the time is the earliest. Written diffs become the diff of both
+    sides' sums.
 
-    Raises PprofError and OSError as diff() does.
+    Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     """
 
 def delta(
@@ -103,16 +108,18 @@ def delta(
 
     `prev` (the older) and `cur` are whatever load() takes. The sample types that `cumulative` names are
     subtracted; all others (gauges) are as in `cur`. None stands for those that are known to be cumulative:
-    alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration.
-    The last of the result's comments says which were treated how. Samples that come to zero are gone, with all
-    that only they referred to; the duration is the time between the snapshots (None if one of them does not say
-    when it was taken), all other fields are those of `cur`.
+    alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration; a
+    profile that has none of these is refused. The last of the result's comments says which were treated how.
+    Samples that come to zero are gone, with all that only they referred to; the duration is the time between the
+    snapshots (None if one of them does not say when it was taken), all other fields are those of `cur`.
 
-    A counter that went down means that the process was started anew. With `on_reset="error"` that is a
-    PprofError; with "pass" the result is `cur` as it is, with "clamp" such counters count as unchanged, and both
-    are said in the comment and by a UserWarning.
+    A counter that went down means that the process was started anew, and so does it if the samples are gone that
+    had counted more than half. With `on_reset="error"` that is a PprofError; with "pass" the result is `cur` as it
+    is, with "clamp" such counters count as unchanged, and both are said in the comment and by a UserWarning, as
+    are samples that are gone without a restart.
 
-    Raises PprofError also for snapshots in the wrong order or with other cumulative sample types; and as load().
+    Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
+    diffs; and as load().
     """
 
 def check(
@@ -132,11 +139,12 @@ def check(
 
     `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
     each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
-    (the new value) or 30% (the new value's part of the total). `config` is a pprofdiff.toml with rules and what is
-    allowed. `floor` is the percentage of the total below which frames are ignored: 1 for rules on each frame unless
-    given. `sample_type` is that of rules that name none.
+    (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
+    pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
+    ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none.
 
-    Raises PprofError for rules that are not understood, and as diff() does.
+    Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
+    does.
     """
 
 class _Filters(TypedDict, total=False):
@@ -158,6 +166,7 @@ def series(
     sample_type: str | None = None,
     granularity: _BuildGranularity = "functions",
     noinlines: bool = False,
+    trim_path: str | Sequence[str] | None = None,
     normalize: Literal["total", "duration"] | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     inflated_limit: int | None = None,
@@ -174,7 +183,8 @@ def series(
     A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
     nothing; with on_error="raise" its error is raised. `sample_type` None is the default one of the first build
     that loads; units are converted to the finest. `normalize` scales all builds to the first, by "total" or
-    "duration". Filters are keywords, as those of Views.filter().
+    "duration". `granularity`, `noinlines` and `trim_path` are as in Views, filters are keywords, as those of
+    Views.filter().
 
     Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
     """
@@ -187,6 +197,7 @@ def matrix(
     sample_type: str | None = None,
     granularity: _BuildGranularity = "functions",
     noinlines: bool = False,
+    trim_path: str | Sequence[str] | None = None,
     normalize: Literal["total", "duration"] | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     inflated_limit: int | None = None,
@@ -237,8 +248,10 @@ class Views:
 
     All views take `sample_type` (a name out of `sample_types`; None: the default one), `granularity`
     ("functions", "filefunctions", "files", "lines" or "addresses": what a row stands for) and
-    `noinlines` (count inlined functions as part of the one they were inlined into). Values are int64 in
-    the sample type's own unit. A question that can't be answered raises PprofError.
+    `noinlines` (count inlined functions as part of the one they were inlined into). `trim_path` is a prefix, or a list
+    of them, to cut off the paths of files; given one, versions of folders ("y@v1.2.3") are cut as well, so that two
+    checkouts compare. Values are int64 in the sample type's own unit. A question that can't be answered raises
+    PprofError.
     """
 
     @property
@@ -255,9 +268,10 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
-        called); of one profile, by the value.
+        called), then by that of the other, then by name; of one profile, by the values.
 
         Columns: name, file, line, address, mapping (None where the granularity has none), status,
         flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no
@@ -272,6 +286,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """The callers and callees of the frames that match a regular expression, which is searched in their
         names (with file and line where the granularity has them).
@@ -287,6 +302,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """The callers and callees of all frames; columns as peek()."""
     def stacks(
@@ -297,6 +313,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """Whole stacks.
 
@@ -311,6 +328,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> Table:
         """What the values of each label cost.
 
@@ -323,6 +341,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> str:
         """Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
         "root;caller;leaf VALUE".
@@ -333,6 +352,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> str:
         """Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
         Negative values, which it does not have, are left out.
@@ -347,6 +367,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
     ) -> CallGraph:
         """The call graph: the `n` most telling frames (0: any number) and what they call.
 
@@ -373,10 +394,11 @@ class Views:
 
         `base_source` and `new_source` are folders (or lists of them) with the sources of the two builds,
         `source_path` those of both, or of one profile; files are read only below them, and the end of a path is
-        enough to find one. `trim_path` is cut off the beginning of the profile's paths (a prefix or a list).
+        enough to find one.
 
         Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
-        own base cost although its number shifted. Without sources, lines are matched by their numbers.
+        own base cost although its number shifted. Without the sources of both, lines are paired by their offset in the
+        function, and the notes say so.
         """
     def to_html(
         self,
@@ -392,14 +414,14 @@ class Views:
         trim_path: str | Sequence[str] | None = None,
     ) -> str:
         """The page for a browser, as text: summary, flame graph, table, callers and callees, and call
-        graph of every sample type, in one file that asks nobody for anything.
+        graph of every sample type (of more than a hundred, the first), in one file that asks nobody for anything.
 
         It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
         is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,
         unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
         page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
 
-        Given `base_source`, `new_source` or `source_path` (and `trim_path`), as list() has them, the page also
+        Given `base_source`, `new_source` or `source_path`, as list() has them, the page also
         lists the source lines of the 20 functions whose cum changed most, of those that have sources.
         """
     def save_html(
@@ -423,6 +445,7 @@ class Views:
         sample_type: str | None = None,
         granularity: _Granularity = "functions",
         noinlines: bool = False,
+        trim_path: str | Sequence[str] | None = None,
         min_width: float | None = None,
         max_frames: int | None = None,
     ) -> FlameGraph:
@@ -478,7 +501,7 @@ class Views:
         A diff holds the base's samples negated and labelled: `go tool pprof` shows the numbers of
         -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression`
         is "gzip", "zstd" or "none"; unless given, .zst is packed with zstd, .pb not at all and anything
-        else with gzip. `level`: gzip 0 to 9 (6 unless given), zstd 1 to 22 (3 unless given).
+        else with gzip. `level`: gzip 0 to 9 (1 unless given), zstd 1 to 22 (3 unless given).
         """
     def to_bytes(self, compression: _Compression = "gzip", level: int | None = None) -> bytes:
         """What write() would write, as bytes."""
@@ -529,6 +552,11 @@ class Profile(Views):
     @property
     def warnings(self) -> list[str]:
         """What to know before trusting a view: for example that there are no function names."""
+    @property
+    def advice(self) -> str | None:
+        """A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there
+        are none. Names in it are quoted. None if there is nothing to say.
+        """
     @property
     def is_diff(self) -> bool:
         """True if this is a diff that was written as a profile."""
@@ -634,10 +662,12 @@ class DeltaComputer:
         """The sample types that the last update() left as they were in the snapshot."""
     @property
     def reset(self) -> str | None:
-        """What went down at the last update(), or None."""
+        """What went down or was gone at the last update(), so that it was a restart; or None."""
     @property
     def vanished(self) -> int:
-        """How many samples had counted something before the last update() and were not in its snapshot."""
+        """How many samples had counted something before the last update() and were not in its snapshot. The comment and
+        a UserWarning say it too.
+        """
 
 @final
 class FlameGraph:
@@ -655,6 +685,7 @@ class CallGraph:
 
     def to_svg(self) -> str:
         """The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
+        Of very many calls it has the heaviest, and says how many.
         Raises PprofError if there are more than 400 frames.
         """
     def to_dot(self) -> str:
@@ -698,8 +729,8 @@ class Check:
     def rules(self) -> list[dict[str, Any]]:
         """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list
         of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive",
-        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta, percent, p and
-        p_adjusted (None unless both sides have several runs).
+        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as median an int, unless it
+        is a half), percent, p and p_adjusted (None unless both sides have several runs).
         """
     @property
     def warnings(self) -> list[str]:
@@ -787,8 +818,10 @@ class Table:
         """All rows as dicts."""
     def to_json(self) -> str:
         """The table as JSON, schema pprofdiff/1."""
-    def to_csv(self) -> str:
-        """The table as CSV: a line of column names, then the rows; lists are joined with ";"."""
+    def to_csv(self, *, quote_formulas: bool = False) -> str:
+        """The table as CSV: a line of column names, then the rows; lists are joined with ";". Texts are exact, and a
+        spreadsheet runs those that begin with = + - @ as formulas; quote_formulas puts a ' before them.
+        """
     def to_markdown(self) -> str:
         """The table as Markdown, for pull requests: units scaled, with a summary."""
     def to_polars(self) -> polars.DataFrame:

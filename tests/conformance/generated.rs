@@ -23,6 +23,27 @@ pub fn pairs(count: u64) -> Vec<Pair> {
     (1..=count).map(pair).collect()
 }
 
+/// A profile of one sample, whose values are 1, 2, 3 ... in these types.
+pub fn with_types(types: &[&str], default: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let message = |fields: &[(u64, u64)]| {
+        let mut message = Vec::new();
+        fields.iter().for_each(|&(number, value)| write_scalar(&mut message, number, value));
+        message
+    };
+    // Strings: 0 is empty, 1 the unit, 2 the function, 3 the default, then the types.
+    (0..types.len() as u64).for_each(|i| write_bytes(&mut out, 1, &message(&[(1, 4 + i), (2, 1)])));
+    let values: Vec<(u64, u64)> = std::iter::once((1, 1)).chain((1..=types.len() as u64).map(|v| (2, v))).collect();
+    write_bytes(&mut out, 2, &message(&values));
+    let mut location = message(&[(1, 1)]);
+    write_bytes(&mut location, 4, &message(&[(1, 1)]));
+    write_bytes(&mut out, 4, &location);
+    write_bytes(&mut out, 5, &message(&[(1, 1), (2, 2)]));
+    ["", "count", "f", default].iter().chain(types).for_each(|text| write_bytes(&mut out, 6, text.as_bytes()));
+    write_scalar(&mut out, 14, 3);
+    out
+}
+
 /// The two sides of a pair share their functions and differ in their samples, addresses and the order of their tables.
 struct Generator {
     shared: Random,

@@ -185,8 +185,9 @@ pub fn examine_listings(pair: &Pair, log: &mut Log) {
                 format!("-trim_path={prefix}"),
             ];
             let theirs = read_listing(&pprof::report_of_command_line("list .", subject, &words));
-            let dirs = SourceDirs::new(folders.clone(), folders.clone(), vec![prefix.into()]);
-            let listing = diff.list(&query(&sample_type, Granularity::Functions), ".", &dirs).unwrap();
+            let dirs = SourceDirs::new(folders.clone(), folders.clone());
+            let query = Query { trim_path: vec![prefix.into()], ..query(&sample_type, Granularity::Functions) };
+            let listing = diff.list(&query, ".", &dirs).unwrap();
             let mut ours = Vec::new();
             for r in listing.routines.iter().filter(|r| r.places.1.is_some()) {
                 for l in r.lines.iter().filter(|l| l.text.is_some()) {

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 #[path = "../judge/golibrary.rs"]
 mod golibrary;
 
-use pprofdiff::{Policy, WriteOptions, delta};
+use pprofdiff::{WriteOptions, delta};
 
-use crate::load;
+use crate::{load, policy};
 
 /// The levels at which sizes are compared.
 const LEVELS: [u32; 2] = [1, 6];
@@ -26,7 +26,7 @@ pub fn ask(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, 
             path.display().to_string()
         };
         let (prev, cur) = (load(&pair[0]), load(&pair[1]));
-        let ours = delta(&prev, &cur, &Policy::default()).unwrap();
+        let ours = delta(&prev, &cur, &policy(cumulative)).unwrap();
         let comment = ours.to_profile("delta").unwrap().comments().pop().unwrap();
         let names: Vec<String> = cumulative.iter().map(|&c| cur.sample_types()[c].0.clone()).collect();
         let (prev, cur) = (file("prev", &pair[0]), file("cur", &pair[1]));

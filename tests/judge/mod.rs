@@ -168,6 +168,20 @@ pub fn top(base: &[Stack], new: &[Stack]) -> BTreeMap<Frame, (Sides, Sides)> {
     rows
 }
 
+/// Sizes in the order of rows.
+pub type Size = std::cmp::Reverse<[u64; 2]>;
+
+/// The magnitudes of the deltas of the column that rows are sorted by and of the other; the largest come first.
+pub fn size(by: Sides, other: Sides) -> Size {
+    std::cmp::Reverse([by, other].map(|(base, new)| (new - base).unsigned_abs()))
+}
+
+/// What rows of one size are ordered by: what the profile says of the frame, not what is shown where it has no name.
+pub fn written((name, file, line, address, mapping): Frame) -> impl Ord {
+    let is_made_up = mapping.is_some() || name == "<unknown>" || file.as_ref() == Some(&name);
+    (if is_made_up { String::new() } else { name }, file, line.unwrap_or(0), address, mapping)
+}
+
 /// The weight of each (caller, callee), both sides.
 pub fn edges(base: &[Stack], new: &[Stack]) -> BTreeMap<(Frame, Frame), Sides> {
     let mut rows: BTreeMap<(Frame, Frame), Sides> = BTreeMap::new();

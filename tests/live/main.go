@@ -18,7 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	_ "net/http/pprof"
+	"net/http/pprof"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -45,6 +45,14 @@ func main() {
 		case <-time.After(time.Minute):
 		case <-r.Context().Done():
 		}
+	})
+	http.HandleFunc("/other-name", pprof.Handler("goroutine").ServeHTTP)
+	http.HandleFunc("/closed", func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "user" || password != "secret" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		pprof.Handler("heap").ServeHTTP(w, r)
 	})
 	http.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "<html>Not what you are looking for</html>")

@@ -3,6 +3,7 @@
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -115,6 +116,24 @@ def on_terminal(command: list[str], **options) -> tuple[int, str]:
                 seen += read
         os.close(terminal)
     return child.returncode, seen.decode()
+
+
+def test_advice_to_copy_is_for_terminals(command: list[str], tmp_path: Path):
+    """On a terminal, each name in it is one word of a shell."""
+    legacy = tmp_path / "$(old) it's.prof"
+    legacy.write_bytes((CORPUS / "legacy" / "gperftools-cpu.prof").read_bytes())
+    bare = tmp_path / "only addresses.pb"
+    # A sample type, a location without lines, the strings.
+    bare.write_bytes(b"\x0a\x04\x08\x01\x10\x01\x22\x04\x08\x01\x18\x09\x32\x00\x32\x03cpu")
+    for file, code in ((legacy, 2), (bare, 0)):
+        done = run(command, "top", str(file))
+        assert done.returncode == code
+        assert "-output" not in done.stdout + done.stderr
+        assert "go tool pprof -proto" in done.stdout + done.stderr
+        code_there, seen = on_terminal([*command, "top", str(file)], stdout=subprocess.DEVNULL)
+        assert code_there == code
+        advice = seen.strip().partition("go tool pprof -proto -output")[2]
+        assert shlex.split(advice) == ["=symbolized.pb.gz", "BINARY", str(file)], seen
 
 
 def test_batch_shows_its_progress_on_a_terminal_only(command: list[str], tmp_path: Path):

@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import fsspec
 import pytest
 
 import pprofdiff
-from conftest import CORPUS
+from conftest import CORPUS, profile
 
 RESTARTED = 9
 
@@ -127,6 +128,46 @@ def test_errors_leave_a_stream_where_it_was():
     assert after.to_bytes() == pprofdiff.delta(snapshot("heap", 2), snapshot("heap", 3)).to_bytes()
 
 
+def test_samples_that_are_gone_are_said():
+    before = profile([(["a"], 3, {}), (["b"], 7, {}), (["c"], 5, {})])
+    after = [profile([([name], value, {}) for name, value in left]) for left in ([("b", 8), ("c", 5)], [("c", 6)])]
+    said = "1 sample that had counted something is gone"
+    with pytest.warns(UserWarning, match=said):
+        d = pprofdiff.delta(before, after[0], ["space"])
+    assert d.comments[-1].endswith(f"; {said}")
+    assert samples(d, "space") == {("b",): 1}
+    computer = pprofdiff.DeltaComputer(["space"])
+    computer.start(before)
+    with pytest.warns(UserWarning, match=said):
+        computer.update(after[0])
+    assert (computer.vanished, computer.reset) == (1, None)
+    # More than half of what had counted.
+    said = "2 of the 3 samples that had counted something are gone, with 10 of 15 of space"
+    with pytest.raises(pprofdiff.PprofError, match=said):
+        pprofdiff.delta(before, after[1], ["space"])
+    with pytest.warns(UserWarning, match=f"{said}: the process was started anew"):
+        d = pprofdiff.delta(before, after[1], ["space"], on_reset="pass")
+    assert samples(d, "space") == {("c",): 6}
+
+
+def test_what_is_not_cumulative_is_refused():
+    goroutines = [snapshot("goroutine", i) for i in (1, 2)]
+    with pytest.raises(pprofdiff.PprofError, match=r"\(goroutine\) is known to count from the start"):
+        pprofdiff.delta(*goroutines)
+    with pytest.raises(pprofdiff.PprofError, match="name those that do as cumulative"):
+        pprofdiff.DeltaComputer().start(goroutines[0])
+    assert pprofdiff.delta(*goroutines, cumulative=[]).n_samples > 0
+
+
+def test_a_written_diff_is_no_snapshot_and_no_side():
+    before, after = snapshot("heap", 3), snapshot("heap", 4)
+    written = pprofdiff.load(pprofdiff.diff(before, after).to_bytes())
+    for call in (pprofdiff.delta, pprofdiff.diff, lambda a, b: pprofdiff.check(a, b, ["total>+1%"])):
+        for sides in ((written, after), (before, written)):
+            with pytest.raises(pprofdiff.PprofError, match="this is a written diff: "):
+                call(*sides)
+
+
 def test_mistakes():
     a, b = snapshot("heap", 1), snapshot("heap", 2)
     with pytest.raises(pprofdiff.PprofError, match="give the older snapshot first"):
@@ -176,6 +217,30 @@ def test_urls(server: str):
         pprofdiff.load("none://x")
     with pytest.raises(pprofdiff.PprofError, match=r"README\.md: "):
         pprofdiff.load(f"{server}/README.md")
+
+
+def test_passwords_of_urls_are_not_shown(server: str):
+    secret = server.replace("//", "//user:secret@")
+    shown = server.replace("//", "//***@")
+    url = f"{secret}/series/heap-03.pb.gz"
+    p = pprofdiff.load(url)
+    assert p.name == f"{shown}/series/heap-03.pb.gz"
+    d = pprofdiff.diff(url, f"{secret}/series/heap-04.pb.gz")
+    for text in (repr(d), d.to_html(), d.top().to_json(), str(d.top().summary)):
+        assert "***@" in text
+        assert "secret" not in text
+    one = pprofdiff.Pair(url, url)
+    assert one.name == p.name
+    assert "secret" not in repr(one)
+    keys = [build["key"] for build in pprofdiff.series([url]).builds]
+    assert keys == [p.name]
+    # Errors are of the same kind, and say the same.
+    for wrong, kind in (("none", FileNotFoundError), ("README.md", pprofdiff.PprofError)):
+        with pytest.raises(kind) as caught:
+            pprofdiff.load(f"{secret}/{wrong}")
+        told = "".join(traceback.format_exception(caught.value))
+        assert f"{shown}/{wrong}" in told
+        assert "user:secret" not in told.replace(f'f"{{secret}}/{wrong}"', "")
 
 
 def test_urls_say_what_they_need(tmp_path: Path):

@@ -7,7 +7,10 @@ import gzip
 import io
 import mmap
 import os
+import pickle
+import re
 import tempfile
+import traceback
 from pathlib import Path
 
 import pytest
@@ -136,9 +139,39 @@ def test_malformed_bytes():
     assert str(e) == f"<bytes>: sample 1: {e.detail} (at byte {e.offset} of the inflated data)"
 
 
+def test_messages_are_harmless_and_attributes_exact(tmp_path: Path):
+    path = tmp_path / "a\n::error::b\x1b[31m\u202e.pb"
+    path.write_bytes(b"none")
+    with pytest.raises(pprofdiff.PprofError) as caught:
+        pprofdiff.load(path)
+    assert caught.value.input == str(path)
+    assert str(caught.value).startswith(f"{tmp_path}/a\ufffd::error::b\ufffd[31m\ufffd.pb: ")
+    with pytest.raises(FileNotFoundError) as missing:
+        pprofdiff.load(f"{path}b")
+    assert missing.value.filename == f"{path}b"
+    assert str(missing.value).isprintable()
+    word = "flat\x1b\u2066"
+    with pytest.raises(pprofdiff.PprofError) as caught:
+        pprofdiff.load(HEAP).top().column(word)
+    assert str(caught.value).isprintable()
+
+
 def test_errors_made_by_hand_have_the_attributes():
     e = pprofdiff.PprofError("mine")
-    assert (e.input, e.record, e.offset, e.detail) == (None, None, None, None)
+    assert (e.input, e.record, e.offset, e.detail, e.advice) == (None, None, None, None, None)
+
+
+def test_advice_to_copy_is_a_note_and_not_in_the_message(tmp_path: Path):
+    legacy = tmp_path / "it's $(old).prof"
+    legacy.write_bytes((CORPUS / "legacy" / "gperftools-cpu.prof").read_bytes())
+    with pytest.raises(pprofdiff.PprofError, match="convert it first") as caught:
+        pprofdiff.load(legacy)
+    e = pickle.loads(pickle.dumps(caught.value))
+    quoted = str(legacy).replace("'", "'\\''")
+    assert e.advice == f"go tool pprof -proto -output=symbolized.pb.gz BINARY '{quoted}'"
+    assert "-output" not in str(e)
+    assert e.advice in "".join(traceback.format_exception(e))
+    assert pprofdiff.load(HEAP).advice is None
 
 
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b", HEAP.read_bytes()[:-9], HEAP.read_bytes() + b"x"])
@@ -205,3 +238,11 @@ def test_write_as_told(tmp_path: Path):
         p.to_bytes("lzma")
     with pytest.raises(TypeError):
         p.write(3)
+
+
+def test_the_docstring_tells_the_level_that_is_used():
+    p, doc = pprofdiff.load(HEAP), " ".join((pprofdiff.Profile.write.__doc__ or "").split())
+    for packing in ("gzip", "zstd"):
+        told = re.search(rf"{packing} \d+ to \d+ \((\d+) unless given\)", doc)
+        assert told, doc
+        assert p.to_bytes(packing) == p.to_bytes(packing, int(told[1])) != p.to_bytes(packing, 9)

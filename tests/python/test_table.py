@@ -7,6 +7,7 @@ import json
 import pytest
 
 import pprofdiff
+from conftest import profile
 
 
 @pytest.fixture
@@ -87,6 +88,12 @@ def test_csv(table: pprofdiff.Table):
     rows = list(csv.DictReader(io.StringIO(table.to_csv())))
     assert [r["name"] for r in rows] == table.column("name")
     assert [int(r["flat_delta"]) for r in rows] == table.column("flat_delta")
+
+
+def test_csv_for_spreadsheets():
+    table = pprofdiff.load(profile([(["=1+1", "main"], 5, {})])).stacks()
+    assert table.to_csv().splitlines()[1].endswith("=1+1;main")
+    assert table.to_csv(quote_formulas=True) == table.to_csv().replace("=1+1", "'=1+1")
 
 
 def test_markdown(table: pprofdiff.Table):

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, diff_many};
-use pprofdiff_report::Table;
 use pprofdiff_bench::{L, M, S, many_pairs, obvious, pair, real_pair};
+use pprofdiff_report::Table;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pprofdiff::{
-    CUMULATIVE, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, Sort, SourceDirs,
+    CUMULATIVE, Compression, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, Sort,
+    SourceDirs,
 };
 use pprofdiff_report::{Ask, Format, PageOptions};
 
@@ -128,31 +129,39 @@ pub struct SourceArgs {
     /// Where the base's sources are
     #[arg(long, value_name = "DIR")]
     pub base_source: Vec<PathBuf>,
-    /// Where the new side's sources are
+    /// Where the new side's sources are [default: of list on a terminal, the working directory]
     #[arg(long, value_name = "DIR")]
     pub new_source: Vec<PathBuf>,
     /// Where the sources of both sides, or of one profile, are
     #[arg(long, value_name = "DIR:...")]
     pub source_path: Option<std::ffi::OsString>,
-    /// What to cut off the beginning of paths in the profiles
-    #[arg(long, value_name = "PREFIX:...")]
-    pub trim_path: Option<String>,
+}
+
+/// How the paths of files are shown.
+#[derive(Args)]
+pub struct PathArgs {
+    /// Cut these prefixes off the paths of files, and versions (`y@v1.2.3`) out of them, so that two checkouts compare
+    #[arg(long, value_name = "PREFIX:...", value_delimiter = ':')]
+    trim_path: Vec<String>,
+}
+
+impl PathArgs {
+    /// An empty prefix is none: scripts pass variables that are not set.
+    fn trim_path(&self) -> Vec<String> {
+        self.trim_path.iter().filter(|prefix| !prefix.is_empty()).cloned().collect()
+    }
 }
 
 impl SourceArgs {
     /// True if nothing is given.
     pub fn is_empty(&self) -> bool {
-        self.base_source.is_empty()
-            && self.new_source.is_empty()
-            && self.source_path.is_none()
-            && self.trim_path.is_none()
+        self.base_source.is_empty() && self.new_source.is_empty() && self.source_path.is_none()
     }
 
     pub fn dirs(&self) -> SourceDirs {
         let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
         let with = |own: &[PathBuf]| own.iter().chain(&both).cloned().collect();
-        let trim = self.trim_path.iter().flat_map(|t| t.split(':')).map(str::to_owned).collect();
-        SourceDirs::new(with(&self.base_source), with(&self.new_source), trim)
+        SourceDirs::new(with(&self.base_source), with(&self.new_source))
     }
 }
 
@@ -187,6 +196,8 @@ pub struct QueryArgs {
     #[arg(long, default_value = "functions",
           value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
     granularity: String,
+    #[command(flatten)]
+    paths: PathArgs,
     /// Count inlined functions as part of the one they were inlined into
     #[arg(long)]
     noinlines: bool,
@@ -203,6 +214,7 @@ impl QueryArgs {
             sample_type: self.sample_type.clone(),
             granularity: self.granularity.parse()?,
             no_inlines: self.noinlines,
+            trim_path: self.paths.trim_path(),
             normalize: self.normalize.unwrap_or_default(),
             filters: self.filters.filters(),
         })
@@ -227,6 +239,9 @@ pub struct ViewArgs {
     /// What to write [default: as the ending of --output says, else text]
     #[arg(long, value_parser = formats())]
     format: Option<String>,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -370,6 +385,9 @@ pub struct BatchArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: BatchFormat,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -474,6 +492,9 @@ pub struct SeriesArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: SeriesFormat,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    pub quote_formulas: bool,
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -552,7 +573,7 @@ pub struct CheckArgs {
 const CHECK_HELP: &str = "\
 A rule is [TYPE:]total>LIMIT, or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself), each=RE (each that
 matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB (the new value), or 30% (the
-new value's part of the total).
+new value's part of the total); one on a time or size needs its unit.
 
 Examples:
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%' --fail-on 'flat:regex=^encoding/>+10%'
@@ -589,14 +610,15 @@ pub struct DeltaArgs {
     /// anything else with gzip
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// The sample types that count from the start of the process; all others are taken from the newer snapshot
+    /// The sample types that count from the start of the process; all others are taken from the newer snapshot. Of
+    /// those that are known one must occur, of those that are given all
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_values = CUMULATIVE)]
     cumulative: Vec<String>,
-    /// What to do when a counter went down, because the process was started anew
+    /// What to do when the process was started anew: a counter went down, or the samples are gone that had counted more
+    /// than half
     #[arg(long, value_enum, default_value = "error")]
     on_reset: OnResetArg,
-    /// How hard to pack: gzip 0 to 9 [default: 6], zstd 1 to 22 [default: 3]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = level_help())]
     pub level: Option<u32>,
     /// Take a snapshot from URL, and another one so many seconds later
     #[arg(long, value_name = "N", conflicts_with_all = ["every", "count"], value_parser = clap::value_parser!(u64).range(1..))]
@@ -613,6 +635,14 @@ pub struct DeltaArgs {
     /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
     #[arg(long, value_name = "BYTES")]
     pub inflated_limit: Option<u64>,
+}
+
+fn level_help() -> String {
+    let about = |name: &str, packing: Compression| {
+        let levels = packing.levels();
+        format!("{name} {} to {} [default: {}]", levels.start(), levels.end(), packing.default_level())
+    };
+    format!("How hard to pack: {}, {}", about("gzip", Compression::Gzip), about("zstd", Compression::Zstd))
 }
 
 const DELTA_EXAMPLES: &str = "\

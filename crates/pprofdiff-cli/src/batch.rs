@@ -1,16 +1,16 @@
 //! `pprofdiff batch`: many pairs over all cores, in order and in bounded memory. What fails is said and stops nothing.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use pprofdiff::{Diff, Error, LoadOptions, NamedPair, find_pairs, manifest_pairs, map_pairs};
-use pprofdiff_report::{PairFormat, PairWriter, Request};
+use pprofdiff_report::{CsvOptions, PairFormat, PairWriter, Request};
 
 use crate::args::{BatchArgs, BatchFormat};
-use crate::{Failure, Result, write_to};
+use crate::{Failure, Result, say, told, write_to};
 
 type Pairs = (Box<dyn Iterator<Item = NamedPair> + Send>, Option<u64>);
 
@@ -25,7 +25,7 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     let format = match args.format {
         BatchFormat::Text => PairFormat::Text,
         BatchFormat::Jsonl => PairFormat::JsonLines,
-        BatchFormat::Csv => PairFormat::Csv,
+        BatchFormat::Csv => PairFormat::Csv(CsvOptions { quote_formulas: args.quote_formulas }),
     };
     let mut writer = PairWriter::new(format);
     let table = move |diff: Diff| {
@@ -41,8 +41,7 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
                 Ok(table) => writer.pair(&name, &table, out),
                 Err(e) => {
                     failed += 1;
-                    let reason = e.to_string().replace(char::is_control, " ");
-                    let _ = writeln!(io::stderr(), "pprofdiff: {reason}");
+                    say(&told(&e));
                     writer.error(&name, &e, out)
                 }
             })?;
@@ -56,8 +55,7 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     bar.finish_and_clear();
     if interrupted.load(Ordering::Relaxed) && count.is_none_or(|count| done < count) {
         let all = count.map_or_else(String::new, |count| format!(" of {count}"));
-        let _ =
-            writeln!(io::stderr(), "pprofdiff: interrupted; {done}{all} pairs are written, of which {failed} failed");
+        say(&format!("interrupted; {done}{all} pairs are written, of which {failed} failed"));
         return Ok(130);
     }
     match failed {

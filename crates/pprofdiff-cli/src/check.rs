@@ -8,7 +8,7 @@ use pprofdiff::{Check, Diff, Gate, LoadOptions};
 use pprofdiff_report::{TextOptions, check_github, check_json, check_markdown, check_text};
 
 use crate::args::{CheckArgs, CheckFormat};
-use crate::{Failure, Result, color_wanted, one_stdin, source, write_to};
+use crate::{Failure, Result, advise, color_wanted, one_stdin, source, write_to};
 
 /// Read if it is there and no other is named.
 const CONFIG: &str = "pprofdiff.toml";
@@ -26,7 +26,9 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     one_stdin(base.iter().chain(new))?;
     let sources = |side: &[_]| side.iter().map(|p: &std::path::PathBuf| source(p)).collect::<Result<Vec<_>>>();
     let options = LoadOptions::limited(args.inflated_limit)?;
-    let check = gate.check(&Diff::load(&sources(base)?, &sources(new)?, &options)?)?;
+    let diff = Diff::load(&sources(base)?, &sources(new)?, &options)?;
+    advise(&diff);
+    let check = gate.check(&diff)?;
     for path in &args.report {
         let format = match path.extension().and_then(|e| e.to_str()) {
             Some("json") => CheckFormat::Json,

@@ -7,17 +7,25 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pprofdiff::{Delta, DeltaComputer, LoadOptions, Profile, Source, WriteOptions};
+use pprofdiff::{Delta, DeltaComputer, ErrorKind, LoadOptions, Profile, Source, WriteOptions};
 
 use crate::args::{DeltaArgs, Schedule};
 use crate::fetch::{self, Fetcher};
-use crate::{Failure, Result, is_stdin, one_stdin, packing, source, write_to};
+use crate::{Failure, Result, is_stdin, one_stdin, packing, say, source, write_to};
 
 /// What stands in the output's name for the number of the delta.
 const INDEX: &str = "{index}";
 
 pub fn run(args: &DeltaArgs) -> Result<()> {
     let snapshots = args.snapshots.as_slice();
+    for url in snapshots.iter().filter_map(|path| fetch::url(path)).filter(|_| args.policy().cumulative.is_none()) {
+        if let Some(reason) = fetch::not_cumulative(url) {
+            return Err(Failure::Message(format!(
+                "{url}: {reason}, so there is nothing to subtract; if this one is different, name the \
+                 sample types that count from the start with --cumulative TYPE,..."
+            )));
+        }
+    }
     match (snapshots, args.schedule()) {
         ([url], Some(schedule)) if fetch::url(url).is_some() => live(args, &url.to_string_lossy(), schedule),
         (_, Some(_)) => {
@@ -129,14 +137,17 @@ impl<'a> Deltas<'a> {
     /// Takes a snapshot; writes a delta, unless it is the first.
     fn add(&mut self, snapshot: &Profile) -> Result<()> {
         self.seen += 1;
-        if self.seen == 1 {
-            return Ok(self.computer.start(snapshot)?);
-        }
-        let on_reset = "say what to do then with --on-reset pass or --on-reset clamp";
-        let delta = self.computer.update(snapshot).map_err(|e| match e.kind() {
-            pprofdiff::ErrorKind::Reset => Failure::Message(format!("{e}; {on_reset}")),
+        let failure = |e: pprofdiff::Error| match e.kind() {
+            ErrorKind::Reset => {
+                Failure::Message(format!("{e}; say what to do then with --on-reset pass or --on-reset clamp"))
+            }
+            ErrorKind::NotCumulative => Failure::Message(format!("{e} (--cumulative TYPE,...)")),
             _ => e.into(),
-        })?;
+        };
+        if self.seen == 1 {
+            return self.computer.start(snapshot).map_err(failure);
+        }
+        let delta = self.computer.update(snapshot).map_err(failure)?;
         let bytes = delta.to_bytes(&self.options)?;
         let output = self.args.output.to_string_lossy().replace(INDEX, &(self.seen - 1).to_string());
         let output = Path::new(&output);
@@ -146,16 +157,15 @@ impl<'a> Deltas<'a> {
     }
 }
 
-/// Says what was written where somebody looks on, and always that counters went down.
+/// Says what was written where somebody looks on, and always that counters went down or are gone.
 fn tell(snapshot: &Profile, delta: &Delta<'_>, output: &Path, size: usize) {
-    let mut err = io::stderr();
     let name = output.display();
-    if err.is_terminal() && !is_stdin(output) {
+    if io::stderr().is_terminal() && !is_stdin(output) {
         let of = snapshot.n_samples();
-        let _ = writeln!(err, "{name}: {} of {of} samples, {}", delta.samples, kilobytes(size));
+        say(&format!("{name}: {} of {of} samples, {}", delta.samples, kilobytes(size)));
     }
-    if let Some(reset) = &delta.reset {
-        let _ = writeln!(err, "pprofdiff: warning: {name}: {reset}: the process was started anew");
+    if let Some(warning) = delta.warning() {
+        say(&format!("warning: {name}: {warning}"));
     }
 }
 

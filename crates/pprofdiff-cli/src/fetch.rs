@@ -3,10 +3,28 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pprofdiff::redacted;
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::{Failure, Result};
+
+/// Why what net/http/pprof serves under a URL can't be subtracted, as far as the URL tells: who finds out from the
+/// answer may have waited half a minute for it.
+pub fn not_cumulative(url: &str) -> Option<&'static str> {
+    let (address, query) = url.split_once(['?', '#']).unwrap_or((url, ""));
+    let mut parts = address.trim_end_matches('/').rsplit('/');
+    match (parts.next()?, parts.next()?) {
+        ("profile", "pprof") => Some("a CPU profile is of the time in which it is taken"),
+        ("goroutine" | "threadcreate", "pprof") => {
+            Some("it counts what there is, and not from the start of the process")
+        }
+        (_, "pprof") if query.split('&').any(|word| word.starts_with("seconds=")) => {
+            Some("with seconds= in the URL the server subtracts already")
+        }
+        _ => None,
+    }
+}
 
 /// The URL that a path on the command line really is.
 pub fn url(path: &Path) -> Option<&str> {
@@ -40,7 +58,8 @@ impl Fetcher {
                 ureq::Error::Io(e) => e.to_string(),
                 e => e.to_string(),
             };
-            Failure::Message(format!("{url}: {reason}"))
+            // The reason may repeat the URL.
+            Failure::Message(redacted(&format!("{url}: {reason}")).into_owned())
         };
         let mut response = self.agent.get(url).call().map_err(failure)?;
         let status = response.status();
@@ -50,7 +69,7 @@ impl Fetcher {
             let text = body.lossy_utf8(true).read_to_string().unwrap_or_default();
             let said: String = text.lines().next().unwrap_or_default().trim().chars().take(200).collect();
             let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };
-            return Err(Failure::Message(format!("{url}: the server answers {status}{said}")));
+            return Err(Failure::Message(format!("{}: the server answers {status}{said}", redacted(url))));
         }
         body.read_to_vec().map_err(failure)
     }
@@ -60,4 +79,23 @@ impl Fetcher {
 pub fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.3} s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_cumulative;
+
+    #[test]
+    fn the_path_tells_what_counts_from_the_start() {
+        let at = |rest: &str| not_cumulative(&format!("http://localhost:6060/{rest}")).is_none();
+        for path in ["heap", "allocs?gc=1", "mutex", "block", "heap/", "heap?debug=0"] {
+            assert!(at(&format!("debug/pprof/{path}")), "{path}");
+        }
+        for path in ["profile", "profile?seconds=5", "profile/", "goroutine", "threadcreate", "heap?gc=1&seconds=30"] {
+            assert!(!at(&format!("debug/pprof/{path}")), "{path}");
+            assert!(!at(&format!("internal/pprof/{path}")), "{path}");
+        }
+        // What another server calls so may be anything.
+        assert!(at("profile") && at("goroutine?seconds=1") && at("") && not_cumulative("http://pprof").is_none());
+    }
 }

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use args::{Cli, InfoArgs, InfoFormat, InputArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, Summary, WriteOptions};
-use pprofdiff_report::{self as report, Ask, PageOptions, Request, TextOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Summary, WriteOptions, harmless, redacted};
+use pprofdiff_report::{self as report, Ask, PageOptions, Report, Request, Style, missing_sources};
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -28,7 +28,27 @@ enum Failure {
 
 impl From<pprofdiff::Error> for Failure {
     fn from(e: pprofdiff::Error) -> Failure {
-        Failure::Message(e.to_string())
+        Failure::Message(told(&e))
+    }
+}
+
+/// An error in one line. Commands to copy are for people: logs have strangers' names in them often enough.
+fn told(e: &pprofdiff::Error) -> String {
+    match e.advice().filter(|_| io::stderr().is_terminal()) {
+        Some(command) => format!("{e}: {command}"),
+        None => e.to_string(),
+    }
+}
+
+/// Says on a terminal which commands help against the profiles' warnings.
+fn advise(diff: &Diff) {
+    if !io::stderr().is_terminal() {
+        return;
+    }
+    for (_, profile) in diff.profiles() {
+        if let Some(command) = profile.advice() {
+            say(&format!("names for {}: {command}", profile.name()));
+        }
     }
 }
 
@@ -58,7 +78,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             let reason = e.to_string();
             let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
             let reason = lines.filter(|l| !l.is_empty() && !l.starts_with("For more")).collect::<Vec<_>>().join(" ");
-            let _ = writeln!(io::stderr(), "pprofdiff: {}; see pprofdiff --help", reason.trim_start_matches("error: "));
+            say(&format!("{}; see pprofdiff --help", reason.trim_start_matches("error: ")));
             return 2;
         }
     };
@@ -72,7 +92,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(code) => code,
         Err(Failure::ClosedPipe) => 0,
         Err(Failure::Message(message)) => {
-            let _ = writeln!(io::stderr(), "pprofdiff: {}", message.replace('\n', " "));
+            say(&message);
             2
         }
     }
@@ -133,6 +153,12 @@ fn top(args: &ViewArgs) -> Ask {
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
 fn open(input: &InputArgs) -> Result<Diff> {
+    let diff = load(input)?;
+    advise(&diff);
+    Ok(diff)
+}
+
+fn load(input: &InputArgs) -> Result<Diff> {
     let options = LoadOptions::limited(input.inflated_limit)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match input.files.as_slice() {
         [one] => return Ok(Diff::of_profile(&source(one)?.load(&options)?)?),
@@ -173,6 +199,9 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
     let output = args.output.as_deref().filter(|path| !is_stdin(path));
     let mut request = Request { query: args.query.query()?, ask }.for_format(format)?;
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
+    if args.n.is_some() && format.writes_whole() {
+        return refuse("-n limits rows; a profile and folded stacks are written whole");
+    }
     match &mut request.ask {
         Ask::Page { options, sources: dirs } => {
             if args.n.is_some() {
@@ -187,13 +216,15 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
         _ if args.open => return refuse("--open shows a page in the browser; it needs --format html"),
         Ask::Graph(options) => *options = args.graph_options(),
         Ask::Profile(options) => *options = packing(output),
-        Ask::List { limit, .. } => *limit = args.n.filter(|&n| n > 0),
-        ask if format.writes_whole() => {
-            if args.n.is_some() {
-                return refuse("-n limits rows; a profile and folded stacks are written whole");
+        Ask::List { limit, sources: dirs, .. } => {
+            *limit = args.n.filter(|&n| n > 0);
+            let is_watched = format.name == "text" && output.is_none() && io::stdout().is_terminal();
+            if is_watched && sources.is_none_or(SourceArgs::is_empty) {
+                // Whoever looks at a listing most likely stands in the checkout of what was built last.
+                *dirs = SourceDirs::new(Vec::new(), vec![PathBuf::from(".")]);
             }
-            debug_assert!(matches!(ask, Ask::Stacks { limit: None, .. }));
         }
+        _ if format.writes_whole() => {}
         ask => {
             if let Some(limit) = ask.limit_mut() {
                 *limit = args.limit(format);
@@ -214,8 +245,17 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
         }
         _ => {}
     }
-    let color = output.is_none() && color_wanted();
-    write_to(output, |out| (format.write)(&report, out, TextOptions { color }))?;
+    let style = Style { color: output.is_none() && color_wanted(), quote_formulas: args.quote_formulas };
+    write_to(output, |out| {
+        (format.write)(&report, out, style)?;
+        match &report {
+            Report::Listing(listing) if format.name == "text" => {
+                let options = ["--base-source DIR", "--new-source DIR", "--source-path DIR"];
+                missing_sources(listing, options).map_or(Ok(()), |hint| writeln!(out, "\n{hint}"))
+            }
+            _ => Ok(()),
+        }
+    })?;
     match output.filter(|_| args.open) {
         Some(path) => open::that(path).map_err(|e| {
             let path = path.display();
@@ -228,8 +268,14 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
 /// Says on standard error what the other formats have room for.
 fn warn(summary: &Summary) {
     for warning in &summary.warnings {
-        let _ = writeln!(io::stderr(), "pprofdiff: warning: {}", warning.replace(char::is_control, " "));
+        say(&format!("warning: {warning}"));
     }
+}
+
+/// Says something on standard error: one line, harmless whatever files, servers and arguments put into it, and without
+/// passwords of URLs, which may stand where none is expected.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "pprofdiff: {}", harmless(&redacted(text)));
 }
 
 /// Colour for people only: on a terminal, and not where they said no (no-color.org).

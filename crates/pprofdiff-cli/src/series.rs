@@ -1,14 +1,12 @@
 //! `pprofdiff series`: frames along a history of builds, or many builds against one base. What fails is said and stops
 //! nothing.
 
-use std::io::{self, Write};
-
 use pprofdiff::{Against, LoadOptions, Order, SeriesOptions, Source, file_builds, pattern_builds, series, sort_builds};
-use pprofdiff_report::{Table, TextOptions};
+use pprofdiff_report::{CsvOptions, Table, TextOptions};
 
 use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
 use crate::batch::progress;
-use crate::{Failure, Result, color_wanted, source, write_to};
+use crate::{Failure, Result, color_wanted, say, source, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let builds = builds(args)?;
@@ -22,7 +20,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     bar.finish_and_clear();
     let series = series?;
     for (_, error) in series.errors() {
-        let _ = writeln!(io::stderr(), "pprofdiff: {}", error.to_string().replace(char::is_control, " "));
+        say(&told(error));
     }
     let (sort, n) = (args.sort.into(), args.rows_shown());
     let table: Table = match args.rows {
@@ -34,7 +32,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     write_to(output, |out| match args.format {
         SeriesFormat::Text => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
         SeriesFormat::Json => table.write_json(out),
-        SeriesFormat::Csv => table.write_csv(out),
+        SeriesFormat::Csv => table.write_csv(out, CsvOptions { quote_formulas: args.quote_formulas }),
         SeriesFormat::Markdown => table.write_markdown(out),
     })?;
     match series.errors().len() {

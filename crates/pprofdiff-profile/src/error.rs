@@ -1,10 +1,12 @@
 //! The one error type: which input, which record, at which byte, what is wrong and what to do.
 //!
-//! Errors are for people. `Display` is a single line that a command can print as it is; the parts
-//! are public so that a caller can build its own.
+//! Errors are for people. `Display` is a single line that a command can print as it is: harmless, whatever the input is
+//! called and says. The parts are public, exactly as they are, so that a caller can build its own.
 
 use std::fmt;
 use std::io;
+
+use crate::harmless::harmless;
 
 /// What the engine's functions return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -25,6 +27,9 @@ pub enum ErrorKind {
     Incompatible,
     /// Counters went down between two snapshots: their process was started anew.
     Reset,
+    /// None of a snapshot's sample types is known to count from the start of the process, so there is nothing to
+    /// subtract.
+    NotCumulative,
     /// The question can't be answered: an unknown sample type, a bad regular expression, a factor of NaN.
     Query,
 }
@@ -40,13 +45,15 @@ struct Inner {
     record: Option<String>,
     offset: Option<u64>,
     detail: String,
+    advice: Option<String>,
     io: Option<io::Error>,
 }
 
 impl Error {
     /// An error of a kind; `detail` says what is wrong and what to do, without the place.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, input: None, record: None, offset: None, detail: detail.into(), io: None }))
+        let (input, record, offset, advice, io) = (None, None, None, None, None);
+        Error(Box::new(Inner { kind, input, record, offset, detail: detail.into(), advice, io }))
     }
 
     /// A question that can't be answered.
@@ -64,6 +71,12 @@ impl Error {
         let mut e = Error::new(ErrorKind::Io, error.to_string());
         e.0.io = Some(error);
         e
+    }
+
+    /// Adds a command that helps; see [`Error::advice`].
+    pub fn advise(mut self, command: String) -> Error {
+        self.0.advice = Some(command);
+        self
     }
 
     /// Says something before what is wrong.
@@ -115,6 +128,12 @@ impl Error {
         &self.0.detail
     }
 
+    /// A command for a POSIX shell that helps, to be copied: names in it are quoted, so none of them is more than a
+    /// name. `Display` leaves it out; show it where a person reads, and not in logs.
+    pub fn advice(&self) -> Option<&str> {
+        self.0.advice.as_deref()
+    }
+
     /// The operating system's error, if there was one.
     pub fn io_error(&self) -> Option<&io::Error> {
         self.0.io.as_ref()
@@ -124,12 +143,12 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(input) = &self.0.input {
-            write!(f, "{input}: ")?;
+            write!(f, "{}: ", harmless(input))?;
         }
         if let Some(record) = &self.0.record {
-            write!(f, "{record}: ")?;
+            write!(f, "{}: ", harmless(record))?;
         }
-        f.write_str(&self.0.detail)?;
+        f.write_str(&harmless(&self.0.detail))?;
         if let Some(offset) = self.0.offset {
             write!(f, " (at byte {offset} of the inflated data)")?;
         }

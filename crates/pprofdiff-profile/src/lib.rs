@@ -7,8 +7,10 @@
 //! The lowest floor of pprofdiff: nothing here knows how profiles are compared or shown. The crate starts no thread:
 //! inside a rayon pool of the caller's it uses that pool, elsewhere it works on the calling thread.
 
+mod advice;
 mod delta;
 mod error;
+mod harmless;
 pub mod input;
 #[doc(hidden)]
 pub mod interner;
@@ -17,20 +19,24 @@ mod output;
 #[doc(hidden)]
 pub mod parallel;
 mod profile;
+mod redact;
 pub mod units;
 
 pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
 pub use error::{Error, ErrorKind, Result};
+pub use harmless::{harmless, is_harmful};
 pub use input::Source;
 #[cfg(feature = "files")]
 pub use output::write_file;
 pub use profile::{
-    BuilderLine, Compression, FunctionId, Label, LabelValue, LoadOptions, LocationId, MappingId, Profile, ProfileBuilder, Sample, SampleRange, StringId, WriteOptions, columns, merge, proto,
+    BuilderLine, Compression, FunctionId, Label, LabelValue, LoadOptions, LocationId, MappingId, Profile,
+    ProfileBuilder, Sample, SampleRange, StringId, WriteOptions, columns, merge, proto,
 };
+pub use redact::redacted;
 
 /// What the crates of pprofdiff share; no part of the API, and free to change.
 #[doc(hidden)]
 pub mod shared {
     pub use crate::parallel;
-    pub use crate::profile::{CommonType, Fields, Memo, Merger, Part, Selection, common_types, pack};
+    pub use crate::profile::{CommonType, Fields, Memo, Merger, Part, Selection, common_types, default_type, pack};
 }

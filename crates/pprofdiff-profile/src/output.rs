@@ -6,25 +6,28 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
 /// Writes a file, whole or not at all. A file that is there already keeps its permissions, and its owner if that is
-/// allowed; through a symbolic link the file that it points to is replaced, not the link.
+/// allowed; through a symbolic link the file that it points to is written, not the link, also if there is none yet.
 ///
 /// # Errors
-/// The operating system's, with the file's name; those of `write`.
+/// The operating system's, with the file's name; links that lead in a circle; those of `write`.
 pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let path = path.as_ref();
     replace(path, write).map_err(|e| Error::io(e).in_input(&path.display().to_string()))
 }
 
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // By its real name, so that links stay links.
-    let real = fs::canonicalize(path);
-    let path = real.as_deref().unwrap_or(path);
-    let before = fs::metadata(path).ok();
+    let before = existing(fs::metadata(path))?;
+    // By its real name, so that links stay links. What is open, but has no name any more, is written to as it is.
+    let real = match &before {
+        Some(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
+        None => end_of_links(path)?,
+    };
+    let path = real.as_path();
     if before.is_some() {
         // Says no where writing to the file would be refused, which replacing it would not; and to a directory.
         let file = OpenOptions::new().write(true).open(path)?;
@@ -56,6 +59,25 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     // The name is safe once the directory is on the disk; not every system can do that, and the file is whole anyway.
     let _ = File::open(directory).and_then(|d| d.sync_all());
     Ok(())
+}
+
+/// What is there, if it is.
+fn existing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// The path that links lead to, at which there is nothing. (Where they lead in a circle the system says so before.)
+fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    while existing(fs::symlink_metadata(&path))?.is_some() {
+        let to = fs::read_link(&path)?;
+        path.pop();
+        path.push(to);
+    }
+    Ok(path)
 }
 
 fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

@@ -19,7 +19,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTu
 use crate::arrow::PairRows;
 use crate::source::{self, Side};
 use crate::table::Table;
-use crate::views::{Diff, Profile, parse_normalize, parse_sort, rebuild};
+use crate::views::{Diff, OneOrMore, Profile, parse_normalize, parse_sort, prefixes, rebuild};
 use crate::{arrow, error, runtime};
 
 /// Two sides under one name, for diff_many(). Made by pairs(), or by hand.
@@ -67,7 +67,8 @@ fn side_name(side: &Bound<'_, PyAny>) -> String {
     };
     let path = || first.extract::<PathBuf>().ok().map(|path| path.display().to_string());
     let named = || first.getattr("name").ok()?.extract::<String>().ok();
-    path().or_else(named).unwrap_or_else(|| "<bytes>".to_owned())
+    let name = path().or_else(named).unwrap_or_else(|| "<bytes>".to_owned());
+    pprofdiff::redacted(&name).into_owned()
 }
 
 #[pymethods]
@@ -87,12 +88,14 @@ impl Pair {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let name = PyString::new(py, &self.name).repr()?;
-        Ok(match &self.error {
+        let repr = match &self.error {
             Some(e) => format!("<pprofdiff.Pair {name} error={}>", e.bind(py).repr()?),
             None => {
                 format!("<pprofdiff.Pair {name} base={} new={}>", self.base.bind(py).repr()?, self.new.bind(py).repr()?)
             }
-        })
+        };
+        // Sides may be URLs.
+        Ok(pprofdiff::redacted(&repr).into_owned())
     }
 }
 
@@ -207,6 +210,7 @@ impl Question {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
         normalize: Option<&Bound<'_, PyAny>>,
         filters: HashMap<String, Option<String>>,
     ) -> PyResult<Question> {
@@ -223,6 +227,7 @@ impl Question {
             sample_type,
             granularity: granularity.parse().map_err(|e| error::from_engine(py, &e))?,
             no_inlines: noinlines,
+            trim_path: prefixes(trim_path),
             filters,
             normalize: parse_normalize(normalize)?,
         };
@@ -332,13 +337,13 @@ impl Result {
 
 type ResultState = (Py<PyAny>, Option<Py<Diff>>, Option<Py<PyAny>>, Option<Py<Table>>);
 
-/// An exception as one line: its words, or what it is if it has none.
+/// An exception as one harmless line: its words, or what it is if it has none.
 fn describe(e: &Bound<'_, PyAny>) -> String {
     let words = e.str().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let line = words.lines().collect::<Vec<_>>().join(" ");
     match (line.is_empty(), e.get_type().name()) {
         (true, Ok(name)) => name.to_string_lossy().into_owned(),
-        _ => line,
+        _ => pprofdiff::harmless(&line).into_owned(),
     }
 }
 

@@ -50,8 +50,8 @@ impl Check {
 
     /// The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list
     /// of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive",
-    /// "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta, percent, p and
-    /// p_adjusted (None unless both sides have several runs).
+    /// "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as median an int, unless it
+    /// is a half), percent, p and p_adjusted (None unless both sides have several runs).
     #[getter]
     fn rules<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.fact(py, "rules")

@@ -43,10 +43,10 @@ pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> Py
     Ok(Policy { cumulative, on_reset: on_reset(py, word)? })
 }
 
-/// A reset that was not an error is still said.
-pub fn warn(py: Python<'_>, reset: Option<&str>) -> PyResult<()> {
-    let Some(reset) = reset else { return Ok(()) };
-    let text = std::ffi::CString::new(format!("{reset}: the process was started anew"))?;
+/// Says what the engine warns of: a reset that was no error, samples that are gone.
+pub fn warn(py: Python<'_>, warning: Option<String>) -> PyResult<()> {
+    let Some(warning) = warning else { return Ok(()) };
+    let text = std::ffi::CString::new(&*pprofdiff::harmless(&warning))?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
@@ -118,18 +118,17 @@ impl DeltaComputer {
     #[pyo3(signature = (snapshot, *, on_reset = None))]
     fn update(&self, py: Python<'_>, snapshot: &Bound<'_, PyAny>, on_reset: Option<&str>) -> PyResult<Py<Profile>> {
         let on_reset = on_reset.map(|word| self::on_reset(py, word)).transpose()?;
-        let (profile, last) = self.work(py, source::source(snapshot)?, move |state, profile| {
+        let (profile, warning, last) = self.work(py, source::source(snapshot)?, move |state, profile| {
             let delta = match on_reset {
                 Some(on_reset) => state.update_with(profile, on_reset)?,
                 None => state.update(profile)?,
             };
             let reset = delta.reset.as_ref().map(ToString::to_string);
-            let made = delta.to_profile("delta")?;
-            Ok((made, Last { treatments: delta.treatments, reset, vanished: delta.vanished }))
+            let (made, warning) = (delta.to_profile("delta")?, delta.warning());
+            Ok((made, warning, Last { treatments: delta.treatments, reset, vanished: delta.vanished }))
         })?;
-        let reset = last.reset.clone();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
-        warn(py, reset.as_deref())?;
+        warn(py, warning)?;
         Profile::new(py, profile.into())
     }
 
@@ -145,13 +144,14 @@ impl DeltaComputer {
         self.named(false)
     }
 
-    /// What went down at the last update(), or None.
+    /// What went down or was gone at the last update(), so that it was a restart; or None.
     #[getter]
     fn reset(&self) -> Option<String> {
         self.last().reset
     }
 
-    /// How many samples had counted something before the last update() and were not in its snapshot.
+    /// How many samples had counted something before the last update() and were not in its snapshot. The comment and
+    /// a UserWarning say it too.
     #[getter]
     fn vanished(&self) -> usize {
         self.last().vanished

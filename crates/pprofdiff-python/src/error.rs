@@ -15,13 +15,16 @@ pub fn pprof_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let class = PPROF_ERROR.get_or_try_init(py, || {
         let doc = c"A profile is not valid, or a question to it can't be answered.
 
-The message is one line that says which input, which record, at which byte and what is wrong. Its parts:
+The message is one line that says which input, which record, at which byte and what is wrong; control characters
+and what else would not be shown as it is are replaced in it. Its parts are exact:
 input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
-from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).";
+from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
+advice (str or None) is a command that helps, to be copied into a shell: names in it are quoted. It is a note of the
+exception too, so a traceback shows it, and the message, which goes to logs, does not.";
         let base = py.get_type::<PyValueError>();
         // Not by new_type's own dict, which pyo3 0.30 frees before it is used.
         let class = PyErr::new_type(py, c"pprofdiff.PprofError", Some(doc), Some(&base), None)?;
-        for name in ["input", "record", "offset", "detail"] {
+        for name in ["input", "record", "offset", "detail", "advice"] {
             class.bind(py).setattr(name, py.None())?;
         }
         Ok::<_, PyErr>(class)
@@ -31,7 +34,7 @@ from 0), offset (int or None: bytes into the inflated data) and detail (str: wha
 
 /// A PprofError about an argument.
 pub fn message(py: Python<'_>, text: &str) -> PyErr {
-    instance(py, text, text, None).unwrap_or_else(|e| e)
+    instance(py, &pprofdiff::harmless(text), text, None).unwrap_or_else(|e| e)
 }
 
 /// An error of the engine.
@@ -49,6 +52,10 @@ fn instance(py: Python<'_>, message: &str, detail: &str, e: Option<&pprofdiff::E
         value.setattr("input", e.input())?;
         value.setattr("record", e.record())?;
         value.setattr("offset", e.offset())?;
+        if let Some(advice) = e.advice() {
+            value.setattr("advice", advice)?;
+            value.call_method1("add_note", (advice,))?;
+        }
     }
     Ok(PyErr::from_value(value))
 }
@@ -59,7 +66,10 @@ pub fn from_io(py: Python<'_>, e: &io::Error, path: Option<&str>) -> PyErr {
         let errno = match (e.raw_os_error(), e.kind()) {
             (Some(errno), _) => errno,
             (None, io::ErrorKind::IsADirectory) => py.import("errno")?.getattr("EISDIR")?.extract()?,
-            (None, _) => return Ok(PyOSError::new_err(path.map_or_else(|| e.to_string(), |p| format!("{p}: {e}")))),
+            (None, _) => {
+                let text = path.map_or_else(|| e.to_string(), |p| format!("{p}: {e}"));
+                return Ok(PyOSError::new_err(pprofdiff::harmless(&text).into_owned()));
+            }
         };
         let text: String = py.import("os")?.call_method1("strerror", (errno,))?.extract()?;
         Ok::<_, PyErr>(match path {

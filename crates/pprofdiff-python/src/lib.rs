@@ -63,11 +63,11 @@ mod _native {
 
     /// Load a profile: gzip, zstd or raw.
     ///
-    /// `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others
-    /// work, each with what fsspec wants for it), bytes (or anything with their buffer), a file object
-    /// (read to its end) or a Profile (returned as it is). Loading validates everything, so no view can
-    /// fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to:
-    /// if not given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; 4 GiB at most.
+    /// `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
+    /// each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
+    /// buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
+    /// view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
+    /// given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1.
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.
     ///
@@ -88,8 +88,8 @@ mod _native {
     /// Each is whatever load() takes, or a list or tuple of such, which add up. Sample types are matched
     /// by name, and units converted to the finer one.
     ///
-    /// Raises PprofError for an invalid profile, for sides without a common sample type and for values
-    /// that add up past int64; OSError from the system.
+    /// Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
+    /// sides without a common sample type and for values that add up past int64; OSError from the system.
     #[pyfunction]
     #[pyo3(signature = (base, new, *, inflated_limit = None))]
     fn diff(
@@ -107,9 +107,10 @@ mod _native {
     /// Add profiles up to one.
     ///
     /// `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
-    /// finest of their units; durations add up; the time is the earliest.
+    /// finest of their units; durations add up; the time is the earliest. Written diffs become the diff of both
+    /// sides' sums.
     ///
-    /// Raises PprofError and OSError as diff() does.
+    /// Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     #[pyfunction]
     #[pyo3(signature = (profiles, *, inflated_limit = None))]
     fn merge(py: Python<'_>, profiles: &Bound<'_, PyAny>, inflated_limit: Option<u64>) -> PyResult<Py<Profile>> {
@@ -126,16 +127,18 @@ mod _native {
     ///
     /// `prev` (the older) and `cur` are whatever load() takes. The sample types that `cumulative` names are
     /// subtracted; all others (gauges) are as in `cur`. None stands for those that are known to be cumulative:
-    /// alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration.
-    /// The last of the result's comments says which were treated how. Samples that come to zero are gone, with all
-    /// that only they referred to; the duration is the time between the snapshots (None if one of them does not say
-    /// when it was taken), all other fields are those of `cur`.
+    /// alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration; a
+    /// profile that has none of these is refused. The last of the result's comments says which were treated how.
+    /// Samples that come to zero are gone, with all that only they referred to; the duration is the time between the
+    /// snapshots (None if one of them does not say when it was taken), all other fields are those of `cur`.
     ///
-    /// A counter that went down means that the process was started anew. With `on_reset="error"` that is a
-    /// PprofError; with "pass" the result is `cur` as it is, with "clamp" such counters count as unchanged, and both
-    /// are said in the comment and by a UserWarning.
+    /// A counter that went down means that the process was started anew, and so does it if the samples are gone that
+    /// had counted more than half. With `on_reset="error"` that is a PprofError; with "pass" the result is `cur` as it
+    /// is, with "clamp" such counters count as unchanged, and both are said in the comment and by a UserWarning, as
+    /// are samples that are gone without a restart.
     ///
-    /// Raises PprofError also for snapshots in the wrong order or with other cumulative sample types; and as load().
+    /// Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
+    /// diffs; and as load().
     #[pyfunction]
     #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", inflated_limit = None))]
     fn delta(
@@ -148,13 +151,13 @@ mod _native {
     ) -> PyResult<Py<Profile>> {
         let policy = policy(py, cumulative, on_reset)?;
         let (prev, cur, options) = (source::source(prev)?, source::source(cur)?, source::options(py, inflated_limit)?);
-        let (profile, reset) = runtime::run(py, move || {
+        let (profile, warning) = runtime::run(py, move || {
             let (prev, cur) = rayon::join(|| prev.load(&options), || cur.load(&options));
             let (prev, cur) = (prev?, cur?);
             let delta = pprofdiff::delta(&prev, &cur, &policy)?;
-            Ok((delta.to_profile("delta")?, delta.reset.map(|r| r.to_string())))
+            Ok((delta.to_profile("delta")?, delta.warning()))
         })?;
-        warn(py, reset.as_deref())?;
+        warn(py, warning)?;
         Profile::new(py, profile.into())
     }
 
@@ -165,11 +168,12 @@ mod _native {
     ///
     /// `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
     /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
-    /// (the new value) or 30% (the new value's part of the total). `config` is a pprofdiff.toml with rules and what is
-    /// allowed. `floor` is the percentage of the total below which frames are ignored: 1 for rules on each frame unless
-    /// given. `sample_type` is that of rules that name none.
+    /// (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
+    /// pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
+    /// ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none.
     ///
-    /// Raises PprofError for rules that are not understood, and as diff() does.
+    /// Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
+    /// does.
     #[pyfunction]
     #[pyo3(signature = (base, new, fail_on = Vec::new(), *, config = None, floor = None, sample_type = None, inflated_limit = None))]
     #[allow(clippy::too_many_arguments)]

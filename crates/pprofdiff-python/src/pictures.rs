@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 
-use pprofdiff_report::{TextOptions, dot, listing_html, listing_json, listing_text, svg, to_html_page};
+use pprofdiff_report::{
+    TextOptions, dot, listing_html, listing_json, listing_text, missing_sources, svg, to_html_page,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -43,6 +45,7 @@ fn save(py: Python<'_>, path: PathBuf, choose: impl FnOnce(&str) -> Option<Strin
 #[pymethods]
 impl CallGraph {
     /// The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
+    /// Of very many calls it has the heaviest, and says how many.
     /// Raises PprofError if there are more than 400 frames.
     fn to_svg(&self, py: Python<'_>) -> PyResult<&str> {
         self.svg.as_deref().map_err(|e| error::message(py, e))
@@ -99,10 +102,22 @@ pub struct Listing {
 
 impl Listing {
     pub fn new(listing: &pprofdiff::Listing) -> Listing {
+        let shown = text(|out| listing_text(listing, out, TextOptions::default()));
+        let hint = missing_sources(listing, ["base_source=", "new_source=", "source_path="]);
+        // The hint is all ours.
+        let note = hint.as_ref().map(|hint| format!("<div class=\"pprofdiff\"><div class=\"note\">{hint}</div></div>"));
         Listing {
-            text: text(|out| listing_text(listing, out, TextOptions::default())).trim_end().to_owned(),
+            text: format!(
+                "{}{}",
+                shown.trim_end(),
+                hint.as_ref().map_or_else(String::new, |hint| format!(
+                    "
+
+{hint}"
+                ))
+            ),
             json: text(|out| listing_json(listing, out)),
-            html: listing_html(listing),
+            html: listing_html(listing) + &note.unwrap_or_default(),
             page: to_html_page(listing),
         }
     }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::table::{ROWS_SHOWN, Table, text};
-use crate::views::{Profile, parse_sort, rebuild};
+use crate::views::{OneOrMore, Profile, parse_sort, prefixes, rebuild};
 use crate::{error, runtime, source};
 
 /// Many builds, frame by frame: made by series() along a history, and by matrix() against one base.
@@ -166,6 +166,7 @@ impl Question {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
         normalize: Option<&str>,
         on_error: &str,
         inflated_limit: Option<u64>,
@@ -179,7 +180,8 @@ impl Question {
             "raise" => true,
             _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
         };
-        let query = Query { sample_type, granularity, no_inlines: noinlines, filters, normalize };
+        let trim_path = prefixes(trim_path);
+        let query = Query { sample_type, granularity, no_inlines: noinlines, trim_path, filters, normalize };
         let options = SeriesOptions { load: source::options(py, inflated_limit)?, against, order: Order::Given };
         Ok(Question { query, options, raise })
     }
@@ -226,7 +228,7 @@ fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usi
     if let Ok(profile) = object.cast::<Profile>() {
         return Ok(profile.get().profile.name().to_owned());
     }
-    Ok(path(object)?.map_or_else(|| number.to_string(), |p| p.display().to_string()))
+    Ok(path(object)?.map_or_else(|| number.to_string(), |p| pprofdiff::redacted(&p.to_string_lossy()).into_owned()))
 }
 
 /// Loads builds a window at a time, so that an iterable is read no further ahead, and brings them together.
@@ -311,13 +313,14 @@ fn gather(
 /// A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
 /// nothing; with on_error="raise" its error is raised. `sample_type` None is the default one of the first build
 /// that loads; units are converted to the finest. `normalize` scales all builds to the first, by "total" or
-/// "duration". Filters are keywords, as those of Views.filter().
+/// "duration". `granularity`, `noinlines` and `trim_path` are as in Views, filters are keywords, as those of
+/// Views.filter().
 ///
 /// Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
 #[pyfunction]
 #[pyo3(signature = (
-    profiles, key = None, *, sample_type = None, granularity = "functions", noinlines = false, normalize = None,
-    on_error = "collect", inflated_limit = None, **filters
+    profiles, key = None, *, sample_type = None, granularity = "functions", noinlines = false, trim_path = None,
+    normalize = None, on_error = "collect", inflated_limit = None, **filters
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn series(
@@ -327,14 +330,25 @@ pub fn series(
     sample_type: Option<String>,
     granularity: &str,
     noinlines: bool,
+    trim_path: Option<OneOrMore<String>>,
     normalize: Option<&str>,
     on_error: &str,
     inflated_limit: Option<u64>,
     filters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Series> {
     let against = Against::Previous;
-    let question =
-        Question::new(py, against, sample_type, granularity, noinlines, normalize, on_error, inflated_limit, filters)?;
+    let question = Question::new(
+        py,
+        against,
+        sample_type,
+        granularity,
+        noinlines,
+        trim_path,
+        normalize,
+        on_error,
+        inflated_limit,
+        filters,
+    )?;
     gather(py, None, profiles, key, question)
 }
 
@@ -345,7 +359,7 @@ pub fn series(
 #[pyfunction]
 #[pyo3(signature = (
     profiles, base = None, key = None, *, sample_type = None, granularity = "functions", noinlines = false,
-    normalize = None, on_error = "collect", inflated_limit = None, **filters
+    trim_path = None, normalize = None, on_error = "collect", inflated_limit = None, **filters
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn matrix(
@@ -356,14 +370,25 @@ pub fn matrix(
     sample_type: Option<String>,
     granularity: &str,
     noinlines: bool,
+    trim_path: Option<OneOrMore<String>>,
     normalize: Option<&str>,
     on_error: &str,
     inflated_limit: Option<u64>,
     filters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Series> {
     let against = Against::First;
-    let question =
-        Question::new(py, against, sample_type, granularity, noinlines, normalize, on_error, inflated_limit, filters)?;
+    let question = Question::new(
+        py,
+        against,
+        sample_type,
+        granularity,
+        noinlines,
+        trim_path,
+        normalize,
+        on_error,
+        inflated_limit,
+        filters,
+    )?;
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
     gather(py, base, profiles, key, question)
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use pprofdiff::{LoadOptions, Source};
-use pyo3::exceptions::{PyModuleNotFoundError, PyTypeError};
+use pprofdiff::{LoadOptions, Source, redacted};
+use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
@@ -21,7 +21,7 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         return Ok(Source::Profile(profile.get().profile.clone()));
     }
     if let Some(url) = url(object) {
-        return Ok(Source::Bytes(url.to_owned(), fetch(object.py(), &url)?));
+        return Ok(Source::Bytes(redacted(&url).into_owned(), fetch(object.py(), &url)?));
     }
     if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
         return Ok(Source::Path(object.extract::<PathBuf>()?));
@@ -32,6 +32,7 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
     if object.hasattr("read")? {
         let content = object.call_method0("read")?;
         let name = object.getattr("name").and_then(|n| n.extract::<String>()).unwrap_or_else(|_| "<stream>".to_owned());
+        let name = redacted(&name).into_owned();
         return match bytes(&content)? {
             Some(bytes) => Ok(Source::Bytes(name, bytes)),
             None => Err(PyTypeError::new_err(format!(
@@ -52,18 +53,37 @@ fn url(object: &Bound<'_, PyAny>) -> Option<String> {
     (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal)).then(|| text.to_owned())
 }
 
-/// What is behind a URL, through fsspec: it knows the schemes, and its errors are told as they are.
+/// What is behind a URL, through fsspec: it knows the schemes, and its errors are told as they are, unless the URL has
+/// a password, which they may repeat.
 fn fetch(py: Python<'_>, url: &str) -> PyResult<Vec<u8>> {
+    let shown = redacted(url);
+    fetch_as(py, url, &shown).map_err(|e| if shown == url { e } else { without_passwords(py, &e) })
+}
+
+/// An error of the same builtin kind with the same words, except passwords of URLs, and without what led to it.
+fn without_passwords(py: Python<'_>, e: &PyErr) -> PyErr {
+    let text = e.value(py).str().map_or_else(|_| String::new(), |s| s.to_string_lossy().into_owned());
+    let text = redacted(&text).into_owned();
+    let builtin = || {
+        let is_builtin = |class: &Bound<'_, PyAny>| class.getattr("__module__")?.eq("builtins");
+        let class = e.get_type(py).mro().iter().find(|class| is_builtin(class).unwrap_or(false))?;
+        class.call1((&text,)).ok()
+    };
+    // Some kinds are not made of a text alone.
+    builtin().map_or_else(|| PyOSError::new_err(text.clone()), PyErr::from_value)
+}
+
+fn fetch_as(py: Python<'_>, url: &str, shown: &str) -> PyResult<Vec<u8>> {
     let fsspec = py.import("fsspec.core").map_err(|e| {
         if !e.is_instance_of::<PyModuleNotFoundError>(py) {
             return e;
         }
-        PyModuleNotFoundError::new_err(format!("{url}: to load from a URL takes fsspec: pip install fsspec"))
+        PyModuleNotFoundError::new_err(format!("{shown}: to load from a URL takes fsspec: pip install fsspec"))
     })?;
     let (filesystem, path): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
         fsspec.call_method1("url_to_fs", (url,))?.extract()?;
     let content = filesystem.call_method1("cat_file", (path,))?;
-    bytes(&content)?.ok_or_else(|| PyTypeError::new_err(format!("{url}: fsspec gave something other than bytes")))
+    bytes(&content)?.ok_or_else(|| PyTypeError::new_err(format!("{shown}: fsspec gave something other than bytes")))
 }
 
 /// The content of bytes, or of another object that shows its bytes; `None` if it is neither.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
-use pprofdiff_report::{Cell, Data, Table as EngineTable, TextOptions};
+use pprofdiff_report::{Cell, CsvOptions, Data, Table as EngineTable, TextOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -268,9 +268,12 @@ impl Table {
         self.run(py, |table| text(|out| table.write_json(out)))
     }
 
-    /// The table as CSV: a line of column names, then the rows; lists are joined with ";".
-    fn to_csv(&self, py: Python<'_>) -> PyResult<String> {
-        self.run(py, |table| text(|out| table.write_csv(out)))
+    /// The table as CSV: a line of column names, then the rows; lists are joined with ";". Texts are exact, and a
+    /// spreadsheet runs those that begin with = + - @ as formulas; quote_formulas puts a ' before them.
+    #[pyo3(signature = (*, quote_formulas = false))]
+    fn to_csv(&self, py: Python<'_>, quote_formulas: bool) -> PyResult<String> {
+        let options = CsvOptions { quote_formulas };
+        self.run(py, move |table| text(|out| table.write_csv(out, options)))
     }
 
     /// The table as Markdown, for pull requests: units scaled, with a summary.

@@ -20,8 +20,10 @@ use crate::{error, runtime, source};
 ///
 /// All views take `sample_type` (a name out of `sample_types`; None: the default one), `granularity`
 /// ("functions", "filefunctions", "files", "lines" or "addresses": what a row stands for) and
-/// `noinlines` (count inlined functions as part of the one they were inlined into). Values are int64 in
-/// the sample type's own unit. A question that can't be answered raises PprofError.
+/// `noinlines` (count inlined functions as part of the one they were inlined into). `trim_path` is a prefix, or a list
+/// of them, to cut off the paths of files; given one, versions of folders ("y@v1.2.3") are cut as well, so that two
+/// checkouts compare. Values are int64 in the sample type's own unit. A question that can't be answered raises
+/// PprofError.
 #[pyclass(frozen, subclass, module = "pprofdiff")]
 pub struct Views {
     diff: pprofdiff::Diff,
@@ -94,6 +96,11 @@ fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
     }
 }
 
+/// The prefixes of `trim_path=`; an empty one is none.
+pub fn prefixes(given: Option<OneOrMore<String>>) -> Vec<String> {
+    all(given).into_iter().filter(|prefix| !prefix.is_empty()).collect()
+}
+
 /// What a page holds.
 enum Content {
     /// Only the flame graph.
@@ -107,11 +114,10 @@ fn source_dirs(
     base: Option<OneOrMore<PathBuf>>,
     new: Option<OneOrMore<PathBuf>>,
     source_path: Option<OneOrMore<PathBuf>>,
-    trim_path: Option<OneOrMore<String>>,
 ) -> SourceDirs {
     let both = all(source_path);
     let with = |own: Option<OneOrMore<PathBuf>>| all(own).into_iter().chain(both.clone()).collect();
-    SourceDirs::new(with(base), with(new), all(trim_path))
+    SourceDirs::new(with(base), with(new))
 }
 
 /// The folders that a page's arguments name, if they name some.
@@ -119,10 +125,9 @@ fn page_sources(
     base: Option<OneOrMore<PathBuf>>,
     new: Option<OneOrMore<PathBuf>>,
     source_path: Option<OneOrMore<PathBuf>>,
-    trim_path: Option<OneOrMore<String>>,
 ) -> Option<SourceDirs> {
     let given = base.is_some() || new.is_some() || source_path.is_some();
-    given.then(|| source_dirs(base, new, source_path, trim_path))
+    given.then(|| source_dirs(base, new, source_path))
 }
 
 impl Views {
@@ -133,9 +138,16 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Query> {
         let granularity = granularity.parse().map_err(|e| error::from_engine(py, &e))?;
-        Ok(Query { sample_type, granularity, no_inlines: noinlines, ..self.query.clone() })
+        Ok(Query {
+            sample_type,
+            granularity,
+            no_inlines: noinlines,
+            trim_path: prefixes(trim_path),
+            ..self.query.clone()
+        })
     }
 
     /// What is selected by a query's filters and granularity: made once as long as these stay the same.
@@ -267,12 +279,16 @@ impl Views {
     }
 
     /// The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
-    /// called); of one profile, by the value.
+    /// called), then by that of the other, then by name; of one profile, by the values.
     ///
     /// Columns: name, file, line, address, mapping (None where the granularity has none), status,
     /// flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no
     /// status. `n` rows, or all.
-    #[pyo3(signature = (n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
+        trim_path = None
+    ))]
+    #[allow(clippy::too_many_arguments)]
     fn top(
         &self,
         py: Python<'_>,
@@ -281,8 +297,9 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
+        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
         self.table(py, query, Ask::Top { sort, limit: n })
     }
 
@@ -291,7 +308,10 @@ impl Views {
     ///
     /// Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
     /// rows of `n` nodes, or all. No row if nothing matches.
-    #[pyo3(signature = (regex, n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        regex, n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
+        trim_path = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn peek(
         &self,
@@ -302,13 +322,18 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
+        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
         self.table(py, query, Ask::Peek { regex, sort, limit: n })
     }
 
     /// The callers and callees of all frames; columns as peek().
-    #[pyo3(signature = (n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
+        trim_path = None
+    ))]
+    #[allow(clippy::too_many_arguments)]
     fn tree(
         &self,
         py: Python<'_>,
@@ -317,8 +342,9 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines)?);
+        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
         self.table(py, query, Ask::Tree { sort, limit: n })
     }
 
@@ -327,7 +353,11 @@ impl Views {
     /// Columns: frames (a list, root first), base, new, delta, status; of one profile weight. With
     /// `labels`, stacks whose samples have different labels are told apart, and a column labels (a list
     /// of "key=value") follows frames. `n` rows, or all.
-    #[pyo3(signature = (n = None, *, labels = false, sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        n = None, *, labels = false, sample_type = None, granularity = "functions", noinlines = false,
+        trim_path = None
+    ))]
+    #[allow(clippy::too_many_arguments)]
     fn stacks(
         &self,
         py: Python<'_>,
@@ -336,8 +366,9 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.table(py, query, Ask::Stacks { by_labels: labels, limit: n })
     }
 
@@ -345,7 +376,9 @@ impl Views {
     ///
     /// Columns: key, value, unit (of numeric labels only), base, new, delta, status; of one profile weight.
     /// `n` rows, or all.
-    #[pyo3(signature = (n = None, *, sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (
+        n = None, *, sample_type = None, granularity = "functions", noinlines = false, trim_path = None
+    ))]
     fn labels(
         &self,
         py: Python<'_>,
@@ -353,36 +386,39 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Table> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.table(py, query, Ask::Labels { limit: n })
     }
 
     /// Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
     /// "root;caller;leaf VALUE".
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, trim_path = None))]
     fn folded(
         &self,
         py: Python<'_>,
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<String> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "folded")
     }
 
     /// Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
     /// Negative values, which it does not have, are left out.
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false))]
+    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, trim_path = None))]
     fn to_speedscope(
         &self,
         py: Python<'_>,
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<String> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "speedscope")
     }
 
@@ -397,7 +433,7 @@ impl Views {
     /// a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).
     #[pyo3(signature = (
         n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, sample_type = None,
-        granularity = "functions", noinlines = false
+        granularity = "functions", noinlines = false, trim_path = None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn callgraph(
@@ -410,6 +446,7 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<CallGraph> {
         let rank = match sort.map(|sort| parse_sort(py, sort)).transpose()? {
             None => Rank::Entropy,
@@ -417,7 +454,7 @@ impl Views {
             Some(Sort::Cum) => Rank::Cum,
         };
         let options = GraphOptions { node_count: n, node_fraction, edge_fraction, rank };
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         match self.report(py, query, Ask::Graph(options))? {
             Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
             _ => Err(PyTypeError::new_err("this view is no call graph")),
@@ -428,10 +465,11 @@ impl Views {
     ///
     /// `base_source` and `new_source` are folders (or lists of them) with the sources of the two builds,
     /// `source_path` those of both, or of one profile; files are read only below them, and the end of a path is
-    /// enough to find one. `trim_path` is cut off the beginning of the profile's paths (a prefix or a list).
+    /// enough to find one.
     ///
     /// Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
-    /// own base cost although its number shifted. Without sources, lines are matched by their numbers.
+    /// own base cost although its number shifted. Without the sources of both, lines are paired by their offset in the
+    /// function, and the notes say so.
     #[pyo3(signature = (
         regex, *, base_source = None, new_source = None, source_path = None, trim_path = None, sample_type = None,
         noinlines = false
@@ -448,8 +486,8 @@ impl Views {
         sample_type: Option<String>,
         noinlines: bool,
     ) -> PyResult<Listing> {
-        let query = self.query(py, sample_type, "lines", noinlines)?;
-        let sources = source_dirs(base_source, new_source, source_path, trim_path);
+        let query = self.query(py, sample_type, "lines", noinlines, trim_path)?;
+        let sources = source_dirs(base_source, new_source, source_path);
         match self.report(py, query, Ask::List { regex, sources, limit: None })? {
             Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
             _ => Err(PyTypeError::new_err("this view is no listing")),
@@ -457,14 +495,14 @@ impl Views {
     }
 
     /// The page for a browser, as text: summary, flame graph, table, callers and callees, and call
-    /// graph of every sample type, in one file that asks nobody for anything.
+    /// graph of every sample type (of more than a hundred, the first), in one file that asks nobody for anything.
     ///
     /// It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
     /// is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,
     /// unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
     /// page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
     ///
-    /// Given `base_source`, `new_source` or `source_path` (and `trim_path`), as list() has them, the page also
+    /// Given `base_source`, `new_source` or `source_path`, as list() has them, the page also
     /// lists the source lines of the 20 functions whose cum changed most, of those that have sources.
     #[pyo3(signature = (
         *, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None,
@@ -484,8 +522,8 @@ impl Views {
         source_path: Option<OneOrMore<PathBuf>>,
         trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<String> {
-        let sources = page_sources(base_source, new_source, source_path, trim_path);
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let sources = page_sources(base_source, new_source, source_path);
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         Ok(self.page(py, query, min_width, max_frames, Content::All(sources))?.html)
     }
 
@@ -509,8 +547,8 @@ impl Views {
         source_path: Option<OneOrMore<PathBuf>>,
         trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<()> {
-        let sources = page_sources(base_source, new_source, source_path, trim_path);
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let sources = page_sources(base_source, new_source, source_path);
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         let page = self.page(py, query, min_width, max_frames, Content::All(sources))?;
         flamegraph::save(py, path, page.html)
     }
@@ -520,7 +558,10 @@ impl Views {
     /// A box is as wide as the sum, over the stacks beneath it, of the larger of their two values: so what
     /// vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
     /// `max_frames` as to_html().
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None))]
+    #[pyo3(signature = (
+        *, sample_type = None, granularity = "functions", noinlines = false, trim_path = None, min_width = None,
+        max_frames = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn flamegraph(
         &self,
@@ -528,10 +569,11 @@ impl Views {
         sample_type: Option<String>,
         granularity: &str,
         noinlines: bool,
+        trim_path: Option<OneOrMore<String>>,
         min_width: Option<f64>,
         max_frames: Option<usize>,
     ) -> PyResult<FlameGraph> {
-        let query = self.query(py, sample_type, granularity, noinlines)?;
+        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, Content::Flame)?))
     }
 
@@ -601,7 +643,7 @@ impl Views {
     /// A diff holds the base's samples negated and labelled: `go tool pprof` shows the numbers of
     /// -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression`
     /// is "gzip", "zstd" or "none"; unless given, .zst is packed with zstd, .pb not at all and anything
-    /// else with gzip. `level`: gzip 0 to 9 (6 unless given), zstd 1 to 22 (3 unless given).
+    /// else with gzip. `level`: gzip 0 to 9 (1 unless given), zstd 1 to 22 (3 unless given).
     #[pyo3(signature = (file, *, compression = None, level = None))]
     fn write(
         &self,
@@ -745,6 +787,13 @@ impl Profile {
         self.profile.warnings()
     }
 
+    /// A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there
+    /// are none. Names in it are quoted. None if there is nothing to say.
+    #[getter]
+    fn advice(&self) -> Option<String> {
+        self.profile.advice()
+    }
+
     /// True if this is a diff that was written as a profile.
     #[getter]
     fn is_diff(&self) -> bool {
@@ -823,8 +872,8 @@ pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> 
 #[pyfunction(name = "_rebuild_profile")]
 pub fn rebuild_profile(py: Python<'_>, name: String, bytes: &[u8]) -> PyResult<Py<Profile>> {
     let bytes = bytes.to_vec();
-    // It kept to its limit when it was loaded.
-    let options = source::options(py, Some(u64::MAX))?;
+    // It kept to its limit when it was loaded, and to that of all profiles.
+    let options = source::options(py, Some(u64::from(u32::MAX)))?;
     let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
     Profile::new(py, profile.into())
 }

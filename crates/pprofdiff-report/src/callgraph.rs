@@ -5,13 +5,19 @@
 //! people tell apart); what is only in the new side has a thick border, what is gone a dashed one.
 
 use super::names::{self, shorten};
+use super::palette::{LESS, MORE, Rgb, hex, mix};
 use super::percent_of_base;
 use super::text::{list_of_inputs, signed_percent};
-use pprofdiff::{Call, Graph, Normalize, Pair, Status, TopRow};
 use pprofdiff::units::{self, ReportUnit};
+use pprofdiff::{Call, Graph, Normalize, Pair, Status, TopRow};
 
 /// A colour, as both Graphviz and SVG read it.
 pub(super) type Color = String;
+
+/// Of what did not change: boxes, and lines.
+const SAME: [Rgb; 2] = [[243, 243, 241], [140, 140, 138]];
+/// How much of a tone's colour a box has at most: letters on it stay readable.
+const TINT: f64 = 0.5;
 
 /// A node, ready to be drawn.
 pub(super) struct NodeLook {
@@ -26,6 +32,8 @@ pub(super) struct NodeLook {
     pub font: f64,
     pub fill: Color,
     pub line: Color,
+    /// How much of the total its cum changed by, from -1 to 1.
+    pub share: f64,
     /// What to mark; nothing changes in a single profile.
     pub status: Option<Status>,
 }
@@ -37,7 +45,7 @@ pub(super) struct CallLook {
     /// In points.
     pub width: f64,
     pub line: Color,
-    /// How much of the total it is, from 0 to 1: heavy calls are kept straight.
+    /// How much of the total it changed by, from -1 to 1: heavy calls are kept straight.
     pub share: f64,
 }
 
@@ -77,7 +85,7 @@ impl<'a> Look<'a> {
     }
 
     /// How much of the total a change is; with its sign, from -1 to 1.
-    fn share(&self, p: Pair) -> f64 {
+    pub(super) fn share(&self, p: Pair) -> f64 {
         (p.delta() as f64 / self.total).clamp(-1.0, 1.0)
     }
 
@@ -130,6 +138,7 @@ impl<'a> Look<'a> {
             font,
             fill,
             line,
+            share,
             status: self.two_sided().then_some(row.status),
         }
     }
@@ -154,11 +163,11 @@ impl<'a> Look<'a> {
             label: if call.inlined { format!("{label} (inline)") } else { label },
             width: 1.0 + 4.0 * share.abs(),
             line: line(share),
-            share: share.abs(),
+            share,
         }
     }
 
-    /// The lines above the graph.
+    /// The lines above the graph: each side's inputs, the total, and then what is of the graph alone.
     pub(super) fn legend(&self) -> Vec<String> {
         let (g, s) = (self.graph, &*self.graph.summary);
         let number = |v: i64| units::show(v, &s.unit);
@@ -202,17 +211,16 @@ fn shorten_long(name: String) -> String {
     if name.len() <= LONGEST { name } else { shorten(&name, LONGEST) }
 }
 
-/// Between grey and a colour, of which even a small change has some: the square root spreads the small ones.
-fn mix(grey: [f64; 3], less: [f64; 3], more: [f64; 3], share: f64) -> Color {
-    let (to, part) = (if share < 0.0 { less } else { more }, share.abs().sqrt());
-    let channel = |i: usize| (grey[i] + (to[i] - grey[i]) * part).round() as u8;
-    format!("#{:02x}{:02x}{:02x}", channel(0), channel(1), channel(2))
+/// Between grey and a tone, of which even a small change has some: the square root spreads the small ones.
+fn tinted(grey: Rgb, share: f64, most: f64) -> Color {
+    let tone = if share < 0.0 { &LESS } else { &MORE };
+    hex(mix(grey, tone.area.light, most * share.abs().sqrt()))
 }
 
 fn fill(share: f64) -> Color {
-    mix([243.0, 243.0, 241.0], [150.0, 190.0, 228.0], [245.0, 165.0, 148.0], share)
+    tinted(SAME[0], share, TINT)
 }
 
 fn line(share: f64) -> Color {
-    mix([140.0, 140.0, 138.0], [20.0, 90.0, 165.0], [178.0, 24.0, 43.0], share)
+    tinted(SAME[1], share, 1.0)
 }

@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::markdown::{code, escape};
-use super::text::{TextOptions, printable, signed_percent};
-use pprofdiff::{Check, Finding, Outcome, RuleCheck, Runs};
+use super::text::{TextOptions, signed_percent};
+use pprofdiff::harmless;
 use pprofdiff::units;
+use pprofdiff::{Check, Finding, Halves, Outcome, RuleCheck, Runs};
 
 /// GitHub takes 65,536 characters; this leaves room for what a bot puts around it.
 const MARKDOWN_LIMIT: usize = 64_000;
@@ -16,8 +17,9 @@ const MARKDOWN_LIMIT: usize = 64_000;
 /// A line that an annotation shows is short; GitHub shows ten of a kind and step.
 const ANNOTATIONS: usize = 10;
 
-fn value(v: f64, unit: &str) -> String {
-    units::show(v.round() as i64, unit)
+/// In digits, all of them, where the unit is not known.
+fn value(v: Halves, unit: &str) -> String {
+    if units::find(unit).is_some() { units::show(v.round(), unit) } else { v.to_string() }
 }
 
 /// `1.90s`, or of several runs `1.90s (1.85s to 2.01s, 5 runs)`.
@@ -30,7 +32,7 @@ fn runs(runs: &Runs, unit: &str) -> String {
 }
 
 fn change(f: &Finding, unit: &str) -> String {
-    let sign = if f.delta > 0.0 { "+" } else { "" };
+    let sign = if f.delta.twice() > 0 { "+" } else { "" };
     let percent = f.percent.map_or_else(|| "the base is 0".to_owned(), signed_percent);
     format!("{sign}{} ({percent})", value(f.delta, unit))
 }
@@ -66,16 +68,16 @@ pub fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> i
         Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
         _ => format!("{:<12}", outcome.name()),
     };
-    check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", printable(w)))?;
+    check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", harmless(w)))?;
     for rule in &check.rules {
-        let (name, kind) = (printable(&rule.rule), printable(&rule.sample_type));
+        let (name, kind) = (harmless(&rule.rule), harmless(&rule.sample_type));
         writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
         for f in &rule.findings {
             let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
             write!(out, "  {}  {base} -> {new}, {}", painted(f.outcome), change(f, &rule.unit))?;
             p_values(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
-            f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", printable(frame)))?;
-            f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", printable(reason)))?;
+            f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", harmless(frame)))?;
+            f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", harmless(reason)))?;
             writeln!(out)?;
         }
     }
@@ -143,8 +145,7 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
             let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
             let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
             let (base, new) = (runs(&f.base, &unit(rule)), runs(&f.new, &unit(rule)));
-            text +=
-                &format!("| {}{reason} | {frame} | {base} | {new} | {} |", mark(f.outcome), change(f, &unit(rule)));
+            text += &format!("| {}{reason} | {frame} | {base} | {new} | {} |", mark(f.outcome), change(f, &unit(rule)));
             if p {
                 let number = |p: Option<f64>| p.map_or_else(String::new, |p| format!("{p:.3}"));
                 text += &format!(" {} | {} |", number(f.p), number(f.p_adjusted));
@@ -192,9 +193,10 @@ pub fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", verdict(check.verdict))
 }
 
-/// Text after the second `::`, as GitHub's runner unpacks it.
+/// Text after the second `::`, as GitHub's runner unpacks it. It would also unpack line breaks, of which harmless text
+/// has none: a name can't add lines to an annotation either.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    harmless(text).replace('%', "%25")
 }
 
 /// Text of a property, which ends at a comma or colon.

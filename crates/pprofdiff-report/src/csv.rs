@@ -1,4 +1,7 @@
 //! CSV (RFC 4180): a line of column names, then one line a row. Lists are joined with `;`, root first.
+//!
+//! Texts are exact, unless they are for a spreadsheet: those run a cell that begins with `=`, `+`, `-` or `@` as a
+//! formula.
 
 use std::io::{self, Write};
 
@@ -13,37 +16,52 @@ pub(crate) const FORMAT: Format = Format {
     limit: None,
     warns: false,
     shows: format::rows,
-    write: |report, out, _| report.table().ok_or_else(unsupported)?.write_csv(out),
+    write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
 };
+
+/// How CSV is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CsvOptions {
+    /// Put a `'` before texts (each of a list) that begin with `=`, `+`, `-`, `@`, a tab or a line break: a spreadsheet
+    /// then shows them, and runs no formula. Numbers stay as they are.
+    pub quote_formulas: bool,
+}
 
 impl Table {
     /// Writes the table as CSV. Numbers are whole and in the profile's unit; what is missing is empty.
     ///
     /// # Errors
     /// The writer's.
-    pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        rows(self, None, true, out)
+    pub fn write_csv(&self, out: &mut dyn Write, options: CsvOptions) -> io::Result<()> {
+        rows(self, None, true, options, out)
     }
 }
 
 /// Writes the rows, each after a field of its own (its column's name and its value), with or without the line of names.
-pub(super) fn rows(table: &Table, own: Option<(&str, &str)>, names: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn rows(
+    table: &Table,
+    own: Option<(&str, &str)>,
+    names: bool,
+    options: CsvOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let texts = options.quote_formulas;
     if names {
         let own = own.iter().map(|(name, _)| *name);
         for (i, name) in own.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
-            field(out, i > 0, [name])?;
+            field(out, i > 0, texts, [name])?;
         }
         writeln!(out)?;
     }
     for row in 0..table.len() {
-        own.map_or(Ok(()), |(_, value)| field(out, false, [value]))?;
+        own.map_or(Ok(()), |(_, value)| field(out, false, texts, [value]))?;
         for (i, column) in table.columns.iter().enumerate() {
             let behind = i > 0 || own.is_some();
             match column.cell(row) {
-                Cell::Missing => field(out, behind, [])?,
-                Cell::Text(text) => field(out, behind, [text])?,
-                Cell::Int(v) => field(out, behind, [v.to_string().as_str()])?,
-                Cell::List(lists, row) => field(out, behind, Strings(lists, row))?,
+                Cell::Missing => field(out, behind, texts, [])?,
+                Cell::Text(text) => field(out, behind, texts, [text])?,
+                Cell::Int(v) => field(out, behind, false, [v.to_string().as_str()])?,
+                Cell::List(lists, row) => field(out, behind, texts, Strings(lists, row))?,
             }
         }
         writeln!(out)?;
@@ -69,6 +87,7 @@ impl<'a> IntoIterator for Strings<'a> {
 fn field<'a>(
     out: &mut dyn Write,
     behind_another: bool,
+    quote_formulas: bool,
     strings: impl IntoIterator<Item = &'a str> + Clone,
 ) -> io::Result<()> {
     out.write_all(if behind_another { b"," } else { b"" })?;
@@ -77,6 +96,8 @@ fn field<'a>(
     out.write_all(quote)?;
     for (i, string) in strings.into_iter().enumerate() {
         out.write_all(if i > 0 { b";" } else { b"" })?;
+        let is_formula = quote_formulas && string.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+        out.write_all(if is_formula { b"'" } else { b"" })?;
         for (i, part) in string.split('"').enumerate() {
             out.write_all(if i > 0 { b"\"\"" } else { b"" })?;
             out.write_all(part.as_bytes())?;
@@ -94,12 +115,28 @@ mod tests {
         let rows = [["a", "b,c"], ["say \"x\"", ""], ["two\nlines", "\r"], ["\"", ";"], ["", " "]];
         let mut out = Vec::new();
         for row in rows {
-            let written = row.iter().enumerate().try_for_each(|(i, f)| field(&mut out, i > 0, [*f]));
+            let written = row.iter().enumerate().try_for_each(|(i, f)| field(&mut out, i > 0, false, [*f]));
             assert!(written.is_ok());
             out.push(b'\n');
         }
         let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&*out);
         let read: Result<Vec<Vec<String>>, _> = reader.deserialize().collect();
         assert_eq!(read.unwrap_or_default(), rows.map(|row| row.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn formulas_are_quoted_where_that_is_wanted() {
+        for (strings, exact, quoted) in [
+            (&["=1+1"][..], "=1+1", "'=1+1"),
+            (&["main", "@a", "-b", "+c"], "main;@a;-b;+c", "main;'@a;'-b;'+c"),
+            (&["a=b", ""], "a=b;", "a=b;"),
+            (&["\t=x", "\r=y"], "\"\t=x;\r=y\"", "\"'\t=x;'\r=y\""),
+        ] {
+            for (quote, expected) in [(false, exact), (true, quoted)] {
+                let mut out = Vec::new();
+                assert!(field(&mut out, false, quote, strings.iter().copied()).is_ok());
+                assert_eq!(String::from_utf8_lossy(&out), expected);
+            }
+        }
     }
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::callgraph::Look;
-use pprofdiff::{Graph, Status};
 use crate::format::{Format, graph, unsupported};
 use crate::report::Report;
+use pprofdiff::{Graph, Status};
 
 pub(crate) const FORMAT: Format = Format {
     name: "dot",
@@ -29,10 +29,7 @@ pub(crate) const FORMAT: Format = Format {
 pub fn dot(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     let look = Look::new(graph);
     writeln!(out, "digraph pprofdiff {{")?;
-    writeln!(
-        out,
-        "node [shape=box style=filled fontname=\"Verdana,DejaVu Sans,sans-serif\" fillcolor=\"#f8f8f8\"]"
-    )?;
+    writeln!(out, "node [shape=box style=filled fontname=\"Verdana,DejaVu Sans,sans-serif\" fillcolor=\"#f8f8f8\"]")?;
     writeln!(out, "edge [fontname=\"Verdana,DejaVu Sans,sans-serif\" fontsize=9]")?;
     // Left-aligned lines end in \l.
     let legend = look.legend().iter().fold(String::new(), |all, line| all + &escape(line) + "\\l");

@@ -1,14 +1,16 @@
 //! Folded stacks, the format of flame graph tools: `root;caller;leaf BASE NEW`, a line a stack.
 //!
 //! Two columns for a diff, as `difffolded.pl` writes and inferno reads; one for a single profile. A
-//! semicolon in a frame's name would split it, so it becomes a colon; a line break becomes a space; and a name that
-//! ends in a number of its own (`goroutine 7`), which readers would take for a column, has its last space filled in.
+//! semicolon in a frame's name would split it, so it becomes a colon; line breaks and what else is harmful
+//! become U+FFFD; and a name that ends in a number of its own (`goroutine 7`), which readers would take for a
+//! column, has its last space filled in.
 
 use std::io::{self, Write};
 
-use pprofdiff::Stacks;
 use crate::format::{Format, all_stacks, unsupported};
 use crate::report::Report;
+use pprofdiff::Stacks;
+use pprofdiff::harmless;
 
 pub(crate) const FORMAT: Format = Format {
     name: "folded",
@@ -47,10 +49,10 @@ pub fn folded(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
 
 /// A frame's name as a reader of the format understands it.
 fn name(label: &str) -> String {
-    let name = label.replace(';', ":").replace(char::is_control, " ");
-    let name = name.trim();
+    let name = label.replace(';', ":");
+    let name = harmless(name.trim());
     match name.rsplit_once(char::is_whitespace) {
         Some((start, end)) if end.chars().all(|c| c.is_ascii_digit() || c == '.') => format!("{start}_{end}"),
-        _ => name.to_owned(),
+        _ => name.into_owned(),
     }
 }

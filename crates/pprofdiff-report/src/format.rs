@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::csv::CsvOptions;
 use crate::report::Report;
 use crate::request::Ask;
 use crate::text::TextOptions;
@@ -27,7 +28,26 @@ pub struct Format {
     /// `None` if it can't show it.
     pub shows: fn(&Ask) -> Option<Ask>,
     /// Writes a report of a view that it shows.
-    pub write: fn(&Report, &mut dyn Write, TextOptions) -> io::Result<()>,
+    pub write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
+}
+
+/// How a format writes, where it has a choice.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// Text has colours, for a terminal.
+    pub color: bool,
+    /// CSV has a `'` before what a spreadsheet would run as a formula.
+    pub quote_formulas: bool,
+}
+
+impl Style {
+    pub(crate) fn text(self) -> TextOptions {
+        TextOptions { color: self.color }
+    }
+
+    pub(crate) fn csv(self) -> CsvOptions {
+        CsvOptions { quote_formulas: self.quote_formulas }
+    }
 }
 
 /// All formats, in the order in which help lists them.
@@ -83,8 +103,7 @@ impl Format {
         if path.extension().is_none() {
             return Ok(&crate::text::FORMAT);
         }
-        let endings: Vec<String> =
-            Format::all().iter().map(|f| format!(".{} ({})", f.extensions[0], f.name)).collect();
+        let endings: Vec<String> = Format::all().iter().map(|f| format!(".{} ({})", f.extensions[0], f.name)).collect();
         let path = path.display().to_string();
         Err(Error::query(format!("no format is known by this ending; name one, or end in {}", endings.join(", ")))
             .in_input(&path))

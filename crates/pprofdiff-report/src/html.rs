@@ -1,31 +1,45 @@
 //! A table as an HTML fragment for notebooks: readable without JavaScript, in light and in dark.
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use super::markdown::is_left_out;
 use super::names::shorten;
+use super::palette::{LESS, MORE, hex};
 use super::percent_of_base;
 use super::series::html_header;
 use super::table::{Cell, Column, Data, Table};
 use super::text::{list_of_inputs, signed_percent};
-use pprofdiff::{Normalize, Side, Summary};
+use pprofdiff::harmless;
 use pprofdiff::units;
+use pprofdiff::{Normalize, Side, Summary};
 
-/// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and green: where
+/// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and blue: where
 /// the notebook says that it is dark, or where it says nothing and the system does.
 ///
 /// Names wrap (`t`), but not to slivers; words of ours and numbers do not; what is too wide still scrolls.
-pub(super) const STYLE: &str = "<style>
-.pprofdiff{--more:#b3261e;--less:#1b6e3a;overflow-x:auto}
-@media (prefers-color-scheme:dark){.pprofdiff{--more:#ff8a80;--less:#7ddc9a}}
-[data-jp-theme-light=true] .pprofdiff,.vscode-light .pprofdiff{--more:#b3261e;--less:#1b6e3a}
-[data-jp-theme-light=false] .pprofdiff,.vscode-dark .pprofdiff{--more:#ff8a80;--less:#7ddc9a}
+const STYLE: &str = "<style>
+.pprofdiff{{light};overflow-x:auto}
+@media (prefers-color-scheme:dark){.pprofdiff{{dark}}}
+[data-jp-theme-light=true] .pprofdiff,.vscode-light .pprofdiff{{light}}
+[data-jp-theme-light=false] .pprofdiff,.vscode-dark .pprofdiff{{dark}}
 .pprofdiff table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:6px 0}
 .pprofdiff th,.pprofdiff td{padding:2px 8px;text-align:right;border:0;border-bottom:1px solid rgba(128,128,128,.3);white-space:nowrap}
 .pprofdiff .t,.pprofdiff .w{text-align:left}
 .pprofdiff td.t{font-family:monospace;white-space:normal;overflow-wrap:anywhere;min-width:16em}
 .pprofdiff .more{color:var(--more)}.pprofdiff .less{color:var(--less)}.pprofdiff .note{opacity:.75;margin:2px 0}
 </style>";
+
+/// The style of fragments, with the palette's colours.
+pub(super) fn style() -> &'static str {
+    static FILLED: LazyLock<String> = LazyLock::new(|| {
+        let tones = |less, more| format!("--less:{};--more:{}", hex(less), hex(more));
+        STYLE
+            .replace("{light}", &tones(LESS.text.light, MORE.text.light))
+            .replace("{dark}", &tones(LESS.text.dark, MORE.text.dark))
+    });
+    &FILLED
+}
 
 /// How a column is set: `t` names, `w` words, or numbers.
 fn class(column: &Column) -> &'static str {
@@ -60,7 +74,7 @@ impl Table {
         let unit = shown.report_unit();
         let header = self.builds.as_ref().map_or_else(|| summary(s), |builds| html_header(s, builds));
         let columns: Vec<&Column> = shown.columns.iter().filter(|c| !is_left_out(c)).collect();
-        let mut html = format!("{STYLE}<div class=\"pprofdiff\">{header}<table><thead><tr>");
+        let mut html = format!("{}<div class=\"pprofdiff\">{header}<table><thead><tr>", style());
         for c in &columns {
             let _ = write!(html, "<th{}>{}</th>", class(c), c.name.replace('_', " "));
         }
@@ -122,6 +136,9 @@ pub(super) fn summary(s: &Summary) -> String {
         None => format!("<div>{}</div><div>{kind}: {}</div>", side(&s.new), number(s.total.new)),
     };
     let mut notes: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
+    if !s.trim_path.is_empty() {
+        notes.push(format!("trim_path={}", s.trim_path.join(":")));
+    }
     if s.normalize != Normalize::None {
         notes.push(format!("normalized by {}: new × {}", s.normalize.mode(), s.factor));
     }
@@ -132,8 +149,13 @@ pub(super) fn summary(s: &Summary) -> String {
     html
 }
 
-/// Text as the content of an element or of a quoted attribute, in HTML and in XML.
+/// Text from the input as the content of an element or of a quoted attribute, in HTML and in XML.
 pub(super) fn escape(text: &str) -> String {
+    escape_ours(&harmless(text))
+}
+
+/// As [`escape`], for text of ours that may have lines; what is in it from the input is harmless.
+pub(super) fn escape_ours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -6,14 +6,14 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::listing::listing_json;
 use super::series::builds_header;
 use super::table::{Cell, Table};
-use pprofdiff::{Diff, Side, Summary};
-use pprofdiff::Profile;
-use super::listing::listing_json;
 use crate::format::{Format, rows, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
+use pprofdiff::Profile;
+use pprofdiff::{Diff, Side, Summary};
 
 pub(crate) const FORMAT: Format = Format {
     name: "json",
@@ -55,6 +55,7 @@ pub(super) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
         ("unit", json!(summary.unit)),
         ("granularity", json!(summary.granularity.name())),
         ("noinlines", json!(summary.no_inlines)),
+        ("trim_path", json!(summary.trim_path)),
         ("filters", Value::Object(filters)),
         ("normalize", json!({"mode": summary.normalize.mode(), "factor": summary.factor})),
         ("warnings", json!(summary.warnings)),

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::html::{self, escape};
 use super::json::header as json_header;
-use super::names::harmless;
 use super::percent_of_base;
-use super::text::{Shown, TextOptions, grid, header, printable, signed_percent};
-use pprofdiff::{Line, LineChange, Listing, Pair, Routine};
+use super::text::{Shown, TextOptions, grid, header, signed_percent};
+use pprofdiff::harmless;
 use pprofdiff::units::ReportUnit;
+use pprofdiff::{Line, LineChange, Listing, Pair, Routine};
 
 const STYLE: &str = "<style>
 .pprofdiff table.list td{font-family:monospace;border:0;padding:0 8px;white-space:pre}
@@ -29,6 +29,32 @@ fn unit(listing: &Listing) -> ReportUnit {
     let total = listing.summary.total;
     let lines = listing.routines.iter().flat_map(|r| &r.lines);
     ReportUnit::choose(&listing.summary.unit, lines.map(value), total.base.max(total.new))
+}
+
+/// For which sides sources are missing, and which option names their folder: `options` are those for the base's
+/// sources, for the new side's and for both (or for a single profile's), as the caller's users write them.
+pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> {
+    let [base, new, both] = options;
+    let without = |has: fn(&Routine) -> bool| listing.routines.iter().filter(|r| !has(r)).count();
+    let without_base = if two_sided(listing) { without(|r| r.places.0.is_some()) } else { 0 };
+    let without_new = without(|r| r.places.1.is_some());
+    let of = |n: usize| match (n, listing.routines.len()) {
+        (_, 1) => String::new(),
+        (n, all) if n == all => " for any of the functions".to_owned(),
+        (n, all) => format!(" for {n} of {all} functions"),
+    };
+    Some(match (without_base, without_new) {
+        (0, 0) => return None,
+        (0, n) if two_sided(listing) => {
+            format!("no source of the new side was found{}: name its folder with {new}", of(n))
+        }
+        (0, n) => format!("no source was found{}: name its folder with {both}", of(n)),
+        (n, 0) => format!("no source of the base was found{}: name its folder with {base}", of(n)),
+        (b, n) => format!(
+            "no source was found{}: name the folders with {base} and {new}, or one for both with {both}",
+            of(b.max(n))
+        ),
+    })
 }
 
 /// `flat 0.17s -> 0.25s, +0.08s (+4.21%)`, or of one profile `flat 0.25s (8.53%)`.
@@ -54,13 +80,13 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
     for r in &listing.routines {
         let status = if two_sided(listing) { format!("  ({})", r.status.name()) } else { String::new() };
         let file = r.file.as_deref().unwrap_or("a file that the profile does not name");
-        writeln!(out, "\n{} in {}{status}", printable(&r.name), printable(file))?;
+        writeln!(out, "\n{} in {}{status}", harmless(&r.name), harmless(file))?;
         let (flat, cum) = (in_words(listing, "flat", r.flat, unit, "->"), in_words(listing, "cum", r.cum, unit, "->"));
         writeln!(out, "{flat}   {cum}")?;
         if let Some(places) = places(r) {
-            writeln!(out, "{}", printable(&places))?;
+            writeln!(out, "{}", harmless(&places))?;
         }
-        r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", printable(note)))?;
+        r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", harmless(note)))?;
         let head: &[&str] = match two_sided(listing) {
             true => &["flat: base", "new", "delta", "cum: base", "new", "delta", "line: base", "new", "  source"],
             false => &["flat", "cum", "line", "  source"],
@@ -180,7 +206,7 @@ pub fn to_html_page(listing: &Listing) -> String {
 
 fn push_html(listing: &Listing, html: &mut String) {
     let summary = html::summary(&listing.summary);
-    let _ = write!(html, "<div class=\"pprofdiff\">{}{STYLE}{summary}", html::STYLE);
+    let _ = write!(html, "<div class=\"pprofdiff\">{}{STYLE}{summary}", html::style());
     push_routines(listing, html);
     html.push_str("</div>");
 }
@@ -188,7 +214,6 @@ fn push_html(listing: &Listing, html: &mut String) {
 /// The routines alone, without style and summary.
 pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     let unit = unit(listing);
-    let text = |t: &str| escape(&harmless(t));
     let head = match two_sided(listing) {
         true => {
             "<th>flat: base</th><th>new</th><th>delta</th><th>cum: base</th><th>new</th><th>delta</th>\
@@ -202,15 +227,15 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     // Writing to a String does not fail.
     for r in &listing.routines {
         let status = if two_sided(listing) { format!(" ({})", r.status.name()) } else { String::new() };
-        let file = r.file.as_deref().map_or_else(String::new, |f| format!(" in {}", text(f)));
+        let file = r.file.as_deref().map_or_else(String::new, |f| format!(" in {}", escape(f)));
         let (flat, cum) = (in_words(listing, "flat", r.flat, unit, "→"), in_words(listing, "cum", r.cum, unit, "→"));
         let _ = write!(
             html,
             "<details open=\"\"><summary><b>{}</b>{file}{status}<div class=\"note\">{flat} · {cum}</div></summary>",
-            text(&r.name)
+            escape(&r.name)
         );
         for note in places(r).iter().chain(&r.notes) {
-            let _ = write!(html, "<div class=\"note\">{}</div>", text(note));
+            let _ = write!(html, "<div class=\"note\">{}</div>", escape(note));
         }
         let _ = write!(html, "<table class=\"list\"><thead><tr>{head}</tr></thead><tbody>");
         for l in &r.lines {
@@ -218,7 +243,7 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
             for cell in cells(listing, l, unit) {
                 let class = ["less", "", "more"][(cell.sign + 1) as usize];
                 let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-                let _ = write!(html, "<td{class}>{}</td>", text(&cell.text));
+                let _ = write!(html, "<td{class}>{}</td>", escape(&cell.text));
             }
             html.push_str("</tr>");
         }

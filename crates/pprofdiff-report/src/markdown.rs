@@ -6,8 +6,9 @@ use super::percent_of_base;
 use super::series::{failure, header};
 use super::table::{Cell, Column, Data, Table};
 use super::text::signed_percent;
-use pprofdiff::units;
 use crate::format::{Format, rows, unsupported};
+use pprofdiff::harmless;
+use pprofdiff::units;
 
 pub(crate) const FORMAT: Format = Format {
     name: "markdown",
@@ -101,9 +102,8 @@ pub(super) fn is_left_out(column: &Column) -> bool {
 /// Text that stays text: Markdown's signs and HTML's brackets lose their meaning.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in harmless(text).chars() {
         match c {
-            '\n' | '\r' => out.push(' '),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
@@ -122,8 +122,9 @@ pub(super) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    if text.contains(['`', '|', '\n', '\r']) {
-        return format!("<code>{}</code>", escape(text));
+    let text = harmless(text);
+    if text.contains(['`', '|']) {
+        return format!("<code>{}</code>", escape(&text));
     }
     format!("`{text}`")
 }

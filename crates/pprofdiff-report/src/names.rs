@@ -1,24 +1,6 @@
-//! Names in pictures: made harmless, short, and broken into lines.
-//!
-//! A name is data from a stranger. Escaping is each format's own; here goes what no format can show as it is:
-//! control characters (XML has none, Graphviz ends at NUL) and those that turn the direction of the text around
-//! them.
+//! Names in pictures: harmless, short, and broken into lines.
 
-use std::borrow::Cow;
-
-/// True for what must not be shown as it is: control characters, what changes the direction or order of text, what is
-/// not seen at all, and what XML has no room for. Pictures show U+FFFD instead, the page spells it out.
-pub(super) fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
-}
-
-/// The text with nothing harmful in it.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_harmful) { text.replace(is_harmful, "\u{fffd}").into() } else { text.into() }
-}
+use pprofdiff::harmless;
 
 /// At most so many characters, none of them harmful: of a longer text the beginning and the end.
 pub(super) fn shorten(text: &str, most: usize) -> String {

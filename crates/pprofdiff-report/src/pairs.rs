@@ -5,12 +5,13 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::csv;
+use super::csv::{self, CsvOptions};
 use super::json::{header, write_rows};
 use super::percent_of_base;
 use super::table::Table;
-use super::text::{printable, signed_percent};
+use super::text::signed_percent;
 use pprofdiff::Error;
+use pprofdiff::harmless;
 use pprofdiff::units;
 
 /// How pairs are written.
@@ -21,7 +22,7 @@ pub enum PairFormat {
     /// An object a line: the pair, the header of its table, its rows; or the pair and its error.
     JsonLines,
     /// A line a pair and frame, below the columns' names; pairs that failed are not in it.
-    Csv,
+    Csv(CsvOptions),
 }
 
 /// Writes the tables of pairs in one format.
@@ -45,7 +46,7 @@ impl PairWriter {
         let first = !std::mem::replace(&mut self.begun, true);
         match self.format {
             PairFormat::Text => text(name, table, out),
-            PairFormat::Csv => csv::rows(table, Some(("pair", name)), first, out),
+            PairFormat::Csv(options) => csv::rows(table, Some(("pair", name)), first, options, out),
             PairFormat::JsonLines => {
                 write!(out, "{{\"pair\": {}", json!(name))?;
                 for (key, value) in header(&table.summary) {
@@ -65,8 +66,8 @@ impl PairWriter {
     pub fn error(&mut self, name: &str, error: &Error, out: &mut dyn Write) -> io::Result<()> {
         match self.format {
             PairFormat::JsonLines => writeln!(out, "{}", json!({"pair": name, "error": error.to_string()})),
-            PairFormat::Text => writeln!(out, "{}  failed", printable(name)),
-            PairFormat::Csv => Ok(()),
+            PairFormat::Text => writeln!(out, "{}  failed", harmless(name)),
+            PairFormat::Csv(_) => Ok(()),
         }
     }
 }
@@ -77,15 +78,15 @@ fn text(name: &str, table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let signed = |v: i64| format!("{}{}", if v > 0 { "+" } else { "" }, show(v));
     let percent = |v: i64| percent_of_base(v, s).map_or_else(|| "the base is 0".to_owned(), signed_percent);
     let (total, delta) = (s.total, s.total.delta());
-    let (name, kind) = (printable(name), printable(&s.sample_type));
+    let (name, kind) = (harmless(name), harmless(&s.sample_type));
     let (base, new) = (show(total.base), show(total.new));
     writeln!(out, "{name}  {kind} {base} -> {new}, {} ({})", signed(delta), percent(delta))?;
-    s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", printable(w)))?;
+    s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", harmless(w)))?;
     let (flat, cum) = (table.values("flat_delta"), table.values("cum_delta"));
     for row in 0..table.len() {
         let frame = table.label(row);
         let (flat, cum) = (flat[row], cum[row]);
-        writeln!(out, "    flat {} ({})  cum {}  {}", signed(flat), percent(flat), signed(cum), printable(&frame))?;
+        writeln!(out, "    flat {} ({})  cum {}  {}", signed(flat), percent(flat), signed(cum), harmless(&frame))?;
     }
     Ok(())
 }

@@ -155,8 +155,8 @@ impl Request {
         let query = &self.query;
         let measure = || {
             // An unknown sample type costs nothing.
-            let sample_type = diff.find_sample_type(query.sample_type.as_deref())?;
-            select(query)?.measure_type(sample_type, query.normalize)
+            diff.find_sample_type(query.sample_type.as_deref())?;
+            select(query)?.measure(query.sample_type.as_deref(), query.normalize)
         };
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(match &self.ask {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::html::{STYLE, escape};
+use super::html::{escape, style};
 use super::percent_of_base;
 use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
-use super::text::{Shown, TextOptions, grid, printable, settings, signed_percent};
-use pprofdiff::{Frames, Normalize, Pair, Sort, Summary};
-use pprofdiff::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
+use super::text::{Shown, TextOptions, grid, settings, signed_percent};
+use pprofdiff::harmless;
 use pprofdiff::units;
+use pprofdiff::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
+use pprofdiff::{Frames, Normalize, Pair, Sort, Summary};
 
 /// The columns that say which frame a row is of.
 fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Vec<Column> {
@@ -77,8 +78,11 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     let unit = table.report_unit();
     let courses = series.course(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
     let what = if sort == Sort::Flat { "flat" } else { "cum" };
-    let mut html =
-        format!("{STYLE}<div class=\"pprofdiff\">{}<table><thead><tr>", html_header(&series.summary, &series.builds));
+    let mut html = format!(
+        "{}<div class=\"pprofdiff\">{}<table><thead><tr>",
+        style(),
+        html_header(&series.summary, &series.builds)
+    );
     let heads = ["frame", "", "from → to", "before", "after", "step", "first seen", "last seen"];
     for (i, head) in heads.into_iter().enumerate() {
         let class = if matches!(i, 0..=2 | 6 | 7) { " class=\"w\"" } else { "" };
@@ -277,11 +281,11 @@ pub(super) fn header(s: &Summary, builds: &Builds) -> String {
 }
 
 fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> io::Result<()> {
-    writeln!(out, "{}; {}", printable(&extent(builds)), printable(&compared(builds)))?;
-    writeln!(out, "{} ({}): {}", printable(&s.sample_type), printable(&s.unit), totals(s).0)?;
-    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", printable(&n)))?;
+    writeln!(out, "{}; {}", harmless(&extent(builds)), harmless(&compared(builds)))?;
+    writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), totals(s).0)?;
+    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", harmless(&n)))?;
     settings(out, s)?;
-    builds.bad().try_for_each(|b| writeln!(out, "failed: {}", printable(&failure(b))))
+    builds.bad().try_for_each(|b| writeln!(out, "failed: {}", harmless(&failure(b))))
 }
 
 /// A build that failed, and why.

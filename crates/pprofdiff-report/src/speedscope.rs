@@ -8,9 +8,9 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use pprofdiff::{Pair, StackRow, Stacks};
 use crate::format::{Format, all_stacks, unsupported};
 use crate::report::Report;
+use pprofdiff::{Pair, StackRow, Stacks};
 
 pub(crate) const FORMAT: Format = Format {
     name: "speedscope",

@@ -1,22 +1,20 @@
-//! A call graph as a picture, drawn without Graphviz: dagre (the crate) places nodes and calls in layers.
+//! A call graph as a picture, drawn without Graphviz: `layout` places nodes and calls on levels.
 //!
 //! The picture has no script, no style sheet and no link, only presentation attributes, so that the strictest
 //! content security policy lets it be; and no ids, so that several fit into one page. It brings its own paper,
-//! which keeps it readable on dark pages.
+//! which keeps it readable on dark pages. A page whose style knows better finds in `data-share` how much of the total a
+//! node or a call changed by, from -1 to 1.
 
 use std::fmt::Write as _;
 
-use dagre::graph::{Graph as Layout, GraphOptions as LayoutKind};
-use dagre::layout::types::LabelPos;
-use dagre::{EdgeLabel, LayoutOptions, NodeLabel};
-
 use super::callgraph::{CallLook, Look, NodeLook};
-use super::html::escape;
+use super::html::{escape, escape_ours};
+use super::layout::{self, Link, Point, Way};
 use super::names::shorten;
-use pprofdiff::{Graph, Status};
-use pprofdiff::{Error, Result};
 use crate::format::{Format, graph, unsupported};
 use crate::report::Report;
+use pprofdiff::{Call, Graph, Status};
+use pprofdiff::{Error, Result};
 
 pub(crate) const FORMAT: Format = Format {
     name: "svg",
@@ -45,8 +43,6 @@ const MARGIN: f64 = 12.0;
 const PADDING: f64 = 6.0;
 const ARROW: f64 = 7.0;
 
-type Point = (f64, f64);
-
 /// A node and where its middle is.
 struct Placed {
     look: NodeLook,
@@ -56,16 +52,16 @@ struct Placed {
     middle: Point,
 }
 
-/// A call, its way, and the middle of its label.
+/// A call and its way.
 struct Routed {
     look: CallLook,
     residual: bool,
     label_width: f64,
-    way: Vec<Point>,
-    label: Point,
+    way: Way,
 }
 
-/// The graph as a picture: one `<svg>` element, without an XML declaration.
+/// The graph as a picture: one `<svg>` element, without an XML declaration. Where there is no room for all calls it has
+/// the heaviest to each frame and the heaviest of the others, and says how many.
 ///
 /// # Errors
 /// More nodes than can be laid out (400): keep fewer, or write it for Graphviz.
@@ -78,55 +74,46 @@ pub fn svg(graph: &Graph) -> Result<String> {
     }
     let look = Look::new(graph);
     let (nodes, calls) = place(graph, &look);
-    Ok(draw(&look.legend(), &nodes, &calls))
+    let mut legend = look.legend();
+    if calls.len() < graph.calls.len() {
+        legend.push(format!(
+            "{} of {} calls are drawn, the heaviest first; the others are in the dot format",
+            calls.len(),
+            graph.calls.len()
+        ));
+    }
+    Ok(draw(&legend, &nodes, &calls))
 }
 
-/// Lays the graph out, with its upper left corner at 0, 0.
+/// Lays the graph out: its nodes, and the calls that there is room for.
 fn place(graph: &Graph, look: &Look<'_>) -> (Vec<Placed>, Vec<Routed>) {
-    // A multigraph, since dagre turns calls around to break cycles: then two run from one node to the other.
-    let mut layout: Layout<NodeLabel, EdgeLabel> =
-        Layout::with_options(LayoutKind { directed: true, multigraph: true, compound: false });
-    let mut nodes: Vec<Placed> = Vec::with_capacity(graph.nodes.len());
-    for (i, row) in graph.nodes.iter().enumerate() {
-        let look = look.node(row);
-        let value_font = (look.font * 0.85).max(9.0);
-        let named = look.name.iter().map(|l| (l.clone(), look.font));
-        let lines: Vec<(String, f64)> = named.chain(look.values.iter().map(|l| (l.clone(), value_font))).collect();
-        let width = lines.iter().map(|(l, font)| text_width(l, *font)).fold(0.0, f64::max) + 2.0 * PADDING;
-        let height = lines.iter().map(|(_, font)| font * 1.25).sum::<f64>() + 2.0 * PADDING;
-        layout.set_node(i.to_string(), Some(NodeLabel { width, height, ..NodeLabel::default() }));
-        nodes.push(Placed { look, lines, width, height, middle: (0.0, 0.0) });
-    }
-    let mut calls: Vec<Routed> = Vec::with_capacity(graph.calls.len());
-    for call in &graph.calls {
-        let look = look.call(call);
-        let label_width = text_width(&look.label, CALL_FONT) + 4.0;
-        let label = EdgeLabel {
-            width: label_width,
-            height: CALL_FONT * 1.4,
-            labelpos: LabelPos::Center,
-            weight: 1 + (look.share * 20.0) as i32,
-            ..EdgeLabel::default()
-        };
-        layout.set_edge(call.caller.to_string(), call.callee.to_string(), Some(label), None);
-        calls.push(Routed { look, residual: call.residual, label_width, way: Vec::new(), label: (0.0, 0.0) });
-    }
-    dagre::layout(
-        &mut layout,
-        Some(LayoutOptions { nodesep: 22.0, edgesep: 10.0, ranksep: 34.0, ..LayoutOptions::default() }),
-    );
-    for (i, node) in nodes.iter_mut().enumerate() {
-        if let Some(n) = layout.node(&i.to_string()) {
-            node.middle = (n.x.unwrap_or(0.0), n.y.unwrap_or(0.0));
-        }
-    }
-    for (call, routed) in graph.calls.iter().zip(&mut calls) {
-        if let Some(e) = layout.edge(&call.caller.to_string(), &call.callee.to_string(), None) {
-            routed.way = e.points.iter().map(|p| (p.x, p.y)).collect();
-            routed.label = (e.x.unwrap_or(0.0), e.y.unwrap_or(0.0));
-        }
-    }
-    (nodes, calls)
+    let link = |c: &Call| {
+        let weight = 1 + (look.share(c.weight).abs() * 20.0) as u32;
+        Link { from: c.caller as usize, to: c.callee as usize, weight }
+    };
+    let chosen = layout::choose(graph.nodes.len(), &graph.calls.iter().map(link).collect::<Vec<_>>());
+    let mut nodes: Vec<Placed> = graph.nodes.iter().map(|row| sized(look.node(row))).collect();
+    let looks: Vec<CallLook> = chosen.calls.iter().map(|&i| look.call(&graph.calls[i])).collect();
+    let sizes: Vec<Point> = nodes.iter().map(|n| (n.width, n.height)).collect();
+    let labels: Vec<Point> = looks.iter().map(|l| (text_width(&l.label, CALL_FONT) + 4.0, CALL_FONT * 1.4)).collect();
+    let (middles, ways) = layout::place(&sizes, &labels, &chosen);
+    nodes.iter_mut().zip(middles).for_each(|(n, middle)| n.middle = middle);
+    let routed = chosen.calls.iter().zip(looks).zip(labels.iter().zip(ways));
+    let routed = routed.map(|((&i, look), (&(label_width, _), way))| {
+        let residual = graph.calls[i].residual;
+        Routed { look, residual, label_width, way }
+    });
+    (nodes, routed.collect())
+}
+
+/// A node as large as its words are.
+fn sized(look: NodeLook) -> Placed {
+    let value_font = (look.font * 0.85).max(9.0);
+    let named = look.name.iter().map(|l| (l.clone(), look.font));
+    let lines: Vec<(String, f64)> = named.chain(look.values.iter().map(|l| (l.clone(), value_font))).collect();
+    let width = lines.iter().map(|(l, font)| text_width(l, *font)).fold(0.0, f64::max) + 2.0 * PADDING;
+    let height = lines.iter().map(|(_, font)| font * 1.25).sum::<f64>() + 2.0 * PADDING;
+    Placed { look, lines, width, height, middle: (0.0, 0.0) }
 }
 
 fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
@@ -138,8 +125,8 @@ fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
     };
     nodes.iter().for_each(|n| reach(n.middle, n.width, n.height));
     for c in calls {
-        c.way.iter().for_each(|&p| reach(p, 0.0, 0.0));
-        reach(c.label, c.label_width, CALL_FONT * 1.4);
+        c.way.points.iter().for_each(|&p| reach(p, 0.0, 0.0));
+        reach(c.way.label, c.label_width, CALL_FONT * 1.4);
     }
     let legend_width = legend.iter().map(|l| text_width(l, LEGEND_FONT)).fold(0.0, f64::max);
     let legend_height = legend.len() as f64 * LEGEND_FONT * 1.4 + MARGIN;
@@ -166,18 +153,23 @@ fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
 }
 
 fn draw_call(svg: &mut String, c: &Routed) {
-    let [.., before, end] = c.way[..] else { return };
+    let [.., before, end] = c.way.points[..] else { return };
     let line = &c.look.line;
     // The line ends where the arrow's head begins.
     let length = ((end.0 - before.0).powi(2) + (end.1 - before.1).powi(2)).sqrt().max(0.01);
     let (ux, uy) = ((end.0 - before.0) / length, (end.1 - before.1) / length);
     let size = ARROW + c.look.width;
     let back = (end.0 - ux * size, end.1 - uy * size);
-    let mut way = c.way.clone();
+    let mut way = c.way.points.clone();
     way.pop();
     way.push(back);
     let dashes = if c.residual { " stroke-dasharray=\"2 4\"" } else { "" };
-    let _ = writeln!(svg, "<g class=\"call\"><title>{}</title>", escape(&c.look.tooltip));
+    let _ = writeln!(
+        svg,
+        "<g class=\"call\" data-share=\"{:.4}\"><title>{}</title>",
+        c.look.share,
+        escape_ours(&c.look.tooltip)
+    );
     let _ = writeln!(
         svg,
         "<path d=\"{}\" fill=\"none\" stroke=\"{line}\" stroke-width=\"{:.2}\"{dashes}/>",
@@ -195,7 +187,7 @@ fn draw_call(svg: &mut String, c: &Routed) {
         back.0 + uy * half,
         back.1 - ux * half
     );
-    let (x, y) = c.label;
+    let (x, y) = c.way.label;
     let _ = writeln!(
         svg,
         "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{PAPER}\" fill-opacity=\"0.8\"/>",
@@ -220,7 +212,8 @@ fn draw_node(svg: &mut String, n: &Placed) {
         _ => "",
     };
     let name = escape(&shorten(&n.look.full_name, usize::MAX));
-    let _ = writeln!(svg, "<g class=\"node\" data-name=\"{name}\"><title>{}</title>", escape(&n.look.tooltip));
+    let (share, title) = (n.look.share, escape_ours(&n.look.tooltip));
+    let _ = writeln!(svg, "<g class=\"node\" data-name=\"{name}\" data-share=\"{share:.4}\"><title>{title}</title>");
     let _ = writeln!(
         svg,
         "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"3\" fill=\"{}\" stroke=\"{}\"{border}/>",

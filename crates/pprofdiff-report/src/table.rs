@@ -9,8 +9,8 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use serde::{Deserialize, Serialize};
 
-use pprofdiff::{Edges, Frames, Labels, Pair, Relation, StackRow, Stacks, Status, Summary, Top};
 use pprofdiff::Builds;
+use pprofdiff::{Edges, Frames, Labels, Pair, Relation, StackRow, Stacks, Status, Summary, Top};
 
 /// What the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,7 @@ impl Kind {
 
 /// Strings by their numbers among distinct ones, which columns may share; each may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "stored::Texts")]
 pub struct Texts {
     distinct: Arc<Distinct>,
     /// The number of each string; [`MISSING`] if there is none.
@@ -146,6 +147,7 @@ impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
 
 /// A list of strings in each row, by their numbers in a dictionary of distinct strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "stored::Lists")]
 pub struct Lists {
     /// Row `i` is `ids[ends[i - 1]..ends[i]]`.
     pub ends: Vec<usize>,
@@ -183,6 +185,19 @@ pub enum Data {
     Lists(Lists),
 }
 
+impl Data {
+    /// Number of rows.
+    fn len(&self) -> usize {
+        match self {
+            Data::Text(texts) => texts.len(),
+            Data::Value(values) => values.len(),
+            Data::Line(lines) => lines.len(),
+            Data::Address(addresses) => addresses.len(),
+            Data::Lists(lists) => lists.ends.len(),
+        }
+    }
+}
+
 /// A named column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
@@ -217,8 +232,10 @@ impl Column {
     }
 }
 
-/// Columns of equal length under a header.
+/// Columns of equal length under a header. What was stored as one and is deserialized is checked like any input, so that a
+/// table is one wherever it came from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "stored::Table")]
 pub struct Table {
     /// What the rows are.
     pub kind: Kind,
@@ -366,6 +383,147 @@ impl Table {
         };
         rows.sort_by(|a, b| if descending { compare(b, a) } else { compare(a, b) });
         Some(self.take(&rows))
+    }
+}
+
+/// What tables are stored as, and what makes them valid: nothing that a method of theirs relies on is taken on trust. The
+/// fields are those of the types of the same names.
+mod stored {
+    use super::*;
+
+    #[derive(Deserialize)]
+    pub(super) struct Texts {
+        distinct: Arc<Distinct>,
+        numbers: Vec<u32>,
+    }
+
+    impl TryFrom<Texts> for super::Texts {
+        type Error = &'static str;
+
+        fn try_from(Texts { distinct, numbers }: Texts) -> Result<super::Texts, &'static str> {
+            let (n, ends) = (distinct.ends.len(), &distinct.ends);
+            let apart = ends.is_sorted() && ends.last().copied().unwrap_or(0) == distinct.bytes.len();
+            if !apart || !ends.iter().all(|&end| distinct.bytes.is_char_boundary(end)) {
+                return Err("strings do not lie one behind the other");
+            }
+            if numbers.iter().any(|&number| number != MISSING && number as usize >= n) {
+                return Err("a row refers to a string that is not there");
+            }
+            Ok(super::Texts { distinct, numbers })
+        }
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Lists {
+        ends: Vec<usize>,
+        ids: Vec<u32>,
+        dictionary: Arc<super::Texts>,
+    }
+
+    impl TryFrom<Lists> for super::Lists {
+        type Error = &'static str;
+
+        fn try_from(Lists { ends, ids, dictionary }: Lists) -> Result<super::Lists, &'static str> {
+            if !ends.is_sorted() || ends.last().copied().unwrap_or(0) != ids.len() {
+                return Err("lists do not lie one behind the other");
+            }
+            if ids.iter().any(|&id| id as usize >= dictionary.len()) {
+                return Err("a list refers to a string that is not there");
+            }
+            Ok(super::Lists { ends, ids, dictionary })
+        }
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Table {
+        kind: Kind,
+        summary: Arc<Summary>,
+        columns: Vec<Column>,
+        rows_total: usize,
+        builds: Option<Arc<Builds>>,
+        nodes: Nodes,
+        len: usize,
+    }
+
+    impl TryFrom<Table> for super::Table {
+        type Error = &'static str;
+
+        fn try_from(table: Table) -> Result<super::Table, &'static str> {
+            let Table { kind, summary, columns, rows_total, builds, nodes, len } = table;
+            let two_sided = summary.base.is_some();
+            let sides = match kind {
+                Kind::Diff => two_sided,
+                Kind::Top | Kind::Values | Kind::Steps | Kind::Movers => !two_sided,
+                Kind::Peek | Kind::Tree | Kind::Stacks | Kind::Labels => true,
+            };
+            if !sides || !columns.iter().map(|c| &*c.name).eq(names(kind, two_sided, &columns)) {
+                return Err("the columns are not those of such a table");
+            }
+            if !columns.iter().all(|c| is_typed(c) && c.data.len() == len) {
+                return Err("a column has other values, or another number of them, than the table");
+            }
+            if builds.is_some() != matches!(kind, Kind::Values | Kind::Steps | Kind::Movers) {
+                return Err("the builds are not those of such a table");
+            }
+            let rows = if matches!(kind, Kind::Peek | Kind::Tree) { len } else { 0 };
+            let n = nodes.all.len();
+            let mut seen = HashSet::new();
+            if nodes.labels.len() != n
+                || nodes.of_row.len() != rows
+                || !nodes.of_row.iter().all(|&node| (node as usize) < n)
+                || !nodes.shown.iter().all(|&node| (node as usize) < n && seen.insert(node))
+            {
+                return Err("the nodes are not those of the rows");
+            }
+            Ok(super::Table { kind, summary, columns, rows_total, builds, nodes, len })
+        }
+    }
+
+    /// The names of the columns that a table has; stacks may have labels.
+    fn names(kind: Kind, two_sided: bool, columns: &[Column]) -> Vec<&'static str> {
+        let weights: &[&str] = if two_sided { &WEIGHT[1..] } else { &WEIGHT[..1] };
+        let status: &[&str] = if two_sided { &["status"] } else { &[] };
+        const FRAME: &[&str] = &["name", "file", "line", "mapping"];
+        const STEP: &[&str] = &[
+            "from",
+            "to",
+            "status",
+            "flat_from",
+            "flat_to",
+            "flat_delta",
+            "cum_from",
+            "cum_to",
+            "cum_delta",
+            "total_from",
+        ];
+        match kind {
+            Kind::Top => vec!["name", "file", "line", "address", "mapping", "flat", "cum"],
+            Kind::Diff => {
+                let values = ["flat_base", "flat_new", "flat_delta", "cum_base", "cum_new", "cum_delta"];
+                [&["name", "file", "line", "address", "mapping"], status, &values].concat()
+            }
+            Kind::Peek | Kind::Tree => [&["node", "other", "relation"], weights].concat(),
+            Kind::Stacks => {
+                let labels: &[&str] = if columns.iter().any(|c| c.name == "labels") { &["labels"] } else { &[] };
+                [&["frames"], labels, weights, status].concat()
+            }
+            Kind::Labels => [&["key", "value", "unit"], weights, status].concat(),
+            Kind::Values => [&["build"], FRAME, &["flat", "cum"]].concat(),
+            Kind::Steps => [FRAME, STEP].concat(),
+            Kind::Movers => [FRAME, &["first_seen", "last_seen", "builds"], STEP].concat(),
+        }
+    }
+
+    /// True if a column has the values that its name says.
+    fn is_typed(column: &Column) -> bool {
+        match &*column.name {
+            "line" | "builds" => matches!(column.data, Data::Line(_)),
+            "address" => matches!(column.data, Data::Address(_)),
+            "frames" | "labels" => matches!(column.data, Data::Lists(_)),
+            "name" | "file" | "mapping" | "status" | "node" | "other" | "relation" | "key" | "value" | "unit"
+            | "build" | "from" | "to" | "first_seen" | "last_seen" => matches!(column.data, Data::Text(_)),
+            _ => matches!(column.data, Data::Value(_)),
+        }
     }
 }
 

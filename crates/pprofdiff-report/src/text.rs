@@ -1,20 +1,20 @@
 //! Tables for people: one unit for all numbers, signed percentages of the base's total.
 //!
-//! Colour (red: costs more, green: costs less) is the caller's decision; only a terminal should get it.
+//! Colour (`palette`) is the caller's decision; only a terminal should get it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::percent_of_base;
-use super::table::{Kind, Table};
-use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
-use pprofdiff::Profile;
-use pprofdiff::units::{self, ReportUnit};
 use super::listing::listing_text;
+use super::table::{Kind, Table};
+use super::{palette, percent_of_base};
 use crate::format::{Format, rows, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
+use pprofdiff::Profile;
+use pprofdiff::harmless;
+use pprofdiff::units::{self, ReportUnit};
+use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
 
 pub(crate) const FORMAT: Format = Format {
     name: "text",
@@ -27,10 +27,10 @@ pub(crate) const FORMAT: Format = Format {
         Ask::List { .. } | Ask::Info => Some(ask.clone()),
         _ => rows(ask),
     },
-    write: |report, out, options| match report {
-        Report::Listing(listing) => listing_text(listing, out, options),
+    write: |report, out, style| match report {
+        Report::Listing(listing) => listing_text(listing, out, style.text()),
         Report::Info(diff) => info(diff, out),
-        _ => report.table().ok_or_else(unsupported)?.write_text(out, options),
+        _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },
 };
 
@@ -238,7 +238,7 @@ impl Table {
             for column in ["labels", "frames"] {
                 if let Some(super::Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
                     let indent = if column == "labels" { "  # " } else { "    " };
-                    lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", printable(text)))?;
+                    lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", harmless(text)))?;
                 }
             }
         }
@@ -297,13 +297,14 @@ pub(super) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     }
     let number = |v: i64| units::show(v, &s.unit);
     let total = s.total;
+    let (kind, unit) = (harmless(&s.sample_type), harmless(&s.unit));
     match (&s.base, percent_of_base(total.delta(), s)) {
-        (None, _) => writeln!(out, "{} ({}): {}", s.sample_type, s.unit, number(total.new))?,
+        (None, _) => writeln!(out, "{kind} ({unit}): {}", number(total.new))?,
         (Some(_), percent) => {
             let sign = if total.delta() > 0 { "+" } else { "" };
             let percent = percent.map_or_else(|| "the base is zero".to_owned(), signed_percent);
             let (base, new, delta) = (number(total.base), number(total.new), number(total.delta()));
-            writeln!(out, "{} ({}): {base} -> {new}, {sign}{delta} ({percent})", s.sample_type, s.unit)?;
+            writeln!(out, "{kind} ({unit}): {base} -> {new}, {sign}{delta} ({percent})")?;
         }
     }
     if s.normalize != Normalize::None {
@@ -321,10 +322,13 @@ pub(super) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if s.no_inlines {
         settings.push("noinlines".to_owned());
     }
-    if !settings.is_empty() {
-        writeln!(out, "{}", settings.join("  "))?;
+    if !s.trim_path.is_empty() {
+        settings.push(format!("trim_path={}", s.trim_path.join(":")));
     }
-    s.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", printable(w)))
+    if !settings.is_empty() {
+        writeln!(out, "{}", harmless(&settings.join("  ")))?;
+    }
+    s.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", harmless(w)))
 }
 
 fn side(s: &Side) -> String {
@@ -343,24 +347,12 @@ pub(super) fn list_of_inputs(paths: &[String]) -> String {
         [first, .., last] if paths.len() > 3 => format!("{first} ... {last} ({} files)", paths.len()),
         _ => paths.join(" + "),
     };
-    printable(&list).into_owned()
-}
-
-/// Text without control characters: a name can neither break a line nor speak to the terminal.
-pub(super) fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().any(char::is_control) {
-        return text.replace(char::is_control, "\u{fffd}").into();
-    }
-    text.into()
+    harmless(&list).into_owned()
 }
 
 fn paint(text: &str, sign: i64, options: TextOptions) -> String {
-    let text = printable(text);
-    match sign {
-        1 if options.color => format!("\x1b[31m{text}\x1b[0m"),
-        -1 if options.color => format!("\x1b[32m{text}\x1b[0m"),
-        _ => text.into_owned(),
-    }
+    let text = harmless(text);
+    if options.color { palette::paint(&text, sign) } else { text.into_owned() }
 }
 
 /// Writes cells in columns, all right-aligned but the last. `rows` makes all rows and is asked twice, for their widths and
@@ -412,13 +404,13 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         out,
         "{}{}{note}",
         if side == "profile" { String::new() } else { format!("{side:<6}") },
-        printable(p.name())
+        harmless(p.name())
     )?;
     let default = p.default_sample_type();
     for (i, (kind, unit)) in p.sample_types().into_iter().enumerate() {
         let total = units::show(p.total(i).unwrap_or(0), &unit);
         let note = if Some(i) == default { "  (default)" } else { "" };
-        writeln!(out, "  sample type  {kind} ({unit}): {total}{note}")?;
+        writeln!(out, "  sample type  {} ({}): {total}{note}", harmless(&kind), harmless(&unit))?;
     }
     writeln!(out, "  samples      {}", p.n_samples())?;
     writeln!(out, "  locations    {}", p.n_locations())?;
@@ -427,7 +419,7 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "  duration     {}", duration(p.duration_nanos()))?;
     }
     if let Some((kind, unit)) = p.period_type() {
-        writeln!(out, "  period       {} {unit} of {kind}", p.period())?;
+        writeln!(out, "  period       {} {} of {}", p.period(), harmless(&unit), harmless(&kind))?;
     }
     if p.time_nanos() != 0
         && let Ok(time) = jiff::Timestamp::from_nanosecond(i128::from(p.time_nanos()))
@@ -435,14 +427,14 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "  time         {time:.0}")?;
     }
     for file in p.mapping_files().into_iter().filter(|f| !f.is_empty()) {
-        writeln!(out, "  mapping      {file}")?;
+        writeln!(out, "  mapping      {}", harmless(&file))?;
     }
     for (name, value) in
         [("documentation", p.doc_url())].into_iter().chain(p.comments().into_iter().map(|c| ("comment", c)))
     {
         if !value.is_empty() {
-            writeln!(out, "  {name:<12} {value}")?;
+            writeln!(out, "  {name:<12} {}", harmless(&value))?;
         }
     }
-    p.warnings().iter().try_for_each(|w| writeln!(out, "  warning: {}", printable(w)))
+    p.warnings().iter().try_for_each(|w| writeln!(out, "  warning: {}", harmless(w)))
 }

@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use rayon::ThreadPool;
 
-use crate::diff::Diff;
 #[cfg(feature = "files")]
 use crate::Error;
 use crate::Result;
+use crate::diff::Diff;
 #[cfg(feature = "files")]
 use pprofdiff_profile::input::NamedPair;
 use pprofdiff_profile::{LoadOptions, Source, parallel};

@@ -34,23 +34,24 @@ pub use batch::map_pairs;
 pub use batch::{Batch, diff_many};
 pub use diff::{
     Call, Diff, Edge, Edges, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Granularity, Graph,
-    GraphOptions, LabelRow, Labels, MatchedStacks, Measure, Normalize, Pair, Pruned, Query, Rank, Relation,
-    Selection, Side, Sort, StackRow, Stacks, Status, Summary, Top, TopRow, Widths,
+    GraphOptions, LabelRow, Labels, MatchedStacks, Measure, Normalize, Pair, Pruned, Query, Rank, Relation, Selection,
+    Side, Sort, StackRow, Stacks, Status, Summary, Top, TopRow, Widths,
 };
 #[cfg(feature = "list")]
 pub use diff::{Line, LineChange, Listing, Routine, SourceText, Sources};
 #[cfg(feature = "gate")]
-pub use gate::{Check, Finding, Gate, Outcome, RuleCheck, Runs};
+pub use gate::{Check, Finding, Gate, Halves, Outcome, RuleCheck, Runs};
 #[cfg(feature = "files")]
 pub use pprofdiff_profile::input::{
     NamedPair, directory_pairs, file_builds, find_pairs, manifest_pairs, pattern_builds, pattern_pairs, sort_builds,
 };
-pub use pprofdiff_profile::{
-    CUMULATIVE, Compression, Delta, DeltaComputer, Error, ErrorKind, Label, LabelValue, LoadOptions, OnReset, Policy,
-    Profile, Reset, Result, Sample, Source, StringId, Treatment, WriteOptions, delta, input, merge, proto, units,
-};
 #[cfg(feature = "files")]
 pub use pprofdiff_profile::write_file;
+pub use pprofdiff_profile::{
+    CUMULATIVE, Compression, Delta, DeltaComputer, Error, ErrorKind, Label, LabelValue, LoadOptions, OnReset, Policy,
+    Profile, Reset, Result, Sample, Source, StringId, Treatment, WriteOptions, delta, harmless, input, is_harmful,
+    merge, proto, redacted, units,
+};
 pub use series::{
     Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, series,
 };

@@ -4,11 +4,14 @@
 //! profile can't make a listing show another file. Unlike pprof we therefore neither open absolute paths as they
 //! are nor climb to parent folders. Instead the end of a path is enough: `/build/7/src/app/names.go` is found as
 //! `app/names.go` below a checkout.
+//!
+//! What is in a folder may come from strangers too, who can put links there (`env.go -> /proc/self/environ`). A link is
+//! followed where it leads to a regular file below the same folder, and nothing else is read.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +26,6 @@ const MOST_BYTES: u64 = 16 << 20;
 pub struct SourceDirs {
     base: Vec<PathBuf>,
     new: Vec<PathBuf>,
-    trim: Vec<String>,
 }
 
 /// The sources below [`SourceDirs`]; each is looked for once.
@@ -35,12 +37,12 @@ pub struct SourceFiles<'d> {
 
 impl SourceDirs {
     /// Looks below `base` for the base's files and below `new` for the new side's; of several folders the first that
-    /// has a file wins. The first of the prefixes in `trim_path` that a path begins with is cut off, as in pprof.
+    /// has a file wins.
     ///
     /// Below a folder, a path is looked for whole, then without its first part, and so on. Its last part alone is
     /// enough only if the part before it is the folder's name: else any `main.go` would do.
-    pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>, trim_path: Vec<String>) -> SourceDirs {
-        SourceDirs { base, new, trim: trim_path }
+    pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>) -> SourceDirs {
+        SourceDirs { base, new }
     }
 
     /// The files below them.
@@ -49,7 +51,7 @@ impl SourceDirs {
     }
 
     fn look(&self, base: bool, path: &str) -> Option<SourceText> {
-        let path = self.trimmed(path).replace('\\', "/");
+        let path = path.replace('\\', "/");
         let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
         if parts.contains(&"..") {
             return None;
@@ -62,10 +64,9 @@ impl SourceDirs {
                 if last_alone && !is_named(dir, parts[first - 1]) {
                     break;
                 }
-                let mut file = dir.clone();
-                file.extend(&parts[first..]);
-                if let Some(text) = read(&file) {
-                    return Some(SourceText { place: file.display().to_string(), text: text.into() });
+                let file: PathBuf = parts[first..].iter().collect();
+                if let Some(text) = read(dir, &file) {
+                    return Some(SourceText { place: dir.join(file).display().to_string(), text: text.into() });
                 }
             }
         }
@@ -83,20 +84,6 @@ impl Sources for SourceFiles<'_> {
         self.found.borrow_mut().insert(key, found.clone());
         found
     }
-
-    fn trimmed<'p>(&self, path: &'p str) -> &'p str {
-        self.dirs.trimmed(path)
-    }
-}
-
-impl SourceDirs {
-    fn trimmed<'p>(&self, path: &'p str) -> &'p str {
-        let cut = |prefix: &String| {
-            let rest = path.strip_prefix(prefix.strip_suffix('/').unwrap_or(prefix))?.strip_prefix('/')?;
-            (!prefix.is_empty() && !rest.is_empty()).then_some(rest)
-        };
-        self.trim.iter().find_map(cut).unwrap_or(path)
-    }
 }
 
 /// True if this is the folder's name, also where the folder is given as `.`.
@@ -105,12 +92,36 @@ fn is_named(dir: &Path, name: &str) -> bool {
     full.as_deref().unwrap_or(dir).file_name().is_some_and(|n| n == name)
 }
 
-/// What a regular file says; bytes that are no UTF-8 are replaced.
-fn read(path: &Path) -> Option<String> {
-    let meta = fs::metadata(path).ok().filter(|m| m.is_file() && m.len() <= MOST_BYTES)?;
+/// What a regular file below a folder says; bytes that are no UTF-8 are replaced.
+fn read(dir: &Path, file: &Path) -> Option<String> {
+    let dir = fs::canonicalize(dir).ok()?;
+    let real = fs::canonicalize(dir.join(file)).ok()?;
+    let file = open(&dir, real.strip_prefix(&dir).ok()?).ok()?;
+    let meta = file.metadata().ok().filter(|m| m.is_file() && m.len() <= MOST_BYTES)?;
     let mut bytes = Vec::with_capacity(meta.len() as usize);
-    File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
+
+/// Opens what lies below a folder, step by step and through no link, so that nobody who puts one there meanwhile leads us
+/// out of it. A pipe does not keep us waiting.
+#[cfg(unix)]
+fn open(dir: &Path, below: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mut at = rustix::fs::open(dir, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let mut parts = below.components().peekable();
+    while let Some(part) = parts.next() {
+        let flags = if parts.peek().is_some() { flags | OFlags::DIRECTORY } else { flags };
+        at = rustix::fs::openat(&at, part.as_os_str(), flags, Mode::empty())?;
+    }
+    Ok(at.into())
+}
+
+/// Opens what lies below a folder. Here somebody who changes the folder at this moment can lead us out of it.
+#[cfg(not(unix))]
+fn open(dir: &Path, below: &Path) -> io::Result<File> {
+    File::open(dir.join(below))
 }
 
 #[cfg(test)]
@@ -128,7 +139,7 @@ mod tests {
         std::fs::write(checkout.join("names/names.go"), "names").unwrap();
         std::fs::write(checkout.join("main.go"), "main").unwrap();
         std::fs::write(root.join("secret"), "secret").unwrap();
-        let sources = SourceDirs::new(vec![], vec![checkout.clone()], vec!["/build/7/".into()]);
+        let sources = SourceDirs::new(vec![], vec![checkout.clone()]);
         let files = sources.files();
         let find = |path: &str| files.find(false, path).map(|t| t.text.to_string());
         let names = Some("names".to_owned());
@@ -138,12 +149,61 @@ mod tests {
         // The last part alone could be any program's.
         assert_eq!(find("/src/app/main.go").as_deref(), Some("main"));
         assert_eq!(find("main.go").as_deref(), Some("main"));
-        assert_eq!(find("/build/7/main.go").as_deref(), Some("main"));
         let secret = root.join("secret").display().to_string();
         for path in ["/src/other/main.go", "../secret", "names/../../secret", &secret, "", "names", "/", "a\0b"] {
             assert_eq!(find(path), None, "{path}");
         }
         assert!(files.find(true, "main.go").is_none());
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_do_not_lead_out_of_the_folders() {
+        use std::os::unix::fs::symlink;
+        let root = std::env::temp_dir().join(format!("pprofdiff-links-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        let app = root.join("app");
+        std::fs::create_dir_all(app.join("src")).unwrap();
+        std::fs::create_dir_all(root.join("apple")).unwrap();
+        for file in ["app/src/main.go", "secret.go", "apple/secret.go"] {
+            std::fs::write(root.join(file), file).unwrap();
+        }
+        let inside = app.join("src");
+        let links = [
+            ("env.go", "/proc/self/environ"),
+            ("up.go", "../secret.go"),
+            ("twice.go", "up.go"),
+            ("beside.go", "../apple/secret.go"),
+            ("out", ".."),
+            ("tty.go", "/dev/tty"),
+            ("loop.go", "loop.go"),
+            ("within.go", "src/main.go"),
+            ("whole", inside.to_str().unwrap()),
+        ];
+        for (link, to) in links {
+            symlink(to, app.join(link)).unwrap();
+        }
+        assert!(std::process::Command::new("mkfifo").arg(app.join("pipe.go")).status().unwrap().success());
+        // The folder itself may be reached through a link: it is the user's.
+        symlink("app", root.join("link")).unwrap();
+        for folder in [app.clone(), root.join("link"), root.join("apple/../app")] {
+            let sources = SourceDirs::new(vec![folder.clone()], vec![]);
+            let find = |path: &str| sources.find(true, path).map(|t| (t.place, t.text.to_string()));
+            for path in ["src/main.go", "within.go", "whole/main.go"] {
+                let (place, text) = find(path).unwrap_or_else(|| panic!("{path} is not found"));
+                assert_eq!((place, text.as_str()), (folder.join(path).display().to_string(), "app/src/main.go"));
+            }
+            let secrets = ["env.go", "up.go", "twice.go", "beside.go", "out/secret.go", "out/app/src/main.go/../x"];
+            for path in secrets.iter().chain(&["tty.go", "loop.go", "pipe.go", "src", "out"]) {
+                assert_eq!(find(path), None, "{path}");
+            }
+        }
+        // Whoever is quick, and puts a link where there was none when the path was resolved.
+        for path in ["out/secret.go", "up.go", "within.go", "whole/main.go"] {
+            assert!(super::open(&app, path.as_ref()).is_err(), "{path}");
+        }
+        assert!(super::open(&app, "src/main.go".as_ref()).is_ok());
         std::fs::remove_dir_all(root).unwrap();
     }
 }

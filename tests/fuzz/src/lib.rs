@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pprofdiff::proto::{Label, Profile};
-use pprofdiff::report::{self, Kind, PageOptions, TextOptions};
+use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, TextOptions};
 use pprofdiff::{
     Compression, Diff, Filters, FlameOptions, Granularity, GraphOptions, LoadOptions, Normalize, Query, Rank, Sort,
     SourceText, View, WriteOptions,
@@ -75,6 +75,7 @@ impl<'a> Choices<'a> {
             no_inlines: self.flag(),
             filters,
             normalize,
+            trim_path: self.text().into_iter().collect(),
         }
     }
 
@@ -260,10 +261,11 @@ fn every_text_is_within(view: &View) {
     }
 }
 
-fn table(table: &report::Table) {
+/// A table in every format.
+pub fn table(table: &report::Table) {
     let mut out = Vec::new();
     written(table.write_text(&mut out, TextOptions { color: false }));
-    written(table.write_csv(&mut out));
+    written(table.write_csv(&mut out, CsvOptions { quote_formulas: true }));
     written(table.write_markdown(&mut out));
     table.to_html(20);
     out.clear();

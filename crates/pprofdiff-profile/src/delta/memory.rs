@@ -31,6 +31,27 @@ pub(super) struct Memory {
     lookup: HashTable<u32>,
     lookup_made: bool,
     guess: usize,
+    /// For each counter, what samples that are gone had counted, and what all had.
+    lost: Vec<Lost>,
+}
+
+/// Magnitudes of what one counter had counted in the last snapshot; all of them fit an int64.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lost {
+    /// In the samples that are gone.
+    pub(super) gone: u64,
+    /// In all samples.
+    pub(super) of: u64,
+}
+
+/// Samples of the last snapshot that had counted something.
+pub(super) struct Vanished<'m> {
+    /// How many are gone.
+    pub(super) samples: usize,
+    /// How many there were.
+    pub(super) of: usize,
+    /// What each counter lost with them.
+    pub(super) counters: &'m [Lost],
 }
 
 /// Profiles of 4 GiB have fewer samples than this.
@@ -117,14 +138,26 @@ impl Memory {
         }
     }
 
-    /// How many samples of the last snapshot counted something: those that are still there, and those that are not.
-    pub(super) fn stayed_and_vanished(&self, n: usize) -> (usize, usize) {
-        let counted = |i: &usize| self.known.counters[i * n..][..n].iter().any(|&v| v != 0);
-        let all = (0..self.row_of_known.len()).filter(counted);
-        all.fold((0, 0), |(stayed, vanished), i| match self.row_of_known[i] {
-            NONE => (stayed, vanished + 1),
-            _ => (stayed + 1, vanished),
-        })
+    /// What of the last snapshot, which has `n` counters, is not in the fresh one.
+    pub(super) fn vanished(&mut self, n: usize) -> Vanished<'_> {
+        let Memory { known, row_of_known, lost, .. } = self;
+        lost.clear();
+        lost.resize(n, Lost::default());
+        let (mut samples, mut of) = (0, 0);
+        for (i, &row) in row_of_known.iter().enumerate() {
+            let counters = &known.counters[i * n..][..n];
+            if counters.iter().all(|&v| v == 0) {
+                continue;
+            }
+            let gone = row == NONE;
+            of += 1;
+            samples += usize::from(gone);
+            for (lost, v) in lost.iter_mut().zip(counters) {
+                lost.of += v.unsigned_abs();
+                lost.gone += if gone { v.unsigned_abs() } else { 0 };
+            }
+        }
+        Vanished { samples, of, counters: lost }
     }
 
     /// Remembers the counters of the next row; called for all rows in order.

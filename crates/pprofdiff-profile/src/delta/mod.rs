@@ -16,6 +16,7 @@ mod identity;
 mod memory;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -36,7 +37,8 @@ pub const CUMULATIVE: [&str; 8] = [
     "block_duration",
 ];
 
-/// What to do when a counter went down, which means that the process (or its profiler) was started anew.
+/// What to do when a counter went down, or more than half of what it had counted is gone with its samples: either means
+/// that the process (or its profiler) was started anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnReset {
     /// An error of kind [`ErrorKind::Reset`]; a stream stays at the last snapshot.
@@ -51,15 +53,15 @@ pub enum OnReset {
 /// How deltas are made.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    /// The names of the sample types that are cumulative; all others are gauges. [`CUMULATIVE`] unless given. A name that
-    /// is given must occur in the snapshots.
+    /// The names of the sample types that are cumulative; all others are gauges. [`CUMULATIVE`] unless given, of which
+    /// one must occur in the snapshots. A name that is given must occur.
     pub cumulative: Option<Vec<String>>,
-    /// What to do when a counter went down.
+    /// What to do after a restart.
     pub on_reset: OnReset,
 }
 
 /// How one sample type was treated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Treatment {
     /// The sample type's name.
     pub sample_type: String,
@@ -69,7 +71,7 @@ pub struct Treatment {
     pub cumulative: bool,
 }
 
-/// Counters went down.
+/// How a restart showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reset {
@@ -84,10 +86,18 @@ pub enum Reset {
         /// What it counts now.
         after: i64,
     },
-    /// Of all samples that had counted something, none is left.
-    Replaced {
-        /// How many there were.
+    /// With samples that are gone, more than half of what a sample type had counted is gone.
+    Vanished {
+        /// How many of those that had counted something are gone.
         samples: usize,
+        /// How many there were.
+        of: usize,
+        /// The first sample type of which more than half is gone.
+        sample_type: String,
+        /// What the samples that are gone had counted.
+        gone: i64,
+        /// What all had counted.
+        counted: i64,
     },
 }
 
@@ -98,7 +108,11 @@ impl fmt::Display for Reset {
                 let s = if *samples == 1 { "" } else { "s" };
                 write!(f, "counters went down in {samples} sample{s} ({sample_type} from {before} to {after})")
             }
-            Reset::Replaced { samples } => write!(f, "none of the {samples} samples that counted something is left"),
+            Reset::Vanished { samples, of, sample_type, gone, counted } => write!(
+                f,
+                "{samples} of the {of} samples that had counted something are gone, with {gone} of {counted} of \
+                 {sample_type}"
+            ),
         }
     }
 }
@@ -116,8 +130,16 @@ pub struct Delta<'c> {
     pub reset: Option<Reset>,
     /// Number of samples that are left.
     pub samples: usize,
-    /// Number of samples that had counted something before and are not in the newer snapshot.
+    /// Number of samples that had counted something before and are not in the newer snapshot. What they counted is not
+    /// in the delta; the last comment says how many they are.
     pub vanished: usize,
+}
+
+/// How many samples are gone, as comments and warnings say it.
+fn gone(samples: usize) -> String {
+    let samples_are =
+        if samples == 1 { "sample that had counted something is" } else { "samples that had counted something are" };
+    format!("{samples} {samples_are} gone")
 }
 
 impl Delta<'_> {
@@ -135,6 +157,15 @@ impl Delta<'_> {
     /// None that is known: what was written is valid.
     pub fn to_profile(&self, name: &str) -> Result<Profile> {
         Profile::decode(name, self.message.to_vec())
+    }
+
+    /// What a user should know before trusting the delta: that counters went down, or that samples are gone.
+    pub fn warning(&self) -> Option<String> {
+        match (&self.reset, self.vanished) {
+            (Some(reset), _) => Some(format!("{reset}: the process was started anew")),
+            (None, 0) => None,
+            (None, n) => Some(format!("{}; what became of them is not in the delta", gone(n))),
+        }
     }
 
     /// Size of the message in bytes.
@@ -194,9 +225,10 @@ impl DeltaComputer {
     /// Takes a snapshot as the one before the next, and writes nothing. Whatever was known is forgotten.
     ///
     /// # Errors
-    /// The policy names a sample type that the snapshot does not have.
+    /// The policy names a sample type that the snapshot does not have, or names none and nothing in the snapshot is
+    /// known to be cumulative; the snapshot is a written diff.
     pub fn start(&mut self, snapshot: &Profile) -> Result<()> {
-        let treatments = treatments(snapshot, &self.policy)?;
+        let treatments = first_treatments(snapshot, &self.policy)?;
         let columns = cumulative_columns(&treatments);
         self.before = None;
         self.read(snapshot);
@@ -209,9 +241,9 @@ impl DeltaComputer {
     /// gone). The duration is the time between the two, or 0 if one of them does not say when it was taken.
     ///
     /// # Errors
-    /// A snapshot that is older than the last one or has other cumulative sample types; values that differ by more than
-    /// an int64 holds; and counters that went down, if the policy is to fail then. After an error the last snapshot is
-    /// still the last one.
+    /// As [`DeltaComputer::start`]; a snapshot that is older than the last one or has other cumulative sample types;
+    /// values that differ by more than an int64 holds; and, if the policy is to fail then, counters that went down, or
+    /// of which more than half is gone with their samples. After an error the last snapshot is still the last one.
     pub fn update(&mut self, snapshot: &Profile) -> Result<Delta<'_>> {
         self.update_with(snapshot, self.policy.on_reset)
     }
@@ -222,20 +254,25 @@ impl DeltaComputer {
     /// As [`DeltaComputer::update`].
     pub fn update_with(&mut self, snapshot: &Profile, on_reset: OnReset) -> Result<Delta<'_>> {
         let in_input = |e: Error| e.in_input(snapshot.name());
-        let treatments = treatments(snapshot, &self.policy)?;
-        let (columns, duration_nanos) = match &self.before {
-            None => (cumulative_columns(&treatments), snapshot.duration_nanos()),
-            Some(before) => (
-                counter_columns(before, &treatments).map_err(in_input)?,
-                time_between(before, snapshot).map_err(in_input)?,
-            ),
+        let (treatments, columns, duration_nanos) = match &self.before {
+            None => {
+                let treatments = first_treatments(snapshot, &self.policy)?;
+                let columns = cumulative_columns(&treatments);
+                (treatments, columns, snapshot.duration_nanos())
+            }
+            Some(before) => {
+                let treatments = treatments(snapshot, &self.policy)?;
+                let columns = counter_columns(before, &treatments).map_err(in_input)?;
+                (treatments, columns, time_between(before, snapshot).map_err(in_input)?)
+            }
         };
         self.read(snapshot);
         let decreased = self.settle(&columns, treatments.len());
         let (mut reset, mut vanished) = (None, 0);
         if let Some(before) = &self.before {
-            let stayed;
-            (stayed, vanished) = self.memory.stayed_and_vanished(columns.len());
+            let lost = self.memory.vanished(columns.len());
+            vanished = lost.samples;
+            let most = lost.counters.iter().position(|c| c.gone > c.of / 2);
             reset = match decreased {
                 Some(Decrease { samples, column, before, after }) => Some(Reset::Decreased {
                     samples,
@@ -243,8 +280,13 @@ impl DeltaComputer {
                     before,
                     after,
                 }),
-                None if stayed == 0 && vanished > 0 => Some(Reset::Replaced { samples: vanished }),
-                None => None,
+                None => most.map(|i| Reset::Vanished {
+                    samples: vanished,
+                    of: lost.of,
+                    sample_type: treatments[columns[i]].sample_type.clone(),
+                    gone: lost.counters[i].gone as i64,
+                    counted: lost.counters[i].of as i64,
+                }),
             };
             if let (Some(reset), OnReset::Error) = (&reset, on_reset) {
                 let detail = format!(
@@ -258,7 +300,7 @@ impl DeltaComputer {
             }
         }
         let first = self.before.is_none();
-        let comment = comment(&treatments, first, reset.as_ref(), on_reset);
+        let comment = comment(&treatments, first, reset.as_ref(), on_reset, vanished);
         let samples = self.write(
             snapshot,
             treatments.len(),
@@ -361,8 +403,25 @@ struct Decrease {
     after: i64,
 }
 
+/// [`treatments`] of the first snapshot. That none of its types is cumulative is a mistake, unless the policy names
+/// them: who has to wait for the second one should learn it now.
+fn first_treatments(snapshot: &Profile, policy: &Policy) -> Result<Vec<Treatment>> {
+    let treatments = treatments(snapshot, policy)?;
+    if policy.cumulative.is_some() || treatments.iter().any(|t| t.cumulative) {
+        return Ok(treatments);
+    }
+    let types: Vec<&str> = treatments.iter().map(|t| t.sample_type.as_str()).collect();
+    let types = if types.is_empty() { "none".to_owned() } else { types.join(", ") };
+    let detail = format!(
+        "none of its sample types ({types}) is known to count from the start of the process, so there is nothing to \
+         subtract; name those that do as cumulative"
+    );
+    Err(Error::new(ErrorKind::NotCumulative, detail).in_input(snapshot.name()))
+}
+
 /// How the policy treats each sample type of a snapshot.
 fn treatments(snapshot: &Profile, policy: &Policy) -> Result<Vec<Treatment>> {
+    snapshot.one_sided()?;
     let types = snapshot.sample_types();
     if let Some(named) = &policy.cumulative
         && let Some(unknown) = named.iter().find(|name| !types.iter().any(|(kind, _)| kind == *name))
@@ -388,13 +447,12 @@ fn cumulative_columns(treatments: &[Treatment]) -> Vec<usize> {
 
 /// Where the counters of the last snapshot are in this one, whose types may stand in another order.
 fn counter_columns(before: &Before, treatments: &[Treatment]) -> Result<Vec<usize>> {
-    let mut left = cumulative_columns(treatments);
-    let mut find = |counter: &Treatment| {
-        let at = left.iter().position(|&c| treatments[c] == *counter)?;
-        Some(left.remove(at))
-    };
-    let columns = before.counters.iter().map(&mut find).collect::<Option<Vec<usize>>>();
-    columns.filter(|_| left.is_empty()).ok_or_else(|| {
+    // Of each counter its columns, which are several where a name occurs twice; the first is last.
+    let mut left: HashMap<&Treatment, Vec<usize>> = HashMap::new();
+    let now = cumulative_columns(treatments);
+    now.iter().rev().for_each(|&c| left.entry(&treatments[c]).or_default().push(c));
+    let columns = before.counters.iter().map(|counter| left.get_mut(counter)?.pop()).collect::<Option<Vec<usize>>>();
+    columns.filter(|columns| columns.len() == now.len()).ok_or_else(|| {
         let list = |counters: &mut dyn Iterator<Item = &Treatment>| {
             let all: Vec<String> = counters.map(|t| format!("{} ({})", t.sample_type, t.unit)).collect();
             if all.is_empty() { "none".to_owned() } else { all.join(", ") }
@@ -422,7 +480,7 @@ fn time_between(before: &Before, snapshot: &Profile) -> Result<i64> {
 }
 
 /// What the written profile says of how it was made.
-fn comment(treatments: &[Treatment], first: bool, reset: Option<&Reset>, on_reset: OnReset) -> String {
+fn comment(treatments: &[Treatment], first: bool, reset: Option<&Reset>, on_reset: OnReset, vanished: usize) -> String {
     let list = |cumulative| {
         let all = treatments.iter().filter(|t| t.cumulative == cumulative).map(|t| t.sample_type.as_str());
         let all: Vec<&str> = all.collect();
@@ -431,6 +489,9 @@ fn comment(treatments: &[Treatment], first: bool, reset: Option<&Reset>, on_rese
     let mut comment = format!("pprofdiff delta: cumulative {}; gauges {}", list(true), list(false));
     if first {
         comment.push_str("; the first snapshot, as it is");
+    }
+    if vanished > 0 && !matches!(reset, Some(Reset::Vanished { .. })) {
+        comment.push_str(&format!("; {}", gone(vanished)));
     }
     if let Some(reset) = reset {
         let done =

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::{Source, pairs};
 use crate::error::{Error, Result};
+use crate::redact::redacted;
 
 /// The files that a pattern matches, each with what the pattern's `*` and `?` stood for as its key, ordered by key.
 /// `**` stands for any directories.
@@ -25,8 +26,10 @@ pub fn pattern_builds(pattern: &str) -> Result<Vec<(String, Source)>> {
 
 /// Files with the part of their path in which they differ as key, in the order given.
 pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
-    let paths: Vec<Vec<String>> =
-        files.iter().map(|f| f.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect()).collect();
+    // Some may be URLs (in Python).
+    let shown: Vec<PathBuf> = files.iter().map(|f| PathBuf::from(&*redacted(&f.to_string_lossy()))).collect();
+    let parts = |f: &PathBuf| f.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
+    let paths: Vec<Vec<String>> = shown.iter().map(parts).collect();
     let shortest = paths.iter().map(Vec::len).min().unwrap_or(0);
     let alike = |part: fn(&[String], usize) -> &String| {
         (0..shortest).take_while(|&i| paths.iter().all(|p| part(p, i) == part(&paths[0], i))).count()
@@ -37,7 +40,7 @@ pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
         // A single file, one that is named twice, or `a/x` beside `a/b/x`.
         _ => path.display().to_string(),
     };
-    files.iter().zip(&paths).map(key).zip(files).map(|(key, file)| (key, Source::Path(file.clone()))).collect()
+    shown.iter().zip(&paths).map(key).zip(files).map(|(key, file)| (key, Source::Path(file.clone()))).collect()
 }
 
 /// Orders builds by their keys.

@@ -16,6 +16,7 @@ pub use pairs::{NamedPair, directory_pairs, find_pairs, manifest_pairs, pattern_
 
 use crate::error::Result;
 use crate::profile::{LoadOptions, Profile};
+use crate::redact::redacted;
 
 /// Where a profile comes from.
 #[derive(Debug, Clone)]
@@ -41,11 +42,11 @@ impl Source {
         }
     }
 
-    /// What the profile is called in errors and reports.
+    /// What the profile is called in errors and reports; without a URL's password.
     pub fn name(&self) -> String {
         match self {
-            Source::Path(path) => path.display().to_string(),
-            Source::Bytes(name, _) => name.clone(),
+            Source::Path(path) => redacted(&path.to_string_lossy()).into_owned(),
+            Source::Bytes(name, _) => redacted(name).into_owned(),
             Source::Profile(profile) => profile.name().to_owned(),
         }
     }

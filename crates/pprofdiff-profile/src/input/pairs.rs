@@ -3,15 +3,18 @@
 //! Whatever is found comes out, in the order of its name: a file without a partner is an error in its place, so that as
 //! many results can be counted as there were files to compare. A manifest is read while it is worked on.
 
-use std::collections::BTreeMap;
-use std::fs::File;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{DirEntry, File};
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use glob::Pattern;
 use regex::Regex;
 use serde::Deserialize;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::redact::redacted;
 
 /// Two sides under one name.
 #[derive(Debug)]
@@ -71,7 +74,7 @@ pub fn directory_pairs(base: &Path, new: &Path) -> Result<Vec<NamedPair>> {
 }
 
 /// Pairs files of two patterns in which `*` and `?` stand for the same: `main/*/cpu.pb.gz` and `branch/*/cpu.pb.gz`.
-/// `**` stands for any directories.
+/// `**` stands for any directories; where links make a file reachable in several ways, it is found once.
 ///
 /// # Errors
 /// A pattern that is none; patterns with different signs; two files for which they stand for the same.
@@ -96,26 +99,95 @@ pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<NamedPair>> {
 }
 
 /// The files that a pattern matches, in the order of their paths, each with what its signs stood for (joined by `/`).
+///
+/// `**` stands for a directory and all below it, each once: links are followed when all that is there without them has been
+/// seen, so that a file has its own name where it has several, and a link that leads back to where it lies ends there.
+///
+/// # Errors
+/// A pattern that is none; a directory that can't be read.
 pub(crate) fn matches(pattern: &str) -> Result<Vec<(String, PathBuf)>> {
-    let bad = |e: String| Error::query(format!("the pattern {pattern:?} is no good: {e}"));
-    let signs = signs(pattern).map_err(|e| bad(e.to_string()))?;
-    let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
-    let mut found = Vec::new();
-    for path in glob::glob_with(pattern, options).map_err(|e| bad(e.to_string()))? {
-        let path = path.map_err(|e| {
-            let input = e.path().display().to_string();
-            Error::io(e.into()).in_input(&input)
-        })?;
-        if path.is_dir() {
-            continue;
+    let bad = |e: &dyn std::fmt::Display| Error::query(format!("the pattern {pattern:?} is invalid: {e}"));
+    Pattern::new(pattern).map_err(|e| bad(&e))?;
+    let signs = signs(pattern).map_err(|e| bad(&e))?;
+    let mut found = vec![PathBuf::new()];
+    let mut parts = Path::new(pattern).components().peekable();
+    while let Some(part) = parts.next() {
+        let text = part.as_os_str().to_str().unwrap_or_default();
+        let literal = !matches!(part, Component::Normal(_)) || !text.contains(['*', '?', '[']);
+        if literal {
+            found.iter_mut().for_each(|path| path.push(part));
+            found.retain(|path| path.symlink_metadata().is_ok());
+        } else if text == "**" {
+            found = below(found)?;
+            if parts.peek().is_none() {
+                found = inside(&found, |_| true)?;
+            }
+        } else {
+            let part = Pattern::new(text).map_err(|e| bad(&e))?;
+            found = inside(&found, |name| part.matches(name))?;
         }
+    }
+    found.retain(|path| !path.is_dir());
+    found.sort();
+    let named = found.into_iter().map(|path| {
         let text = path.display().to_string();
         let captures = signs.captures(&text);
         let name = captures.map(|c| c.iter().skip(1).flatten().map(|m| m.as_str()).collect::<Vec<_>>().join("/"));
-        // glob tidies paths up (`./a`), so that the pattern's own letters may not be found in them.
-        found.push((name.unwrap_or(text), path));
+        // Paths are tidied up (`./a`), so that the pattern's own letters may not be found in them.
+        (name.unwrap_or(text), path)
+    });
+    Ok(named.collect())
+}
+
+/// What is in a directory; nothing if it is none. The empty path is the current one.
+fn entries(directory: &Path) -> Result<Vec<DirEntry>> {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let all = std::fs::read_dir(directory).and_then(Iterator::collect);
+    all.map_err(|e| Error::io(e).in_input(&directory.display().to_string()))
+}
+
+/// What is in some directories and has a name that is wanted.
+fn inside(directories: &[PathBuf], wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for directory in directories {
+        let names = entries(directory)?.into_iter().map(|e| e.file_name());
+        found.extend(names.filter(|n| n.to_str().is_some_and(&wanted)).map(|n| directory.join(n)));
     }
     Ok(found)
+}
+
+/// Those of some paths that are directories, and the directories below them; each once, whatever leads there.
+fn below(mut open: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    // The last is taken first: so in the order of their names, those that are links after all others.
+    open.sort_by_cached_key(|path| Reverse((path.is_symlink(), path.clone())));
+    let mut links: Vec<PathBuf> = Vec::new();
+    loop {
+        let Some(directory) = open.pop() else {
+            if links.is_empty() {
+                return Ok(found);
+            }
+            links.sort_by(|a, b| b.cmp(a));
+            open = std::mem::take(&mut links);
+            continue;
+        };
+        let here = if directory.as_os_str().is_empty() { Path::new(".") } else { &directory };
+        if !here.is_dir() || !here.canonicalize().is_ok_and(|real| seen.insert(real)) {
+            continue;
+        }
+        for entry in entries(&directory)? {
+            let path = directory.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => links.push(path),
+                Ok(kind) if kind.is_dir() => open.push(path),
+                _ => {}
+            }
+        }
+        found.push(directory);
+    }
 }
 
 /// What captures what the pattern's signs stand for.
@@ -197,7 +269,9 @@ impl From<Files> for Vec<PathBuf> {
 impl Entry {
     fn pair(self) -> NamedPair {
         let files: [Vec<PathBuf>; 2] = [self.base.into(), self.new.into()];
-        let name = self.name.unwrap_or_else(|| files[1].first().map_or_else(String::new, |f| f.display().to_string()));
+        let name = self.name.unwrap_or_else(|| {
+            files[1].first().map_or_else(String::new, |f| redacted(&f.to_string_lossy()).into_owned())
+        });
         NamedPair { name, files: Ok(files) }
     }
 }
@@ -288,6 +362,41 @@ mod tests {
         let json =
             "{\"base\":\"a\",\"new\":[\"b\",\"c\"],\"name\":\"x\"}\n\n{\"base\":3}\n{\"base\":\"d\",\"new\":\"e\"}";
         assert_eq!(names(json, true), [some("x", [1, 2]), ("line 3".into(), None), some("e", [1, 1])]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_is_found_once_whatever_links_lead_to_it() {
+        use std::os::unix::fs::symlink;
+        let root = std::env::temp_dir().join(format!("pprofdiff-patterns-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        for dir in ["d/a/deep", "d/b", "aside"] {
+            std::fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        for file in ["d/1.gz", "d/a/2.gz", "d/a/deep/3.gz", "d/b/4.txt", "aside/5.gz"] {
+            std::fs::write(root.join(file), "").unwrap();
+        }
+        // Of the loops each doubles the paths to a file for each level that the system follows: 2^40 in all.
+        for (to, link) in
+            [("..", "d/a/l"), ("..", "d/b/l"), ("../d", "d/0"), ("../aside", "d/z"), ("nowhere", "d/n.gz")]
+        {
+            symlink(to, root.join(link)).unwrap();
+        }
+        let found = |pattern: &str| {
+            let pattern = root.join(pattern).display().to_string();
+            let path = |(_, path): (String, PathBuf)| path.strip_prefix(&root).unwrap().display().to_string();
+            matches(&pattern).unwrap().into_iter().map(path).collect::<Vec<_>>()
+        };
+        let all = ["d/1.gz", "d/a/2.gz", "d/a/deep/3.gz", "d/n.gz", "d/z/5.gz"];
+        assert_eq!(found("d/**/*.gz"), all);
+        assert_eq!(found("*/**/**/*.gz"), ["aside/5.gz", all[0], all[1], all[2], all[3]]);
+        assert_eq!(found("d/**"), [all[0], all[1], all[2], "d/b/4.txt", all[3], all[4]]);
+        // A link is followed where nothing else leads there.
+        assert_eq!(found("d/**/a/**/?.gz"), [all[1], all[2], "d/a/l/1.gz", "d/a/l/n.gz", "d/a/l/z/5.gz"]);
+        assert_eq!(found("d/a/l/*.gz"), ["d/a/l/1.gz", "d/a/l/n.gz"]);
+        assert_eq!(found("d/none/**/*.gz"), [""; 0]);
+        assert!(matches("d/a**").unwrap_err().to_string().contains("invalid"));
+        std::fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

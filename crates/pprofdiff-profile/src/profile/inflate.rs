@@ -18,7 +18,13 @@ use crate::error::{Error, ErrorKind, Result};
 /// Deflate's largest expansion is 1032:1 (258 bytes from two bits), so no honest size claim exceeds it.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The flag of a gzip header that ends in a checksum of its own.
+const FHCRC: u8 = 2;
+
+/// A zstd frame, or one that readers skip (RFC 8878), which packers in parallel and seekable files put before it.
+fn is_zstd(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
 
 /// What is known of the input before it is read.
 #[derive(Clone, Copy, Default)]
@@ -50,7 +56,7 @@ fn zeroed(size: usize) -> Option<Vec<u8>> {
 
 /// The inflated message of a whole file; more than `limit` bytes of it are an error.
 pub(crate) fn inflate_file(bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
-    let is_packed = bytes.starts_with(&GZIP_MAGIC) || bytes.starts_with(&ZSTD_MAGIC);
+    let is_packed = bytes.starts_with(&GZIP_MAGIC) || is_zstd(&bytes);
     if is_packed || bytes.is_empty() {
         return inflate_slice(&bytes, limit);
     }
@@ -79,6 +85,10 @@ fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     if !bytes.starts_with(&GZIP_MAGIC) || claimed > limit.min(MAX_RESERVED) {
         return None;
     }
+    // libdeflate passes over the header's own checksum, which hardly any file has.
+    if bytes.get(3).is_some_and(|flags| flags & FHCRC != 0) {
+        return None;
+    }
     let mut out = zeroed(claimed as usize)?;
     (gunzip_member(bytes, &mut out)? == (bytes.len(), out.len())).then_some(out)
 }
@@ -93,7 +103,7 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
     let mut input = magic.as_slice().chain(input);
     if magic.starts_with(&GZIP_MAGIC) {
         gunzip(&mut input, hint, limit)
-    } else if magic == ZSTD_MAGIC {
+    } else if is_zstd(&magic) {
         unzstd(&mut input, limit)
     } else {
         let mut out = Vec::new();
@@ -245,58 +255,53 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
 }
 
 fn skip_header(input: &mut dyn BufRead) -> io::Result<()> {
-    const FHCRC: u8 = 2;
     const FEXTRA: u8 = 4;
     const FNAME: u8 = 8;
     const FCOMMENT: u8 = 16;
+    const RESERVED: u8 = 0xe0;
     let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    let mut header = [0; 10];
-    input.read_exact(&mut header)?;
-    let [m0, m1, method, flags, ..] = header;
+    let mut header = Header { input, crc: crc32fast::Hasher::new() };
+    let [m0, m1, method, flags, ..] = header.read::<10>()?;
     if [m0, m1] != GZIP_MAGIC {
         return invalid("bytes that are not gzip follow the gzip data");
     }
-    if method != 8 || flags & 0xe0 != 0 {
+    if method != 8 {
         return invalid("the gzip header asks for a compression that does not exist");
     }
+    if flags & RESERVED != 0 {
+        return invalid("the gzip header has flags that are reserved; the file is damaged");
+    }
     if flags & FEXTRA != 0 {
-        let mut len = [0; 2];
-        input.read_exact(&mut len)?;
-        skip_exact(input, u64::from(u16::from_le_bytes(len)))?;
+        let len = u16::from_le_bytes(header.read()?);
+        for _ in 0..len {
+            header.read::<1>()?;
+        }
     }
     for flag in [FNAME, FCOMMENT] {
         if flags & flag != 0 {
-            skip_past_zero(input)?;
+            while header.read()? != [0] {}
         }
     }
     if flags & FHCRC != 0 {
-        skip_exact(input, 2)?;
+        let sum = header.crc.clone().finalize() as u16;
+        if u16::from_le_bytes(header.read()?) != sum {
+            return invalid("the checksum of the gzip header is wrong; the file is damaged");
+        }
     }
     Ok(())
 }
 
-fn skip_exact(input: &mut dyn BufRead, n: u64) -> io::Result<()> {
-    if io::copy(&mut input.take(n), &mut io::sink())? < n {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(())
+/// A gzip header as it is read, with the checksum of what was read.
+struct Header<'i> {
+    input: &'i mut dyn BufRead,
+    crc: crc32fast::Hasher,
 }
 
-fn skip_past_zero(input: &mut dyn BufRead) -> io::Result<()> {
-    loop {
-        let chunk = input.fill_buf()?;
-        if chunk.is_empty() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        match chunk.iter().position(|&b| b == 0) {
-            Some(i) => {
-                input.consume(i + 1);
-                return Ok(());
-            }
-            None => {
-                let n = chunk.len();
-                input.consume(n);
-            }
-        }
+impl Header<'_> {
+    fn read<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.input.read_exact(&mut bytes)?;
+        self.crc.update(&bytes);
+        Ok(bytes)
     }
 }

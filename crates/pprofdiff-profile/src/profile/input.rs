@@ -10,13 +10,15 @@ use std::path::Path;
 
 use super::Profile;
 use super::inflate::{inflate, inflate_file, inflate_slice};
+use crate::advice;
 use crate::error::{Error, ErrorKind, Result};
+use crate::redact::redacted;
 
 /// How to load a profile.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
     /// Most bytes that a profile may inflate to. 2 GiB unless set; 4 GiB minus one is the most
-    /// that can be set, since offsets into the buffer are 32 bits wide.
+    /// that can be set, since offsets into the buffer are 32 bits wide. Loading refuses more.
     pub inflated_limit: u64,
 }
 
@@ -30,9 +32,16 @@ impl Default for LoadOptions {
 const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
 
 impl LoadOptions {
-    /// Offsets are 32 bits wide.
-    fn limit(&self) -> u64 {
-        self.inflated_limit.min(u64::from(u32::MAX))
+    fn limit(&self) -> Result<u64> {
+        let most = u64::from(u32::MAX);
+        if self.inflated_limit > most {
+            let detail = format!(
+                "the limit on what a profile may inflate to is at most {most} bytes (4 GiB - 1), not {}",
+                self.inflated_limit
+            );
+            return Err(Error::query(detail));
+        }
+        Ok(self.inflated_limit)
     }
 
     /// With the given limit; if there is none, with that of the environment's `PPROFDIFF_MAX_INFLATED`, in bytes; and
@@ -40,18 +49,21 @@ impl LoadOptions {
     /// environment.
     ///
     /// # Errors
-    /// A variable that is no number.
+    /// A variable that is no number; more than 4 GiB minus one.
     pub fn limited(inflated_limit: Option<u64>) -> Result<LoadOptions> {
-        let Some(text) = std::env::var_os(LIMIT_VARIABLE).filter(|v| inflated_limit.is_none() && !v.is_empty()) else {
-            return Ok(
-                inflated_limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit })
-            );
+        let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty());
+        let of_variable = |text: std::ffi::OsString| {
+            let number = text.to_str().and_then(|text| text.trim().parse().ok());
+            number.ok_or_else(|| {
+                Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
+            })
         };
-        let number = text.to_str().and_then(|text| text.trim().parse().ok());
-        let inflated_limit = number.ok_or_else(|| {
-            Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
-        })?;
-        Ok(LoadOptions { inflated_limit })
+        let limit = match inflated_limit {
+            Some(limit) => Some(limit),
+            None => variable().map(of_variable).transpose()?,
+        };
+        let options = limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit });
+        options.limit().map(|_| options)
     }
 }
 
@@ -60,13 +72,14 @@ const BLOCK: usize = 128 << 10;
 
 pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
     let name = path.display().to_string();
+    let name = redacted(&name);
     let load_file = || {
         let mut file = File::open(path).map_err(Error::io)?;
         let metadata = file.metadata().map_err(Error::io)?;
         if metadata.is_dir() {
             return Err(Error::io(std::io::ErrorKind::IsADirectory.into()));
         }
-        let limit = options.limit();
+        let limit = options.limit()?;
         if !metadata.is_file() || metadata.len() > limit {
             return load(&name, inflate(&mut BufReader::with_capacity(BLOCK, file), None, limit)?);
         }
@@ -80,12 +93,16 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
 }
 
 pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
-    inflate_slice(bytes, options.limit()).and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
+    let name = &redacted(name);
+    let inflated = options.limit().and_then(|limit| inflate_slice(bytes, limit));
+    inflated.and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
 }
 
 pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<Profile> {
+    let name = &redacted(name);
     let mut reader = BufReader::with_capacity(BLOCK, reader);
-    inflate(&mut reader, None, options.limit()).and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
+    let inflated = options.limit().and_then(|limit| inflate(&mut reader, None, limit));
+    inflated.and_then(|data| load(name, data)).map_err(|e| e.in_input(name))
 }
 
 fn load(name: &str, data: Vec<u8>) -> Result<Profile> {
@@ -94,9 +111,11 @@ fn load(name: &str, data: Vec<u8>) -> Result<Profile> {
     Profile::decode(name, data).map_err(|error| match legacy {
         Some(format) if error.kind() == ErrorKind::Malformed => {
             let detail = format!(
-                "this is {format}, which is older than profile.proto; convert it first: go tool pprof -proto -output=OUT.pb.gz {name}"
+                "this is {format}, which is older than profile.proto; convert it first, with go tool pprof -proto \
+                 and its binary"
             );
-            Error::new(ErrorKind::Legacy, detail)
+            // Such a profile has addresses only, so what it is of has to be at hand.
+            Error::new(ErrorKind::Legacy, detail).advise(advice::symbolize("", name))
         }
         _ => error,
     })

@@ -21,7 +21,7 @@ use hashbrown::HashMap;
 use super::message::{About, MessageWriter, Tables};
 use super::types::{CommonType, common_types};
 use super::{BASE_LABEL, Header, Label, LabelValue, Mapping, Memo, NONE, Profile, Sample, StringId, ValueType};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::interner::{Found, Index};
 
 type State = foldhash::fast::RandomState;
@@ -180,13 +180,18 @@ pub struct Merger<'p> {
 /// Adds profiles up to one.
 ///
 /// Sample types that all have are kept, in the finest of their units. Times: the earliest. Durations
-/// add up. Comments of all are kept once; the other fields are those of the first that has them.
+/// add up. Comments of all are kept once; the other fields are those of the first that has them. Written diffs become
+/// the diff of both sides' sums.
 ///
 /// # Errors
-/// No profile, no common sample type, or values that add up past int64.
+/// No profile, no common sample type, values that add up past int64, or written diffs beside profiles that are none.
 pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
     if profiles.is_empty() {
         return Err(Error::query("there is no profile to merge"));
+    }
+    if let Some(diff) = profiles.iter().find(|p| p.is_diff()).filter(|_| !profiles.iter().all(|p| p.is_diff())) {
+        let detail = "this is a written diff, and other profiles are none; merge diffs, or the profiles of one side";
+        return Err(Error::new(ErrorKind::Incompatible, detail).in_input(diff.name()));
     }
     let types = common_types(profiles)?;
     let mut merger = Merger::new(&types);
@@ -388,8 +393,7 @@ impl<'p> Merger<'p> {
                 && lines[l.lines.clone()] == lines[new.lines.clone()]
         };
         let at = |n: u32| &locations[n as usize];
-        let found =
-            self.location_ids.find_or_insert(hash(&new), locations.len(), |n| same(at(n)), |n| hash(at(n)));
+        let found = self.location_ids.find_or_insert(hash(&new), locations.len(), |n| same(at(n)), |n| hash(at(n)));
         match found {
             Found::Known(_) => self.lines.truncate(first),
             Found::New(_) => self.locations.push(new),

@@ -28,11 +28,12 @@ mod samples;
 mod types;
 pub(crate) mod wire;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 pub use builder::{BuilderLine, FunctionId, LocationId, MappingId, ProfileBuilder};
-pub(crate) use columns::*;
 pub use columns::StringId;
+pub(crate) use columns::*;
 pub use encode::{Compression, WriteOptions, pack};
 pub use input::LoadOptions;
 pub use memo::Memo;
@@ -40,9 +41,10 @@ pub(crate) use memo::Numbers;
 pub use merge::{Fields, Merger, Part, Selection, merge};
 pub(crate) use message::{About, MessageWriter};
 pub use samples::{Label, LabelValue, Sample, SampleRange};
-pub use types::{CommonType, common_types};
+pub use types::{CommonType, common_types, default_type};
 
-use crate::error::Result;
+use crate::advice;
+use crate::error::{Error, ErrorKind, Result};
 
 /// A loaded, validated profile.
 ///
@@ -188,20 +190,42 @@ impl Profile {
     /// What a user should know about the input before trusting a view of it.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.locations.len() > 0 && self.locations.line_function.is_empty() {
-            let binary = self.mappings.first().map_or_else(|| "BINARY".into(), |m| self.text(m.file));
+        if self.lacks_names() {
             warnings.push(format!(
-                "{}: no function names, only addresses; symbolize it first: go tool pprof -proto -output=symbolized.pb.gz {binary} {}",
-                self.name, self.name
+                "{}: no function names, only addresses; symbolize it first, with go tool pprof -proto and its binary",
+                self.name
             ));
         }
         // Rare enough that nobody expects it, and then a column would be missing in silence.
-        let named = |i: usize| self.find_sample_type(self.string(self.sample_types[i].kind));
-        if let Some(i) = (0..self.sample_types.len()).find(|&i| named(i).is_some_and(|first| first != i)) {
-            let kind = self.text(self.sample_types[i].kind);
+        let mut seen = HashSet::new();
+        if let Some(twice) = self.sample_types.iter().find(|t| !seen.insert(self.string(t.kind))) {
+            let kind = self.text(twice.kind);
             warnings.push(format!("{}: sample type {kind} occurs more than once; the first one is shown", self.name));
         }
         warnings
+    }
+
+    /// A command for a POSIX shell that helps against a warning, to be copied: it adds the names of functions, if
+    /// there are none. Names in it are quoted, so none of them is more than a name. Show it where a person reads, and
+    /// not in logs.
+    pub fn advice(&self) -> Option<String> {
+        let binary = self.mappings.first().map_or_else(String::new, |m| self.text(m.file));
+        self.lacks_names().then(|| advice::symbolize(&binary, &self.name))
+    }
+
+    fn lacks_names(&self) -> bool {
+        self.locations.len() > 0 && self.locations.line_function.is_empty()
+    }
+
+    /// Refuses a written diff where profiles are added up or subtracted: it is both sides in one, so any sum with it is
+    /// wrong.
+    pub fn one_sided(&self) -> Result<()> {
+        if !self.is_diff {
+            return Ok(());
+        }
+        let detail = "this is a written diff: it has both sides in it, so it can't be a side or a snapshot; show it by \
+                      itself, or give the profiles that it was made of";
+        Err(Error::new(ErrorKind::Incompatible, detail).in_input(&self.name))
     }
 
     /// The bytes of a string.

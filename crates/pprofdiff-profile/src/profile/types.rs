@@ -3,7 +3,7 @@
 //! Types are matched by name, in the order of the first profile. Where the units of one name differ
 //! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Profile;
 use crate::error::{Error, ErrorKind, Result};
@@ -51,6 +51,46 @@ pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
     }
     check_sums(profiles, &types)?;
     Ok(types)
+}
+
+/// Which of the common types is shown unless told otherwise: as pprof, which brings the profiles of a side together,
+/// then both sides. A profile that loses a type, or whose types stand in another order, then names as its default the
+/// first that is left, unless its own is still there. The first that names one decides; else it is the last.
+pub fn default_type<'p>(new: &[&'p Profile], base: &[&'p Profile], types: &[CommonType]) -> usize {
+    let side = |of: &[&'p Profile]| Defaults::together(of.iter().map(|p| Defaults::of(p)).collect());
+    let sides = [new, base].into_iter().filter(|side| !side.is_empty()).map(side).collect();
+    let wanted = String::from_utf8_lossy(Defaults::together(sides).default).into_owned();
+    types.iter().position(|t| t.kind == wanted).unwrap_or(types.len().saturating_sub(1))
+}
+
+/// The names of sample types, and the one that is the default: empty if there is none.
+struct Defaults<'p> {
+    types: Vec<&'p [u8]>,
+    default: &'p [u8],
+}
+
+impl<'p> Defaults<'p> {
+    fn of(p: &'p Profile) -> Defaults<'p> {
+        let types = p.value_types().iter().map(|t| p.string(t.kind)).collect();
+        Defaults { types, default: p.string(p.header().default_sample_type) }
+    }
+
+    fn together(all: Vec<Defaults<'p>>) -> Defaults<'p> {
+        let mut common: HashSet<&[u8]> = all.first().iter().flat_map(|d| &d.types).copied().collect();
+        for one in &all {
+            let own: HashSet<&[u8]> = one.types.iter().copied().collect();
+            common.retain(|name| own.contains(name));
+        }
+        let mut seen = HashSet::new();
+        let first = all.first().into_iter().flat_map(|d| &d.types).copied();
+        let types: Vec<&[u8]> = first.filter(|name| common.contains(name) && seen.insert(*name)).collect();
+        let adapted = |one: &Defaults<'p>| {
+            let is_kept = one.types == types || common.contains(one.default);
+            if is_kept { one.default } else { types.first().copied().unwrap_or_default() }
+        };
+        let default = all.iter().map(adapted).find(|name| !name.is_empty()).unwrap_or_default();
+        Defaults { types, default }
+    }
 }
 
 fn convert_units(profiles: &[&Profile], kind: String, columns: &[usize]) -> Result<CommonType> {

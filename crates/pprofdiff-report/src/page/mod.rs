@@ -11,6 +11,7 @@ mod columns;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,20 +20,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::html::escape;
+use super::html::{escape, escape_ours};
 use super::listing::push_routines;
-use super::names::is_harmful;
+use super::palette::{LESS, MORE, Shades, hex};
 use super::percent_of_base;
 use super::text::list_of_inputs;
-use pprofdiff::{
-    Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Graph, GraphOptions, Normalize,
-    Pair, Query, Relation, Side, Sort, Sources, Summary, TopRow, Measure,
-};
-use pprofdiff::{Error, Result};
-use pprofdiff::units;
 use crate::format::{Format, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
+use pprofdiff::units;
+use pprofdiff::{
+    Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Graph, GraphOptions, Measure, Normalize, Pair,
+    Query, Relation, Side, Sort, Sources, Summary, Top, TopRow,
+};
+use pprofdiff::{Error, Result};
+use pprofdiff::{harmless, is_harmful};
 
 pub(crate) const FORMAT: Format = Format {
     name: "html",
@@ -53,8 +55,24 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// What the page looks like, with less and more as variables of the palette.
+static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let mut style = ":root {\n".to_owned();
+    for (name, tone) in [("less", LESS), ("more", MORE)] {
+        for (suffix, Shades { light, dark }) in [("", tone.area), ("-text", tone.text)] {
+            let _ = writeln!(style, "  --{name}{suffix}: light-dark({}, {});", hex(light), hex(dark));
+        }
+    }
+    style + "}\n" + include_str!("page.css")
+});
+/// One function, so that no name of it is a window's.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("data.js"),
+    include_str!("flame.js"),
+    include_str!("page.js"),
+    "})();\n"
+);
 
 /// What a page holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -79,6 +97,10 @@ impl Default for PageOptions {
 /// Edges are most of a large page, and few of them are ever looked at.
 const MOST_EDGES: [usize; 2] = [12, 2];
 const COSTLIEST: usize = 1000;
+/// Frames beside the total: how many rose, and how many fell.
+const MOVERS: usize = 5;
+/// Sample types that a page has at most. Programs have some ten; each has its graphs and its table.
+const MOST_TYPES: usize = 100;
 /// Functions that the page lists the source lines of.
 const LISTED: usize = 20;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
@@ -107,12 +129,13 @@ impl Page {
             "<iframe sandbox=\"allow-scripts\" title=\"{}\" style=\"width:100%;height:{height}px;border:0\" \
              srcdoc=\"{}\"></iframe>",
             escape(&self.title),
-            escape(&self.html)
+            escape_ours(&self.html)
         )
     }
 }
 
-/// The page of a diff or of a single profile. Every sample type can be chosen in it; the query's comes first.
+/// The page of a diff or of a single profile. Every sample type of the first hundred can be chosen in it; the query's,
+/// which it has in any case, comes first. What is left out is said.
 ///
 /// Given `sources`, it also lists the source lines of the functions whose cum changed most, of those that have sources,
 /// with the costs of the query's sample type.
@@ -123,14 +146,24 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let selection = diff.select(query)?;
     let wanted = diff.find_sample_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
-    let types: Vec<usize> = if options.only_flame { vec![wanted] } else { (0..all.len()).collect() };
+    let types: Vec<usize> = match options.only_flame {
+        true => vec![wanted],
+        // The one that is asked for takes the last place, should it have none.
+        false => {
+            (0..all.len()).filter(|&i| i < MOST_TYPES - usize::from(wanted >= MOST_TYPES) || i == wanted).collect()
+        }
+    };
     let share = options.max_frames / (2 * types.len().max(1));
     let mut names = Names::default();
     let mut parts = Vec::with_capacity(types.len());
     let mut shown = None;
     let mut rows = 0;
     for &i in &types {
-        match selection.measure_type(i, query.normalize) {
+        let measure = match i == wanted {
+            true => selection.measure(query.sample_type.as_deref(), query.normalize),
+            false => selection.measure_type(i, query.normalize),
+        };
+        match measure {
             Ok(view) => {
                 if i == wanted {
                     shown = Some((parts.len(), view.summary().clone()));
@@ -148,13 +181,22 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             Err(e) => return Err(e),
         }
     }
+    let left_out = all.len() - types.len();
     let Some((shown, summary)) = shown else { return Err(Error::query("there is no sample type to show")) };
+    let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
+    if !options.only_flame && left_out > 0 {
+        warnings.push(format!(
+            "the page has {} of {} sample types; make another page of one that is missing",
+            types.len(),
+            all.len()
+        ));
+    }
     let data = json!({
         "generator": concat!("pprofdiff ", env!("CARGO_PKG_VERSION")),
         "base": summary.base.as_ref().map(side),
         "new": side(&summary.new),
         "settings": settings(&summary),
-        "warnings": summary.warnings.iter().map(|w| visible(w)).collect::<Vec<_>>(),
+        "warnings": warnings,
         "names": names.texts,
         "shown": shown,
         "types": parts,
@@ -184,6 +226,8 @@ fn sample_type(view: &Measure, names: &mut Names, max_frames: usize, options: &P
     if !options.only_flame {
         let mut top = view.top(Sort::Flat);
         let graph = view.graph_of(&top, &GraphOptions::default());
+        part["rose"] = movers(&top, names, |delta| delta > 0);
+        part["fell"] = movers(&top, names, |delta| delta < 0);
         top.sort(Sort::Cum);
         part["table"] = table(&view.edges_of(top), &[&down, &up], names, max_frames / 4);
         if let Some(graph) = call_graph(&graph, names) {
@@ -191,6 +235,15 @@ fn sample_type(view: &Measure, names: &mut Names, max_frames: usize, options: &P
         }
     }
     Ok((part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)))
+}
+
+/// The frames whose own cost changed most in one direction, with both values; of one profile, those that cost most. Own
+/// cost, since these changes add up to that of the total; by cum, the first would be callers of each other.
+///
+/// `top` is by flat, largest change first.
+fn movers(top: &Top, names: &mut Names, which: fn(i64) -> bool) -> Value {
+    let rows = top.rows.iter().filter(|r| which(r.flat.delta())).take(MOVERS);
+    rows.map(|r| json!([names.id(&top.frames, r.frame), r.flat.base.to_string(), r.flat.new.to_string()])).collect()
 }
 
 /// The frames of all views of a page, each once. Frames are interned from the profiles' tables, whatever the sample type,
@@ -373,6 +426,9 @@ fn settings(s: &Summary) -> Vec<String> {
     if s.no_inlines {
         settings.push("without inlined functions".to_owned());
     }
+    if !s.trim_path.is_empty() {
+        settings.push(visible(&format!("trim_path={}", s.trim_path.join(":"))).into_owned());
+    }
     settings.extend(s.filters.iter().map(|(name, v)| visible(&format!("{name}={v}")).into_owned()));
     if s.normalize != Normalize::None {
         settings.push(format!("normalized by {}", s.normalize.mode()));
@@ -396,7 +452,7 @@ fn visible(text: &str) -> Cow<'_, str> {
 
 fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most && !text.contains(is_harmful) {
-        return text.into();
+        return harmless(text);
     }
     let mut out = String::with_capacity(text.len().min(most));
     for (at, c) in text.char_indices() {
@@ -411,7 +467,7 @@ fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
             c => out.push(c),
         }
     }
-    out.into()
+    harmless(&out).into_owned().into()
 }
 
 /// Puts the page together. Each mark of the template is looked for after the one before it, so nothing that is
@@ -421,7 +477,7 @@ fn fill(title: &str, source: &str, data: &Value) -> String {
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         hash(SCRIPT),
-        hash(STYLE)
+        hash(&STYLE)
     );
     let data = data.to_string().replace('<', "\\u003c");
     let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + data.len() + 1024);
@@ -430,7 +486,7 @@ fn fill(title: &str, source: &str, data: &Value) -> String {
     for (mark, text) in [
         ("{policy}", policy.as_str()),
         ("{title}", &title),
-        ("{style}", STYLE),
+        ("{style}", &STYLE),
         ("{source}", source),
         ("{data}", &data),
         ("{script}", SCRIPT),

@@ -1,167 +1,9 @@
-// What the page does: reads its data, draws the flame graph, and keeps graph, table and URL fragment in step.
+// What people do with the page: keeps graph, table and URL fragment in step.
 //
 //     data block -> types (trees and table as typed arrays) -> view (what is looked at) -> drawn
 //
 // Everything that is looked at is in `view`; whoever changes it calls `show`, which draws all of it anew and
 // writes it to the fragment. Names are data from strangers: they go through textContent and fillText only.
-"use strict";
-(() => {
-const $ = (id) => document.getElementById(id);
-const data = JSON.parse($("data").textContent);
-const twoSided = data.base !== null;
-const BASE = 1, NEW = 2;                       // bits of a node's sides
-const ROOT = 0, PRUNED = 1, FIRST_FRAME = 2;   // what a node is
-const ROW = 20;                                // pixels of a box's height, with the gap below it
-const THIN = 0.5;                              // pixels below which boxes are drawn as one strip
-const STATUSES = ["added", "removed", "changed", "same"];
-
-// ---------------------------------------------------------------- reading
-
-/** Bytes of a base64 column. */
-function bytesOf(text) {
-  const binary = atob(text), bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
-  return bytes;
-}
-
-/** A column of small numbers (ids, depths, counts). */
-function readNumbers(text, count) {
-  const bytes = bytesOf(text), out = new Float64Array(count);
-  for (let i = 0, at = 0; i < count; i++) {
-    let value = 0, factor = 1, byte;
-    do { byte = bytes[at++]; value += (byte & 127) * factor; factor *= 128; } while (byte > 127);
-    out[i] = value;
-  }
-  return out;
-}
-
-/** A column of int64. BigInts are slow to make, so they are made of as few parts as will do. */
-function readValues(text, count) {
-  const bytes = bytesOf(text), out = new BigInt64Array(count);
-  for (let i = 0, at = 0; i < count; i++) {
-    let low = 0, factor = 1, n = 0, byte;
-    do { byte = bytes[at++]; low += (byte & 127) * factor; factor *= 128; } while (byte > 127 && ++n < 7);
-    if (byte <= 127) {
-      out[i] = BigInt(low % 2 ? -(low + 1) / 2 : low / 2);
-      continue;
-    }
-    let whole = BigInt(low), shift = 49n;
-    do { byte = bytes[at++]; whole |= BigInt(byte & 127) << shift; shift += 7n; } while (byte > 127);
-    out[i] = (whole >> 1n) ^ -(whole & 1n);
-  }
-  return out;
-}
-
-/** A tree, depth first: for each node its parent, the end of its subtree, both values, and all widths. */
-function readTree(raw) {
-  const n = raw.nodes, depth = Uint32Array.from(readNumbers(raw.depth, n)), what = readNumbers(raw.what, n);
-  const kind = new Uint32Array(n), sides = new Uint8Array(n), parent = new Int32Array(n), end = new Int32Array(n);
-  const path = [];
-  for (let i = 0; i < n; i++) {
-    kind[i] = Math.floor(what[i] / 4);
-    sides[i] = what[i] % 4;
-    while (path.length > depth[i]) end[path.pop()] = i;
-    parent[i] = path.length ? path[path.length - 1] : -1;
-    path.push(i);
-  }
-  while (path.length) end[path.pop()] = n;
-  // A value is written as what it lacks of its parent's.
-  const values = (text) => {
-    const out = readValues(text, n);
-    for (let i = 0; i < n; i++) out[i] = (parent[i] < 0 ? 0n : out[parent[i]]) - out[i];
-    return out;
-  };
-  const base = values(raw.base), fresh = values(raw.new), max = values(raw.max);
-  const float = (column) => Float64Array.from(column, Number);
-  const width = { max: float(max) };
-  if (raw.base_width) {
-    for (const mode of ["base", "new", "delta"]) width[mode] = float(values(raw[mode + "_width"]));
-  } else {
-    width.base = float(base);
-    width.new = float(fresh);
-    // Of two values that aren't negative, the larger is half of their sum and their difference together.
-    width.delta = Float64Array.from(max, (m, i) => Number(2n * m - base[i] - fresh[i]));
-  }
-  return { n, depth, kind, sides, parent, end, base, new: fresh, width, left: {}, pruned: raw.pruned };
-}
-
-/** Where each node begins, in the units of a width. Worked out once for each way of drawing. */
-function leftOf(tree, mode) {
-  if (tree.left[mode]) return tree.left[mode];
-  const width = tree.width[mode], left = new Float64Array(tree.n), next = new Float64Array(tree.n);
-  for (let i = 1; i < tree.n; i++) {
-    const p = tree.parent[i];
-    left[i] = next[p];
-    next[p] += width[i];
-    next[i] = left[i];
-  }
-  return tree.left[mode] = left;
-}
-
-function readTable(raw) {
-  const n = raw.rows;
-  const edges = (e) => {
-    const shown = readValues(e.shown, n), all = readValues(e.all, n);
-    const first = new Uint32Array(n + 1);
-    for (let i = 0; i < n; i++) first[i + 1] = first[i] + Number(shown[i]);
-    const count = first[n];
-    return { first, all, other: readValues(e.other, count), base: readValues(e.base, count), new: readValues(e.new, count) };
-  };
-  const table = {
-    n, of: raw.of, frame: readNumbers(raw.frame, n), status: readValues(raw.status, n),
-    flat_base: readValues(raw.flat_base, n), flat_new: readValues(raw.flat_new, n),
-    cum_base: readValues(raw.cum_base, n), cum_new: readValues(raw.cum_new, n),
-    callers: edges(raw.callers), callees: edges(raw.callees), rowOf: new Map(),
-  };
-  for (let i = 0; i < n; i++) table.rowOf.set(table.frame[i], i);
-  return table;
-}
-
-/** A sample type. Its trees and its table are read when they are first looked at. */
-class Type {
-  constructor(raw) {
-    this.raw = raw;
-    this.total = raw.total ? raw.total.map(BigInt) : [0n, 0n];
-    this.trees = {};
-    const whole = Math.max(...this.total.map((v) => Math.abs(Number(v))));
-    this.scale = raw.units ? this.suited(whole) : null;
-  }
-  tree(direction) { return this.trees[direction] ??= readTree(this.raw[direction]); }
-  get table() { return this.raw.table ? this.rows ??= readTable(this.raw.table) : null; }
-
-  /** The unit that suits a value: the largest in which it is at least 1. */
-  suited(value) {
-    const [units, smallest] = this.raw.units;
-    return units.findLast(([, factor]) => value / factor >= 1) ?? units[smallest];
-  }
-  /** A value in the unit that suits the total, or in its own where it would read as zero. */
-  show(value) {
-    if (!this.scale) return value.toString();
-    const number = Number(value);
-    if (number === 0) return "0";
-    const fits = Math.abs(number) / this.scale[1] >= 0.005;
-    const [symbol, factor] = fits ? this.scale : this.suited(Math.abs(number));
-    const digits = (number / factor).toFixed(2).replace(/\.00$/, "");
-    return digits === "0" || digits === "-0" ? "0" : digits + symbol;
-  }
-  delta(value) { return (value > 0n ? "+" : "") + this.show(value); }
-  /** Signed, and of the base's total; of one profile, of its total. */
-  percent(value) {
-    const whole = twoSided ? this.total[0] : this.total[1];
-    if (whole === 0n) return "–";
-    const percent = 100 * Number(value) / Number(whole);
-    return percent === 0 ? "0%" : (twoSided && percent > 0 ? "+" : "") + percent.toFixed(2) + "%";
-  }
-  /** Both sides of a value in words. */
-  pair(base, fresh) {
-    if (!twoSided) return `${this.show(fresh)} (${this.percent(fresh)})`;
-    const delta = fresh - base;
-    return `${this.show(base)} → ${this.show(fresh)}, ${this.delta(delta)} (${this.percent(delta)})`;
-  }
-}
-
-const types = data.types.map((raw) => new Type(raw));
-const hasTable = types.some((t) => t.raw.table);
 
 // ---------------------------------------------------------------- view
 
@@ -171,6 +13,7 @@ const SORTS = twoSided
 const start = {
   type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
   search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
+  fit: "",
 };
 const view = { ...start };
 let selected = -1;            // the node that the keyboard walks from
@@ -206,6 +49,7 @@ function fromFragment(text) {
   if (!twoSided || !MODES.some(([mode]) => mode === view.width)) view.width = start.width;
   if (!SORTS.includes(view.sort)) view.sort = start.sort;
   if (!["", "dark", "light"].includes(view.theme)) view.theme = "";
+  if (!["", "0", "1"].includes(view.fit)) view.fit = "";
   if (view.zoom < 0 || view.zoom >= tree().n) view.zoom = 0;
   if (view.fn < -1 || view.fn >= data.names.length) view.fn = -1;
   selected = view.zoom > 0 ? view.zoom : -1;
@@ -219,48 +63,6 @@ function keepInFragment() {
   // Not every place that shows the page lets it touch its address: a notebook's frame, for one.
   try { history.replaceState(null, "", "#" + fragment); } catch { /* the view is just not kept */ }
 }
-
-// ---------------------------------------------------------------- the nodes of a tree
-
-function nameOf(t, node) {
-  const kind = t.kind[node];
-  return kind === ROOT ? "all" : kind === PRUNED ? "(pruned)" : data.names[kind - FIRST_FRAME];
-}
-const frameOf = (t, node) => t.kind[node] - FIRST_FRAME;
-
-/** From the root's child down to a node. */
-function pathTo(t, node) {
-  const path = [];
-  for (let i = node; i > 0; i = t.parent[i]) path.push(i);
-  return path.reverse();
-}
-
-function* childrenOf(t, node) {
-  for (let i = node + 1; i < t.end[node]; i = t.end[i]) yield i;
-}
-
-/** What the stacks that end at a node cost: its value without its children's. */
-function flatOf(t, node) {
-  let base = t.base[node], fresh = t.new[node];
-  if (t.kind[node] === PRUNED) return [0n, 0n];
-  for (const child of childrenOf(t, node)) { base -= t.base[child]; fresh -= t.new[child]; }
-  return [base, fresh];
-}
-
-/** The node of one tree at the end of another's path, or as near to it as there is one. */
-function sameNode(from, node, to) {
-  let at = 0;
-  for (const step of pathTo(from, node)) {
-    let next = -1;
-    for (const child of childrenOf(to, at)) if (to.kind[child] === from.kind[step]) next = child;
-    if (next < 0) break;
-    at = next;
-  }
-  return at;
-}
-
-const vanished = (t, node) => twoSided && t.sides[node] === BASE;
-const appeared = (t, node) => twoSided && t.sides[node] === NEW;
 
 // ---------------------------------------------------------------- search
 
@@ -313,287 +115,6 @@ function point() {
   output.append(count, functions.size ? `: ${type().pair(base, fresh)}${least}` : "");
 }
 
-// ---------------------------------------------------------------- colours
-
-const MODES = [
-  ["max", "Larger", "Width: the larger side of each stack, so that what vanished is as wide as it was (1)"],
-  ["base", "Base", "Width: the base (2)"],
-  ["new", "New", "Width: the new side (3)"],
-  ["delta", "|Δ|", "Width: how much each stack changed (4)"],
-];
-const WIDTHS = { max: "the larger side of each stack", base: "base", new: "new", delta: "the change of each stack, either way" };
-const STEPS = 32;
-let palette;
-
-/** The colours of the swatches, which the style sheet gives: mixed for each step from less to more. */
-function readPalette() {
-  const colour = (name) => {
-    const [r, g, b] = getComputedStyle(document.querySelector(".s-" + name)).backgroundColor.match(/[\d.]+/g).map(Number);
-    return [r, g, b];
-  };
-  const mix = (a, b, t) => a.map((v, i) => v + (b[i] - v) * t);
-  const css = (c) => `rgb(${c.map(Math.round).join(",")})`;
-  // Dark text on light boxes and the other way round, by relative luminance.
-  const luminance = (c) => c.map((v) => ((v / 255) ** 2.2)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const box = (c) => ({ fill: css(c), text: luminance(c) > 0.22 ? "#111418" : "#ffffff" });
-  const [less, same, more, card] = ["less", "same", "more", "card"].map(colour);
-  const [oneA, oneB] = ["one-a", "one-b"].map(colour);
-  const change = [], one = [];
-  for (let i = -STEPS; i <= STEPS; i++) change.push(box(mix(same, i < 0 ? less : more, Math.abs(i / STEPS) ** 0.8)));
-  for (let i = 0; i <= STEPS; i++) one.push(box(mix(oneA, oneB, i / STEPS)));
-  const hatch = document.createElement("canvas");
-  hatch.width = hatch.height = 8;
-  const h = hatch.getContext("2d");
-  h.fillStyle = css(mix(card, less, 0.30));
-  h.fillRect(0, 0, 8, 8);
-  h.strokeStyle = css(mix(card, less, 0.75));
-  h.lineWidth = 1.6;
-  for (const x of [-8, 0, 8]) { h.beginPath(); h.moveTo(x, 8); h.lineTo(x + 8, 0); h.stroke(); }
-  palette = {
-    change, one, card: css(card), text: css(colour("text")), accent: css(colour("accent")), less: css(less),
-    root: box(same), pruned: box(mix(card, same, 0.55)),
-    gone: { fill: context.createPattern(hatch, "repeat"), text: css(colour("text")) },
-  };
-}
-
-/** From -1 (vanished) to 1 (appeared): the change as a part of the larger side. */
-function relative(t, node) {
-  const base = Number(t.base[node]), fresh = Number(t.new[node]);
-  const larger = Math.max(Math.abs(base), Math.abs(fresh));
-  return larger === 0 ? 0 : Math.max(-1, Math.min(1, (fresh - base) / larger));
-}
-
-/** One profile has no change to show: the colour tells packages apart. */
-const packageShade = new Map();
-function shadeOf(name) {
-  let shade = packageShade.get(name);
-  if (shade === undefined) {
-    let hash = 7;
-    const part = name.slice(0, 200).replace(/[.:][^.:/]*$/, "");
-    for (let i = 0; i < part.length; i++) hash = (hash * 31 + part.charCodeAt(i)) >>> 0;
-    shade = hash % (STEPS + 1);
-    packageShade.set(name, shade);
-  }
-  return shade;
-}
-
-function boxOf(t, node) {
-  if (t.kind[node] === PRUNED) return palette.pruned;
-  if (t.kind[node] === ROOT && !twoSided) return palette.root;
-  if (!twoSided) return palette.one[shadeOf(nameOf(t, node))];
-  if (vanished(t, node)) return palette.gone;
-  return palette.change[STEPS + Math.round(relative(t, node) * STEPS)];
-}
-
-// ---------------------------------------------------------------- drawing
-
-const canvas = $("canvas"), context = canvas.getContext("2d");
-const FONT = "12px system-ui, 'Segoe UI', 'Liberation Sans', sans-serif";
-let rows = 1, hovered = -1, drawing = 0, painted = false, laidOut = "";
-
-/** How a node is placed now: zoomed nodes' callers take the whole width. */
-function place() {
-  const t = tree(), width = t.width[view.width], left = leftOf(t, view.width);
-  const across = canvas.clientWidth;
-  const scale = width[view.zoom] > 0 ? across / width[view.zoom] : 0;
-  return { t, width, left, across, scale, from: left[view.zoom] };
-}
-
-/** The y of a depth, in the whole picture. */
-const top = (depth) => (view.upward ? rows - 1 - depth : depth) * ROW;
-
-/** The room there is for the picture: most of the window, or what a frame has left. */
-function mostHeight() {
-  if (hasTable) return Math.max(300, innerHeight * 0.62);
-  return Math.max(6 * ROW, innerHeight - (document.body.offsetHeight - $("view").offsetHeight));
-}
-
-/** Gives the picture its height: the deepest box that is at least a pixel wide. */
-function layout() {
-  const { t, width, scale } = place();
-  let deepest = t.depth[view.zoom];
-  for (let i = view.zoom + 1; i < t.end[view.zoom];) {
-    if (width[i] * scale < THIN) { i = t.end[i]; continue; }
-    if (t.depth[i] > deepest) deepest = t.depth[i];
-    i++;
-  }
-  const before = rows;
-  rows = deepest + 1;
-  const height = rows * ROW, most = mostHeight();
-  $("extent").style.height = height + "px";
-  $("view").style.height = Math.min(height, most) + "px";
-  const ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = Math.ceil(Math.min(height, most));
-  canvas.style.height = h + "px";
-  if (canvas.width !== Math.round(w * ratio) || canvas.height !== Math.round(h * ratio)) {
-    canvas.width = Math.round(w * ratio);
-    canvas.height = Math.round(h * ratio);
-  }
-  if (view.upward && rows !== before) $("view").scrollTop = height;
-  laidOut = `${canvas.clientWidth} ${innerHeight}`;
-}
-
-function draw() {
-  drawing = 0;
-  // A frame may have had no size yet when the page was laid out, and may get one without a word.
-  if (laidOut !== `${canvas.clientWidth} ${innerHeight}`) layout();
-  const { t, width, left, across, scale, from } = place();
-  const ratio = devicePixelRatio || 1, height = canvas.height / ratio, scrolled = $("view").scrollTop;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, across, height);
-  context.font = FONT;
-  context.textBaseline = "middle";
-  if (width[view.zoom] <= 0) {
-    context.fillStyle = palette.text;
-    context.fillText(view.width === "delta" ? "No stack changed." : "There are no stacks here.", 4, ROW / 2);
-    return;
-  }
-  const edges = new Path2D();
-  const strips = [];                    // of each depth: where a strip of thin boxes began and ended
-  const zoomDepth = t.depth[view.zoom];
-  const strip = (depth) => {
-    const s = strips[depth];
-    if (s && s.end - s.start >= 0.2) {
-      context.globalAlpha = pointed && !s.pointed ? 0.25 : 1;
-      context.fillStyle = s.pointed ? palette.accent : palette.pruned.fill;
-      context.fillRect(s.start, top(depth) - scrolled, s.end - s.start, ROW - 1);
-    }
-    strips[depth] = null;
-  };
-  const box = (node, x, w, faded) => {
-    const y = top(t.depth[node]) - scrolled;
-    if (y > height || y + ROW < 0) return;
-    const { fill, text } = boxOf(t, node), frame = frameOf(t, node);
-    const dim = pointed && !(frame >= 0 && pointed[frame]);
-    context.globalAlpha = dim ? 0.25 : faded ? 0.6 : 1;
-    context.fillStyle = fill;
-    context.fillRect(x, y, w, ROW - 1);
-    if (w > 2) { edges.moveTo(x + w - 0.5, y); edges.lineTo(x + w - 0.5, y + ROW - 1); }
-    if (vanished(t, node) && w > 3) {
-      context.strokeStyle = palette.less;
-      context.setLineDash([3, 2]);
-      context.strokeRect(x + 0.5, y + 0.5, w - 2, ROW - 2);
-      context.setLineDash([]);
-    }
-    if (w <= 26) return;
-    // What is dimmed lets the page through, so its text is the page's.
-    if (dim) context.globalAlpha = 0.55;
-    label(t, node, x + 4, y + ROW / 2, w - 8, dim ? palette.text : text);
-  };
-  for (let i = view.zoom, up = t.parent[i]; up >= 0; up = t.parent[up]) box(up, 0, across, true);
-  for (let i = view.zoom; i < t.end[view.zoom];) {
-    const x = (left[i] - from) * scale, w = width[i] * scale, depth = t.depth[i];
-    if (w < THIN && i !== view.zoom) {
-      const frame = frameOf(t, i), hit = Boolean(pointed && frame >= 0 && pointed[frame]);
-      if (w > 0) {
-        let s = strips[depth];
-        if (s && (x - s.end > 0.01 || s.pointed !== hit)) { strip(depth); s = null; }
-        if (s) s.end = x + w; else strips[depth] = { start: x, end: x + w, pointed: hit };
-      }
-      i = t.end[i];
-      continue;
-    }
-    if (strips[depth]) strip(depth);
-    if (w > 0 || i === view.zoom) box(i, x, w, false);
-    i++;
-  }
-  for (let depth = zoomDepth; depth < strips.length; depth++) if (strips[depth]) strip(depth);
-  context.globalAlpha = 1;
-  context.strokeStyle = palette.card;
-  context.lineWidth = 1;
-  context.stroke(edges);
-  if (!painted) performance.mark("pprofdiff-painted");
-  painted = true;
-  outline(selected, 2);
-  if (hovered !== selected) outline(hovered, 1);
-}
-
-function outline(node, thick) {
-  if (node < 0) return;
-  const spot = spotOf(node);
-  if (!spot) return;
-  context.strokeStyle = palette.text;
-  context.lineWidth = thick;
-  context.strokeRect(spot.x + thick / 2, spot.y - $("view").scrollTop + thick / 2, Math.max(spot.w - thick, 1), ROW - 1 - thick);
-  context.lineWidth = 1;
-}
-
-/** Where a node is drawn, in the whole picture; null if it is not in what is zoomed in on. */
-function spotOf(node) {
-  const { t, width, left, across, scale, from } = place();
-  const z = view.zoom;
-  if (node < z && t.end[node] > z) return { x: 0, w: across, y: top(t.depth[node]) };
-  if (node < z || node >= t.end[z]) return null;
-  return { x: (left[node] - from) * scale, w: width[node] * scale, y: top(t.depth[node]) };
-}
-
-const measured = new Map();
-/** The start of a text that fits. Texts are measured once; one that is far too long is not measured whole. */
-function fit(text, room) {
-  const head = text.length > 400 ? text.slice(0, 400) : text;
-  let width = measured.get(head);
-  if (width === undefined) measured.set(head, width = context.measureText(head).width);
-  if (width <= room && head === text) return [text, width];
-  let n = Math.min(head.length, Math.floor(head.length * room / width));
-  while (n > 0 && context.measureText(head.slice(0, n) + "…").width > room) n--;
-  return n > 1 ? [head.slice(0, n) + "…", room] : ["", 0];
-}
-
-/** A box's text: the name, marked if it vanished or appeared, and both values where there is room. */
-function label(t, node, x, y, room, colour) {
-  let name = nameOf(t, node);
-  const mark = t.kind[node] === ROOT ? "" : vanished(t, node) ? "− " : appeared(t, node) ? "+ " : "";
-  let [text, used] = fit(mark + name, room);
-  if (text !== mark + name) {
-    // Where the whole does not fit, its end says more than its beginning: `headers.Classify`.
-    const short = name.replace(/^[^\s<([]*\//, "");
-    if (short !== name) [text, used] = fit(mark + short, room);
-  }
-  if (!text) return;
-  if (vanished(t, node)) {
-    // Letters on hatching are hard to read.
-    const alpha = context.globalAlpha;
-    context.globalAlpha = alpha * 0.6;
-    context.fillStyle = palette.card;
-    context.fillRect(x - 2, y - 8, used + 4, 15);
-    context.globalAlpha = alpha;
-  }
-  context.fillStyle = colour;
-  context.fillText(text, x, y);
-  const rest = room - used - 14;
-  if (rest < 40) return;
-  const base = t.base[node], fresh = t.new[node];
-  const both = twoSided ? `${type().show(base)} → ${type().show(fresh)}` : type().show(fresh);
-  for (const values of [twoSided ? `${both}  ${type().percent(fresh - base)}` : `${both}  ${type().percent(fresh)}`, both]) {
-    if (context.measureText(values).width <= rest) {
-      context.globalAlpha *= 0.85;
-      context.fillText(values, x + used + 10, y);
-      return;
-    }
-  }
-}
-
-function redraw() { if (!drawing) drawing = requestAnimationFrame(draw); }
-
-/** The node under a point of the canvas, or -1. */
-function nodeAt(px, py) {
-  const { t, width, left, across, scale, from } = place();
-  const row = Math.floor((py + $("view").scrollTop) / ROW), depth = view.upward ? rows - 1 - row : row;
-  if (depth < 0 || px < 0 || px > across) return -1;
-  let node = view.zoom;
-  if (depth <= t.depth[node]) {
-    while (t.depth[node] > depth) node = t.parent[node];
-    return node;
-  }
-  const at = from + px / scale;
-  while (t.depth[node] < depth) {
-    let next = -1;
-    for (const child of childrenOf(t, node)) if (left[child] <= at && at < left[child] + width[child]) { next = child; break; }
-    if (next < 0) return -1;
-    node = next;
-  }
-  return node;
-}
-
 // ---------------------------------------------------------------- words about a node
 
 function element(tag, text, className) {
@@ -640,11 +161,13 @@ function showDetails() {
   $("details").replaceChildren(...describe(t, node));
 }
 
-function showTip(x, y) {
+/** What `hover` found, beside the mouse. */
+function showTip() {
   const tip = $("tip");
-  if (hovered < 0) { tip.hidden = true; return; }
+  tip.hidden = hovered < 0;
+  if (tip.hidden) return;
   tip.replaceChildren(...describe(tree(), hovered));
-  tip.hidden = false;
+  const { x, y } = pointer;
   const { width, height } = tip.getBoundingClientRect();
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - width - 8)) + "px";
   tip.style.top = (y + 18 + height > innerHeight ? Math.max(4, y - height - 10) : y + 18) + "px";
@@ -763,6 +286,17 @@ function walk(key) {
 
 // ---------------------------------------------------------------- table
 
+// A phone has room for a few columns only: the changes come first, and what they are of when the table is moved.
+const narrow = matchMedia("screen and (max-width: 640px)");
+
+/** The columns from left to right, in groups: [flat or cum, which of its values]. */
+function groupsOfTable() {
+  if (!twoSided) return [["flat", ["new", "percent"]], ["cum", ["new", "percent"]]];
+  const all = ["base", "new", "delta", "percent"], rest = ["base", "new", "percent"];
+  if (narrow.matches) return [["flat", ["delta"]], ["cum", ["delta"]], ["flat", rest], ["cum", rest]];
+  return [["flat", all], ["cum", all]];
+}
+
 let order = [];
 const columnOf = {
   name: (b, i) => data.names[b.frame[i]], status: (b, i) => b.status[i],
@@ -770,43 +304,41 @@ const columnOf = {
   cum_base: (b, i) => b.cum_base[i], cum_new: (b, i) => b.cum_new[i], cum_delta: (b, i) => b.cum_new[i] - b.cum_base[i],
 };
 
+const COSTS = { flat: "what a function costs itself", cum: "with all that it calls" };
+
 function headOfTable() {
-  const head = $("table").tHead;
   const groups = element("tr"), columns = element("tr");
-  const heads = twoSided
-    ? [["name", "function"], ["flat_base", "base"], ["flat_new", "new"], ["flat_delta", "delta"], ["", "%"],
-       ["cum_base", "base"], ["cum_new", "new"], ["cum_delta", "delta"], ["", "%"], ["status", "status"]]
-    : [["name", "function"], ["flat_new", "flat"], ["", "%"], ["cum_new", "cum"], ["", "%"]];
-  if (twoSided) {
-    for (const [text, span, title] of [["", 1], ["flat", 4, "what a function costs itself"], ["cum", 4, "with all that it calls"], ["", 1]]) {
-      const th = element(text ? "th" : "td", text, text ? "group-start" : "");
-      th.colSpan = span;
-      if (title) th.title = title;
-      groups.append(th);
-    }
-    head.append(groups);
-  }
-  for (const [key, text] of heads) {
-    const th = element("th", undefined, key === "name" || key === "status" ? "t" : "");
-    if (/base$/.test(key)) th.classList.add("group-start");
+  const column = (key, text, className) => {
+    const th = element("th", undefined, className), button = element("button", text);
     th.scope = "col";
-    const button = element("button", text);
     button.type = "button";
-    const by = key || (heads[heads.findIndex((h) => h[1] === text && h[0] === "") - 1] ?? heads[0])[0];
     button.disabled = !key;
     if (key) {
       th.dataset.key = key;
       button.onclick = () => {
-        view.descending = view.sort === by ? !view.descending : by !== "name" && by !== "status";
-        view.sort = by;
+        view.descending = view.sort === key ? !view.descending : key !== "name" && key !== "status";
+        view.sort = key;
         showTable();
         keepInFragment();
       };
     }
     th.append(button);
     columns.append(th);
+  };
+  column("name", "function", "t");
+  groups.append(element("td"));
+  for (const [cost, values] of groupsOfTable()) {
+    const th = element("th", cost, "group-start");
+    th.colSpan = values.length;
+    th.title = COSTS[cost];
+    groups.append(th);
+    for (const [i, value] of values.entries()) {
+      const text = value === "percent" ? "%" : twoSided ? value : cost;
+      column(value === "percent" ? "" : `${cost}_${value}`, text, twoSided && i === 0 ? "group-start" : "");
+    }
   }
-  head.append(columns);
+  if (twoSided) column("status", "status", "t");
+  $("table").tHead.replaceChildren(...(twoSided ? [groups] : []), columns);
 }
 
 /** Largest change first where that is asked for: a delta is sorted by its magnitude. */
@@ -854,16 +386,14 @@ function rowElement(b, i) {
   name.append(button);
   tr.append(name);
   const t = type(), cell = (text, className) => tr.append(element("td", text, className));
-  for (const [base, fresh] of [[b.flat_base[i], b.flat_new[i]], [b.cum_base[i], b.cum_new[i]]]) {
-    if (twoSided) {
-      const delta = fresh - base;
-      cell(t.show(base), "group-start");
-      cell(t.show(fresh));
-      cell(t.delta(delta), sign(delta));
-      cell(t.percent(delta), sign(delta));
-    } else {
-      cell(t.show(fresh));
-      cell(t.percent(fresh));
+  for (const [cost, values] of groupsOfTable()) {
+    const base = b[cost + "_base"][i], fresh = b[cost + "_new"][i], delta = fresh - base;
+    for (const [at, value] of values.entries()) {
+      const className = twoSided && at === 0 ? "group-start " : "";
+      if (value === "base") cell(t.show(base), className);
+      else if (value === "new") cell(t.show(fresh), className);
+      else if (value === "delta") cell(t.delta(delta), className + sign(delta));
+      else cell(t.percent(delta), twoSided ? className + sign(delta) : className);
     }
   }
   if (twoSided) cell(STATUSES[Number(b.status[i])], "w");
@@ -889,7 +419,8 @@ function showEdges() {
     shown.sort((i, j) => change(j) - change(i));
     const table = element("table"), head = element("tr");
     head.append(element("th", title, "t"));
-    for (const text of twoSided ? ["base", "new", "delta"] : ["value"]) head.append(element("th", text));
+    const values = !twoSided ? ["value"] : narrow.matches ? ["delta", "base", "new"] : ["base", "new", "delta"];
+    for (const text of values) head.append(element("th", text));
     table.append(element("thead"), element("tbody"));
     table.tHead.append(head);
     for (const i of shown) {
@@ -900,9 +431,10 @@ function showEdges() {
       name.append(button);
       tr.append(name);
       const delta = edges.new[i] - edges.base[i];
-      if (twoSided) tr.append(element("td", type().show(edges.base[i])));
-      tr.append(element("td", type().show(edges.new[i])));
-      if (twoSided) tr.append(element("td", type().delta(delta), sign(delta)));
+      for (const value of values) {
+        if (value === "delta") tr.append(element("td", type().delta(delta), sign(delta)));
+        else tr.append(element("td", type().show((value === "base" ? edges.base : edges.new)[i])));
+      }
       table.tBodies[0].append(tr);
     }
     const more = Number(edges.all[row]) - shown.length;
@@ -952,6 +484,35 @@ function showSummary() {
   $("total").append(total);
 }
 
+/** What rose and what fell most, beside the total. */
+function showMovers() {
+  const { rose, fell } = type().raw;
+  const lists = [[twoSided ? "rose most" : "cost most", rose], ["fell most", fell]].filter(([, rows]) => rows?.length);
+  $("movers").hidden = lists.length === 0;
+  $("movers").replaceChildren(...lists.map(([title, rows]) => {
+    const table = element("table"), head = element("tr"), what = element("th", title, "t");
+    what.append(element("span", "flat", "caption"));
+    what.colSpan = 3;
+    what.title = COSTS.flat;
+    head.append(what);
+    table.append(element("thead"), element("tbody"));
+    table.tHead.append(head);
+    for (const [frame, ...sides] of rows) {
+      const [base, fresh] = sides.map(BigInt), delta = fresh - base, direction = twoSided ? sign(delta) : "";
+      const tr = element("tr"), name = element("td", undefined, "t");
+      const button = element("button", shortName(data.names[frame]));
+      button.type = "button";
+      button.title = data.names[frame];
+      tr.dataset.frame = frame;
+      name.append(button);
+      tr.append(name, element("td", twoSided ? type().delta(delta) : type().show(fresh), direction),
+        element("td", type().percent(delta), direction));
+      table.tBodies[0].append(tr);
+    }
+    return table;
+  }));
+}
+
 function showPruned() {
   const { stacks, of, share, widest } = tree().pruned;
   const percent = (part) => Number((100 * part).toPrecision(2)) + "%";
@@ -963,9 +524,12 @@ function showControls() {
   $("type").value = String(view.type);
   for (const button of $("width-mode").children) button.setAttribute("aria-pressed", String(button.dataset.mode === view.width));
   const width = document.querySelector("#legend .width");
-  if (width) width.textContent = "width: " + WIDTHS[view.width];
+  if (width) width.textContent = `${view.inverted ? "inverted; " : ""}width: ${WIDTHS[view.width]}`;
   $("inverted").setAttribute("aria-pressed", String(view.inverted));
   $("upward").setAttribute("aria-pressed", String(view.upward));
+  $("fit").hidden = !(graphWidth() > $("callgraph").lastElementChild.clientWidth);
+  $("fit").setAttribute("aria-pressed", String(fitted()));
+  $("callgraph").classList.toggle("fitted", fitted());
   $("back").disabled = zooms.length === 0;
   $("reset").disabled = view.zoom === 0 && !pointed;
   if ($("search").value !== view.search) $("search").value = view.search;
@@ -982,7 +546,54 @@ function showCallGraph() {
   const parsed = new DOMParser().parseFromString(graph.svg, "image/svg+xml").documentElement;
   const drawn = document.importNode(parsed, true);
   for (const [i, node] of drawn.querySelectorAll("g.node").entries()) node.dataset.frame = graph.frames[i];
-  $("callgraph").lastElementChild.replaceChildren(drawn);
+  // Its colours are the page's, which knows light and dark.
+  for (const part of drawn.querySelectorAll("[data-share]")) {
+    const share = Number(part.dataset.share);
+    part.style.setProperty("--tone", share < 0 ? "var(--less)" : "var(--more)");
+    part.style.setProperty("--part", String(Math.sqrt(Math.min(1, Math.abs(share)))));
+  }
+  const scroll = $("callgraph").lastElementChild;
+  scroll.replaceChildren(drawn);
+  // Its legend becomes text of the page, which stays readable however small the graph gets. Sides and total, its first
+  // lines, have been said.
+  const legend = [...drawn.children].filter((e) => e.tagName === "text"), said = twoSided ? 3 : 2;
+  $("callgraph").querySelector(".note").textContent = legend.slice(said).map((e) => e.textContent).join(" · ");
+  const paper = drawn.querySelector(":scope > rect"), graphed = drawn.querySelector(":scope > g"), margin = 8;
+  const { x, y, width, height } = graphed?.getBBox() ?? { width: 0 };
+  if (width > 0 && paper) {
+    for (const e of legend) e.remove();
+    graphed.removeAttribute("transform");
+    const box = [x - margin, y - margin, width + 2 * margin, height + 2 * margin].map(Math.round);
+    drawn.setAttribute("viewBox", box.join(" "));
+    for (const [i, name] of ["x", "y", "width", "height"].entries()) {
+      if (i > 1) drawn.setAttribute(name, box[i]);
+      paper.setAttribute(name, box[i]);
+    }
+  }
+  $("callgraph").classList.toggle("fitted", fitted());
+  seekChange();
+}
+
+/** How wide the call graph is in itself. */
+const graphWidth = () => Number($("callgraph").querySelector("svg")?.getAttribute("width"));
+
+/** Whether the call graph is as wide as the page: where nobody decided, on a phone, and where it stays readable. */
+function fitted() {
+  if (view.fit !== "") return view.fit === "1";
+  return narrow.matches || $("callgraph").lastElementChild.clientWidth > 0.6 * graphWidth();
+}
+
+/** Brings the largest change into sight, of a call graph that is larger than its place. */
+function seekChange() {
+  let largest = null;
+  for (const node of $("callgraph").querySelectorAll("g.node")) {
+    if (!largest || Math.abs(node.dataset.share) > Math.abs(largest.dataset.share)) largest = node;
+  }
+  if (!largest) return;
+  const scroll = $("callgraph").lastElementChild;
+  const spot = largest.getBoundingClientRect(), around = scroll.getBoundingClientRect();
+  scroll.scrollLeft += (spot.left + spot.right - around.left - around.right) / 2;
+  scroll.scrollTop += spot.top - around.top - 40;
 }
 
 /** What the tables were last made for: they are made anew only if that changed. */
@@ -990,13 +601,15 @@ let tabled = "";
 
 /** Draws everything as `view` says. */
 function show() {
-  document.documentElement.dataset.theme = view.theme;
+  document.documentElement.dataset.theme = printing ? "light" : view.theme;
+  document.documentElement.classList.toggle("printing", printing);
   if (!palette) readPalette();
   const of = `${view.type} ${view.sort} ${view.descending} ${view.filter}`;
   if ($("search").value !== view.search) $("search").value = view.search;
   if (tabled !== of) {
     if ($("filter").value !== view.filter) $("filter").value = view.filter;
     showSummary();
+    showMovers();
     showTable();
     showCallGraph();
     tabled = of;
@@ -1013,7 +626,28 @@ function show() {
   keepInFragment();
 }
 
+/** [key, what it does, how]; without `how` the canvas knows it. */
+const KEYS = [
+  ["/", "search", () => $("search").focus()],
+  ...(twoSided ? MODES.map(([mode], i) => [String(i + 1), `width: ${WIDTHS[mode]}`, () => setWidth(mode)]) : []),
+  ["i", "inverted: from the leaf to its callers, or back", () => $("inverted").click()],
+  ["f", "root at the bottom, or at the top", () => $("upward").click()],
+  ["Arrows", "walk the stacks, once the graph was clicked"],
+  ["Enter", "zoom in on the selected box"],
+  ["Backspace", "back to the zoom before", back],
+  ["0", "show all", reset],
+  ["Esc", "show all; in the search, clear it"],
+  ["c", "copy the selected stack", copyStack],
+  ["t", "theme: dark, light or as the system", () => $("theme").click()],
+  ["?", "these keys", () => $("help").click()],
+];
+
 function controls() {
+  for (const [key, text] of KEYS) {
+    const dt = element("dt");
+    dt.append(element("kbd", key));
+    $("keys").querySelector("dl").append(dt, element("dd", text));
+  }
   for (const [i, t] of types.entries()) {
     const option = element("option", `${t.raw.type}${t.raw.unit ? ` (${t.raw.unit})` : ""}`);
     option.value = String(i);
@@ -1041,7 +675,7 @@ function controls() {
   $("search").oninput = () => { view.search = $("search").value; view.find = false; point(); showControls(); redraw(); keepInFragment(); };
   $("filter").oninput = () => { view.filter = $("filter").value; showTable(); keepInFragment(); };
   $("more").onclick = () => moreRows(500);
-  for (const place of [$("table").tBodies[0], $("edges")]) {
+  for (const place of [$("movers"), $("table").tBodies[0], $("edges")]) {
     place.onclick = (e) => {
       const row = e.target.closest("tr[data-frame]");
       if (row) find(Number(row.dataset.frame));
@@ -1051,15 +685,26 @@ function controls() {
     const node = e.target.closest("g.node[data-frame]");
     if (node) find(Number(node.dataset.frame));
   };
-  $("view").onscroll = redraw;
-  canvas.onmousemove = (e) => {
-    const spot = canvas.getBoundingClientRect();
-    const node = nodeAt(e.clientX - spot.left, e.clientY - spot.top);
-    if (node !== hovered) { hovered = node; redraw(); }
-    canvas.style.cursor = node < 0 ? "default" : "pointer";
-    showTip(e.clientX, e.clientY);
+  $("fit").onclick = () => {
+    view.fit = fitted() ? "0" : "1";
+    showControls();
+    seekChange();
+    keepInFragment();
   };
-  canvas.onmouseleave = () => { hovered = -1; showTip(); redraw(); };
+  $("help").onclick = () => { $("keys").showModal(); redraw(); };
+  $("keys").onclick = (e) => { if (e.target === $("keys") || e.target.tagName === "BUTTON") $("keys").close(); };
+  $("keys").onclose = redraw;
+  $("view").onscroll = redraw;
+  addEventListener("scroll", () => { if (pointer) redraw(); }, { passive: true });
+  const follow = (place) => {
+    const before = hovered;
+    pointer = place;
+    hover();
+    if (hovered !== before) redraw();
+  };
+  // A finger points at nothing once it is lifted: what it touched is told below the graph.
+  canvas.onpointermove = (e) => { if (e.pointerType !== "touch") follow({ x: e.clientX, y: e.clientY }); };
+  canvas.onpointerleave = () => follow(null);
   canvas.onclick = (e) => {
     const spot = canvas.getBoundingClientRect();
     const node = nodeAt(e.clientX - spot.left, e.clientY - spot.top);
@@ -1073,17 +718,21 @@ function controls() {
     else if (e.key === "Escape") reset();
   };
   document.addEventListener("keydown", (e) => {
+    if ($("keys").open) return;
+    if (e.key === "Escape") follow(null);
     if (e.target.closest("input, select") || e.ctrlKey || e.metaKey || e.altKey) {
       if (e.key === "Escape" && e.target.id === "search") { view.search = ""; show(); canvas.focus(); }
       return;
     }
-    const mode = MODES[Number(e.key) - 1];
-    const act = { "/": () => $("search").focus(), Backspace: back, 0: reset, c: copyStack, i: () => $("inverted").click(),
-      f: () => $("upward").click(), t: () => $("theme").click() }[e.key] ?? (mode && twoSided && (() => setWidth(mode[0])));
+    const act = KEYS.find(([key]) => key === e.key)?.[2];
     if (act) { e.preventDefault(); act(); }
   });
-  addEventListener("resize", redraw);
+  addEventListener("resize", () => { showControls(); redraw(); });
   new ResizeObserver(redraw).observe(document.body);
+  narrow.addEventListener("change", () => { headOfTable(); tabled = ""; show(); });
+  for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
+    addEventListener(event, () => { printing = on; repaint(); draw(); });
+  }
   addEventListener("hashchange", () => {
     if (location.hash.slice(1) === written) return;
     fromFragment(location.hash.slice(1));
@@ -1128,4 +777,3 @@ headOfTable();
 controls();
 fromFragment(location.hash.slice(1));
 show();
-})();

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::pattern;
+use super::pattern::{self, Foreign};
 use super::tags::{TagFilter, label_values, printed};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::NONE;
@@ -164,7 +164,7 @@ impl FilterPlan {
         warnings: &mut Vec<String>,
     ) -> Result<(FilterPlan, Matched)> {
         let mut matched = Matched::new();
-        let drop = drop_regexes(profile, warnings);
+        let dropped = dropped_functions(profile, warnings);
         let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
         let pseudo = !filters.tagroot.is_empty() || !filters.tagleaf.is_empty();
         let mut plan = FilterPlan {
@@ -174,7 +174,7 @@ impl FilterPlan {
             lines: Vec::new(),
             pseudo: Vec::new(),
             added: Vec::new(),
-            drops: drop.is_some(),
+            drops: dropped.is_some(),
             by_name: filters.by_name(),
             show_from: filters.show_from.is_some(),
             prune_from: filters.prune_from.is_some(),
@@ -197,7 +197,7 @@ impl FilterPlan {
         if tagged {
             plan.filter_tags(profile, filters, units, &mut matched);
         }
-        plan.edit_locations(profile, filters, drop, &mut matched);
+        plan.edit_locations(profile, filters, dropped, &mut matched);
         Ok((plan, matched))
     }
 
@@ -339,18 +339,8 @@ impl FilterPlan {
         Ok((root_matched, leaf_matched))
     }
 
-    fn edit_locations(
-        &mut self,
-        p: &Profile,
-        filters: &Compiled,
-        drop: Option<(Regex, Option<Regex>)>,
-        matched: &mut Matched,
-    ) {
+    fn edit_locations(&mut self, p: &Profile, filters: &Compiled, dropped: Option<Vec<bool>>, matched: &mut Matched) {
         let locations = p.locations();
-        let dropped = drop.map(|(drop, keep)| {
-            let uninteresting = |name: &[u8]| drop.is_match(name) && !keep.as_ref().is_some_and(|k| k.is_match(name));
-            by_simple_name(p, uninteresting)
-        });
         let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, &self.pseudo, r));
         let (focus, ignore, hide, show) =
             (on(&filters.focus), on(&filters.ignore), on(&filters.hide), on(&filters.show));
@@ -485,35 +475,48 @@ fn retain_from(lines: &mut Vec<u32>, start: usize, keep: impl Fn(u32) -> bool) {
     lines.truncate(end);
 }
 
-/// The profile's own drop_frames and keep_frames, anchored at both ends. pprof passes over ones that
-/// are no regular expressions; so do we, and say it.
-fn drop_regexes(p: &Profile, warnings: &mut Vec<String>) -> Option<(Regex, Option<Regex>)> {
-    let mut compile = |name: &str, id: StringId| {
-        let pattern = p.text(id);
-        if pattern.is_empty() {
-            return Ok(None);
+/// For each function: whether the profile's own drop_frames and keep_frames drop it; `None` if none is. pprof passes over
+/// expressions that are none; so do we, also over those that take too much work, and say it.
+fn dropped_functions(p: &Profile, warnings: &mut Vec<String>) -> Option<Vec<bool>> {
+    match try_dropped(p) {
+        Ok(dropped) => dropped.filter(|dropped| dropped.contains(&true)),
+        Err(e) => {
+            let what = "drop_frames and keep_frames of the profile are not applied";
+            warnings.push(format!("{}: {what}: {}", p.name(), e.detail()));
+            None
         }
-        pattern::compile(name, &format!("^(?:{pattern})$")).map(Some).map_err(|e| {
-            warnings.push(format!(
-                "{}: drop_frames and keep_frames of the profile are not applied: {}",
-                p.name(),
-                e.detail()
-            ))
-        })
+    }
+}
+
+fn try_dropped(p: &Profile) -> Result<Option<Vec<bool>>> {
+    let compile = |what, id: StringId| {
+        let pattern = p.text(id);
+        (!pattern.is_empty()).then(|| Foreign::new(what, &pattern)).transpose()
     };
-    let drop = compile("drop_frames", p.header().drop_frames).ok()??;
+    let Some(mut drop) = compile("drop_frames", p.header().drop_frames)? else { return Ok(None) };
     // As pprof: without keep_frames to hold it back, drop_frames is not applied either.
-    let keep = compile("keep_frames", p.header().keep_frames).ok()?;
-    Some((drop, keep))
+    let mut keep = compile("keep_frames", p.header().keep_frames)?;
+    let mut is_dropped = |name: &[u8]| -> Result<bool> {
+        Ok(drop.is_match(name)? && !keep.as_mut().map_or(Ok(false), |keep| keep.is_match(name))?)
+    };
+    let mut failed = None;
+    let dropped = by_simple_name(p, |name| {
+        failed.is_none()
+            && is_dropped(name).unwrap_or_else(|e| {
+                failed = Some(e);
+                false
+            })
+    });
+    failed.map_or(Ok(Some(dropped)), Err)
 }
 
 /// For each function: whether its simplified name matches. Functions without a name never do.
-fn by_simple_name(p: &Profile, matches: impl Fn(&[u8]) -> bool) -> Vec<bool> {
+fn by_simple_name(p: &Profile, mut matches: impl FnMut(&[u8]) -> bool) -> Vec<bool> {
     by_string(p, &p.functions().name, |name| !name.is_empty() && matches(simple_name(name)))
 }
 
 /// Matches a column of strings, each distinct string once.
-fn by_string(p: &Profile, column: &[StringId], matches: impl Fn(&[u8]) -> bool) -> Vec<bool> {
+fn by_string(p: &Profile, column: &[StringId], mut matches: impl FnMut(&[u8]) -> bool) -> Vec<bool> {
     let mut memo: Vec<u8> = vec![2; p.n_strings()];
     let matched = |&id: &StringId| {
         let slot = &mut memo[id.index()];

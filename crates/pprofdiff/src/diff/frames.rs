@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::FilterPlan;
 use super::identity::{self, Granularity, Identity};
-use super::texts;
+use super::{Query, texts};
 use crate::{Error, ErrorKind, Result};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
@@ -100,13 +100,14 @@ impl MemberFrames {
     pub(crate) fn new(
         profile: &Arc<Profile>,
         plan: &FilterPlan,
-        granularity: Granularity,
+        query: &Query,
         shifts: &[u64],
         state: &State,
     ) -> MemberFrames {
+        let granularity = query.granularity;
         let locations = profile.locations();
         let n = locations.len();
-        let mut b = Builder::new(profile, state);
+        let mut b = Builder::new(profile, &query.trim_path, state);
         let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
         let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
         first.push(0);
@@ -203,16 +204,18 @@ impl ContentInterner {
 /// Interns the frames of one profile.
 struct Builder<'a> {
     profile: &'a Arc<Profile>,
+    trim: &'a [String],
     interner: ContentInterner,
-    /// By the profile's string: its text, as it is and as a cleaned path.
+    /// By the profile's string: its text, as it is and as a file's path.
     text_of: Memo,
     path_of: HashMap<StringId, u32, State>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Arc<Profile>, state: &State) -> Builder<'a> {
+    fn new(profile: &'a Arc<Profile>, trim: &'a [String], state: &State) -> Builder<'a> {
         Builder {
             profile,
+            trim,
             interner: ContentInterner::new(Some(profile.clone()), state.clone()),
             text_of: Memo::new(profile.n_strings()),
             path_of: HashMap::with_hasher(state.clone()),
@@ -248,10 +251,9 @@ impl<'a> Builder<'a> {
         if let Some(&text) = self.path_of.get(&id) {
             return text;
         }
-        let text = match identity::clean_path(self.profile.string(id)) {
-            Some(clean) => self.interner.text(&clean),
-            None => self.string(id),
-        };
+        let path = self.profile.string(id);
+        let shown = identity::file_path(path, self.trim);
+        let text = if *shown == *path { self.string(id) } else { self.interner.text(&shown) };
         self.path_of.insert(id, text);
         text
     }
@@ -369,6 +371,10 @@ impl<'de> Deserialize<'de> for Frames {
         if stored.frames.iter().any(|&(name, file, mapping, ..)| [name, file, mapping].iter().any(|&t| t as usize >= n))
         {
             return Err(serde::de::Error::custom("a frame refers to a text that is not there"));
+        }
+        // Where a text begins is a number of 32 bits.
+        if u32::try_from(stored.texts.iter().map(Vec::len).sum::<usize>()).is_err() {
+            return Err(serde::de::Error::custom("the names of the frames are larger than 4 GiB"));
         }
         let mut interner = ContentInterner::new(None, State::default());
         for bytes in &stored.texts {

@@ -4,6 +4,8 @@
 //! The key of each granularity is pprof's, without two of its quirks: at `files`, and for functions
 //! without a name, pprof also splits rows by the line on which a function starts.
 
+use std::borrow::Cow;
+
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +60,7 @@ impl std::str::FromStr for Granularity {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
     pub name: StringId,
-    /// Compared as [`clean_path`] makes it.
+    /// Compared as [`file_path`] makes it.
     pub file: StringId,
     /// The mapped binary's file: of the identity only where there is neither name nor file.
     pub mapping: Option<StringId>,
@@ -98,6 +100,54 @@ pub(crate) fn identify(
         i.mapping = Some(p.mapping_file(location));
     }
     i
+}
+
+/// A file's path as tables have it: cleaned, and comparable with that of another checkout where prefixes are given.
+///
+/// The first prefix that it begins with is cut off, as pprof's `-trim_path` does; given any, versions go as well
+/// ([`without_versions`]). Without prefixes a path stays what pprof shows, so that numbers at granularity `files` are
+/// pprof's.
+pub(crate) fn file_path<'p>(path: &'p [u8], trim: &[String]) -> Cow<'p, [u8]> {
+    match clean_path(path) {
+        Some(clean) => trimmed_path(&clean, trim).into_owned().into(),
+        None => trimmed_path(path, trim),
+    }
+}
+
+/// What [`file_path`] does to a path that is clean.
+pub(crate) fn trimmed_path<'p>(path: &'p [u8], trim: &[String]) -> Cow<'p, [u8]> {
+    let cut = without_prefix(path, trim);
+    let versions = if trim.is_empty() { None } else { without_versions(cut) };
+    versions.map_or(Cow::Borrowed(cut), Cow::Owned)
+}
+
+/// A clean path without the first of the prefixes that it begins with; whole parts only, and never all of it.
+pub(crate) fn without_prefix<'p>(path: &'p [u8], trim: &[String]) -> &'p [u8] {
+    let cut = |prefix: &String| {
+        let prefix = prefix.strip_suffix('/').unwrap_or(prefix).as_bytes();
+        let rest = path.strip_prefix(prefix)?.strip_prefix(b"/")?;
+        (!rest.is_empty()).then_some(rest)
+    };
+    trim.iter().filter(|prefix| !prefix.is_empty()).find_map(cut).unwrap_or(path)
+}
+
+/// A path without the versions of its folders: `x/y@v1.2.3/z.go`, where Go keeps modules, becomes `x/y/z.go`. `None` if
+/// there are none, which is the usual case.
+fn without_versions(path: &[u8]) -> Option<Vec<u8>> {
+    let at = |part: &[u8]| {
+        let at = part.iter().position(|&b| b == b'@').filter(|&at| at > 0)?;
+        let version = &part[at + 1..];
+        version.strip_prefix(b"v").unwrap_or(version).first().filter(|b| b.is_ascii_digit()).map(|_| at)
+    };
+    // Names of files are left alone.
+    let (folders, file) = path.split_at(path.iter().rposition(|&b| b == b'/')?);
+    if !folders.contains(&b'@') || !folders.split(|&b| b == b'/').any(|part| at(part).is_some()) {
+        return None;
+    }
+    let parts: Vec<&[u8]> = folders.split(|&b| b == b'/').map(|part| &part[..at(part).unwrap_or(part.len())]).collect();
+    let mut without = parts.join(&b'/');
+    without.extend(file);
+    Some(without)
 }
 
 /// A path as pprof shows it: without `/proc/self/cwd/`, `.`, `..` and doubled slashes. `None` if that
@@ -187,7 +237,34 @@ pub(crate) fn shifted_address(profile: &Profile, shifts: &[u64], location: u32) 
 
 #[cfg(test)]
 mod tests {
-    use super::clean_path;
+    use super::{clean_path, file_path};
+
+    #[test]
+    fn paths_of_two_checkouts_compare_once_prefixes_and_versions_are_cut() {
+        let shown = |path: &str, trim: &[&str]| {
+            let trim: Vec<String> = trim.iter().map(|&t| t.to_owned()).collect();
+            String::from_utf8_lossy(&file_path(path.as_bytes(), &trim)).into_owned()
+        };
+        let module = "/root/go/pkg/mod/github.com/x/y@v1.2.3/z.go";
+        let cases = [
+            (module, &[][..], module),
+            (module, &["/elsewhere"], "/root/go/pkg/mod/github.com/x/y/z.go"),
+            (module, &["/root/go/pkg/mod"], "github.com/x/y/z.go"),
+            ("mod/gopkg.in/yaml.v3@v3.0.1/a@2.go", &["mod/"], "gopkg.in/yaml.v3/a@2.go"),
+            ("t@v0.0.1-go1.22.3.linux-amd64/src/p.go", &["x"], "t/src/p.go"),
+            ("node_modules/@types/node@18.1.0/fs.js", &["x"], "node_modules/@types/node/fs.js"),
+            ("me@home/a.c", &["x"], "me@home/a.c"),
+            ("a@v1.go", &["x"], "a@v1.go"),
+            ("/build/7/../8/a.c", &["/build/7", "/build/8", "/build"], "a.c"),
+            ("/build/7/a.c", &["/build", "/build/7"], "7/a.c"),
+            ("/build/77/a.c", &["/build/7"], "/build/77/a.c"),
+            ("/build/7", &["/build/7", "", "/build/7/"], "/build/7"),
+            ("/a.c", &["", "/"], "a.c"),
+        ];
+        for (path, trim, expected) in cases {
+            assert_eq!(shown(path, trim), expected, "{path} {trim:?}");
+        }
+    }
 
     #[test]
     fn paths_are_cleaned_as_go_cleans_them() {

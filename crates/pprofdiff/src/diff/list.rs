@@ -2,12 +2,15 @@
 //!
 //! The cost of a line of the base belongs to the same statement of the new side, whatever its number has become
 //! there. So where the texts of both builds are at hand, their lines are aligned by a text diff, which looks at
-//! whole files and not at the indentation; lines that only one build has are deleted or inserted. Without texts,
-//! or with those of one side only, lines are matched by their numbers.
+//! whole files and not at the indentation; lines that only one build has are deleted or inserted. Where a text is
+//! missing, or the texts differ in too many lines ([`MOST_ALIGNED`]), lines are paired by their offset in the function
+//! ([`Shift`]), and the routine's notes say so.
 //!
 //! This floor reads no files: the texts come from a [`Sources`].
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -16,18 +19,14 @@ use super::pattern;
 use super::top::Sort;
 use super::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
 use crate::Result;
-use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::StringId;
+use pprofdiff_profile::columns::NONE;
 
 /// Where a listing gets its texts from. `()` has none.
 pub trait Sources {
-    /// The text of a file of one side's build, by the path in the profile; `None` if it is not to be had.
+    /// The text of a file of one side's build; `None` if it is not to be had. The path is that of the profile, without
+    /// the prefix that the query's `trim_path` cuts off.
     fn find(&self, base: bool, path: &str) -> Option<SourceText>;
-
-    /// The path without the prefix that its build left, for matching the sides and for display.
-    fn trimmed<'p>(&self, path: &'p str) -> &'p str {
-        path
-    }
 }
 
 impl Sources for () {
@@ -70,7 +69,8 @@ impl LineChange {
 /// A line of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Its number in the base; `None` if the base does not have it, or if this is a single profile.
+    /// Its number in the base; `None` if the base does not have it, or if this is a single profile. Where a text is
+    /// missing and lines are paired by offset it is where the line should be.
     pub base: Option<i64>,
     /// Its number in the new side.
     pub new: Option<i64>,
@@ -110,17 +110,25 @@ pub struct Routine {
 pub struct Listing {
     /// What the listing is of.
     pub summary: Arc<Summary>,
-    /// Ordered by the |delta| of cum descending, then by name and file.
+    /// Ordered by |delta| of cum descending, then by that of flat, then by name and file.
     pub routines: Vec<Routine>,
 }
 
 /// Lines to show before and after those with samples, where the function's first line is not known.
 const MARGIN: i64 = 5;
 
+/// The changed lines of two texts are aligned if there are at most so many pairs of them (50,000 lines each): about
+/// half a second in the worst case, of few distinct lines in random order. What both texts begin and end with is free.
+const MOST_ALIGNED: u64 = 2_500_000_000;
+
+/// What the source lines of all routines of a listing may take, in bytes. Functions of a profile can overlap, so a
+/// listing could otherwise be as long as functions times lines.
+const MOST_TEXT: usize = 64 << 20;
+
 /// One side of a routine while it is collected.
 #[derive(Default)]
 struct Side {
-    /// Its path, as in the profile.
+    /// Its path, as sources are asked for it.
     path: Option<Arc<str>>,
     /// flat and cum by line.
     lines: BTreeMap<i64, (i64, i64)>,
@@ -135,11 +143,16 @@ impl Side {
     }
 
     /// The lines to show, if there are some with samples.
-    fn range(&self) -> Option<(i64, i64)> {
+    fn range(&self) -> Option<RangeInclusive<i64>> {
         let (first, last) = (*self.lines.first_key_value()?.0, *self.lines.last_key_value()?.0);
         let before = first.saturating_sub(MARGIN);
         let start = if self.start > 0 { self.start.min(first) } else { before };
-        Some((start, last.saturating_add(MARGIN)))
+        Some(start..=last.saturating_add(MARGIN))
+    }
+
+    /// The lines with samples, without those that the profile does not know, which it numbers 0.
+    fn known(&self) -> impl Iterator<Item = i64> + '_ {
+        self.lines.range(1..).map(|(&n, _)| n)
     }
 }
 
@@ -156,8 +169,13 @@ struct Numbers<'a> {
 
 #[derive(Default)]
 struct Group {
+    /// The number of the name's text.
+    name_id: u32,
     name: String,
+    /// Trimmed; that of the new side if the sides differ.
     file: String,
+    /// That of the base, if it is another one.
+    base_file: Option<String>,
     base: Side,
     new: Side,
 }
@@ -168,6 +186,16 @@ impl Listing {
     pub fn head(mut self, n: usize) -> Listing {
         self.routines.truncate(n);
         self
+    }
+}
+
+impl Group {
+    fn flat(&self) -> Pair {
+        Pair { base: self.base.flat(), new: self.new.flat() }
+    }
+
+    fn cum(&self) -> Pair {
+        Pair { base: self.base.cum, new: self.new.cum }
     }
 }
 
@@ -201,13 +229,17 @@ impl Diff {
         sources: &dyn Sources,
         choose: impl FnOnce(&mut dyn Iterator<Item = Routine>) -> Vec<Routine>,
     ) -> Result<(Arc<Summary>, Vec<Routine>)> {
-        let measure = self.measure(&Query { granularity: Granularity::Lines, ..query.clone() })?;
+        // Paths are trimmed here, since sources are looked for by more of them than is shown.
+        let trim = &query.trim_path[..];
+        let measure =
+            self.measure(&Query { granularity: Granularity::Lines, trim_path: Vec::new(), ..query.clone() })?;
         let frames = measure.frames();
         let rows = measure.top(Sort::Cum).rows;
         let mut numbers = Numbers::default();
         // By the numbers of their texts, since many functions may share a name or a path of a megabyte.
         let mut wanted: HashMap<u32, bool> = HashMap::new();
-        let mut paths: HashMap<u32, (Arc<str>, u32)> = HashMap::new();
+        // By the number of the path's text: what sources are asked for, what is shown, and the number of that.
+        let mut paths: HashMap<u32, (Arc<str>, String, u32)> = HashMap::new();
         let mut groups: Vec<Group> = Vec::new();
         let mut group_of = vec![NONE; frames.len()];
         for row in &rows {
@@ -223,15 +255,16 @@ impl Diff {
             if !is_wanted {
                 continue;
             }
-            let (path, file) = paths.entry(path).or_insert_with(|| {
+            let (path, shown, file) = paths.entry(path).or_insert_with(|| {
                 let path = frames.short(path);
+                let shown = lossy(&identity::trimmed_path(path.as_bytes(), trim));
                 let n = numbers.files.len() as u32;
-                let file = *numbers.files.entry(sources.trimmed(&path).to_owned()).or_insert(n);
-                (path.into(), file)
+                let file = *numbers.files.entry(shown.clone()).or_insert(n);
+                (lossy(identity::without_prefix(path.as_bytes(), trim)).into(), shown, file)
             });
             let id = *numbers.groups.entry((name, *file)).or_insert_with(|| {
-                let file = sources.trimmed(path).to_owned();
-                groups.push(Group { name: frames.short(name), file, ..Group::default() });
+                let (name_id, file) = (name, shown.clone());
+                groups.push(Group { name_id, name: frames.short(name), file, ..Group::default() });
                 groups.len() as u32 - 1
             });
             group_of[row.frame as usize] = id;
@@ -248,21 +281,23 @@ impl Diff {
                 }
             }
         }
-        measure.starts(&numbers, &mut groups, sources);
+        measure.starts(&numbers, &mut groups, trim);
         drop(numbers);
         measure.routine_sums(&group_of, &mut groups);
-        let mut groups = join_moved(groups);
-        let delta = |g: &Group| std::cmp::Reverse(Pair { base: g.base.cum, new: g.new.cum }.delta().unsigned_abs());
-        groups.sort_by(|a, b| delta(a).cmp(&delta(b)).then_with(|| (&a.name, &a.file).cmp(&(&b.name, &b.file))));
-        let mut texts = Texts { sources, aligned: HashMap::new(), two_sided: self.is_two_sided() };
-        let routines = choose(&mut groups.into_iter().map(|g| texts.routine(g)));
-        Ok((measure.summary().clone(), routines))
+        // flat is a sum over lines, so it is not added up at each comparison.
+        let sized = |g: Group| (Reverse(Sort::Cum.size(g.flat(), g.cum())), g);
+        let mut groups: Vec<_> = join_moved(groups).into_iter().map(sized).collect();
+        groups.sort_by(|(a_size, a), (b_size, b)| (a_size, &a.name, &a.file).cmp(&(b_size, &b.name, &b.file)));
+        let mut texts = Texts::new(sources, self.is_two_sided());
+        let routines = choose(&mut groups.into_iter().map(|(_, g)| texts.routine(g)));
+        let summary = Summary { trim_path: trim.to_vec(), ..(**measure.summary()).clone() };
+        Ok((Arc::new(summary), routines))
     }
 }
 
 impl Measure {
     /// Looks up where each function begins.
-    fn starts(&self, numbers: &Numbers<'_>, groups: &mut [Group], sources: &dyn Sources) {
+    fn starts(&self, numbers: &Numbers<'_>, groups: &mut [Group], trim: &[String]) {
         for walk in self.walks() {
             let (p, functions) = (&walk.member.profile, walk.member.profile.functions());
             // By the profile's strings, each of which is looked up once.
@@ -276,9 +311,8 @@ impl Measure {
                 let name = *names.entry(name).or_insert_with(|| numbers.names.get(p.string(name)).copied());
                 // A path that was shortened is not found: a routine then shows some lines fewer.
                 let file = *files.entry(file).or_insert_with(|| {
-                    let path = p.string(file);
-                    let path = identity::clean_path(path).unwrap_or_else(|| path.to_vec());
-                    numbers.files.get(sources.trimmed(&String::from_utf8_lossy(&path))).copied()
+                    let path = identity::file_path(p.string(file), trim);
+                    numbers.files.get(&*String::from_utf8_lossy(&path)).copied()
                 });
                 if let Some(id) = name.zip(file).and_then(|key| numbers.groups.get(&key).copied()) {
                     let group = &mut groups[id as usize];
@@ -313,173 +347,350 @@ impl Measure {
     }
 }
 
-/// Brings a function's two sides together if the builds name its file differently (a version in the path, another
-/// folder): if each side has it in one file only, and both are called alike.
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Brings a function's two sides together where the builds name its file differently (another folder, another version
+/// in the path, a file that was renamed), as a table of functions does.
+///
+/// Of the files that only one side has, those that are called alike belong together if there is one of them on each
+/// side; then, if there is one file left on each side, these two.
 fn join_moved(groups: Vec<Group>) -> Vec<Group> {
-    let base_name = |g: &Group| g.file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-    let mut by_name: BTreeMap<(String, String), Vec<Group>> = BTreeMap::new();
+    let mut by_name: BTreeMap<u32, Vec<Group>> = BTreeMap::new();
     for g in groups {
-        by_name.entry((g.name.clone(), base_name(&g))).or_default().push(g);
+        by_name.entry(g.name_id).or_default().push(g);
     }
     let mut joined = Vec::new();
-    for mut alike in by_name.into_values() {
-        let one_sided = |g: &Group| g.base.lines.is_empty() != g.new.lines.is_empty();
-        if let [a, b] = &mut alike[..]
-            && one_sided(a)
-            && one_sided(b)
-            && a.base.lines.is_empty() != b.base.lines.is_empty()
-        {
-            if a.new.lines.is_empty() {
-                std::mem::swap(a, b);
+    for alike in by_name.into_values() {
+        let mut by_file: BTreeMap<String, (Vec<Group>, Vec<Group>)> = BTreeMap::new();
+        for g in alike {
+            let file_name = || g.file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+            match (g.base.lines.is_empty(), g.new.lines.is_empty()) {
+                (false, true) => by_file.entry(file_name()).or_default().0.push(g),
+                (true, false) => by_file.entry(file_name()).or_default().1.push(g),
+                _ => joined.push(g),
             }
-            a.base = std::mem::take(&mut b.base);
-            alike.truncate(1);
         }
-        joined.extend(alike);
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        for mut sides in by_file.into_values() {
+            joined.extend(join(&mut sides.0, &mut sides.1));
+            old.append(&mut sides.0);
+            new.append(&mut sides.1);
+        }
+        joined.extend(join(&mut old, &mut new));
+        joined.extend(old.into_iter().chain(new));
     }
     joined
 }
 
-/// A line of both texts: its index in each, if it has one.
-type Aligned = Vec<(Option<u32>, Option<u32>)>;
-
-/// Texts, aligned once for all functions of a file.
-struct Texts<'s> {
-    sources: &'s dyn Sources,
-    aligned: HashMap<(String, String), Arc<Aligned>>,
-    two_sided: bool,
+/// The one group of the base and the one of the new side as one, if there is one of each.
+fn join(old: &mut Vec<Group>, new: &mut Vec<Group>) -> Option<Group> {
+    if old.len() != 1 || new.len() != 1 {
+        return None;
+    }
+    let (old, new) = old.pop().zip(new.pop())?;
+    Some(Group { base: old.base, base_file: Some(old.file), ..new })
 }
 
-impl Texts<'_> {
-    fn routine(&mut self, g: Group) -> Routine {
+/// How lines are paired where no alignment says which belong together: line `n` of the base is line `n + by` of the new
+/// side.
+///
+/// Both count from the line on which the function begins, if both profiles know it. Else a function may have moved as
+/// the first of its lines that have samples did, or stayed where it was: whichever makes more lines with samples meet,
+/// and in doubt it stayed.
+struct Shift {
+    by: i64,
+    /// For people: what is paired with what.
+    words: String,
+}
+
+impl Shift {
+    fn of(g: &Group) -> Shift {
+        let (base, new) = (&g.base, &g.new);
+        let numbers = Shift { by: 0, words: "lines are paired by their numbers".to_owned() };
+        let from = |place: &str, base: i64, new: i64| Shift {
+            // Both are positive.
+            by: new - base,
+            words: format!("lines are paired by their offset from {place} ({base} -> {new})"),
+        };
+        if base.start > 0 && new.start > 0 {
+            return if base.start == new.start {
+                numbers
+            } else {
+                from("the function's first line", base.start, new.start)
+            };
+        }
+        let Some((first_base, first_new)) = base.known().next().zip(new.known().next()) else { return numbers };
+        let moved = from("the first line with samples", first_base, first_new);
+        let meet =
+            |by: i64| base.known().filter_map(|n| n.checked_add(by)).filter(|n| new.lines.contains_key(n)).count();
+        if meet(moved.by) > meet(0) { moved } else { numbers }
+    }
+}
+
+/// A text, and where its lines are.
+struct Text {
+    /// Tells it from other texts.
+    id: usize,
+    text: Arc<str>,
+    /// Where each line begins, and where the last one ends.
+    starts: Vec<usize>,
+}
+
+impl Text {
+    fn new(id: usize, text: Arc<str>) -> Text {
+        let mut starts = vec![0];
+        starts.extend(text.split_inclusive('\n').scan(0, |end, line| {
+            *end += line.len();
+            Some(*end)
+        }));
+        Text { id, text, starts }
+    }
+
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// A line by its number, from 1.
+    fn line(&self, number: i64) -> Option<&str> {
+        let i = usize::try_from(number).ok()?;
+        let line = self.text.get(*self.starts.get(i.checked_sub(1)?)?..*self.starts.get(i)?)?;
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        Some(line.strip_suffix('\r').unwrap_or(line))
+    }
+
+    /// Those of these lines that the text has, by their indexes.
+    fn clip(&self, range: Option<RangeInclusive<i64>>) -> std::ops::Range<usize> {
+        let index = |n: i64| usize::try_from(n).unwrap_or(0).min(self.len());
+        let range = range.map_or(0..0, |r| index(r.start().saturating_sub(1))..index(*r.end()));
+        range.start..range.end.max(range.start)
+    }
+
+    /// About what these lines take in a listing, in bytes.
+    fn cost(&self, range: Option<RangeInclusive<i64>>) -> usize {
+        let range = self.clip(range);
+        self.starts[range.end] - self.starts[range.start] + range.len() * size_of::<Line>()
+    }
+}
+
+/// The lines of two texts, matched.
+struct Aligned {
+    /// The index of a line in each text, if it has one there, in the order of both.
+    rows: Vec<(Option<u32>, Option<u32>)>,
+    /// In which row each line of the base is, and each of the new side.
+    row_of: (Vec<u32>, Vec<u32>),
+}
+
+/// The numbers of a line on both sides.
+type Numbered = (Option<i64>, Option<i64>);
+
+/// Texts, each split once, and aligned once for all functions of a file.
+struct Texts<'s> {
+    sources: &'s dyn Sources,
+    two_sided: bool,
+    /// By the place.
+    split: HashMap<String, Arc<Text>>,
+    /// How many texts there have been.
+    n: usize,
+    /// By both texts; `None` if there is too much to align.
+    aligned: HashMap<(usize, usize), Option<Arc<Aligned>>>,
+    /// What is left of [`MOST_TEXT`].
+    left: usize,
+}
+
+impl<'s> Texts<'s> {
+    fn new(sources: &'s dyn Sources, two_sided: bool) -> Texts<'s> {
+        Texts { sources, two_sided, split: HashMap::new(), n: 0, aligned: HashMap::new(), left: MOST_TEXT }
+    }
+
+    /// The text of a side's file, and where it was found.
+    fn find(&mut self, base: bool, own: &Side, other: &Side) -> Option<(String, Arc<Text>)> {
         // A side without samples of the function may still have its lines.
-        let path = |own: &Side, other: &Side| own.path.clone().or_else(|| other.path.clone()).filter(|p| !p.is_empty());
-        let base_path = path(&g.base, &g.new).filter(|_| self.two_sided);
-        let base = base_path.and_then(|p| self.sources.find(true, &p));
-        let new = path(&g.new, &g.base).and_then(|p| self.sources.find(false, &p));
-        let mut notes = Vec::new();
-        let lines = match (&base, &new) {
-            (Some(base), Some(new)) => {
-                let key = (base.place.clone(), new.place.clone());
-                let aligned = self.aligned.entry(key).or_insert_with(|| Arc::new(align(&base.text, &new.text))).clone();
-                with_text(&g, Some(&base.text), Some(&new.text), &aligned, &mut notes)
-            }
-            (None, Some(text)) | (Some(text), None) => {
-                if self.two_sided {
-                    let missing = if base.is_none() { "base" } else { "new side" };
-                    notes.push(format!("no source of the {missing}: lines are matched by their numbers"));
-                }
-                let n = text.text.lines().count() as u32;
-                let both: Aligned = (0..n).map(|i| (self.two_sided.then_some(i), Some(i))).collect();
-                let sides = if new.is_some() { (None, Some(&*text.text)) } else { (Some(&*text.text), None) };
-                with_text(&g, sides.0, sides.1, &both, &mut notes)
-            }
-            (None, None) => {
-                let numbers: BTreeSet<i64> = g.base.lines.keys().chain(g.new.lines.keys()).copied().collect();
-                numbers.into_iter().map(|n| line(&g, self.two_sided.then_some(n), Some(n), None)).collect()
+        let path = own.path.as_ref().or(other.path.as_ref()).filter(|p| !p.is_empty())?;
+        let SourceText { place, text } = self.sources.find(base, path)?;
+        // Places are for people, so two texts may have one.
+        let split = match self.split.get(&place).filter(|known| known.text == text) {
+            Some(known) => known.clone(),
+            None => {
+                self.n += 1;
+                let split = Arc::new(Text::new(self.n, text));
+                self.split.insert(place.clone(), split.clone());
+                split
             }
         };
-        let flat = Pair { base: g.base.flat(), new: g.new.flat() };
-        let cum = Pair { base: g.base.cum, new: g.new.cum };
+        Some((place, split))
+    }
+
+    fn routine(&mut self, g: Group) -> Routine {
+        let base = if self.two_sided { self.find(true, &g.base, &g.new) } else { None };
+        let new = self.find(false, &g.new, &g.base);
+        let (places, texts) = (
+            (base.as_ref().map(|b| b.0.clone()), new.as_ref().map(|n| n.0.clone())),
+            (base.map(|b| b.1), new.map(|n| n.1)),
+        );
+        let mut notes = Vec::new();
+        if let Some(file) = g.base_file.as_ref().filter(|file| **file != g.file) {
+            notes.push(format!("the base has it in {}", if file.is_empty() { "a file without a name" } else { file }));
+        }
+        let cost = |text: &Option<Arc<Text>>, side: &Side| text.as_ref().map_or(0, |t| t.cost(side.range()));
+        let cost = cost(&texts.0, &g.base) + cost(&texts.1, &g.new);
+        let whole = cost <= self.left;
+        if whole {
+            self.left -= cost;
+        } else {
+            notes.push("its source is left out, since the listing is too long: list fewer functions".to_owned());
+        }
+        let mut aligned = None;
+        if let (Some(base), Some(new)) = &texts {
+            let key = (base.id, new.id);
+            let known = self.aligned.entry(key).or_insert_with(|| align(base, new).map(Arc::new));
+            aligned = known.clone().map(|aligned| (aligned, base, new));
+        }
+        let numbers = match &aligned {
+            Some((aligned, base, new)) => aligned.rows_of(&g, base, new, whole),
+            None => self.by_offset(&g, &texts, whole, &mut notes),
+        };
+        let line = |(base, new): Numbered| {
+            let text = |text: &Option<Arc<Text>>, n: Option<i64>| text.as_ref()?.line(n?).map(str::to_owned);
+            let said = text(&texts.1, new).or_else(|| text(&texts.0, base));
+            let change = match (base, new) {
+                (None, Some(_)) if aligned.is_some() && said.is_some() => LineChange::Inserted,
+                (Some(_), None) if aligned.is_some() && said.is_some() => LineChange::Deleted,
+                _ => LineChange::Same,
+            };
+            line(&g, base, new, change, said.filter(|_| whole))
+        };
+        let lines = numbers.into_iter().map(line).collect();
+        let unknown = |side: &Side, text: &Option<Arc<Text>>| {
+            text.as_ref().zip(side.lines.last_key_value()).is_some_and(|(text, (&last, _))| last > text.len() as i64)
+        };
+        if unknown(&g.base, &texts.0) || unknown(&g.new, &texts.1) {
+            let note = "the profile has lines that the source does not have: it is not the source of this build";
+            notes.push(note.to_owned());
+        }
+        let (flat, cum) = (g.flat(), g.cum());
         let equal = flat.delta() == 0 && cum.delta() == 0;
         let status = Status::new(!g.base.lines.is_empty(), !g.new.lines.is_empty(), equal);
-        Routine {
-            flat,
-            cum,
-            name: g.name,
-            file: Some(g.file).filter(|f| !f.is_empty()),
-            places: (base.map(|t| t.place), new.map(|t| t.place)),
-            status,
-            lines,
-            notes,
+        Routine { flat, cum, name: g.name, file: Some(g.file).filter(|f| !f.is_empty()), places, status, lines, notes }
+    }
+
+    /// The lines to show where nothing is aligned: with a text, whole stretches of it; else those with samples.
+    fn by_offset(
+        &self,
+        g: &Group,
+        texts: &(Option<Arc<Text>>, Option<Arc<Text>>),
+        whole: bool,
+        notes: &mut Vec<String>,
+    ) -> Vec<Numbered> {
+        let shift = Shift::of(g);
+        let by = i128::from(shift.by);
+        if self.two_sided {
+            let why = match texts {
+                (Some(_), Some(_)) => "the sources differ in too many lines to be compared",
+                (None, Some(_)) => "no source of the base",
+                (Some(_), None) => "no source of the new side",
+                (None, None) => "no source of either side",
+            };
+            // Of a function that one side has there is nothing to pair.
+            let pairs = g.base.known().next().is_some() && g.new.known().next().is_some();
+            notes.push(if pairs { format!("{why}: {}", shift.words) } else { why.to_owned() });
         }
+        // Places are lines of the new side, or where they would be.
+        let old = g.base.known().map(|n| i128::from(n) + by);
+        let mut places: BTreeSet<i128> = g.new.known().map(i128::from).chain(old).collect();
+        if whole {
+            for (text, own_by) in [(&texts.0, by), (&texts.1, 0)] {
+                let Some(text) = text else { continue };
+                for (range, by) in [(g.base.range(), by), (g.new.range(), 0)] {
+                    // In the text's own numbers.
+                    let moved = |n: i64| {
+                        let n = (i128::from(n) + by - own_by).clamp(i64::MIN.into(), i64::MAX.into());
+                        i64::try_from(n).unwrap_or_default()
+                    };
+                    let indexes = text.clip(range.map(|r| moved(*r.start())..=moved(*r.end())));
+                    places.extend(indexes.map(|i| i as i128 + 1 + own_by));
+                }
+            }
+        }
+        // A side that has neither samples nor a text has no lines either.
+        let has = |side: &Side, text: &Option<Arc<Text>>| !side.lines.is_empty() || text.is_some();
+        let (in_base, in_new) = (self.two_sided && has(&g.base, &texts.0), has(&g.new, &texts.1));
+        let number = |place: i128, has: bool| i64::try_from(place).ok().filter(|&n| has && n > 0);
+        let known = places.into_iter().map(|place| (number(place - by, in_base), number(place, in_new)));
+        let unknown: BTreeSet<i64> =
+            [&g.base, &g.new].iter().flat_map(|s| s.lines.range(..1)).map(|(&n, _)| n).collect();
+        let unknown = unknown.into_iter().map(|n| (in_base.then_some(n), in_new.then_some(n)));
+        known.chain(unknown).collect()
     }
 }
 
 /// A line with its costs, by its number on each side.
-fn line(g: &Group, base: Option<i64>, new: Option<i64>, text: Option<String>) -> Line {
+fn line(g: &Group, base: Option<i64>, new: Option<i64>, change: LineChange, text: Option<String>) -> Line {
     let cost = |side: &Side, n: Option<i64>| n.and_then(|n| side.lines.get(&n)).copied().unwrap_or_default();
     let (b, n) = (cost(&g.base, base), cost(&g.new, new));
-    Line {
-        base,
-        new,
-        change: LineChange::Same,
-        text,
-        flat: Pair { base: b.0, new: n.0 },
-        cum: Pair { base: b.1, new: n.1 },
-    }
+    Line { base, new, change, text, flat: Pair { base: b.0, new: n.0 }, cum: Pair { base: b.1, new: n.1 } }
 }
 
-/// The lines of two texts, matched. Whitespace around a line does not count: what moves into a block stays itself.
-fn align(base: &str, new: &str) -> Aligned {
-    let base: Vec<&str> = base.lines().map(str::trim).collect();
-    let new: Vec<&str> = new.lines().map(str::trim).collect();
-    let mut aligned = Vec::with_capacity(new.len());
+/// Matches the lines of two texts; `None` if that could take too long. Whitespace around a line does not count: what
+/// moves into a block stays itself.
+fn align(base: &Text, new: &Text) -> Option<Aligned> {
+    let base: Vec<&str> = base.text.lines().map(str::trim).collect();
+    let new: Vec<&str> = new.text.lines().map(str::trim).collect();
+    let prefix = base.iter().zip(&new).take_while(|(b, n)| b == n).count();
+    let (base_rest, new_rest) = (&base[prefix..], &new[prefix..]);
+    let suffix = base_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(b, n)| b == n).count();
+    if ((base_rest.len() - suffix) as u64).saturating_mul((new_rest.len() - suffix) as u64) > MOST_ALIGNED {
+        return None;
+    }
+    let mut rows = Vec::with_capacity(new.len());
     let number = |i: usize| Some(i as u32);
     for op in capture_diff_slices(Algorithm::Myers, &base, &new) {
         match op {
             DiffOp::Equal { old_index, new_index, len } => {
-                aligned.extend((0..len).map(|i| (number(old_index + i), number(new_index + i))));
+                rows.extend((0..len).map(|i| (number(old_index + i), number(new_index + i))));
             }
             DiffOp::Delete { old_index, old_len, .. } => {
-                aligned.extend((old_index..old_index + old_len).map(|i| (number(i), None)));
+                rows.extend((old_index..old_index + old_len).map(|i| (number(i), None)));
             }
             DiffOp::Insert { new_index, new_len, .. } => {
-                aligned.extend((new_index..new_index + new_len).map(|i| (None, number(i))));
+                rows.extend((new_index..new_index + new_len).map(|i| (None, number(i))));
             }
             DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-                aligned.extend((old_index..old_index + old_len).map(|i| (number(i), None)));
-                aligned.extend((new_index..new_index + new_len).map(|i| (None, number(i))));
+                rows.extend((old_index..old_index + old_len).map(|i| (number(i), None)));
+                rows.extend((new_index..new_index + new_len).map(|i| (None, number(i))));
             }
         }
     }
-    aligned
+    let at = |side: fn(&(Option<u32>, Option<u32>)) -> Option<u32>| -> Vec<u32> {
+        rows.iter().zip(0..).filter(|(row, _)| side(row).is_some()).map(|(_, i)| i).collect()
+    };
+    let row_of = (at(|row| row.0), at(|row| row.1));
+    Some(Aligned { rows, row_of })
 }
 
-/// The stretches of a text in which a routine lies. Samples on lines that the text does not have follow at the end, so
-/// that no cost is lost.
-fn with_text(
-    g: &Group,
-    base_text: Option<&str>,
-    new_text: Option<&str>,
-    aligned: &Aligned,
-    notes: &mut Vec<String>,
-) -> Vec<Line> {
-    let (base_lines, new_lines): (Vec<&str>, Vec<&str>) =
-        (base_text.unwrap_or_default().lines().collect(), new_text.unwrap_or_default().lines().collect());
-    let within = |range: Option<(i64, i64)>, n: Option<i64>| {
-        range.zip(n).is_some_and(|((first, last), n)| (first..=last).contains(&n))
-    };
-    let (base_range, new_range) = (g.base.range(), g.new.range());
-    let mut lines = Vec::new();
-    let mut last = (0, 0);
-    for &(b, n) in aligned {
-        let number = |i: Option<u32>| i.map(|i| i64::from(i) + 1);
-        let (base, new) = (number(b), number(n));
-        last = (base.unwrap_or(last.0), new.unwrap_or(last.1));
-        if !within(base_range, base) && !within(new_range, new) {
-            continue;
+impl Aligned {
+    /// The lines in which a routine lies, or only those with samples. Samples on lines that a text does not have follow
+    /// at the end, so that no cost is lost.
+    fn rows_of(&self, g: &Group, base: &Text, new: &Text, whole: bool) -> Vec<Numbered> {
+        let sides = [(&g.base, base, &self.row_of.0), (&g.new, new, &self.row_of.1)];
+        let mut shown: BTreeSet<u32> = BTreeSet::new();
+        for (side, text, row_of) in sides {
+            if whole {
+                shown.extend(&row_of[text.clip(side.range())]);
+            } else {
+                shown.extend(side.known().filter_map(|n| row_of.get(usize::try_from(n).ok()? - 1)));
+            }
         }
-        let text = n.and_then(|n| new_lines.get(n as usize)).or_else(|| base_lines.get(b? as usize));
-        let mut line = line(g, base, new, text.map(|t| (*t).to_owned()));
-        line.change = match (base, new, base_text.is_some() && new_text.is_some()) {
-            (None, Some(_), true) => LineChange::Inserted,
-            (Some(_), None, true) => LineChange::Deleted,
-            _ => LineChange::Same,
+        let number = |i: Option<u32>| i.map(|i| i64::from(i) + 1);
+        let rows = shown.into_iter().map(|row| self.rows[row as usize]).map(|(b, n)| (number(b), number(n)));
+        // A line 0 is one that the profile does not know.
+        let beyond = |(side, text, _): (&Side, &Text, _)| -> BTreeSet<i64> {
+            side.lines.keys().copied().filter(|&n| n < 1 || n > text.len() as i64).collect()
         };
-        lines.push(line);
+        let [base_beyond, new_beyond] = sides.map(beyond);
+        let on = |beyond: &BTreeSet<i64>, n: i64| beyond.contains(&n).then_some(n);
+        let beyond = base_beyond.union(&new_beyond).map(|&n| (on(&base_beyond, n), on(&new_beyond, n)));
+        rows.chain(beyond).collect()
     }
-    // A line 0 is one that the profile does not know.
-    let beyond =
-        |side: &Side, last: i64| side.lines.keys().copied().filter(|&n| n < 1 || n > last).collect::<BTreeSet<i64>>();
-    let (base_beyond, new_beyond) = (beyond(&g.base, last.0), beyond(&g.new, last.1));
-    for &n in base_beyond.union(&new_beyond) {
-        let on = |beyond: &BTreeSet<i64>| beyond.contains(&n).then_some(n);
-        lines.push(line(g, on(&base_beyond), on(&new_beyond), None));
-    }
-    if base_beyond.iter().chain(&new_beyond).any(|&n| n > 0) {
-        notes
-            .push("the profile has lines that the source does not have: it is not the source of this build".to_owned());
-    }
-    lines
 }

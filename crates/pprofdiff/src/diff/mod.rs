@@ -21,20 +21,20 @@ mod labels;
 mod list;
 mod normalize;
 mod pattern;
+mod selection;
 mod stacks;
 mod tags;
 mod texts;
 mod top;
-mod selection;
 mod write;
 
 use std::sync::Arc;
 
 pub use edges::{Edge, Edges, Relation};
 pub use filter::Filters;
-pub use flame::{Flame, MatchedStacks, FlameFrame, FlameNode, FlameOptions, Pruned, Widths};
-pub use frames::Frames;
+pub use flame::{Flame, FlameFrame, FlameNode, FlameOptions, MatchedStacks, Pruned, Widths};
 pub(crate) use frames::FrameInterner;
+pub use frames::Frames;
 pub use graph::{Call, Graph, GraphOptions, Rank};
 pub use identity::Granularity;
 pub use labels::{LabelRow, Labels};
@@ -44,18 +44,18 @@ pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 #[cfg(feature = "gate")]
 pub(crate) use pattern::compile;
+pub use selection::{Measure, Query, Selection, Side, Summary};
 pub use stacks::{StackRow, Stacks};
 #[cfg(feature = "gate")]
 pub(crate) use top::ProfileSums;
 pub use top::{Sort, Top, TopRow};
-pub use selection::{Measure, Query, Selection, Side, Summary};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
-use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::shared::{CommonType, common_types};
 use pprofdiff_profile::Profile;
+use pprofdiff_profile::columns::Total;
+use pprofdiff_profile::shared::{CommonType, common_types, default_type};
 
 /// A value of both sides. Of a single profile, `base` is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +107,9 @@ impl Status {
     }
 }
 
+/// Sample types that a warning names at most.
+const MOST_NAMED: usize = 10;
+
 /// One profile's part in a comparison.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
@@ -117,6 +120,8 @@ pub(crate) struct Member {
     pub base: bool,
     /// `Some(b)`: the profile is a written diff; only the samples of its base (true), or the others.
     pub part: Option<bool>,
+    /// Of a part, the sums of each column over it.
+    part_totals: Arc<[Total]>,
 }
 
 impl Member {
@@ -127,15 +132,30 @@ impl Member {
 
     /// The sums of one of its columns, over its own part of the samples.
     fn total(&self, column: usize) -> Total {
-        let Some(part) = self.part else { return self.profile.totals()[column] };
-        let mut total = Total::default();
-        for s in self.profile.samples().filter(|s| s.is_base() == part) {
-            let v = s.value(column);
-            // A part of the samples can't overflow where all of them do not.
-            total.sum += v * self.sign();
-            total.magnitude += v.saturating_abs();
+        match self.part {
+            Some(_) => self.part_totals[column],
+            None => self.profile.totals()[column],
         }
-        total
+    }
+
+    /// One side of a written diff.
+    fn part(profile: &Arc<Profile>, base: bool) -> Member {
+        let mut totals = vec![Total::default(); profile.totals().len()];
+        for s in profile.samples().filter(|s| s.is_base() == base) {
+            let mut column = totals.iter_mut();
+            s.each_value(|v| {
+                // A part of the samples can't overflow where all of them do not.
+                if let Some(total) = column.next() {
+                    total.sum += if base { -v } else { v };
+                    total.magnitude += v.saturating_abs();
+                }
+            });
+        }
+        Member { profile: profile.clone(), index: 0, base, part: Some(base), part_totals: totals.into() }
+    }
+
+    fn whole(profile: &Arc<Profile>, index: usize, base: bool) -> Member {
+        Member { profile: profile.clone(), index, base, part: None, part_totals: Arc::default() }
     }
 }
 
@@ -153,26 +173,25 @@ impl Diff {
     /// Compares profiles that are loaded already.
     ///
     /// # Errors
-    /// A side without profiles; no common sample type, or units that do not convert; values of both
-    /// sides that add up past int64 (so that no sum or delta can overflow later).
+    /// A side without profiles; a written diff, which is two sides already; no common sample type, or units that do not
+    /// convert; values of both sides that add up past int64 (so that no sum or delta can overflow later).
     pub fn new(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Result<Diff> {
         if base.is_empty() || new.is_empty() {
             return Err(Error::query("a diff needs at least one profile on each side"));
         }
+        base.iter().chain(new).try_for_each(|p| p.one_sided())?;
         // The new side leads, as in pprof: its order of sample types, its addresses.
-        let member =
-            |(i, p): (usize, &Arc<Profile>)| Member { profile: p.clone(), index: i, base: i >= new.len(), part: None };
+        let member = |(i, p): (usize, &Arc<Profile>)| Member::whole(p, i, i >= new.len());
         Diff::from_members(new.iter().chain(base).enumerate().map(member).collect(), true)
     }
 
     /// Opens a diff that was written as one profile ([`Diff::to_profile`], or pprof with `-proto -diff_base`)
     /// as a diff again; any other profile as itself, with one side.
     pub fn of_profile(profile: &Arc<Profile>) -> Result<Diff> {
-        let member = |base, part| Member { profile: profile.clone(), index: 0, base, part };
         if profile.is_diff() {
-            return Diff::from_members(vec![member(false, Some(false)), member(true, Some(true))], true);
+            return Diff::from_members(vec![Member::part(profile, false), Member::part(profile, true)], true);
         }
-        Diff::from_members(vec![member(false, None)], false)
+        Diff::from_members(vec![Member::whole(profile, 0, false)], false)
     }
 
     fn from_members(members: Vec<Member>, two_sided: bool) -> Result<Diff> {
@@ -181,12 +200,9 @@ impl Diff {
             profiles.truncate(1);
         }
         let types = common_types(&profiles)?;
-        let wanted = members.iter().find_map(|m| {
-            let default = m.profile.text(m.profile.header().default_sample_type);
-            (!default.is_empty()).then_some(default)
-        });
-        let default_type =
-            types.iter().position(|t| Some(&t.kind) == wanted.as_ref()).unwrap_or(types.len().saturating_sub(1));
+        // Of a written diff, which is one profile, both sides are the same.
+        let side = |base| members.iter().filter(|m| m.base == base).map(|m| &*m.profile).collect::<Vec<_>>();
+        let default_type = default_type(&side(false), &side(true), &types);
         Ok(Diff { members: members.into(), types: types.into(), default_type, two_sided })
     }
 
@@ -203,6 +219,23 @@ impl Diff {
     /// The sample type that views show unless told otherwise; `None` if there is none at all.
     pub fn default_sample_type(&self) -> Option<&str> {
         self.types.get(self.default_type).map(|t| t.kind.as_str())
+    }
+
+    /// If the default sample type is zero everywhere and others are not: which these are, in words.
+    pub(crate) fn where_values_are(&self) -> Option<String> {
+        let has_values = |t: usize| [true, false].iter().any(|&base| self.side_total(base, t).magnitude != 0);
+        let default = self.types.get(self.default_type).filter(|_| !has_values(self.default_type))?;
+        let others: Vec<&str> =
+            (0..self.types.len()).filter(|&t| has_values(t)).map(|t| self.types[t].kind.as_str()).collect();
+        let (shown, more) = others.split_at(others.len().min(MOST_NAMED));
+        let and_more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        (!others.is_empty()).then(|| {
+            format!(
+                "the default sample type, {}, has no values; these have: {}{and_more}",
+                default.kind,
+                shown.join(", ")
+            )
+        })
     }
 
     /// The profiles of the base; empty if this is a single profile.

@@ -24,6 +24,9 @@ pub struct Query {
     pub granularity: Granularity,
     /// Count inlined functions as part of the one they were inlined into.
     pub no_inlines: bool,
+    /// Prefixes to cut off the paths of files, the first that fits. Given any, versions of folders (`y@v1.2.3`) are cut
+    /// as well, so that two checkouts compare; without, paths are pprof's. Where no files are shown it changes nothing.
+    pub trim_path: Vec<String>,
     /// Which samples and frames take part.
     pub filters: Filters,
     /// How the new side is scaled.
@@ -58,6 +61,8 @@ pub struct Summary {
     pub granularity: Granularity,
     /// True if inlined functions are counted as part of their caller.
     pub no_inlines: bool,
+    /// What was cut off the paths of files.
+    pub trim_path: Vec<String>,
     /// The filters that are set, by pprof's names.
     pub filters: Vec<(String, String)>,
     /// How the new side was scaled.
@@ -83,6 +88,9 @@ pub struct Selection {
 struct Shared {
     granularity: Granularity,
     no_inlines: bool,
+    trim_path: Vec<String>,
+    base: Option<Side>,
+    new: Side,
     /// The filters that are set, by pprof's names.
     filters: Vec<(String, String)>,
     /// For each member.
@@ -112,14 +120,16 @@ impl Diff {
         };
         let state = State::default();
         let inputs: Vec<_> = self.members.iter().zip(&plans).zip(&shifts).collect();
-        let members = parallel::map(&inputs, |((m, plan), shifts)| {
-            MemberFrames::new(&m.profile, plan, query.granularity, shifts, &state)
-        });
+        let members =
+            parallel::map(&inputs, |((m, plan), shifts)| MemberFrames::new(&m.profile, plan, query, shifts, &state));
         let (frames, translations) = Frames::merge(members, query.granularity, &state);
         warnings.extend(frames.warning());
         let shared = Shared {
             granularity: query.granularity,
             no_inlines: query.no_inlines,
+            trim_path: query.trim_path.clone(),
+            base: self.is_two_sided().then(|| self.side(true)),
+            new: self.side(false),
             filters: query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
             plans,
             frames: Arc::new(frames),
@@ -135,8 +145,8 @@ impl Diff {
     /// Theirs.
     pub fn measure(&self, query: &Query) -> Result<Measure> {
         // An unknown sample type costs nothing.
-        let sample_type = self.find_sample_type(query.sample_type.as_deref())?;
-        self.select(query)?.measure_type(sample_type, query.normalize)
+        self.find_sample_type(query.sample_type.as_deref())?;
+        self.select(query)?.measure(query.sample_type.as_deref(), query.normalize)
     }
 
     /// What the new side's values of a sample type are scaled by, given the sums of both sides.
@@ -211,7 +221,8 @@ impl Selection {
     /// # Errors
     /// An unknown sample type, a normalization by zero or to values that no longer fit.
     pub fn measure(&self, sample_type: Option<&str>, normalize: Normalize) -> Result<Measure> {
-        self.measure_type(self.diff.find_sample_type(sample_type)?, normalize)
+        let measure = self.measure_type(self.diff.find_sample_type(sample_type)?, normalize)?;
+        Ok(if sample_type.is_none() { measure.warned(self.diff.where_values_are()) } else { measure })
     }
 
     /// One of [`Diff::sample_types`], by its index there.
@@ -226,12 +237,13 @@ impl Selection {
         let (base, new) = (diff.side_total(true, sample_type), diff.side_total(false, sample_type));
         let scale = diff.scale(normalize, base, new)?;
         let summary = Summary {
-            base: diff.is_two_sided().then(|| diff.side(true)),
-            new: diff.side(false),
+            base: self.shared.base.clone(),
+            new: self.shared.new.clone(),
             sample_type: t.kind.clone(),
             unit: t.unit.clone(),
             granularity: self.shared.granularity,
             no_inlines: self.shared.no_inlines,
+            trim_path: self.shared.trim_path.clone(),
             filters: self.shared.filters.clone(),
             normalize,
             factor: scale.factor(),
@@ -255,6 +267,12 @@ impl Measure {
     /// What it is of.
     pub fn summary(&self) -> &Arc<Summary> {
         &self.summary
+    }
+
+    /// With one more thing that a user should know.
+    fn warned(mut self, warning: Option<String>) -> Measure {
+        Arc::make_mut(&mut self.summary).warnings.extend(warning);
+        self
     }
 
     /// The frames that rows refer to.

@@ -9,8 +9,8 @@ use regex::bytes::Regex;
 
 use super::pattern;
 use crate::Result;
-use pprofdiff_profile::{LabelValue, Profile, Sample, StringId};
 use pprofdiff_profile::units;
+use pprofdiff_profile::{LabelValue, Profile, Sample, StringId};
 
 /// The values of one label key in a sample.
 pub(crate) fn label_values<'p>(p: &'p Profile, sample: &Sample<'p>, key: &[u8]) -> Vec<LabelValue> {

@@ -13,7 +13,7 @@ use super::selection::Walk;
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::{SampleRange, parallel};
 
-/// What rows are ordered by.
+/// What rows are ordered by. Rows that are equal in it are ordered by the other of the two, then by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Sort {
     /// By the magnitude of flat's delta (of flat, for a single profile).
@@ -21,6 +21,15 @@ pub enum Sort {
     Flat,
     /// By that of cum.
     Cum,
+}
+
+impl Sort {
+    /// What rows are ordered by before their names, the largest first: the magnitudes of both deltas, the column that
+    /// is sorted by first.
+    pub(crate) fn size(self, flat: Pair, cum: Pair) -> [u64; 2] {
+        let (by, other) = if self == Sort::Flat { (flat, cum) } else { (cum, flat) };
+        [by, other].map(|pair| pair.delta().unsigned_abs())
+    }
 }
 
 /// One frame.
@@ -43,7 +52,7 @@ pub struct Top {
     pub summary: Arc<Summary>,
     /// The frames that rows refer to.
     pub frames: Arc<Frames>,
-    /// Ordered by |delta| descending, then name, then file, then line.
+    /// Ordered by |delta| of flat or of cum descending, then by that of the other, then name, file, line.
     pub rows: Vec<TopRow>,
 }
 
@@ -202,13 +211,10 @@ impl Sums {
 impl Top {
     /// Orders the rows anew.
     pub fn sort(&mut self, sort: Sort) {
-        let value = |row: &TopRow| match sort {
-            Sort::Flat => row.flat.delta().unsigned_abs(),
-            Sort::Cum => row.cum.delta().unsigned_abs(),
-        };
-        self.rows.sort_unstable_by_key(|row| Reverse(value(row)));
-        // Most rows differ in value; the names of the others are looked up once each, and not at each comparison.
-        for tied in self.rows.chunk_by_mut(|a, b| value(a) == value(b)).filter(|tied| tied.len() > 1) {
+        let size = |row: &TopRow| sort.size(row.flat, row.cum);
+        self.rows.sort_unstable_by_key(|row| Reverse(size(row)));
+        // Most rows differ in size; the names of the others are looked up once each, and not at each comparison.
+        for tied in self.rows.chunk_by_mut(|a, b| size(a) == size(b)).filter(|tied| tied.len() > 1) {
             let mut named: Vec<_> = tied.iter().map(|row| (self.frames.order(row.frame), *row)).collect();
             named.sort_unstable_by(|a, b| a.0.cmp(&b.0));
             tied.iter_mut().zip(named).for_each(|(row, (_, named))| *row = named);

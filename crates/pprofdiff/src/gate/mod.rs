@@ -8,8 +8,9 @@
 //! a limit is the median of each side. A rule fails if the limit is exceeded and the two sides' ranges are apart;
 //! exceeded by sides that overlap is inconclusive. A limit on the new side alone (a value, a part of the total)
 //! compares no sides: it fails if all runs exceed it, and is inconclusive if only most do. With one run a side, limits alone
-//! decide. P-values are reported and decide nothing (`rank`).
+//! decide. P-values are reported and decide nothing (`rank`). No verdict depends on a rounded number (`exact`).
 
+mod exact;
 mod rank;
 mod rule;
 
@@ -17,7 +18,9 @@ use regex::bytes::Regex;
 use serde::Serialize;
 
 use crate::diff::{Diff, Frames, Measure, Normalize, ProfileSums, Query};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
+use exact::Decimal;
+pub use exact::Halves;
 use rule::{Cost, Limit, Rule, Subject};
 
 /// Rules, and what is excused from them.
@@ -26,7 +29,7 @@ pub struct Gate {
     rules: Vec<Rule>,
     allow: Vec<Allow>,
     /// In percent.
-    floor: Option<f64>,
+    floor: Option<Decimal>,
     sample_type: Option<String>,
 }
 
@@ -79,7 +82,7 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Runs {
     /// Of an even number of runs, the mean of the two in the middle.
-    pub median: f64,
+    pub median: Halves,
     /// The least.
     pub min: i64,
     /// The largest.
@@ -102,7 +105,7 @@ pub struct Finding {
     /// The new side's.
     pub new: Runs,
     /// The new side's median less the base's.
-    pub delta: f64,
+    pub delta: Halves,
     /// The delta in percent of the base's median; `None` if that is 0.
     pub percent: Option<f64>,
     /// Of the rank test, two-sided; `None` unless both sides have several runs.
@@ -182,8 +185,8 @@ impl Gate {
     /// Applies all rules to a diff, of which each profile is a run.
     ///
     /// # Errors
-    /// No rules; one profile alone; a sample type that not all profiles have; a limit in a unit that does not
-    /// convert.
+    /// No rules; one profile alone; a sample type that not all profiles have, or whose total is 0 in half of the new
+    /// profiles or more; a limit in a unit that does not convert, or without one where the values have one.
     pub fn check(&self, diff: &Diff) -> Result<Check> {
         if self.rules.is_empty() {
             return Err(Error::query("there are no rules to check; write one such as total>+5%"));
@@ -202,7 +205,9 @@ impl Gate {
             let at = match measured.iter().position(|(known, _)| *known == number) {
                 Some(at) => at,
                 None => {
-                    measured.push((number, Measured::new(selection.measure_type(number, Normalize::None)?)));
+                    let of_type = Measured::new(selection.measure_type(number, Normalize::None)?);
+                    warnings.extend(of_type.empty_runs(diff)?);
+                    measured.push((number, of_type));
                     measured.len() - 1
                 }
             };
@@ -231,10 +236,9 @@ impl Gate {
         warnings: &mut Vec<String>,
     ) -> Result<RuleCheck> {
         let summary = measured.measure.summary();
-        let limit =
-            rule.limit.in_unit(&summary.unit).map_err(|e| e.prefixed(&format!("the rule {:?}: ", rule.text)))?;
+        let factors = rule.factors(&summary.unit)?;
         let each = matches!(rule.subject, Subject::Each(_));
-        let floor = rule.floor.or(self.floor).unwrap_or(if each { rule::FLOOR } else { 0.0 });
+        let floor = rule.floor.or(self.floor).unwrap_or(if each { rule::FLOOR } else { Decimal::whole(0) });
         let mut n = 0;
         let mut kept: Vec<(Option<u32>, [Runs; 2])> = Vec::new();
         measured.each_thing(rule, |frame, values| {
@@ -256,7 +260,7 @@ impl Gate {
         let compared = kept.len();
         let mut findings = Vec::new();
         for (i, (frame, [base, new])) in kept.into_iter().enumerate() {
-            let mut outcome = measured.judge(&limit, &base, &new);
+            let mut outcome = measured.judge(&rule.limit, factors, &base, &new);
             if outcome == Outcome::Pass && each {
                 continue;
             }
@@ -270,13 +274,14 @@ impl Gate {
                     reason = Some(self.allow[excuse].reason.clone());
                 }
             }
-            let delta = new.median - base.median;
-            let percent = (base.median != 0.0).then(|| 100.0 * delta / base.median.abs());
+            let delta = new.median.minus(base.median);
+            let whole = base.median.to_f64().abs();
+            let percent = (whole != 0.0).then(|| 100.0 * delta.to_f64() / whole);
             let (p, p_adjusted) = (p.get(i).copied(), p_adjusted.get(i).copied());
             findings.push(Finding { frame, outcome, reason, base, new, delta, percent, p, p_adjusted });
         }
         findings.sort_by(|a, b| {
-            let by_size = b.delta.abs().total_cmp(&a.delta.abs());
+            let by_size = b.delta.twice().abs().cmp(&a.delta.twice().abs());
             b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
         });
         Ok(RuleCheck {
@@ -286,7 +291,7 @@ impl Gate {
             unit: summary.unit.clone(),
             compared,
             below_floor: n - compared,
-            floor,
+            floor: floor.to_f64(),
             findings,
         })
     }
@@ -361,22 +366,38 @@ impl Measured {
     }
 
     /// Is it large enough, on one of the sides, to be looked at?
-    fn reaches(&self, floor: f64, [base, new]: &[Runs; 2]) -> bool {
-        let large = |v: &Runs, total: &Runs| v.median.abs() * 100.0 >= floor * total.median;
-        floor == 0.0 || large(base, &self.base_total) || large(new, &self.new_total)
+    fn reaches(&self, floor: Decimal, [base, new]: &[Runs; 2]) -> bool {
+        let large = |v: &Runs, total: &Runs| floor.is_reached_by(v.median, total.median);
+        large(base, &self.base_total) || large(new, &self.new_total)
     }
 
-    fn judge(&self, limit: &Limit, base: &Runs, new: &Runs) -> Outcome {
-        // Multiplied out instead of divided, so that whole numbers compare exactly.
-        let delta = new.median - base.median;
+    /// An error if half of the new profiles or more are empty: their median would be what the empty ones say. A
+    /// warning if fewer are.
+    fn empty_runs(&self, diff: &Diff) -> Result<Option<String>> {
+        let totals = &self.new_total.values;
+        let empty: Vec<&str> =
+            diff.new_side().zip(totals).filter(|(_, total)| **total == 0).map(|(p, _)| p.name()).collect();
+        let (Some(first), of) = (empty.first(), totals.len()) else { return Ok(None) };
+        let kind = &self.measure.summary().sample_type;
+        if 2 * empty.len() < of {
+            let (n, names) = (empty.len(), empty.join(", "));
+            return Ok(Some(format!("nothing of {kind} was measured in {n} of the {of} new profiles: {names}")));
+        }
+        let which = if of == 1 { String::new() } else { format!(", as in {} of the {of} new profiles", empty.len()) };
+        let detail = format!("nothing of {kind} was measured: its total is 0{which}; there is nothing to check");
+        Err(Error::new(ErrorKind::Incompatible, detail).in_input(first))
+    }
+
+    fn judge(&self, limit: &Limit, factors: (i128, i128), base: &Runs, new: &Runs) -> Outcome {
+        let delta = new.median.minus(base.median);
         let (exceeded, certain) = match limit {
-            Limit::Growth(percent) => (delta * 100.0 > base.median.abs() * percent, apart(base, new)),
-            Limit::Increase(most, _) => (delta > *most, apart(base, new)),
-            Limit::Value(most, _) => (new.median > *most, new.min as f64 > *most),
+            Limit::Growth(percent) => (percent.is_exceeded_percentage(delta, base.median), apart(base, new)),
+            Limit::Increase(most, _) => (most.is_exceeded(delta, factors), apart(base, new)),
+            Limit::Value(most, _) => (most.is_exceeded(new.median, factors), most.is_exceeded(new.min.into(), factors)),
             Limit::Share(percent) => {
-                let over = |value: f64, total: f64| value * 100.0 > total * percent;
                 let runs = new.values.iter().zip(&self.new_total.values);
-                let n_over = runs.filter(|(v, total)| over(**v as f64, **total as f64)).count();
+                let over = |&(&v, &total): &(&i64, &i64)| percent.is_exceeded_percentage(v.into(), total.into());
+                let n_over = runs.filter(over).count();
                 (2 * n_over > new.values.len(), n_over == new.values.len())
             }
         };
@@ -405,11 +426,7 @@ impl Runs {
     fn new(values: Vec<i64>) -> Runs {
         let mut sorted = values.clone();
         sorted.sort_unstable();
-        let middle = sorted.len() / 2;
-        let median = match sorted.len() % 2 {
-            1 => sorted[middle] as f64,
-            _ => (i128::from(sorted[middle - 1]) + i128::from(sorted[middle])) as f64 / 2.0,
-        };
+        let median = Halves::median(&sorted);
         Runs { median, min: sorted[0], max: sorted[sorted.len() - 1], values }
     }
 }

@@ -5,13 +5,14 @@ use std::str::FromStr;
 use regex::bytes::Regex;
 use serde::Deserialize;
 
+use super::exact::Decimal;
 use super::{Allow, Gate};
 use crate::diff::compile;
 use crate::{Error, Result};
 use pprofdiff_profile::units;
 
 /// Below so many percent of the total, a rule on each frame ignores a frame, unless told otherwise.
-pub(super) const FLOOR: f64 = 1.0;
+pub(super) const FLOOR: Decimal = Decimal::whole(1);
 
 /// What a rule limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,17 +33,17 @@ pub(super) enum Subject {
     Together(Regex),
 }
 
-/// How much is too much.
+/// How much is too much. Units are as they were written, empty where there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Limit {
     /// Percent of the base's own value that it may grow by.
-    Growth(f64),
-    /// How much it may grow by: a number and its unit, which is empty for the profile's own.
-    Increase(f64, String),
+    Growth(Decimal),
+    /// How much it may grow by.
+    Increase(Decimal, String),
     /// The largest value.
-    Value(f64, String),
+    Value(Decimal, String),
     /// The largest part of the new side's total, in percent.
-    Share(f64),
+    Share(Decimal),
 }
 
 /// One rule.
@@ -55,26 +56,36 @@ pub(super) struct Rule {
     pub subject: Subject,
     pub limit: Limit,
     /// Frames below so many percent of the total on both sides are ignored; the gate's own floor if not given.
-    pub floor: Option<f64>,
+    pub floor: Option<Decimal>,
 }
 
-impl Limit {
-    /// A limit in the unit of the values.
-    pub fn in_unit(&self, unit: &str) -> Result<Limit> {
-        let convert = |value: f64, from: &str| {
-            if from.is_empty() || from == unit {
-                return Ok(value);
-            }
-            match (units::find(from), units::find(unit)) {
-                (Some(from), Some(to)) if from.same_family(to) => Ok(value * from.factor() as f64 / to.factor() as f64),
-                _ => Err(Error::query(format!("a limit in {from} does not fit values in {unit}"))),
-            }
-        };
-        Ok(match self {
-            Limit::Increase(value, from) => Limit::Increase(convert(*value, from)?, unit.to_owned()),
-            Limit::Value(value, from) => Limit::Value(convert(*value, from)?, unit.to_owned()),
-            limit => limit.clone(),
-        })
+impl Rule {
+    /// How a limit in a unit of its own compares with values in `unit`: how many of the smallest unit of their family a
+    /// value's unit is, and the limit's.
+    pub fn factors(&self, unit: &str) -> Result<(i128, i128)> {
+        let (Limit::Increase(_, own) | Limit::Value(_, own)) = &self.limit else { return Ok((1, 1)) };
+        let known = units::find(unit);
+        match (known, units::find(own)) {
+            (Some(_), _) if own.is_empty() => Err(self.lacks_unit(unit)),
+            _ if own.is_empty() || own == unit => Ok((1, 1)),
+            (Some(known), Some(own)) if known.same_family(own) => Ok((known.factor(), own.factor())),
+            _ => Err(Error::query(format!("the rule {:?}: a limit in {own} does not fit values in {unit}", self.text))),
+        }
+    }
+
+    /// A bare number of nanoseconds or bytes is hardly ever what was meant.
+    fn lacks_unit(&self, unit: &str) -> Error {
+        let is_like = |other: &str| units::find(unit).zip(units::find(other)).is_some_and(|(a, b)| a.same_family(b));
+        let usual = ["ms", "MB"].into_iter().find(|usual| is_like(usual)).unwrap_or(unit);
+        // The total is no part of itself, so its percentage can only be one of growth.
+        let (what, limit) = self.text.rsplit_once('>').unwrap_or((&self.text, ""));
+        let limit = limit.trim();
+        let plus = if self.cost == Cost::Total && !limit.starts_with(['+', '-']) { "+" } else { "" };
+        Error::query(format!(
+            "the rule {:?} lacks a unit, and its values are in {unit}; write {what}>{limit}{usual} or \
+             {what}>{plus}{limit}%",
+            self.text
+        ))
     }
 }
 
@@ -84,8 +95,11 @@ impl FromStr for Limit {
     fn from_str(text: &str) -> Result<Limit, String> {
         let digits = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c))).unwrap_or(text.len());
         let (number, unit) = (&text[..digits], text[digits..].trim());
-        let value: f64 = number.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| {
-            format!("{text:?} is no limit; write +5% or +10MB for growth, 2GB for a value, 30% for a part of the total")
+        let value: Decimal = number.parse().map_err(|why| {
+            format!(
+                "{text:?} is no limit ({why}); write +5% or +10MB for growth, 2GB for a value, 30% for a part of the \
+                 total"
+            )
         })?;
         let grows = number.starts_with(['+', '-']);
         match (grows, unit) {
@@ -102,7 +116,7 @@ impl FromStr for Rule {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Rule> {
-        let bad = |why: &str| Error::query(format!("the rule {text:?} is no good: {why}"));
+        let bad = |why: &str| Error::query(format!("the rule {text:?} is invalid: {why}"));
         // A limit has no such sign, an expression may.
         let (what, limit) = text.rsplit_once('>').ok_or_else(|| bad("it has no limit, such as >+5%"))?;
         let limit: Limit = limit.trim().parse().map_err(|e: String| bad(&e))?;
@@ -141,9 +155,9 @@ impl FromStr for Rule {
 }
 
 /// A part of the total, in percent: `1%`, `0.5%` or the number alone.
-pub(super) fn percent(text: &str) -> Result<f64> {
+pub(super) fn percent(text: &str) -> Result<Decimal> {
     let number = text.trim().trim_end_matches('%').trim_end();
-    let value = number.parse().ok().filter(|v| (0.0..=100.0).contains(v));
+    let value = number.parse().ok().filter(|v: &Decimal| (0.0..=100.0).contains(&v.to_f64()));
     value.ok_or_else(|| Error::query(format!("a floor is a part of the total such as 1%, not {text:?}")))
 }
 

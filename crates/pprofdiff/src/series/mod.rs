@@ -18,13 +18,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use pprofdiff_profile::input::Source;
-use crate::diff::{Diff, Frames, FrameInterner, Granularity, Normalize, Pair, Query, Scale, Side, Sort, Status, Summary};
+use crate::diff::{
+    Diff, FrameInterner, Frames, Granularity, Normalize, Pair, Query, Scale, Side, Sort, Status, Summary,
+};
 use crate::{Error, ErrorKind, Result};
-use pprofdiff_profile::parallel;
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::{LoadOptions, Profile};
+use pprofdiff_profile::input::Source;
+use pprofdiff_profile::parallel;
 use pprofdiff_profile::units;
+use pprofdiff_profile::{LoadOptions, Profile};
 
 /// What each build is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -130,12 +132,16 @@ pub struct Step {
 }
 
 impl Step {
-    /// What a sort goes by.
+    /// The column that a sort goes by.
     pub fn value(&self, sort: Sort) -> Pair {
         match sort {
             Sort::Flat => self.flat,
             Sort::Cum => self.cum,
         }
+    }
+
+    fn size(&self, sort: Sort) -> [u64; 2] {
+        sort.size(self.flat, self.cum)
     }
 }
 
@@ -212,11 +218,17 @@ impl TryFrom<Stored> for Series {
                     Some(last) if *last != column => *last = column,
                     _ => return Err("a column has a frame twice, or one that is not there"),
                 }
+                if [v.flat, v.cum].iter().any(|v| v.unsigned_abs() > MOST) {
+                    return Err("a value is larger than half of what an int64 holds");
+                }
             }
         }
         Ok(Series { summary, builds, frames, columns, errors: Vec::new() })
     }
 }
+
+/// Most that the values of a build add up to by magnitude: no difference of two is larger than an int64.
+const MOST: u64 = (i64::MAX / 2) as u64;
 
 /// What is kept of a profile, in its own unit.
 struct Column {
@@ -259,9 +271,7 @@ fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(Colu
 }
 
 fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)> {
-    if profile.is_diff() {
-        return Err(Error::new(ErrorKind::Incompatible, "this is a written diff, and a series is of profiles"));
-    }
+    profile.one_sided()?;
     let diff = Diff::of_profile(profile)?;
     let index = diff.find_sample_type(query.sample_type.as_deref())?;
     let top = diff.select(query)?.measure_type(index, query.normalize)?.top(Sort::Flat);
@@ -426,6 +436,7 @@ impl SeriesBuilder {
             unit: leader.map_or_else(String::new, |(_, _, unit)| unit),
             granularity: self.query.granularity,
             no_inlines: self.query.no_inlines,
+            trim_path: self.query.trim_path,
             filters: self.query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
             normalize: self.normalize,
             factor: 1.0,
@@ -470,7 +481,7 @@ impl SeriesBuilder {
 impl Column {
     /// Multiplies and scales the values, such that no difference of two such columns overflows.
     fn fit(&mut self, times: i64, scale: Scale) -> Result<()> {
-        let fits = |v: i64| Some(v).filter(|v| *v <= i64::MAX / 2);
+        let fits = |v: i64| Some(v).filter(|v| v.unsigned_abs() <= MOST);
         let magnitude = self.total.magnitude.checked_mul(times).map(|m| scale.apply(m)).and_then(fits);
         let magnitude = magnitude.ok_or_else(|| {
             let detail = "its values add up to more than half of what an int64 holds, so that steps could be too large";
@@ -634,23 +645,21 @@ impl Series {
         }
     }
 
-    /// All steps that change something: by the magnitude of the change, then by build, then by frame.
+    /// All steps that change something: by the magnitudes of the change ([`Sort`]), then by build, then by frame.
     pub fn steps(&self, sort: Sort) -> Ranked<Step> {
         let mut rows = Vec::new();
         self.each_frame(|frame, points| self.each_step(frame, points, |step| rows.push(step)));
         self.ranked(sort, rows, |step| (step, step.to))
     }
 
-    /// All frames: by the magnitude of the largest step of each, then by name.
+    /// All frames: by the magnitudes of the largest step of each ([`Sort`]), then by name.
     pub fn movers(&self, sort: Sort) -> Ranked<Mover> {
-        let other = if sort == Sort::Flat { Sort::Cum } else { Sort::Flat };
         let mut rows = Vec::new();
         self.each_frame(|frame, points| {
             let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
-            let size = |s: &Step| [sort, other].map(|sort| s.value(sort).delta().unsigned_abs());
             let mut largest: Option<Step> = None;
             self.each_step(frame, points, |step| {
-                if largest.is_none_or(|l| size(&step) > size(&l)) {
+                if largest.is_none_or(|l| step.size(sort) > l.size(sort)) {
                     largest = Some(step);
                 }
             });
@@ -674,7 +683,7 @@ impl Series {
         (0..).zip(&by_name).for_each(|(i, &frame)| place[frame as usize] = i);
         rows.sort_unstable_by_key(|row| {
             let (step, then) = step(row);
-            (std::cmp::Reverse(step.value(sort).delta().unsigned_abs()), then, place[step.frame as usize])
+            (std::cmp::Reverse(step.size(sort)), then, place[step.frame as usize])
         });
         let (summary, builds) = (self.summary.clone(), self.builds.clone());
         Ranked { summary, builds, frames: self.frames.clone(), sort, rows }

@@ -1,0 +1,52 @@
+//! Commands that a person may copy into a shell. Names in them come from strangers: each is one word, whatever it
+//! holds, and none is taken for an option.
+
+/// The command that writes a profile anew as pprof understands it, with the names that it finds in the binary.
+pub(crate) fn symbolize(binary: &str, profile: &str) -> String {
+    let (binary, profile) = (operand(binary, "BINARY"), operand(profile, "PROFILE"));
+    format!("go tool pprof -proto -output=symbolized.pb.gz {binary} {profile}")
+}
+
+/// A file's name as one word for a POSIX shell. The placeholder stands for what is no file's name (`-`, `<bytes>`) or
+/// can't be typed as it is shown.
+fn operand(name: &str, placeholder: &str) -> String {
+    let typed = |c: char| c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ';
+    if name.is_empty() || name == "-" || name.starts_with('<') || !name.chars().all(typed) {
+        return placeholder.to_owned();
+    }
+    let name = if name.starts_with('-') { format!("./{name}") } else { name.to_owned() };
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&b);
+    if name.bytes().all(plain) { name } else { format!("'{}'", name.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::{operand, symbolize};
+
+    #[test]
+    fn the_binary_comes_first() {
+        assert_eq!(symbolize("/bin/x", "a b"), "go tool pprof -proto -output=symbolized.pb.gz /bin/x 'a b'");
+    }
+
+    #[test]
+    fn what_is_no_name_is_a_placeholder() {
+        for name in ["", "-", "<bytes>", "a\nb", "a\u{1b}[2Jb", "a\u{202e}b", "a\u{fffd}b"] {
+            assert_eq!(operand(name, "PROFILE"), "PROFILE", "{name:?}");
+        }
+    }
+
+    /// A shell is the judge.
+    #[cfg(unix)]
+    #[test]
+    fn a_shell_sees_one_word() {
+        for name in ["a b", "$(touch x)", "`id`", "a'b", "''", "a;b", "a\\", "~", "*", "!x", "ä", "a\"b", "#a", "{a,b}"]
+        {
+            let script = format!("printf '%s|' {}", operand(name, "PROFILE"));
+            let said = Command::new("sh").args(["-c", &script]).output().map(|o| o.stdout);
+            assert_eq!(said.ok(), Some(format!("{name}|").into_bytes()));
+        }
+        assert_eq!(operand("-http=:80", "PROFILE"), "'./-http=:80'");
+    }
+}

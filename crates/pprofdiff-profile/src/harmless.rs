@@ -1,0 +1,81 @@
+//! Text from strangers, made fit to be shown: the one function that every text goes through which reaches a person.
+//!
+//! Names, units, comments, labels, file names, source lines, error messages and a server's answers are data of whoever
+//! wrote them. On a terminal they could move the cursor and hide lines, in a comment turn the order of letters around,
+//! in a log of CI give commands. Machines (JSON, CSV, profiles) get them exactly.
+//!
+//! One character becomes one other, U+FFFD, so widths and lengths stay. Escaping for HTML, Markdown and the like is
+//! each format's own and comes after this.
+
+use std::borrow::Cow;
+
+/// True for what must not be shown as it is: control characters (line breaks too), what changes the direction or order
+/// of text, what is not seen at all, and what XML has no room for.
+pub fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The text with nothing in it that a terminal, a viewer or a log of CI would obey: harmful characters, and the
+/// signs by which the runners of GitHub (`::error::`, `##[error]`), Azure and TeamCity know commands, become U+FFFD.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    // Nearly all names are printable ASCII without those signs.
+    let is_plain = text.bytes().all(|b| matches!(b, b' '..=b'~')) && !text.contains("##") && !text.contains("::");
+    if is_plain {
+        return text.into();
+    }
+    let command = leading_command(text);
+    let is_bad = |(at, c): (usize, char)| is_harmful(c) || Some(at) == command || is_marked(&text[at..]);
+    if !text.char_indices().any(is_bad) {
+        return text.into();
+    }
+    text.char_indices().map(|(at, c)| if is_bad((at, c)) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Where a command of GitHub's begins that a line may begin with, behind blanks: `::name::`, `::name key=value::`. A
+/// C++ name such as `::operator new(unsigned long)` is none.
+fn leading_command(text: &str) -> Option<usize> {
+    let is_blank = |c: char| c.is_whitespace() || is_harmful(c);
+    let line = text.trim_start_matches(is_blank);
+    let rest = line.strip_prefix("::")?;
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'))?;
+    let is_command = end > 0 && (rest[end..].starts_with(' ') || rest[end..].starts_with("::"));
+    (is_command && rest.contains("::")).then_some(text.len() - line.len())
+}
+
+/// Does a command begin here that is one wherever it stands in a line: `##[error]`, `##vso[task]`, `##teamcity[x]`?
+fn is_marked(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("##") else { return false };
+    rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).starts_with('[')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn what_is_obeyed_is_replaced() {
+        for (text, shown) in [
+            ("plain", "plain"),
+            ("naïve→ 名前", "naïve→ 名前"),
+            ("a\0b\x1b[31mc\u{202e}d\u{7f}\u{9b}e\r\n", "a�b�[31mc�d��e��"),
+            ("a\u{2028}b\u{ad}c\u{200b}", "a�b�c�"),
+            ("::error file=a,line=1::b", "�:error file=a,line=1::b"),
+            (" \t::stop-commands::x", " ��:stop-commands::x"),
+            ("\u{feff}::debug::x", "��:debug::x"),
+            ("a ##[add-mask]b ###vso[task]c ##teamcity[d", "a �#[add-mask]b #�#vso[task]c �#teamcity[d"),
+            ("std::vector<int>::at", "std::vector<int>::at"),
+            ("::operator new(unsigned long)", "::operator new(unsigned long)"),
+            ("::main", "::main"),
+            ("a::error::b", "a::error::b"),
+            ("C## [x]", "C## [x]"),
+        ] {
+            assert_eq!(harmless(text), shown, "{text:?}");
+            assert_eq!(harmless(shown), shown, "twice is once");
+            assert_eq!(harmless(text).chars().count(), text.chars().count());
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Where the nodes and calls of a call graph's picture lie. Levels are ours, order and coordinates those of dagre (the
+//! crate), whose cost follows from the levels; so it is known, and bounded, before anything is laid out.
+//!
+//! dagre gives a call a point on each level that it passes, between two levels one more for its label, and so for a
+//! hundred nodes that all call each other half a million points. Each costs some kilobytes and, since the whole is
+//! ordered again and again, a fifth of a millisecond; and each level costs time by the square of its points. Calls are
+//! therefore laid out as long as there is room, the heaviest first. (Levels are not left to dagre also because its
+//! network simplex has no bound: here it ends after a number of steps, with valid levels at any time.)
+
+use dagre::graph::{Graph, GraphOptions};
+use dagre::layout::types::{LabelPos, Ranker};
+use dagre::{EdgeLabel, LayoutOptions, NodeLabel};
+
+pub(super) type Point = (f64, f64);
+
+/// A call from one node to another.
+pub(super) struct Link {
+    pub from: usize,
+    pub to: usize,
+    /// Heavy calls are kept short and straight.
+    pub weight: u32,
+}
+
+/// The points of a call's line, from caller to callee, and the middle of its label.
+pub(super) struct Way {
+    pub points: Vec<Point>,
+    pub label: Point,
+}
+
+/// Most points that calls may have in all; a real profile's graph of 80 nodes has some hundred.
+const MOST_POINTS: usize = 4000;
+/// Most that the squares of the levels' numbers of points may add up to.
+const MOST_SQUARES: usize = 400_000;
+/// Steps towards shorter calls, for each node. Each costs a pass over the graph; real graphs take less than one.
+const STEPS: usize = 4;
+
+/// The calls that there is room for, and the levels of the nodes with them.
+pub(super) struct Chosen {
+    /// Their numbers, ascending.
+    pub calls: Vec<usize>,
+    levels: Levels,
+}
+
+/// Of calls (the heaviest first, none from a node to itself) those that are laid out: the heaviest to each node, and then
+/// as many more as there is room for. What it does is bounded for any number of calls among some hundred nodes.
+pub(super) fn choose(n_nodes: usize, links: &[Link]) -> Chosen {
+    // What leads to a node comes first, so that few nodes are cut off from their callers.
+    let mut reached = vec![false; n_nodes];
+    let (mut order, more): (Vec<usize>, Vec<usize>) =
+        (0..links.len()).partition(|&i| !std::mem::replace(&mut reached[links[i].to], true));
+    order.extend(more);
+    let first = |n: usize| {
+        let mut calls = order[..n].to_vec();
+        calls.sort_unstable();
+        let levels = Levels::new(n_nodes, calls.iter().map(|&i| &links[i]));
+        Chosen { calls, levels }
+    };
+    // More calls have more points, but for rare cases; so by halving what is left.
+    let mut unfit = order.len().min(MOST_POINTS) + 1;
+    let mut chosen = first(unfit - 1);
+    if !chosen.levels.fit() {
+        chosen = first(0);
+        unfit -= 1;
+        while chosen.calls.len() + 1 < unfit {
+            let more = first(chosen.calls.len().midpoint(unfit));
+            if more.levels.fit() { chosen = more } else { unfit = more.calls.len() }
+        }
+    }
+    chosen
+}
+
+/// A call that leads down: upwards calls, which close a cycle, are turned around.
+#[derive(Clone, Copy)]
+struct Down {
+    upper: usize,
+    lower: usize,
+    weight: u32,
+    turned: bool,
+}
+
+/// The level of each node, 0 at the top, and the calls as they lead down from one to a deeper one.
+struct Levels {
+    of: Vec<usize>,
+    calls: Vec<Down>,
+}
+
+impl Levels {
+    fn new<'a>(n: usize, links: impl Iterator<Item = &'a Link>) -> Levels {
+        let (calls, topological) = without_cycles(n, links);
+        let mut tree = Tree::new(n, &calls, &topological);
+        for _ in 0..STEPS * n {
+            if !tree.step(&calls) {
+                break;
+            }
+        }
+        let top = tree.level[1..].iter().min().copied().unwrap_or(0);
+        Levels { of: tree.level[1..].iter().map(|l| (l - top) as usize).collect(), calls }
+    }
+
+    /// True if a layout stays within bounds.
+    fn fit(&self) -> bool {
+        let deepest = self.of.iter().max().copied().unwrap_or(0);
+        // Between two levels there is one for labels. As differences from the one above.
+        let mut changes = vec![0i64; 2 * deepest + 2];
+        for c in &self.calls {
+            changes[2 * self.of[c.upper] + 1] += 1;
+            changes[2 * self.of[c.lower]] -= 1;
+        }
+        let mut nodes = vec![0i64; changes.len()];
+        self.of.iter().for_each(|&level| nodes[2 * level] += 1);
+        let (mut points, mut squares, mut passing) = (0i64, 0i64, 0i64);
+        for (change, nodes) in changes.iter().zip(&nodes) {
+            passing += change;
+            points += passing;
+            squares += (passing + nodes).pow(2);
+        }
+        points <= MOST_POINTS as i64 && squares <= MOST_SQUARES as i64
+    }
+}
+
+/// Turns those calls around that lead back to where the search came from, which starts at nodes that nobody calls. Also
+/// gives the nodes in an order in which no call leads back.
+fn without_cycles<'a>(n: usize, links: impl Iterator<Item = &'a Link>) -> (Vec<Down>, Vec<usize>) {
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        New,
+        Open,
+        Done,
+    }
+    let down = |l: &Link| Down { upper: l.from, lower: l.to, weight: l.weight, turned: false };
+    let mut calls: Vec<Down> = links.map(down).collect();
+    let mut out: Vec<Vec<usize>> = vec![Vec::new(); n];
+    let mut called = vec![false; n];
+    for (i, c) in calls.iter().enumerate() {
+        out[c.upper].push(i);
+        called[c.lower] = true;
+    }
+    let mut state = vec![State::New; n];
+    let mut finished = Vec::with_capacity(n);
+    for start in (0..n).filter(|&v| !called[v]).chain(0..n) {
+        if state[start] != State::New {
+            continue;
+        }
+        state[start] = State::Open;
+        let mut open = vec![(start, 0)];
+        while let Some((v, next)) = open.last_mut() {
+            let Some(&i) = out[*v].get(*next) else {
+                state[*v] = State::Done;
+                finished.push(*v);
+                open.pop();
+                continue;
+            };
+            *next += 1;
+            let c = &mut calls[i];
+            match state[c.lower] {
+                State::New => {
+                    state[c.lower] = State::Open;
+                    open.push((c.lower, 0));
+                }
+                State::Open => (c.upper, c.lower, c.turned) = (c.lower, c.upper, true),
+                State::Done => {}
+            }
+        }
+    }
+    finished.reverse();
+    (calls, finished)
+}
+
+/// The network simplex method for levels (Gansner and others, "A Technique for Drawing Directed Graphs"): a tree of calls
+/// that span one level each; taking a call out of it and putting another one in moves all nodes below the first, if that
+/// makes calls shorter. Nodes count from 1 here: 0 is above all others, and calls each with no weight.
+struct Tree {
+    level: Vec<i64>,
+    /// The other end of each node's call towards the root.
+    parent: Vec<usize>,
+    /// True if that is the upper end.
+    parent_above: Vec<bool>,
+    /// The weight of the calls from each node, less that of those to it.
+    pull: Vec<i64>,
+}
+
+impl Tree {
+    /// Each node as far up as it can be.
+    fn new(n: usize, calls: &[Down], topological: &[usize]) -> Tree {
+        let mut level = vec![1; n + 1];
+        level[0] = 0;
+        let mut tree = Tree { level, parent: vec![0; n + 1], parent_above: vec![true; n + 1], pull: vec![0; n + 1] };
+        let mut from: Vec<Vec<usize>> = vec![Vec::new(); n];
+        for c in calls {
+            from[c.upper].push(c.lower);
+            tree.pull[c.upper + 1] += i64::from(c.weight);
+            tree.pull[c.lower + 1] -= i64::from(c.weight);
+        }
+        for &upper in topological {
+            for &lower in &from[upper] {
+                if tree.level[lower + 1] <= tree.level[upper + 1] {
+                    tree.level[lower + 1] = tree.level[upper + 1] + 1;
+                    tree.parent[lower + 1] = upper + 1;
+                }
+            }
+        }
+        tree
+    }
+
+    /// Moves the nodes that gain most by it. False if none does.
+    fn step(&mut self, calls: &[Down]) -> bool {
+        let n = self.level.len();
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); n];
+        (1..n).for_each(|v| children[self.parent[v]].push(v));
+        let mut below = vec![0];
+        let mut next = 0;
+        while let Some(&v) = below.get(next) {
+            below.extend(&children[v]);
+            next += 1;
+        }
+        // All calls inside of a subtree cancel.
+        let mut pull = self.pull.clone();
+        for &v in below.iter().skip(1).rev() {
+            pull[self.parent[v]] += pull[v];
+        }
+        // A call in the tree holds back what would go nearer to its other end.
+        let free = |v: &usize| if self.parent_above[*v] { pull[*v] > 0 } else { pull[*v] < 0 };
+        let Some(leaving) = (1..n).filter(free).max_by_key(|&v| (pull[v].abs(), std::cmp::Reverse(v))) else {
+            return false;
+        };
+        let down = pull[leaving] > 0;
+        let mut moved = vec![false; n];
+        let mut open = vec![leaving];
+        while let Some(v) = open.pop() {
+            moved[v] = true;
+            open.extend(&children[v]);
+        }
+        // The first call that stands in the way: its end that moves, its other end, and how far it lets them.
+        let ends = calls.iter().map(|c| (c.upper + 1, c.lower + 1)).chain((1..n).map(|v| (0, v)));
+        let in_the_way = ends.filter(|&(upper, lower)| match down {
+            true => moved[upper] && !moved[lower],
+            false => !moved[upper] && moved[lower],
+        });
+        let room = |&(upper, lower): &(usize, usize)| self.level[lower] - self.level[upper] - 1;
+        let Some(entering) = in_the_way.min_by_key(room) else { return false };
+        let by = room(&entering) * if down { 1 } else { -1 };
+        (1..n).filter(|&v| moved[v]).for_each(|v| self.level[v] += by);
+        // What was below the call that left hangs on the one that came.
+        let (mut v, mut parent) = if down { entering } else { (entering.1, entering.0) };
+        let mut above = !down;
+        loop {
+            let (next, next_above) = (self.parent[v], self.parent_above[v]);
+            (self.parent[v], self.parent_above[v]) = (parent, above);
+            if v == leaving {
+                return true;
+            }
+            (parent, v, above) = (v, next, !next_above);
+        }
+    }
+}
+
+/// Lays out nodes and calls, whose labels are given, of these sizes. Gives the middle of each node, and the way of each call.
+pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<Point>, Vec<Way>) {
+    let levels = &chosen.levels;
+    // A multigraph, since two calls may run from one node to the other once one is turned around.
+    let mut graph: Graph<NodeLabel, EdgeLabel> =
+        Graph::with_options(GraphOptions { directed: true, multigraph: true, compound: false });
+    for (i, &(width, height)) in sizes.iter().enumerate() {
+        graph.set_node(i.to_string(), Some(NodeLabel { width, height, ..NodeLabel::default() }));
+    }
+    for (i, (call, &(width, height))) in levels.calls.iter().zip(labels).enumerate() {
+        let (labelpos, weight) = (LabelPos::Center, call.weight as i32);
+        let label = EdgeLabel { width, height, labelpos, weight, ..EdgeLabel::default() };
+        graph.set_edge(call.upper.to_string(), call.lower.to_string(), Some(label), Some(&i.to_string()));
+    }
+    // dagre takes our levels where each node hangs so far above one at the bottom. Edges of this kind are gone before it
+    // begins to order.
+    const BOTTOM: &str = "bottom";
+    graph.set_node(BOTTOM.to_owned(), Some(NodeLabel::default()));
+    let deepest = levels.of.iter().max().copied().unwrap_or(0);
+    for (i, level) in levels.of.iter().enumerate() {
+        let minlen = (deepest - level) as i32;
+        let hangs = EdgeLabel { minlen, weight: 0, nesting_edge: true, ..EdgeLabel::default() };
+        graph.set_edge(i.to_string(), BOTTOM.to_owned(), Some(hangs), None);
+    }
+    let (nodesep, edgesep, ranksep, ranker) = (22.0, 10.0, 34.0, Ranker::LongestPath);
+    dagre::layout(&mut graph, Some(LayoutOptions { nodesep, edgesep, ranksep, ranker, ..LayoutOptions::default() }));
+    let node = |i: usize| graph.node(&i.to_string()).map_or((0.0, 0.0), |n| (n.x.unwrap_or(0.0), n.y.unwrap_or(0.0)));
+    let way = |(i, call): (usize, &Down)| {
+        let Some(e) = graph.edge(&call.upper.to_string(), &call.lower.to_string(), Some(&i.to_string())) else {
+            return Way { points: Vec::new(), label: (0.0, 0.0) };
+        };
+        let mut points: Vec<Point> = e.points.iter().map(|p| (p.x, p.y)).collect();
+        if call.turned {
+            points.reverse();
+        }
+        Way { points, label: (e.x.unwrap_or(0.0), e.y.unwrap_or(0.0)) }
+    };
+    ((0..sizes.len()).map(node).collect(), levels.calls.iter().enumerate().map(way).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(seed: &mut u64, below: u64) -> usize {
+        *seed ^= *seed << 13;
+        *seed ^= *seed >> 7;
+        *seed ^= *seed << 17;
+        (*seed % below) as usize
+    }
+
+    /// The least sum of weight x length that any levels of five nodes have.
+    fn shortest(calls: &[Down]) -> i64 {
+        let levels = (0..5_usize.pow(5)).map(|all| std::array::from_fn::<_, 5, _>(|i| all / 5_usize.pow(i as u32) % 5));
+        levels.filter_map(|levels| sum(calls, &levels)).min().unwrap_or(i64::MAX)
+    }
+
+    /// The sum of weight x length; `None` if a call does not lead down.
+    fn sum(calls: &[Down], levels: &[usize]) -> Option<i64> {
+        let length = |c: &Down| levels[c.lower].checked_sub(levels[c.upper]).filter(|&l| l > 0);
+        calls.iter().map(|c| Some(length(c)? as i64 * i64::from(c.weight))).sum()
+    }
+
+    #[test]
+    fn calls_lead_down_and_are_as_short_as_can_be() {
+        let mut seed = 20;
+        for _ in 0..300 {
+            let links: Vec<Link> = (0..2 + random(&mut seed, 7))
+                .map(|_| (random(&mut seed, 5), random(&mut seed, 4), 1 + random(&mut seed, 9) as u32))
+                .map(|(from, other, weight)| Link { from, to: (from + 1 + other) % 5, weight })
+                .collect();
+            let levels = Levels::new(5, links.iter());
+            for (call, link) in levels.calls.iter().zip(&links) {
+                let (from, to) = if call.turned { (call.lower, call.upper) } else { (call.upper, call.lower) };
+                assert_eq!((from, to), (link.from, link.to));
+            }
+            assert_eq!(sum(&levels.calls, &levels.of), Some(shortest(&levels.calls)));
+            assert!(levels.fit());
+        }
+    }
+
+    #[test]
+    fn only_what_closes_a_cycle_is_turned_around() {
+        let link = |(from, to)| Link { from, to, weight: 1 };
+        // Recursion between 1 and 2, below 0, whoever comes first.
+        for ends in [[(0, 1), (1, 2), (2, 1)], [(2, 1), (1, 2), (0, 1)]] {
+            let links = ends.map(link);
+            let levels = Levels::new(3, links.iter());
+            assert_eq!(levels.of, [0, 1, 2]);
+            let turned = levels.calls.iter().zip(ends).filter(|(c, _)| c.turned).map(|(_, ends)| ends);
+            assert_eq!(turned.collect::<Vec<_>>(), [(2, 1)]);
+        }
+    }
+}

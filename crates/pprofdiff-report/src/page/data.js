@@ -1,0 +1,205 @@
+// What the page is of: reads the data block into types, each with its trees and its table as typed arrays.
+//
+// The page's script is data.js, flame.js and page.js, one after the other in one function.
+
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse($("data").textContent);
+const twoSided = data.base !== null;
+const BASE = 1, NEW = 2;                       // bits of a node's sides
+const ROOT = 0, PRUNED = 1, FIRST_FRAME = 2;   // what a node is
+const ROW = 20;                                // pixels of a box's height, with the gap below it
+const THIN = 0.5;                              // pixels below which boxes are drawn as one strip
+const STATUSES = ["added", "removed", "changed", "same"];
+
+// ---------------------------------------------------------------- reading
+
+/** Bytes of a base64 column. */
+function bytesOf(text) {
+  const binary = atob(text), bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/** A column of small numbers (ids, depths, counts). */
+function readNumbers(text, count) {
+  const bytes = bytesOf(text), out = new Float64Array(count);
+  for (let i = 0, at = 0; i < count; i++) {
+    let value = 0, factor = 1, byte;
+    do { byte = bytes[at++]; value += (byte & 127) * factor; factor *= 128; } while (byte > 127);
+    out[i] = value;
+  }
+  return out;
+}
+
+/** A column of int64. BigInts are slow to make, so they are made of as few parts as will do. */
+function readValues(text, count) {
+  const bytes = bytesOf(text), out = new BigInt64Array(count);
+  for (let i = 0, at = 0; i < count; i++) {
+    let low = 0, factor = 1, n = 0, byte;
+    do { byte = bytes[at++]; low += (byte & 127) * factor; factor *= 128; } while (byte > 127 && ++n < 7);
+    if (byte <= 127) {
+      out[i] = BigInt(low % 2 ? -(low + 1) / 2 : low / 2);
+      continue;
+    }
+    let whole = BigInt(low), shift = 49n;
+    do { byte = bytes[at++]; whole |= BigInt(byte & 127) << shift; shift += 7n; } while (byte > 127);
+    out[i] = (whole >> 1n) ^ -(whole & 1n);
+  }
+  return out;
+}
+
+/** A tree, depth first: for each node its parent, the end of its subtree, both values, and all widths. */
+function readTree(raw) {
+  const n = raw.nodes, depth = Uint32Array.from(readNumbers(raw.depth, n)), what = readNumbers(raw.what, n);
+  const kind = new Uint32Array(n), sides = new Uint8Array(n), parent = new Int32Array(n), end = new Int32Array(n);
+  const path = [];
+  for (let i = 0; i < n; i++) {
+    kind[i] = Math.floor(what[i] / 4);
+    sides[i] = what[i] % 4;
+    while (path.length > depth[i]) end[path.pop()] = i;
+    parent[i] = path.length ? path[path.length - 1] : -1;
+    path.push(i);
+  }
+  while (path.length) end[path.pop()] = n;
+  // A value is written as what it lacks of its parent's.
+  const values = (text) => {
+    const out = readValues(text, n);
+    for (let i = 0; i < n; i++) out[i] = (parent[i] < 0 ? 0n : out[parent[i]]) - out[i];
+    return out;
+  };
+  const base = values(raw.base), fresh = values(raw.new), max = values(raw.max);
+  const float = (column) => Float64Array.from(column, Number);
+  const width = { max: float(max) };
+  if (raw.base_width) {
+    for (const mode of ["base", "new", "delta"]) width[mode] = float(values(raw[mode + "_width"]));
+  } else {
+    width.base = float(base);
+    width.new = float(fresh);
+    // Of two values that aren't negative, the larger is half of their sum and their difference together.
+    width.delta = Float64Array.from(max, (m, i) => Number(2n * m - base[i] - fresh[i]));
+  }
+  return { n, depth, kind, sides, parent, end, base, new: fresh, width, left: {}, pruned: raw.pruned };
+}
+
+/** Where each node begins, in the units of a width. Worked out once for each way of drawing. */
+function leftOf(tree, mode) {
+  if (tree.left[mode]) return tree.left[mode];
+  const width = tree.width[mode], left = new Float64Array(tree.n), next = new Float64Array(tree.n);
+  for (let i = 1; i < tree.n; i++) {
+    const p = tree.parent[i];
+    left[i] = next[p];
+    next[p] += width[i];
+    next[i] = left[i];
+  }
+  return tree.left[mode] = left;
+}
+
+function readTable(raw) {
+  const n = raw.rows;
+  const edges = (e) => {
+    const shown = readValues(e.shown, n), all = readValues(e.all, n);
+    const first = new Uint32Array(n + 1);
+    for (let i = 0; i < n; i++) first[i + 1] = first[i] + Number(shown[i]);
+    const count = first[n];
+    return { first, all, other: readValues(e.other, count), base: readValues(e.base, count), new: readValues(e.new, count) };
+  };
+  const table = {
+    n, of: raw.of, frame: readNumbers(raw.frame, n), status: readValues(raw.status, n),
+    flat_base: readValues(raw.flat_base, n), flat_new: readValues(raw.flat_new, n),
+    cum_base: readValues(raw.cum_base, n), cum_new: readValues(raw.cum_new, n),
+    callers: edges(raw.callers), callees: edges(raw.callees), rowOf: new Map(),
+  };
+  for (let i = 0; i < n; i++) table.rowOf.set(table.frame[i], i);
+  return table;
+}
+
+/** A sample type. Its trees and its table are read when they are first looked at. */
+class Type {
+  constructor(raw) {
+    this.raw = raw;
+    this.total = raw.total ? raw.total.map(BigInt) : [0n, 0n];
+    this.trees = {};
+    const whole = Math.max(...this.total.map((v) => Math.abs(Number(v))));
+    this.scale = raw.units ? this.suited(whole) : null;
+  }
+  tree(direction) { return this.trees[direction] ??= readTree(this.raw[direction]); }
+  get table() { return this.raw.table ? this.rows ??= readTable(this.raw.table) : null; }
+
+  /** The unit that suits a value: the largest in which it is at least 1. */
+  suited(value) {
+    const [units, smallest] = this.raw.units;
+    return units.findLast(([, factor]) => value / factor >= 1) ?? units[smallest];
+  }
+  /** A value in the unit that suits the total, or in its own where it would read as zero. */
+  show(value) {
+    if (!this.scale) return value.toString();
+    const number = Number(value);
+    if (number === 0) return "0";
+    const fits = Math.abs(number) / this.scale[1] >= 0.005;
+    const [symbol, factor] = fits ? this.scale : this.suited(Math.abs(number));
+    const digits = (number / factor).toFixed(2).replace(/\.00$/, "");
+    return digits === "0" || digits === "-0" ? "0" : digits + symbol;
+  }
+  delta(value) { return (value > 0n ? "+" : "") + this.show(value); }
+  /** Signed, and of the base's total; of one profile, of its total. */
+  percent(value) {
+    const whole = twoSided ? this.total[0] : this.total[1];
+    if (whole === 0n) return "–";
+    const percent = 100 * Number(value) / Number(whole);
+    return percent === 0 ? "0%" : (twoSided && percent > 0 ? "+" : "") + percent.toFixed(2) + "%";
+  }
+  /** Both sides of a value in words. */
+  pair(base, fresh) {
+    if (!twoSided) return `${this.show(fresh)} (${this.percent(fresh)})`;
+    const delta = fresh - base;
+    return `${this.show(base)} → ${this.show(fresh)}, ${this.delta(delta)} (${this.percent(delta)})`;
+  }
+}
+
+const types = data.types.map((raw) => new Type(raw));
+const hasTable = types.some((t) => t.raw.table);
+
+// ---------------------------------------------------------------- the nodes of a tree
+
+function nameOf(t, node) {
+  const kind = t.kind[node];
+  return kind === ROOT ? "all" : kind === PRUNED ? "(pruned)" : data.names[kind - FIRST_FRAME];
+}
+const frameOf = (t, node) => t.kind[node] - FIRST_FRAME;
+
+/** A name without its path: where the whole does not fit, its end says more than its beginning (`headers.Classify`). */
+const shortName = (name) => name.replace(/^[^\s<([]*\//, "");
+
+/** From the root's child down to a node. */
+function pathTo(t, node) {
+  const path = [];
+  for (let i = node; i > 0; i = t.parent[i]) path.push(i);
+  return path.reverse();
+}
+
+function* childrenOf(t, node) {
+  for (let i = node + 1; i < t.end[node]; i = t.end[i]) yield i;
+}
+
+/** What the stacks that end at a node cost: its value without its children's. */
+function flatOf(t, node) {
+  let base = t.base[node], fresh = t.new[node];
+  if (t.kind[node] === PRUNED) return [0n, 0n];
+  for (const child of childrenOf(t, node)) { base -= t.base[child]; fresh -= t.new[child]; }
+  return [base, fresh];
+}
+
+/** The node of one tree at the end of another's path, or as near to it as there is one. */
+function sameNode(from, node, to) {
+  let at = 0;
+  for (const step of pathTo(from, node)) {
+    let next = -1;
+    for (const child of childrenOf(to, at)) if (to.kind[child] === from.kind[step]) next = child;
+    if (next < 0) break;
+    at = next;
+  }
+  return at;
+}
+
+const vanished = (t, node) => twoSided && t.sides[node] === BASE;
+const appeared = (t, node) => twoSided && t.sides[node] === NEW;

@@ -1,0 +1,57 @@
+//! Tables and a series that were stored and changed: each is refused, or is one that every format can be made of.
+
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use pprofdiff::report::{Kind, Table};
+use pprofdiff::{Diff, Profile, Query, Series, SeriesOptions, Sort, Source, series};
+use pprofdiff_fuzz::{Choices, LIMIT, table};
+
+/// What is changed: a table of each kind, and a series.
+static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
+    let files = [
+        include_bytes!("../../corpus/go-mutex.base.pb.gz").as_slice(),
+        include_bytes!("../../corpus/go-mutex.new.pb.gz").as_slice(),
+    ];
+    let load = |bytes: &[u8]| Arc::new(Profile::from_bytes("in", bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}")));
+    let [base, new] = files.map(load);
+    let builds = [("1", &base), ("2", &new)].map(|(key, p)| (key.to_owned(), Source::Profile(p.clone())));
+    let builds = series(builds, &Query::default(), &SeriesOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let diff = Diff::new(&[base.clone()], &[new]).unwrap_or_else(|e| panic!("{e}"));
+    let mut tables = vec![builds.table(), builds.steps(Sort::Flat).table(), builds.movers(Sort::Flat).table()];
+    for diff in [diff, Diff::of_profile(&base).unwrap_or_else(|e| panic!("{e}"))] {
+        let view = diff.view(&Query::default()).unwrap_or_else(|e| panic!("{e}"));
+        tables.extend([view.top(Sort::Flat).table(), view.stacks(true).table(), view.labels().table()]);
+        tables.extend(view.edges(None, Sort::Flat).map(|edges| edges.table(Kind::Tree)));
+    }
+    let bytes = |t: &Table| postcard::to_stdvec(&t.head(5)).unwrap_or_else(|e| panic!("{e}"));
+    (tables.iter().map(bytes).collect(), serde_json::to_vec(&builds).unwrap_or_else(|e| panic!("{e}")))
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let mut choices = Choices(data);
+    let (tables, series) = &*STORED;
+    let which = usize::from(choices.byte()) % (tables.len() + 1);
+    let mut bytes = tables.get(which).unwrap_or(series).clone();
+    while !choices.0.is_empty() {
+        let at = (usize::from(choices.byte()) << 8 | usize::from(choices.byte())) % (bytes.len() + 1);
+        let (how, byte) = (choices.byte(), choices.byte());
+        match how % 4 {
+            0 => bytes.insert(at, byte),
+            1 if at < bytes.len() => drop(bytes.remove(at)),
+            2 if at < bytes.len() => bytes[at] = bytes[at].wrapping_add(byte),
+            _ if at < bytes.len() => bytes[at] = byte,
+            _ => {}
+        }
+    }
+    if which == tables.len() {
+        let Ok(series) = serde_json::from_slice::<Series>(&bytes) else { return };
+        table(&series.table());
+        table(&series.steps(Sort::Flat).table());
+        table(&series.movers(Sort::Cum).table());
+        series.to_html(Sort::Cum, 5);
+    } else if let Ok(stored) = postcard::from_bytes::<Table>(&bytes) {
+        table(&stored);
+    }
+});

@@ -1,0 +1,204 @@
+//! Tables and series that were stored, by whatever stored them: changed in any byte or cut off anywhere, they are refused, or
+//! they are tables with which all goes well that goes with others. (Python pickles them so, and sends them to processes.)
+
+#![allow(unsafe_code, clippy::unwrap_used)]
+
+#[path = "judge/mod.rs"]
+#[allow(dead_code)]
+mod judge;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pprofdiff::report::{Cell, Column, Kind, Table, TextOptions};
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Series, SeriesOptions, Sort, Source, series};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Notes the largest piece of memory that was asked for.
+struct Watching;
+
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static WATCHING: Watching = Watching;
+
+/// What serde sets aside for a list whose length is only said.
+const SAID: usize = 1 << 20;
+
+fn pair(name: &str) -> Diff {
+    let [base, new] = judge::raw_pair(name)
+        .map(|bytes| Arc::new(Profile::from_bytes("in", &bytes, &LoadOptions::default()).unwrap()));
+    Diff::new(&[base], &[new]).unwrap()
+}
+
+fn builds() -> Series {
+    let [base, new] = judge::raw_pair("go-mutex").map(|bytes| Source::Bytes("build".to_owned(), bytes));
+    let bad = Source::Bytes("bad".to_owned(), b"nothing".to_vec());
+    let builds = [("1", base), ("2", bad), ("3", new)].map(|(key, source)| (key.to_owned(), source));
+    series(builds, &Query::default(), &SeriesOptions::default()).unwrap()
+}
+
+/// Tables of all kinds, of a few rows each.
+fn tables() -> Vec<Table> {
+    let (two, series) = (pair("go-mutex"), builds());
+    let one = Diff::of_profile(two.new_side().next().unwrap()).unwrap();
+    let labelled = pair("story-cpu").view(&Query::default()).unwrap();
+    let mut tables = vec![
+        labelled.labels().table().head(3),
+        labelled.stacks(true).table_head(2),
+        series.table().head(3),
+        series.steps(Sort::Flat).table_head(3),
+        series.movers(Sort::Flat).table_head(3),
+    ];
+    for view in [one, two].map(|diff| diff.view(&Query::default()).unwrap()) {
+        tables.push(view.top(Sort::Flat).table_head(3));
+        tables.push(view.stacks(false).table_head(2));
+        tables.push(view.labels().table());
+        tables.push(view.edges(None, Sort::Flat).unwrap().table(Kind::Tree).head(2));
+        tables.push(view.edges(Some("main"), Sort::Flat).unwrap().table(Kind::Peek).head(1));
+    }
+    tables
+}
+
+fn bytes(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).unwrap()
+}
+
+/// Reads a value, which takes no memory but for what is there.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    LARGEST.store(0, Ordering::Relaxed);
+    let value = postcard::from_bytes(bytes).ok();
+    let largest = LARGEST.load(Ordering::Relaxed);
+    assert!(largest <= SAID + 64 * bytes.len(), "{largest} bytes at once for {}", bytes.len());
+    value
+}
+
+/// All that is done with a table.
+fn use_it(table: &Table) {
+    let mut out = Vec::new();
+    for color in [false, true] {
+        table.write_text(&mut out, TextOptions { color }).unwrap();
+    }
+    table.write_csv(&mut out, Default::default()).unwrap();
+    table.write_markdown(&mut out).unwrap();
+    table.to_html(2);
+    out.clear();
+    table.write_json(&mut out).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(json["rows"].as_array().unwrap().len(), table.len());
+    serde_json::from_str::<serde_json::Value>(&table.summary_json()).unwrap();
+    for Column { name, .. } in &table.columns {
+        let sorted = table.sort(name, true).unwrap();
+        assert_eq!(sorted.len(), table.len());
+    }
+    let backwards: Vec<usize> = (0..table.len()).rev().collect();
+    for part in [table.head(0), table.head(1), table.head(1000), table.take(&backwards)] {
+        part.write_text(&mut out, TextOptions::default()).unwrap();
+        // What was made of a valid table is one.
+        assert!(read::<Table>(&bytes(&part)).is_some());
+    }
+    for row in 0..table.len() {
+        table.label(row);
+        for column in &table.columns {
+            if let Cell::List(lists, row) = column.cell(row) {
+                assert_eq!(lists.get(row).count(), lists.numbers(row).len());
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_come_back_as_they_were() {
+    for table in tables() {
+        let stored = bytes(&table);
+        let again: Table = read(&stored).unwrap_or_else(|| panic!("a table of kind {:?} is refused", table.kind));
+        assert_eq!(bytes(&again), stored);
+        use_it(&again);
+    }
+}
+
+#[test]
+fn changed_tables_are_refused_or_tables() {
+    let (mut refused, mut taken) = (0, 0);
+    for table in tables() {
+        let stored = bytes(&table);
+        for at in 0..stored.len() {
+            assert!(read::<Table>(&stored[..at]).is_none(), "{:?} is whole after {at} bytes", table.kind);
+            for change in [0x01, 0x02, 0x04, 0x10, 0x40, 0x80, 0xff] {
+                let mut changed = stored.clone();
+                changed[at] ^= change;
+                match read::<Table>(&changed) {
+                    None => refused += 1,
+                    Some(table) => {
+                        taken += 1;
+                        use_it(&table);
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 10_000 && taken > 10_000, "{refused} refused, {taken} taken");
+}
+
+#[test]
+fn tables_of_lies_are_refused() {
+    let top = tables().into_iter().find(|t| t.kind == Kind::Diff).unwrap();
+    let stored = bytes(&top);
+    // The number of rows stands at the end.
+    assert_eq!(stored.last(), Some(&3));
+    let endless = [&stored[..stored.len() - 1], &[0xff; 8], &[0x7f]].concat();
+    assert!(read::<Table>(&endless).is_none());
+    let without = |change: fn(&mut Table)| {
+        let mut table = top.clone();
+        change(&mut table);
+        read::<Table>(&bytes(&table)).is_none()
+    };
+    assert!(without(|t| t.columns.clear()));
+    assert!(without(|t| drop(t.columns.pop())));
+    assert!(without(|t| t.columns.swap(0, 1)));
+    assert!(without(|t| t.columns[0].name = "\"><script>".into()));
+    assert!(without(|t| t.columns[6].data = t.columns[0].data.clone()));
+    assert!(without(|t| t.kind = Kind::Peek));
+    assert!(without(|t| t.kind = Kind::Top));
+    assert!(without(|t| t.kind = Kind::Steps));
+    assert!(!without(|_| {}));
+}
+
+#[test]
+fn changed_series_are_refused_or_series() {
+    let stored = serde_json::to_string(&builds()).unwrap();
+    let again: Series = serde_json::from_str(&stored).unwrap();
+    assert_eq!(serde_json::to_string(&again).unwrap(), stored);
+    let mut taken = 0;
+    let numbers = stored.match_indices(|c: char| c.is_ascii_digit()).map(|(at, _)| at).collect::<Vec<_>>();
+    for at in numbers {
+        for number in ["0", "7", "-3", "4294967295", "9223372036854775807", "-9223372036854775808", "null"] {
+            let changed = format!("{}{number}{}", &stored[..at], &stored[at + 1..]);
+            let Ok(series) = serde_json::from_str::<Series>(&changed) else { continue };
+            taken += 1;
+            for sort in [Sort::Flat, Sort::Cum] {
+                use_it(&series.movers(sort).table_head(2));
+                use_it(&series.steps(sort).table_head(2));
+                series.to_html(sort, 3);
+            }
+            use_it(&series.table().head(2));
+        }
+    }
+    assert!(taken > 1000, "{taken} taken");
+}
