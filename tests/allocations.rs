@@ -98,7 +98,7 @@ fn allocations_do_not_grow_with_the_profile() {
             let loaded = Arc::new(loaded);
             let (top, diffing) = count(|| {
                 let diff = Diff::new(from_ref(&loaded), from_ref(&loaded)).unwrap();
-                diff.view(&Query::default()).unwrap().top(Sort::Flat)
+                diff.measure(&Query::default()).unwrap().top(Sort::Flat)
             });
             assert_eq!(top.rows.len(), n as usize);
             (loading, diffing)

@@ -40,7 +40,7 @@ fn every_feature_occurs_in_a_real_profile() {
         let load = |b: &[u8]| std::sync::Arc::new(Profile::from_bytes(&name, b, &LoadOptions::default()).unwrap());
         let diff = Diff::new(&[load(&raw[0])], &[load(&raw[1])]).unwrap();
         for (kind, _) in diff.sample_types() {
-            let top = diff.view(&Query { sample_type: Some(kind), ..Query::default() }).unwrap().top(Sort::Cum);
+            let top = diff.measure(&Query { sample_type: Some(kind), ..Query::default() }).unwrap().top(Sort::Cum);
             for row in &top.rows {
                 match (row.status, row.cum.delta()) {
                     (Status::Added, _) => found.insert("added frames"),
@@ -80,7 +80,7 @@ fn every_feature_occurs_in_a_real_profile() {
 fn the_story_shows_what_a_plain_profile_does_not() {
     let [base, new] = raw_pair("story-cpu")
         .map(|b| std::sync::Arc::new(Profile::from_bytes("story", &b, &LoadOptions::default()).unwrap()));
-    let top = Diff::new(&[base], &[new]).unwrap().view(&Query::default()).unwrap().top(Sort::Cum);
+    let top = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().top(Sort::Cum);
     let row = |name: &str| *top.rows.iter().find(|r| top.frames.name(r.frame) == name).unwrap();
     let slow = row("logmill/headers.tableInsensitive");
     assert!(slow.cum.new > 3 * slow.cum.base, "the function that was not edited became slow");

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, TextOptions};
 use pprofdiff::{
     Diff, FlameOptions, GraphOptions, LoadOptions, Policy, Profile, Query, Sort, WriteOptions, delta, merge, write_file,
 };
+use pprofdiff_report::{self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, svg};
 
 /// What this process takes now: kilobytes in memory, open files.
 fn taken() -> (u64, usize) {
@@ -47,15 +47,17 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
     let (base, new) = (open(base), open(new));
     let diff = Diff::new(from_ref(&base), from_ref(&new)).unwrap();
     let query = Query::default();
-    let view = diff.view(&query).unwrap();
+    let view = diff.measure(&query).unwrap();
     let write = |f: &dyn Fn(&mut dyn std::io::Write) -> std::io::Result<()>| write_file(out, |w| f(w)).unwrap();
     match i % 10 {
-        0 => write(&|w| view.top(Sort::Flat).table().write_json(w)),
-        1 => write(&|w| view.edges(None, Sort::Cum).unwrap().table(Kind::Tree).write_text(w, TextOptions::default())),
+        0 => write(&|w| Table::top(&view.top(Sort::Flat), usize::MAX).write_json(w)),
+        1 => write(&|w| {
+            Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree).write_text(w, TextOptions::default())
+        }),
         2 => write(&|w| report::folded(&view.stacks(false), w)),
-        3 => write(&|w| view.stacks(true).table().write_csv(w, CsvOptions::default())),
+        3 => write(&|w| Table::stacks(&view.stacks(true), usize::MAX).write_csv(w, CsvOptions::default())),
         4 => drop(view.flame(&FlameOptions::default())),
-        5 => write(&|w| w.write_all(view.graph(&GraphOptions::default()).unwrap().to_svg().unwrap().as_bytes())),
+        5 => write(&|w| w.write_all(svg(&view.graph(&GraphOptions::default()).unwrap()).unwrap().as_bytes())),
         6 => drop(report::page(&diff, &query, &PageOptions::default(), None).unwrap()),
         7 => write(&|w| w.write_all(&diff.to_bytes(&query, &WriteOptions::default()).unwrap())),
         8 => drop(merge(&[&base, &new]).unwrap().to_bytes(&WriteOptions::default()).unwrap()),

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use judge::{Frame, Sides};
 use pprofdiff::{
-    Diff, Flame, FlameFrame, FlameNode, FlameOptions, Granularity, LoadOptions, Normalize, Profile, Query, Status,
-    View, Widths, proto,
+    Diff, Flame, FlameFrame, FlameNode, FlameOptions, Granularity, LoadOptions, Measure, Normalize, Profile, Query,
+    Status, Widths, proto,
 };
 use proptest::prelude::*;
 
@@ -124,7 +124,7 @@ fn laws(flame: &Flame, whole: &Flame, options: &FlameOptions) {
     }
 }
 
-fn judge_view(view: &View, base: &[judge::Stack], new: &[judge::Stack]) -> usize {
+fn judge_view(view: &Measure, base: &[judge::Stack], new: &[judge::Stack]) -> usize {
     let stacks = judge::by_stack(base, new, false);
     let mut nodes = 0;
     for inverted in [false, true] {
@@ -157,7 +157,7 @@ fn judge_all(base: &[u8], new: &[u8]) -> usize {
         let column =
             |p: &proto::Profile| p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap();
         let stacks = |p| judge::stacks(p, column(p), Granularity::Lines, false);
-        nodes += judge_view(&diff.view(&query(&kind)).unwrap(), &stacks(&base), &stacks(&new));
+        nodes += judge_view(&diff.measure(&query(&kind)).unwrap(), &stacks(&base), &stacks(&new));
     }
     nodes
 }
@@ -178,7 +178,7 @@ fn one_profile_has_one_side() {
     let [_, new] = judge::raw_pair("story-cpu");
     let diff = Diff::of_profile(&load(&new)).unwrap();
     let stacks = judge::stacks(&judge::decode(&new), 1, Granularity::Lines, false);
-    let view = diff.view(&query("cpu")).unwrap();
+    let view = diff.measure(&query("cpu")).unwrap();
     assert!(judge_view(&view, &[], &stacks) > 100);
     assert!(view.flame(&ALL).nodes.iter().all(|n| n.status() == Status::Added && n.cum.base == 0));
 }
@@ -186,7 +186,7 @@ fn one_profile_has_one_side() {
 #[test]
 fn what_vanished_and_what_appeared_is_said() {
     let [base, new] = judge::raw_pair("story-cpu").map(|bytes| load(&bytes));
-    let flame = Diff::new(&[base], &[new]).unwrap().view(&Query::default()).unwrap().flame(&ALL);
+    let flame = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().flame(&ALL);
     let of = |name: &str| {
         let is = |n: &&FlameNode| matches!(n.frame, FlameFrame::Frame(f) if flame.frames.name(f) == name);
         *flame.nodes.iter().find(is).unwrap()
@@ -201,7 +201,7 @@ fn what_vanished_and_what_appeared_is_said() {
 fn a_scaled_value_is_scaled_once() {
     let [base, new] = judge::raw_pair("go-heap-ops").map(|bytes| load(&bytes));
     let diff = Diff::new(&[base], &[new]).unwrap();
-    let view = |normalize| diff.view(&Query { normalize, ..Query::default() }).unwrap();
+    let view = |normalize| diff.measure(&Query { normalize, ..Query::default() }).unwrap();
     let (plain, scaled) = (paths(&view(Normalize::None).flame(&ALL)), view(Normalize::Factor(1.0 / 3.0)).flame(&ALL));
     laws_of_widths(&scaled);
     for (path, node) in paths(&scaled) {
@@ -236,7 +236,7 @@ fn a_deep_recursion_is_neither_deep_in_our_stack_nor_slow() {
         p.sample.push(proto::Sample { location_id: vec![1; depth * 100], value: vec![1], ..Default::default() });
     }
     let diff = Diff::of_profile(&load(&prost::Message::encode_to_vec(&p))).unwrap();
-    let view = diff.view(&Query::default()).unwrap();
+    let view = diff.measure(&Query::default()).unwrap();
     for inverted in [false, true] {
         let flame = view.flame(&FlameOptions { inverted, ..ALL });
         assert_eq!(flame.nodes.len(), 20_001);

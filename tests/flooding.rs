@@ -68,7 +68,7 @@ fn work(bytes: &[u8]) -> Duration {
     let load = |name| Arc::new(pprofdiff::Profile::from_bytes(name, bytes, &LoadOptions::default()).unwrap());
     let (a, b) = (load("a"), load("b"));
     let diff = Diff::new(from_ref(&a), from_ref(&b)).unwrap();
-    let view = diff.view(&Query { granularity: Granularity::Addresses, ..Query::default() }).unwrap();
+    let view = diff.measure(&Query { granularity: Granularity::Addresses, ..Query::default() }).unwrap();
     assert_eq!(view.top(Sort::Flat).rows.len(), N as usize);
     assert!(view.stacks_as_found(true).rows.len() == N as usize);
     view.stacks_as_found(false);
@@ -121,7 +121,7 @@ fn texts_of_a_megabyte_are_hashed_and_matched_once() {
         for (tagfocus, tagroot) in [(None, None), (Some("c+$"), None), (None, Some("k"))] {
             let mut query = Query::default();
             (query.filters.tagfocus, query.filters.tagroot) = (tagfocus.map(str::to_owned), tagroot.map(str::to_owned));
-            let view = diff.view(&query).unwrap();
+            let view = diff.measure(&query).unwrap();
             view.labels();
             view.stacks(true);
         }

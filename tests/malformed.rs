@@ -8,7 +8,9 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use pprofdiff::{Diff, ErrorKind, LoadOptions, Query, Sort, report};
+use pprofdiff::{Diff, ErrorKind, LoadOptions, Query, Sort};
+use pprofdiff_report as report;
+use pprofdiff_report::Table;
 use prost::Message;
 
 /// A small valid profile: one type, one mapping, one function, one location, one sample with a label.
@@ -238,7 +240,7 @@ fn oddities_that_pprof_accepts_are_accepted() {
         mutate(&mut profile);
         let loaded = load(&profile.encode_to_vec()).unwrap_or_else(|e| panic!("{name}: {e}"));
         let diff = Diff::of_profile(&loaded.into()).unwrap();
-        diff.view(&Query::default()).unwrap().top(Sort::Flat).table();
+        Table::top(&diff.measure(&Query::default()).unwrap().top(Sort::Flat), usize::MAX);
     }
     // The last scalar wins; a ten-byte number may carry bits past the 64th.
     let last = [&valid().encode_to_vec()[..], &[0x50, 3, 0x50, 4]].concat();
@@ -445,7 +447,7 @@ fn a_real_profile_cut_off_at_any_byte_is_an_error() {
         if let Ok(p) = load(&raw[..n]) {
             accepted += 1;
             let diff = Diff::of_profile(&p.into()).unwrap();
-            diff.view(&Query::default()).unwrap().stacks(true);
+            diff.measure(&Query::default()).unwrap().stacks(true);
         }
     }
     assert!(accepted < 12, "{accepted} prefixes of the raw message are accepted");
@@ -480,11 +482,11 @@ fn what_broke_something_once_does_so_no_more() {
                 let again = pprofdiff::merge(&[&load(&merged).unwrap()]).unwrap().to_bytes(&bare).unwrap();
                 assert!(merged == again, "{name}: merging again changes it");
                 let diff = Diff::of_profile(&profile.into()).unwrap();
-                let view = diff.view(&Query::default()).unwrap();
-                view.top(Sort::Flat).table();
+                let view = diff.measure(&Query::default()).unwrap();
+                Table::top(&view.top(Sort::Flat), usize::MAX);
                 view.edges(None, Sort::Cum).unwrap();
-                view.stacks(true).table();
-                view.labels().table();
+                Table::stacks(&view.stacks(true), usize::MAX);
+                Table::labels(&view.labels());
                 diff.to_profile(&Query::default()).unwrap();
             }
         }
@@ -562,7 +564,7 @@ fn expressions_of_a_file_that_cost_too_much_are_left_out_with_a_warning() {
         add(&mut p, &name);
         (p.drop_frames, p.keep_frames) = (add(&mut p, drop.as_bytes()), add(&mut p, keep.as_bytes()));
         let profile = Arc::new(load(&p.encode_to_vec()).unwrap());
-        let top = Diff::of_profile(&profile).unwrap().view(&Query::default()).unwrap().top(Sort::Flat);
+        let top = Diff::of_profile(&profile).unwrap().measure(&Query::default()).unwrap().top(Sort::Flat);
         assert_eq!(top.rows.len(), 2, "{drop}: nothing is dropped");
         let warning = why.map(|why| {
             format!("in.pb: drop_frames and keep_frames of the profile are not applied: the regular expression {why}")
@@ -587,7 +589,7 @@ fn sample_types_may_be_many() {
     let names: Vec<String> = (0..100_000).map(|i| format!("t{i}")).collect();
     let p = with_types(&names, vec![1; names.len()]);
     let diff = Diff::new(from_ref(&p), from_ref(&p)).unwrap();
-    assert_eq!(diff.view(&Query::default()).unwrap().top(Sort::Flat).rows.len(), 1);
+    assert_eq!(diff.measure(&Query::default()).unwrap().top(Sort::Flat).rows.len(), 1);
     report::info(&diff, &mut Vec::new()).unwrap();
     for (wanted, there, not_there) in [(7, vec![0, 7, 99], vec![100]), (250, vec![0, 98, 250], vec![99, 100, 251])] {
         let query = Query { sample_type: Some(format!("t{wanted}")), ..Query::default() };
@@ -606,7 +608,7 @@ fn a_default_sample_type_without_values_is_said() {
     let warnings = |base: &Arc<pprofdiff::Profile>, new: &Arc<pprofdiff::Profile>, sample_type: Option<&str>| {
         let query = Query { sample_type: sample_type.map(str::to_owned), ..Query::default() };
         let diff = Diff::new(from_ref(base), from_ref(new)).unwrap();
-        diff.view(&query).unwrap().summary().warnings.clone()
+        diff.measure(&query).unwrap().summary().warnings.clone()
     };
     let said = "the default sample type, cpu, has no values; these have: alloc, inuse";
     assert_eq!(warnings(&some, &some, None), [said]);
@@ -622,9 +624,9 @@ fn a_default_sample_type_without_values_is_said() {
 
     let many: Vec<String> = (0..30).map(|i| format!("t{i}")).collect();
     let values = (0..30).map(|i| i64::from(i < 29)).collect();
-    let top = Diff::of_profile(&with_types(&many, values)).unwrap().view(&Query::default()).unwrap().top(Sort::Flat);
+    let top = Diff::of_profile(&with_types(&many, values)).unwrap().measure(&Query::default()).unwrap().top(Sort::Flat);
     let mut text = Vec::new();
-    top.table().write_text(&mut text, report::TextOptions::default()).unwrap();
+    Table::top(&top, usize::MAX).write_text(&mut text, report::TextOptions::default()).unwrap();
     let text = String::from_utf8(text).unwrap();
     let header = "warning: the default sample type, t29, has no values; these have: t0, t1,";
     assert!(text.contains(header) && text.contains("t9 and 19 more\n"), "{text}");

@@ -7,11 +7,11 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
-use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
 use pprofdiff::{
     Diff, FlameOptions, Gate, GraphOptions, Normalize, Outcome, Policy, Profile, Query, Result, Sort, WriteOptions,
     delta,
 };
+use pprofdiff_report::{self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, svg};
 
 /// A profile of one type: function `i` called by function 1, of the value `values[i]`.
 fn profile(values: &[i64]) -> proto::Profile {
@@ -45,8 +45,8 @@ fn diff(base: &[i64], new: &[i64]) -> Diff {
     Diff::new(&[load(base).unwrap()], &[load(new).unwrap()]).unwrap()
 }
 
-fn normalized(diff: &Diff, normalize: Normalize) -> Result<pprofdiff::View> {
-    diff.view(&Query { normalize, ..Query::default() })
+fn normalized(diff: &Diff, normalize: Normalize) -> Result<pprofdiff::Measure> {
+    diff.measure(&Query { normalize, ..Query::default() })
 }
 
 fn said<T>(result: Result<T>) -> String {
@@ -55,14 +55,14 @@ fn said<T>(result: Result<T>) -> String {
 
 /// Everything that is written of a diff, as text.
 fn everything(diff: &Diff, query: &Query) -> String {
-    let view = diff.view(query).unwrap();
+    let view = diff.measure(query).unwrap();
     let mut out = Vec::new();
     let stacks = view.stacks(true);
     let tables: [Table; 4] = [
-        view.top(Sort::Flat).table(),
-        view.edges(None, Sort::Cum).unwrap().table(Kind::Tree),
-        stacks.table(),
-        view.labels().table(),
+        Table::top(&view.top(Sort::Flat), usize::MAX),
+        Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree),
+        Table::stacks(&stacks, usize::MAX),
+        Table::labels(&view.labels()),
     ];
     for table in tables {
         table.write_text(&mut out, TextOptions::default()).unwrap();
@@ -74,8 +74,8 @@ fn everything(diff: &Diff, query: &Query) -> String {
     report::folded(&stacks, &mut out).unwrap();
     report::speedscope(&stacks, &mut out).unwrap();
     let graph = view.graph(&GraphOptions::default()).unwrap();
-    graph.write_dot(&mut out).unwrap();
-    out.extend(graph.to_svg().unwrap().bytes());
+    dot(&graph, &mut out).unwrap();
+    out.extend(svg(&graph).unwrap().bytes());
     out.extend(
         report::page(diff, query, &PageOptions::default(), None).unwrap().html.split("<script").nth(1).unwrap().bytes(),
     );
@@ -113,7 +113,7 @@ fn sums_that_no_int64_holds_are_refused_at_every_door() {
 fn values_near_the_ends_stay_exact_in_every_format() {
     const LARGE: i64 = 1 << 62;
     let diff = diff(&[0, -LARGE + 1], &[0, LARGE]);
-    let row = diff.view(&Query::default()).unwrap().top(Sort::Flat).rows[0];
+    let row = diff.measure(&Query::default()).unwrap().top(Sort::Flat).rows[0];
     assert_eq!((row.flat.base, row.flat.new, row.flat.delta()), (1 - LARGE, LARGE, i64::MAX));
     let text = everything(&diff, &Query::default());
     for number in ["-4611686018427387903", "4611686018427387904", "9223372036854775807"] {
@@ -175,14 +175,14 @@ fn what_is_zero_is_no_measure() {
 #[test]
 fn negative_values_keep_their_sign() {
     let diff = diff(&[0, -100, 50], &[0, -40, 80]);
-    let view = diff.view(&Query::default()).unwrap();
+    let view = diff.measure(&Query::default()).unwrap();
     // Percentages are of the magnitudes, so those of negative rows are negative and none is beyond all measure.
     assert_eq!((view.summary().total.base, view.summary().total.new), (150, 120));
     let top = view.top(Sort::Flat);
     let flats: Vec<_> = top.rows.iter().map(|r| (top.frames.name(r.frame), r.flat.base, r.flat.new)).collect();
     assert!(flats.starts_with(&[("f1".to_owned(), -100, -40), ("f2".to_owned(), 50, 80)]), "{flats:?}");
     let mut text = Vec::new();
-    top.table().write_text(&mut text, TextOptions::default()).unwrap();
+    Table::top(&top, usize::MAX).write_text(&mut text, TextOptions::default()).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("+40.00%") && text.contains("+20.00%"), "{text}");
     // A scaled value is rounded half away from zero on both sides of it.

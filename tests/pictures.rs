@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use judge::{Frame, Sides, Stack};
 use pprofdiff::proto::{Function, Line, Location, Sample, ValueType};
-use pprofdiff::report::{self, TextOptions};
 use pprofdiff::{
     Diff, Frames, Granularity, Graph, GraphOptions, LineChange, Listing, LoadOptions, Profile, Query, Rank, SourceText,
     Sources, proto,
 };
+use pprofdiff_report::{self as report, TextOptions, listing_html, listing_json, listing_text, svg};
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
@@ -78,7 +78,7 @@ fn judge_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
         let cutoff = (total * options.node_fraction) as i64;
 
         let query = Query { sample_type: Some(kind.clone()), ..Query::default() };
-        let graph = diff.view(&query).unwrap().graph(&options).unwrap();
+        let graph = diff.measure(&query).unwrap().graph(&options).unwrap();
         let mut expected: Vec<(&Frame, &(Sides, Sides))> =
             top.iter().filter(|(_, (_, cum))| magnitude(*cum) >= cutoff).collect();
         assert_eq!(graph.nodes_total, top.len());
@@ -155,7 +155,7 @@ fn graphs_of_two_sides_keep_what_is_large_on_either() {
 
 #[test]
 fn a_fraction_is_a_part_of_one() {
-    let view = pair("go-mutex").view(&Query::default()).unwrap();
+    let view = pair("go-mutex").measure(&Query::default()).unwrap();
     for bad in [-0.1, 1.1, f64::NAN] {
         assert!(view.graph(&graph_options(0, bad, 0.0, Rank::Flat)).unwrap_err().to_string().contains("from 0 to 1"));
         assert!(view.graph(&graph_options(0, 0.0, bad, Rank::Flat)).is_err());
@@ -229,20 +229,20 @@ fn pictures_of_the_corpus_are_drawn_as_they_should() {
         let diff = pair(&name);
         for (kind, _) in diff.sample_types() {
             let query = Query { sample_type: Some(kind), ..Query::default() };
-            let graph = diff.view(&query).unwrap().graph(&GraphOptions::default()).unwrap();
-            look_at(&graph.to_svg().unwrap(), &graph);
+            let graph = diff.measure(&query).unwrap().graph(&GraphOptions::default()).unwrap();
+            look_at(&svg(&graph).unwrap(), &graph);
         }
         let one = Diff::of_profile(diff.base().next().unwrap()).unwrap();
-        let graph = one.view(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
-        let words = look_at(&graph.to_svg().unwrap(), &graph);
+        let graph = one.measure(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
+        let words = look_at(&svg(&graph).unwrap(), &graph);
         assert!(words.iter().all(|w| !w.contains(" → ") || w.contains('\n')), "one profile has no changes: {words:?}");
     }
 }
 
 #[test]
 fn a_picture_of_the_story_says_what_happened() {
-    let graph = pair("story-cpu").view(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
-    let svg = graph.to_svg().unwrap();
+    let graph = pair("story-cpu").measure(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
+    let svg = svg(&graph).unwrap();
     let words = look_at(&svg, &graph);
     for expected in [
         "names.canonical",
@@ -263,10 +263,10 @@ fn a_picture_of_the_story_says_what_happened() {
 
 #[test]
 fn a_graph_that_is_too_large_for_a_picture_is_refused() {
-    let graph = pair("story-cpu").view(&Query { granularity: Granularity::Addresses, ..Query::default() }).unwrap();
+    let graph = pair("story-cpu").measure(&Query { granularity: Granularity::Addresses, ..Query::default() }).unwrap();
     let graph = graph.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
     assert!(graph.nodes.len() > 400);
-    assert!(graph.to_svg().unwrap_err().to_string().contains("too many for a picture"));
+    assert!(svg(&graph).unwrap_err().to_string().contains("too many for a picture"));
 }
 
 /// Functions of which each calls some others, each call with the given weight, in stacks below the first function.
@@ -311,11 +311,11 @@ fn of_calls_beyond_number_the_heaviest_are_drawn_and_it_is_said() {
     ];
     for (n, pairs) in graphs {
         let profile = calling(n, pairs.iter().copied().map(weighed));
-        let view = Diff::of_profile(&profile).unwrap().view(&Query::default()).unwrap();
+        let view = Diff::of_profile(&profile).unwrap().measure(&Query::default()).unwrap();
         let graph = view.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
         let distinct: BTreeSet<_> = pairs.iter().collect();
         assert_eq!((graph.nodes.len(), graph.calls.len()), (n, distinct.len()), "Graphviz gets all");
-        let svg = graph.to_svg().unwrap();
+        let svg = svg(&graph).unwrap();
         let document = Document::parse(&svg).unwrap();
         let classed = |class: &'static str| document.descendants().filter(move |n| n.attribute("class") == Some(class));
         let title = |n: Node| n.children().find(|c| c.tag_name().name() == "title").unwrap().text().unwrap().to_owned();
@@ -375,11 +375,11 @@ fn graphviz_words(dot: &[u8]) -> Vec<String> {
 #[test]
 fn graphviz_draws_the_nodes_and_calls_that_we_draw() {
     for name in judge::pairs() {
-        let graph = pair(&name).view(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
+        let graph = pair(&name).measure(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
         let mut dot = Vec::new();
-        graph.write_dot(&mut dot).unwrap();
+        report::dot(&graph, &mut dot).unwrap();
         // The same words are in our own picture; there the label of a call stands behind it.
-        let svg = graph.to_svg().unwrap();
+        let svg = svg(&graph).unwrap();
         let document = Document::parse(&svg).unwrap();
         let groups = document.descendants().filter(|n| matches!(n.attribute("class"), Some("node" | "call")));
         let words = |n: Node| {
@@ -450,17 +450,17 @@ fn is_harmless(text: &str) -> bool {
 fn hostile_names_stay_text_in_pictures() {
     for granularity in [Granularity::Functions, Granularity::Lines, Granularity::Files] {
         for diff in [hostile_diff(), Diff::of_profile(&hostile([1, 2])).unwrap()] {
-            let view = diff.view(&Query { granularity, ..Query::default() }).unwrap();
+            let view = diff.measure(&Query { granularity, ..Query::default() }).unwrap();
             let graph = view.graph(&GraphOptions::default()).unwrap();
             assert_eq!(graph.nodes.len(), HOSTILE.len() + 1);
-            let words = look_at(&graph.to_svg().unwrap(), &graph);
+            let words = look_at(&svg(&graph).unwrap(), &graph);
             assert!(words.iter().all(|w| is_harmless(w) && w.chars().count() < 1000), "{words:?}");
             let all = words.concat();
             for text in ["onerror=alert(1)>", "quotes \" ' `", "&lt;entity&gt;", "not UTF-8 \u{fffd}", "…"] {
                 assert!(all.contains(text), "{text:?} is not shown: {all}");
             }
             let mut dot = Vec::new();
-            graph.write_dot(&mut dot).unwrap();
+            report::dot(&graph, &mut dot).unwrap();
             let all = graphviz_words(&dot).concat();
             assert!(is_harmless(&all));
             for text in ["onerror=alert(1)>", "quotes\"'`", "\\Nback\\slashes\\", "&lt;entity&gt;&amp;amp;&#60;", "…"]
@@ -483,7 +483,7 @@ fn hostile_names_stay_text_in_listings() {
     for diff in [hostile_diff(), Diff::of_profile(&hostile([1, 2])).unwrap()] {
         let listing = diff.list(&Query::default(), ".", &Hostile).unwrap();
         assert_eq!(listing.routines.len(), HOSTILE.len() + 1);
-        let html = listing.to_html();
+        let html = listing_html(&listing);
         let document = Document::parse(&html).unwrap_or_else(|e| panic!("{e}\n{html}"));
         let known = ["div", "style", "b", "span", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"];
         for node in document.descendants().filter(Node::is_element) {
@@ -496,13 +496,13 @@ fn hostile_names_stay_text_in_listings() {
             assert!(text.contains(part), "{part:?}");
         }
         let mut json = Vec::new();
-        listing.write_json(&mut json).unwrap();
+        listing_json(&listing, &mut json).unwrap();
         let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
         assert!(
             json["routines"].as_array().unwrap().iter().any(|r| r["name"] == "</script><img src=x onerror=alert(1)>")
         );
         let mut text = Vec::new();
-        listing.write_text(&mut text, TextOptions::default()).unwrap();
+        listing_text(&listing, &mut text, TextOptions::default()).unwrap();
         assert!(String::from_utf8(text).unwrap().chars().all(|c| c == '\n' || !c.is_control()));
     }
 }
@@ -511,7 +511,7 @@ fn hostile_names_stay_text_in_listings() {
 fn other_viewers_read_stacks_with_both_values() {
     for diff in judge::pairs().iter().map(|n| pair(n)).chain([hostile_diff()]) {
         for granularity in [Granularity::Functions, Granularity::Lines] {
-            let view = diff.view(&Query { granularity, ..Query::default() }).unwrap();
+            let view = diff.measure(&Query { granularity, ..Query::default() }).unwrap();
             let stacks = view.stacks(false);
             let mut folded = Vec::new();
             report::folded(&stacks, &mut folded).unwrap();
@@ -555,7 +555,7 @@ fn other_viewers_read_stacks_with_both_values() {
 fn inferno_draws_folded_stacks_of_one_profile_and_of_two() {
     let one = Diff::of_profile(pair("story-cpu").base().next().unwrap()).unwrap();
     for (diff, is_diff) in [(pair("story-cpu"), true), (hostile_diff(), true), (one, false)] {
-        let view = diff.view(&Query::default()).unwrap();
+        let view = diff.measure(&Query::default()).unwrap();
         let mut folded = Vec::new();
         report::folded(&view.stacks(false), &mut folded).unwrap();
         let mut svg = Vec::new();
@@ -701,7 +701,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
 fn a_routine_costs_what_its_function_costs() {
     for name in judge::pairs() {
         let diff = pair(&name);
-        let view = diff.view(&Query { granularity: Granularity::FileFunctions, ..Query::default() }).unwrap();
+        let view = diff.measure(&Query { granularity: Granularity::FileFunctions, ..Query::default() }).unwrap();
         let top = view.top(pprofdiff::Sort::Cum);
         let mut expected: Vec<_> = top
             .rows
@@ -992,9 +992,9 @@ proptest! {
             judge_graph(&a, &b, graph_options(node_count, fraction, fraction / 2.0, rank));
         }
         let diff = Diff::new(&[load(&a)], &[load(&b)]).unwrap();
-        let view = diff.view(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
+        let view = diff.measure(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
         let graph = view.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
-        look_at(&graph.to_svg().unwrap(), &graph);
-        diff.list(&Query::default(), ".", &()).unwrap().to_html();
+        look_at(&svg(&graph).unwrap(), &graph);
+        listing_html(&diff.list(&Query::default(), ".", &()).unwrap());
     }
 }

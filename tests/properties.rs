@@ -13,11 +13,11 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use judge::{Frame, Sides};
-use pprofdiff::report::{self, Kind};
 use pprofdiff::{
     Compression, Diff, Frames, Granularity, GraphOptions, LoadOptions, Normalize, Profile, Query, Relation, Sort,
     Status, WriteOptions, proto,
 };
+use pprofdiff_report::{self as report, Kind, Table, listing_json, svg};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -48,7 +48,7 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
             for no_inlines in [false, true] {
                 let stacks = |p| judge::stacks(p, column(p, &kind), granularity, no_inlines);
                 let (b, n) = (stacks(&base), stacks(&new));
-                let view = diff.view(&query(&kind, granularity, no_inlines)).unwrap();
+                let view = diff.measure(&query(&kind, granularity, no_inlines)).unwrap();
                 let context = format!("{kind} {} noinlines={no_inlines}", granularity.name());
 
                 let top = view.top(Sort::Flat);
@@ -137,7 +137,7 @@ fn the_corpus_agrees_with_the_plain_version() {
 
 /// A diff's rows as (frame, flat, cum, status), in order.
 fn rows(diff: &Diff, q: &Query) -> Vec<(Frame, Sides, Sides, Status)> {
-    let top = diff.view(q).unwrap().top(Sort::Flat);
+    let top = diff.measure(q).unwrap().top(Sort::Flat);
     top.rows
         .iter()
         .map(|r| (frame(&top.frames, r.frame), (r.flat.base, r.flat.new), (r.cum.base, r.cum.new), r.status))
@@ -247,14 +247,14 @@ fn results_do_not_depend_on_threads() {
         let paths = ["base", "new"].map(|side| judge::corpus().join(format!("{name}.{side}.pb.gz")));
         let answer = || {
             let diff = Diff::open(&[&paths[0]], &[&paths[1], &paths[0]], &LoadOptions::default()).unwrap();
-            let view = diff.view(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
+            let view = diff.measure(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
             let mut out = Vec::new();
-            view.top(Sort::Flat).table().write_json(&mut out).unwrap();
-            view.edges(None, Sort::Cum).unwrap().table(Kind::Tree).write_json(&mut out).unwrap();
-            view.stacks(true).table().write_json(&mut out).unwrap();
-            view.labels().table().write_json(&mut out).unwrap();
-            out.extend(view.graph(&GraphOptions::default()).unwrap().to_svg().unwrap().into_bytes());
-            diff.list(&Query::default(), ".", &()).unwrap().write_json(&mut out).unwrap();
+            Table::top(&view.top(Sort::Flat), usize::MAX).write_json(&mut out).unwrap();
+            Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree).write_json(&mut out).unwrap();
+            Table::stacks(&view.stacks(true), usize::MAX).write_json(&mut out).unwrap();
+            Table::labels(&view.labels()).write_json(&mut out).unwrap();
+            out.extend(svg(&view.graph(&GraphOptions::default()).unwrap()).unwrap().into_bytes());
+            listing_json(&diff.list(&Query::default(), ".", &()).unwrap(), &mut out).unwrap();
             report::speedscope(&view.stacks(false), &mut out).unwrap();
             out.extend(diff.to_profile(&Query::default()).unwrap().to_bytes(&WriteOptions::default()).unwrap());
             out
@@ -283,7 +283,7 @@ fn many_samples_in_one_profile_are_split_without_a_trace() {
     let answer = || {
         let diff = Diff::of_profile(&load(&bytes)).unwrap();
         let mut out = Vec::new();
-        diff.view(&Query::default()).unwrap().top(Sort::Flat).table().write_json(&mut out).unwrap();
+        Table::top(&diff.measure(&Query::default()).unwrap().top(Sort::Flat), usize::MAX).write_json(&mut out).unwrap();
         out
     };
     let alone = answer();
@@ -322,7 +322,7 @@ fn normalizing_by_total_makes_the_totals_equal() {
         let diff = Diff::new(&[a], &[b]).unwrap();
         for (kind, _) in diff.sample_types() {
             let q = Query { sample_type: Some(kind.clone()), normalize: Normalize::Total, ..Query::default() };
-            match diff.view(&q) {
+            match diff.measure(&q) {
                 Ok(view) => assert_eq!(view.summary().total.base, view.summary().total.new, "{name} {kind}"),
                 Err(e) => assert!(e.to_string().contains("is zero"), "{name} {kind}: {e}"),
             }
@@ -347,7 +347,7 @@ fn units_of_one_type_are_converted_to_the_finer() {
         };
         Arc::new(p.load("units").unwrap())
     };
-    let view = |base, new| -> pprofdiff::Result<_> { Diff::new(&[base], &[new])?.view(&Query::default()) };
+    let view = |base, new| -> pprofdiff::Result<_> { Diff::new(&[base], &[new])?.measure(&Query::default()) };
     let mixed = view(side("milliseconds", 3), side("microseconds", 5)).unwrap();
     let row = mixed.top(Sort::Flat).rows[0];
     assert_eq!((row.flat.base, row.flat.new, mixed.summary().unit.as_str()), (3000, 5, "microseconds"));

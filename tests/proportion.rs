@@ -11,9 +11,11 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, Table, TextOptions};
 use pprofdiff::{
     Diff, FlameOptions, Gate, Granularity, GraphOptions, LoadOptions, Policy, Query, Sort, WriteOptions, delta,
+};
+use pprofdiff_report::{
+    self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, listing_json, listing_text, svg,
 };
 use prost::Message;
 
@@ -197,9 +199,9 @@ fn look_at_everything() {
     let diff = Diff::of_profile(&profile).unwrap();
     let query = Query { granularity: Granularity::Addresses, ..Query::default() };
     let sink = &mut std::io::sink();
-    let view = diff.view(&query).unwrap();
+    let view = diff.measure(&query).unwrap();
     if std::env::var_os("PPROFDIFF_BRIEF").is_some() {
-        view.top(Sort::Flat).table();
+        Table::top(&view.top(Sort::Flat), usize::MAX);
         return tell("gate");
     }
     // Every format writes row by row; of text, whose columns are as wide as the widest row, all is made twice.
@@ -210,13 +212,13 @@ fn look_at_everything() {
         table.write_text(sink, TextOptions::default()).unwrap();
         table.to_html(20);
     };
-    all_formats(&view.top(Sort::Flat).table(), sink);
+    all_formats(&Table::top(&view.top(Sort::Flat), usize::MAX), sink);
     tell("top");
-    all_formats(&view.edges(None, Sort::Cum).unwrap().table(Kind::Tree), sink);
-    all_formats(&view.edges(Some("x"), Sort::Cum).unwrap().table(Kind::Peek), sink);
+    all_formats(&Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree), sink);
+    all_formats(&Table::edges(&view.edges(Some("x"), Sort::Cum).unwrap(), Kind::Peek), sink);
     tell("tree");
     let stacks = view.stacks(false);
-    all_formats(&stacks.table(), sink);
+    all_formats(&Table::stacks(&stacks, usize::MAX), sink);
     tell("stacks");
     report::folded(&stacks, sink).unwrap();
     report::speedscope(&stacks, sink).unwrap();
@@ -225,24 +227,24 @@ fn look_at_everything() {
     view.flame(&FlameOptions::default());
     tell("flame");
     let graph = view.graph(&GraphOptions::default()).unwrap();
-    graph.write_dot(sink).unwrap();
-    graph.to_svg().unwrap();
+    dot(&graph, sink).unwrap();
+    svg(&graph).unwrap();
     tell("graph");
     drop(view);
     report::page(&diff, &query, &PageOptions::default(), None).unwrap();
     tell("page");
     diff.to_bytes(&query, &WriteOptions::default()).unwrap();
     tell("write");
-    let view = diff.view(&query).unwrap();
-    all_formats(&view.labels().table(), sink);
+    let view = diff.measure(&query).unwrap();
+    all_formats(&Table::labels(&view.labels()), sink);
     tell("labels");
-    all_formats(&view.stacks(true).table_head(20), sink);
+    all_formats(&Table::stacks(&view.stacks(true), 20), sink);
     tell("stacks-by-labels");
     drop(view);
     let listing = diff.list(&query, ".", &()).unwrap();
-    listing.write_text(sink, TextOptions::default()).unwrap();
-    listing.write_json(sink).unwrap();
-    listing.to_html_page();
+    listing_text(&listing, sink, TextOptions::default()).unwrap();
+    listing_json(&listing, sink).unwrap();
+    report::to_html_page(&listing);
     drop(listing);
     tell("list");
     let policy = Policy { cumulative: Some(vec!["cpu".to_owned()]), ..Policy::default() };

@@ -17,6 +17,7 @@ use pprofdiff::{
     Against, Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Order, Pair, Profile, Query, Series,
     SeriesBuilder, SeriesOptions, Sort, Source, Status, Step, pattern_builds, series,
 };
+use pprofdiff_report::{Table, series_html};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -126,11 +127,11 @@ fn judge_series(s: &Series, columns: &[(usize, Plain)]) {
 fn everything(s: &Series) -> String {
     let mut out = Vec::new();
     for sort in [Sort::Flat, Sort::Cum] {
-        s.steps(sort).table().write_json(&mut out).unwrap();
-        s.movers(sort).table().write_json(&mut out).unwrap();
-        out.extend(s.to_html(sort, 7).into_bytes());
+        Table::steps(&s.steps(sort), usize::MAX).write_json(&mut out).unwrap();
+        Table::movers(&s.movers(sort), usize::MAX).write_json(&mut out).unwrap();
+        out.extend(series_html(&s, sort, 7).into_bytes());
     }
-    s.table().write_json(&mut out).unwrap();
+    Table::values_of(&s).write_json(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -203,7 +204,7 @@ fn steps_are_the_diffs_of_the_builds_that_follow_each_other() {
                 let mut seen = 0;
                 for to in 1..s.builds.all.len() {
                     let from = if against == Against::First { 0 } else { to - 1 };
-                    let top = Diff::new(&[load(from)], &[load(to)]).unwrap().view(&query).unwrap().top(Sort::Flat);
+                    let top = Diff::new(&[load(from)], &[load(to)]).unwrap().measure(&query).unwrap().top(Sort::Flat);
                     let of_diff: Vec<_> = top
                         .rows
                         .iter()
@@ -236,12 +237,12 @@ fn each_build_has_the_rows_of_its_own_table() {
     let mut wanted = Vec::new();
     for (key, source) in snapshots("heap") {
         let profile = source.load(&LoadOptions::default()).unwrap();
-        let top = Diff::of_profile(&profile).unwrap().view(&query).unwrap().top(Sort::Flat);
+        let top = Diff::of_profile(&profile).unwrap().measure(&query).unwrap().top(Sort::Flat);
         wanted.extend(top.rows.iter().map(|r| (key.clone(), top.frames.name(r.frame), r.flat.new, r.cum.new)));
     }
-    let table = s.table();
+    let table = Table::values_of(&s);
     let text = |column: &str, row| match table.column(column).unwrap().cell(row) {
-        pprofdiff::report::Cell::Text(text) => text.to_owned(),
+        pprofdiff_report::Cell::Text(text) => text.to_owned(),
         _ => unreachable!(),
     };
     let (flat, cum) = (table.values("flat"), table.values("cum"));
@@ -354,7 +355,9 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
     }
     // All reasons are in the text, a line each.
     let mut text = Vec::new();
-    s.movers(Sort::Flat).table().write_text(&mut text, pprofdiff::report::TextOptions::default()).unwrap();
+    Table::movers(&s.movers(Sort::Flat), usize::MAX)
+        .write_text(&mut text, pprofdiff_report::TextOptions::default())
+        .unwrap();
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.lines().filter(|l| l.starts_with("failed: ")).count(), reasons.len(), "{text}");
 
@@ -468,7 +471,11 @@ fn keys_and_names_are_data_in_html() {
     let evil = "<script>alert('1')</script>";
     let s = series([bytes(evil, &cpu(&[(evil, 1)])), bytes("2", &cpu(&[]))], &Query::default(), &Default::default());
     let s = s.unwrap();
-    for html in [s.to_html(Sort::Flat, 5), s.movers(Sort::Cum).table().to_html(5), s.table().to_html(5)] {
+    for html in [
+        series_html(&s, Sort::Flat, 5),
+        Table::movers(&s.movers(Sort::Cum), usize::MAX).to_html(5),
+        Table::values_of(&s).to_html(5),
+    ] {
         assert!(html.contains("&lt;script&gt;") && !html.contains("<script"), "{html}");
     }
 }

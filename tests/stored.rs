@@ -11,8 +11,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pprofdiff::report::{Cell, Column, Kind, Table, TextOptions};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Series, SeriesOptions, Sort, Source, series};
+use pprofdiff_report::{Cell, Column, Kind, Table, TextOptions, series_html};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -58,20 +58,20 @@ fn builds() -> Series {
 fn tables() -> Vec<Table> {
     let (two, series) = (pair("go-mutex"), builds());
     let one = Diff::of_profile(two.new_side().next().unwrap()).unwrap();
-    let labelled = pair("story-cpu").view(&Query::default()).unwrap();
+    let labelled = pair("story-cpu").measure(&Query::default()).unwrap();
     let mut tables = vec![
-        labelled.labels().table().head(3),
-        labelled.stacks(true).table_head(2),
-        series.table().head(3),
-        series.steps(Sort::Flat).table_head(3),
-        series.movers(Sort::Flat).table_head(3),
+        Table::labels(&labelled.labels()).head(3),
+        Table::stacks(&labelled.stacks(true), 2),
+        Table::values_of(&series).head(3),
+        Table::steps(&series.steps(Sort::Flat), 3),
+        Table::movers(&series.movers(Sort::Flat), 3),
     ];
-    for view in [one, two].map(|diff| diff.view(&Query::default()).unwrap()) {
-        tables.push(view.top(Sort::Flat).table_head(3));
-        tables.push(view.stacks(false).table_head(2));
-        tables.push(view.labels().table());
-        tables.push(view.edges(None, Sort::Flat).unwrap().table(Kind::Tree).head(2));
-        tables.push(view.edges(Some("main"), Sort::Flat).unwrap().table(Kind::Peek).head(1));
+    for view in [one, two].map(|diff| diff.measure(&Query::default()).unwrap()) {
+        tables.push(Table::top(&view.top(Sort::Flat), 3));
+        tables.push(Table::stacks(&view.stacks(false), 2));
+        tables.push(Table::labels(&view.labels()));
+        tables.push(Table::edges(&view.edges(None, Sort::Flat).unwrap(), Kind::Tree).head(2));
+        tables.push(Table::edges(&view.edges(Some("main"), Sort::Flat).unwrap(), Kind::Peek).head(1));
     }
     tables
 }
@@ -193,11 +193,11 @@ fn changed_series_are_refused_or_series() {
             let Ok(series) = serde_json::from_str::<Series>(&changed) else { continue };
             taken += 1;
             for sort in [Sort::Flat, Sort::Cum] {
-                use_it(&series.movers(sort).table_head(2));
-                use_it(&series.steps(sort).table_head(2));
-                series.to_html(sort, 3);
+                use_it(&Table::movers(&series.movers(sort), 2));
+                use_it(&Table::steps(&series.steps(sort), 2));
+                series_html(&series, sort, 3);
             }
-            use_it(&series.table().head(2));
+            use_it(&Table::values_of(&series).head(2));
         }
     }
     assert!(taken > 1000, "{taken} taken");

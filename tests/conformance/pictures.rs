@@ -49,7 +49,7 @@ pub fn examine_graphs(pair: &Pair, log: &mut Log) {
         let diff = Diff::of_profile(&load(&input.path)).unwrap();
         for (sample_type, unit) in diff.sample_types() {
             for granularity in [Granularity::Functions, Granularity::Lines] {
-                let view = diff.view(&query(&sample_type, granularity)).unwrap();
+                let view = diff.measure(&query(&sample_type, granularity)).unwrap();
                 // Of lines that count the same, pprof keeps those that are first as text (`:133` before `:35`), and we
                 // by number. So lines are not cut off at a number of nodes.
                 let comparable = |kept: &&(usize, f64, f64)| granularity == Granularity::Functions || kept.0 == 0;
@@ -73,7 +73,7 @@ pub fn examine_graph_of_diff(pair: &Pair, log: &mut Log) {
     let diff = Diff::new(&[load(&pair.base.path)], &[load(&pair.new.path)]).unwrap();
     for (sample_type, unit) in diff.sample_types() {
         let kept = (0, 0.0, 0.0);
-        let graph = diff.view(&query(&sample_type, Granularity::Functions)).unwrap().graph(&options(kept)).unwrap();
+        let graph = diff.measure(&query(&sample_type, Granularity::Functions)).unwrap().graph(&options(kept)).unwrap();
         let words = words(&sample_type, &unit, Granularity::Functions, kept);
         let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
         let (nodes, edges) = read(&pprof::report_of_command_line("dot", subject, &words));
@@ -187,7 +187,7 @@ pub fn examine_listings(pair: &Pair, log: &mut Log) {
             let theirs = read_listing(&pprof::report_of_command_line("list .", subject, &words));
             let dirs = SourceDirs::new(folders.clone(), folders.clone());
             let query = Query { trim_path: vec![prefix.into()], ..query(&sample_type, Granularity::Functions) };
-            let listing = diff.list(&query, ".", &dirs).unwrap();
+            let listing = diff.list(&query, ".", &dirs.files()).unwrap();
             let mut ours = Vec::new();
             for r in listing.routines.iter().filter(|r| r.places.1.is_some()) {
                 for l in r.lines.iter().filter(|l| l.text.is_some()) {

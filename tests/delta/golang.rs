@@ -8,7 +8,7 @@ mod golibrary;
 
 use pprofdiff::{WriteOptions, delta};
 
-use crate::{load, policy};
+use super::{load, policy};
 
 /// The levels at which sizes are compared.
 const LEVELS: [u32; 2] = [1, 6];

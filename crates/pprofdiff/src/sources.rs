@@ -189,7 +189,8 @@ mod tests {
         symlink("app", root.join("link")).unwrap();
         for folder in [app.clone(), root.join("link"), root.join("apple/../app")] {
             let sources = SourceDirs::new(vec![folder.clone()], vec![]);
-            let find = |path: &str| sources.find(true, path).map(|t| (t.place, t.text.to_string()));
+            let files = sources.files();
+            let find = |path: &str| files.find(true, path).map(|t| (t.place, t.text.to_string()));
             for path in ["src/main.go", "within.go", "whole/main.go"] {
                 let (place, text) = find(path).unwrap_or_else(|| panic!("{path} is not found"));
                 assert_eq!((place, text.as_str()), (folder.join(path).display().to_string(), "app/src/main.go"));

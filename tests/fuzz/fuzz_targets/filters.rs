@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use pprofdiff_report::{Table};
 use pprofdiff::{Diff, Profile, Query, Sort};
 use pprofdiff_fuzz::{Choices, LIMIT};
 
@@ -21,17 +22,17 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut choices = Choices(data);
     let query = Query { filters: choices.filters(), ..Query::default() };
     let checked = query.filters.check();
-    match DIFF.view(&query) {
+    match DIFF.measure(&query) {
         Ok(view) => {
             assert!(checked.is_ok(), "{checked:?}, but it is answered");
-            view.top(Sort::Flat).table_head(20);
+            Table::top(&view.top(Sort::Flat), 20);
             view.stacks(true);
             assert!(view.summary().warnings.iter().all(|w| w.len() < 10_000), "a warning is endless");
         }
         Err(e) => assert!(!e.to_string().contains('\n'), "an error of several lines: {e}"),
     }
     let pattern = String::from_utf8_lossy(data);
-    if let Ok(view) = DIFF.view(&Query::default()) {
+    if let Ok(view) = DIFF.measure(&Query::default()) {
         let _ = view.edges(Some(&pattern), Sort::Cum);
     }
 });

@@ -178,7 +178,7 @@ fn same(p: Profile, message: &Message) {
         }
         let query =
             Query { sample_type: Some(types[column].0.clone()), granularity: Granularity::Lines, ..Query::default() };
-        let Ok(view) = diff.view(&query) else { continue };
+        let Ok(view) = diff.measure(&query) else { continue };
         if view.summary().unit != types[column].1 {
             continue; // two types of one name
         }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use pprofdiff_report::{dot, svg};
 use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, GraphOptions, Query, Rank};
 use pprofdiff_fuzz::Choices;
@@ -32,14 +33,14 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         ..Default::default()
     };
     let profile = profile.load("in").unwrap_or_else(|e| panic!("{e}"));
-    let view = Diff::of_profile(&Arc::new(profile)).and_then(|diff| diff.view(&Query::default()));
+    let view = Diff::of_profile(&Arc::new(profile)).and_then(|diff| diff.measure(&Query::default()));
     let view = view.unwrap_or_else(|e| panic!("{e}"));
     // All frames, or so few that calls run through others.
     for node_count in [0, few] {
         let options = GraphOptions { node_count, node_fraction: 0.0, edge_fraction: 0.0, rank: Rank::Cum };
         let graph = view.graph(&options).unwrap_or_else(|e| panic!("{e}"));
-        assert!(graph.write_dot(&mut Vec::new()).is_ok());
-        let svg = graph.to_svg().unwrap_or_else(|e| panic!("{e}"));
+        assert!(dot(&graph, &mut Vec::new()).is_ok());
+        let svg = svg(&graph).unwrap_or_else(|e| panic!("{e}"));
         let drawn = svg.matches("<g class=\"call\">").count();
         let said = svg.contains(&format!("{drawn} of {} calls are drawn", graph.calls.len()));
         assert_eq!(said, drawn < graph.calls.len(), "{drawn} of {} calls", graph.calls.len());

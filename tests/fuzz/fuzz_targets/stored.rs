@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pprofdiff::report::{Kind, Table};
+use pprofdiff_report::{Kind, Table, series_html};
 use pprofdiff::{Diff, Profile, Query, Series, SeriesOptions, Sort, Source, series};
 use pprofdiff_fuzz::{Choices, LIMIT, table};
 
@@ -19,11 +19,11 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     let builds = [("1", &base), ("2", &new)].map(|(key, p)| (key.to_owned(), Source::Profile(p.clone())));
     let builds = series(builds, &Query::default(), &SeriesOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let diff = Diff::new(&[base.clone()], &[new]).unwrap_or_else(|e| panic!("{e}"));
-    let mut tables = vec![builds.table(), builds.steps(Sort::Flat).table(), builds.movers(Sort::Flat).table()];
+    let mut tables = vec![Table::values_of(&builds), Table::steps(&builds.steps(Sort::Flat), usize::MAX), Table::movers(&builds.movers(Sort::Flat), usize::MAX)];
     for diff in [diff, Diff::of_profile(&base).unwrap_or_else(|e| panic!("{e}"))] {
-        let view = diff.view(&Query::default()).unwrap_or_else(|e| panic!("{e}"));
-        tables.extend([view.top(Sort::Flat).table(), view.stacks(true).table(), view.labels().table()]);
-        tables.extend(view.edges(None, Sort::Flat).map(|edges| edges.table(Kind::Tree)));
+        let view = diff.measure(&Query::default()).unwrap_or_else(|e| panic!("{e}"));
+        tables.extend([Table::top(&view.top(Sort::Flat), usize::MAX), Table::stacks(&view.stacks(true), usize::MAX), Table::labels(&view.labels())]);
+        tables.extend(view.edges(None, Sort::Flat).map(|edges| Table::edges(&edges, Kind::Tree)));
     }
     let bytes = |t: &Table| postcard::to_stdvec(&t.head(5)).unwrap_or_else(|e| panic!("{e}"));
     (tables.iter().map(bytes).collect(), serde_json::to_vec(&builds).unwrap_or_else(|e| panic!("{e}")))
@@ -48,9 +48,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if which == tables.len() {
         let Ok(series) = serde_json::from_slice::<Series>(&bytes) else { return };
         table(&series.table());
-        table(&series.steps(Sort::Flat).table());
-        table(&series.movers(Sort::Cum).table());
-        series.to_html(Sort::Cum, 5);
+        table(&Table::steps(&series.steps(Sort::Flat), usize::MAX));
+        table(&Table::movers(&series.movers(Sort::Cum), usize::MAX));
+        series_html(&series, Sort::Cum, 5);
     } else if let Ok(stored) = postcard::from_bytes::<Table>(&bytes) {
         table(&stored);
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use pprofdiff::proto::{Label, Profile};
-use pprofdiff::report::{self, CsvOptions, Kind, PageOptions, TextOptions};
+use pprofdiff_report::{self as report, CsvOptions, Kind, PageOptions, TextOptions, Table, dot, svg, listing_json, listing_text, listing_html};
 use pprofdiff::{
     Compression, Diff, Filters, FlameOptions, Granularity, GraphOptions, LoadOptions, Normalize, Query, Rank, Sort,
-    SourceText, View, WriteOptions,
+    SourceText, Measure, WriteOptions,
 };
 use prost::Message;
 
@@ -180,7 +180,7 @@ fn mended_loads(name: &str, message: &[u8]) -> pprofdiff::Profile {
 /// Asks a diff for one of the views, in every format that it has; an error is an answer, a panic is not.
 pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
     let (query, which) = (choices.query(), choices.byte());
-    let Ok(view) = diff.view(&query) else { return };
+    let Ok(view) = diff.measure(&query) else { return };
     let sort = if choices.flag() { Sort::Cum } else { Sort::Flat };
     let most = usize::from(choices.byte());
     let fraction = f64::from(choices.byte()) / 255.0;
@@ -206,14 +206,14 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
             written(report::speedscope(&stacks, &mut out));
             serde_json(&out[out.iter().position(|&b| b == b'{').unwrap_or(0)..]);
         }
-        3 => table(&view.labels().table()),
+        3 => table(&Table::labels(&view.labels())),
         4 => {
             let rank = [Rank::Entropy, Rank::Flat, Rank::Cum][most % 3];
             // Laying out a graph takes time; drawn as a picture it is kept small.
             let options = GraphOptions { node_count: 1 + most % 24, node_fraction: fraction, edge_fraction: 0.0, rank };
             let Ok(graph) = view.graph(&options) else { return };
-            written(graph.write_dot(&mut out));
-            let _ = graph.to_svg();
+            written(dot(&graph, &mut out));
+            let _ = svg(&graph);
         }
         5 => {
             let inverted = choices.flag();
@@ -233,9 +233,9 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         7 => {
             let pattern = choices.text().unwrap_or_else(|| ".".to_owned());
             if let Ok(listing) = diff.list(&query, &pattern, &Text(most)) {
-                written(listing.write_text(&mut out, TextOptions { color: choices.flag() }));
-                written(listing.write_json(&mut out));
-                listing.to_html();
+                written(listing_text(&listing, &mut out, TextOptions { color: choices.flag() }));
+                written(listing_json(&listing, &mut out));
+                listing_html(&listing);
             }
         }
         8 => {
@@ -248,13 +248,13 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         _ => {
             report::info_json(diff);
             written(report::info(diff, &mut out));
-            view.labels().table().summary_json();
+            Table::labels(&view.labels()).summary_json();
             every_text_is_within(&view);
         }
     }
 }
 
-fn every_text_is_within(view: &View) {
+fn every_text_is_within(view: &Measure) {
     let frames = view.frames();
     for f in 0..frames.len() as u32 {
         (frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f), frames.label(f));

@@ -1,0 +1,13 @@
+//! Tests of the engine that need no process of their own, as one program.
+
+mod corpus;
+mod delta;
+mod flame;
+mod house;
+mod malformed;
+mod numbers;
+mod pictures;
+mod properties;
+mod series;
+mod stored;
+mod verdict;
