@@ -110,6 +110,36 @@ fn text_and_csv() {
 }
 
 #[test]
+fn every_view_works_for_many_pairs() {
+    let dir = trees("views");
+    let (main, branch) = ("main/api/cpu.pb.gz", "branch/api/cpu.pb.gz");
+    let common = ["--noinlines", "--granularity", "lines", "--focus", "logmill/", "--normalize", "total"];
+    for (view, verb) in [
+        ("top", &["diff"][..]),
+        ("tree", &["tree"]),
+        ("stacks", &["stacks"]),
+        ("labels", &["labels"]),
+        ("peek=Same", &["peek", "Same"]),
+    ] {
+        let args = ["batch", "main", "branch", "--format", "jsonl", "--view", view];
+        let out = pprofdiff(&dir, &[&args, &common[..]].concat());
+        let lines = String::from_utf8(out.stdout).unwrap();
+        let of_pair: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+        let alone = pprofdiff(&dir, &[verb, &[main, branch, "--format", "json"], &common[..]].concat());
+        let alone: Value = serde_json::from_slice(&alone.stdout).unwrap();
+        for key in ["rows", "rows_total", "total_base", "total_new", "filters", "normalize", "noinlines"] {
+            assert_eq!(of_pair[key], alone[key], "{view}: {key}");
+        }
+        let text = pprofdiff(&dir, &[&["batch", "main", "branch", "--view", view, "-n1"], &common[..]].concat());
+        let text = String::from_utf8(text.stdout).unwrap();
+        assert!(text.starts_with("api/cpu.pb.gz  cpu ") && text.contains("db/cpu.pb.gz  "), "{view}: {text}");
+    }
+    let out = pprofdiff(&dir, &["batch", "main", "branch", "--view", "flame"]);
+    assert!(String::from_utf8(out.stderr).unwrap().contains("top, tree, stacks, labels or peek=RE"));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn what_are_no_pairs() {
     let dir = trees("usage");
     for args in [&["main", "nowhere"][..], &["x*", "y*"], &["main/*", "branch/?"], &["missing.csv"], &["a[", "b["], &[]]

@@ -128,7 +128,8 @@ fn a_page_goes_to_a_file_or_a_pipe_and_opens_where_that_is_wanted() {
     assert!(stdout(&["top", &base, "--format", "html", "--min-width", "0.5"]).len() < page.len());
     for verb in [&["tree"][..], &["peek", "x"], &["stacks"], &["labels"]] {
         let reason = failure(&[verb, &[&base, &new, "--format", "html"]].concat());
-        assert!(reason.contains("can't be written as a page"), "{reason}");
+        let told = format!("{} can't be written as html; it can as text, json", verb[0]);
+        assert!(reason.contains(&told), "{reason}");
     }
     let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
     let sources = ["--base-source", story.to_str().unwrap(), "--new-source", story.to_str().unwrap()];
@@ -408,11 +409,43 @@ fn call_graphs_are_written_for_graphviz_and_as_pictures() {
         rows
     );
     for args in [&["stacks", &base][..], &["peek", "main", &base], &["labels", &base], &["stacks", "--labels", &base]] {
-        assert!(failure(&[args, &["--format", "dot"]].concat()).contains("call graph"));
+        assert!(failure(&[args, &["--format", "dot"]].concat()).contains("can't be written as dot"));
         let scope = [args, &["--format", "speedscope"]].concat();
-        assert!(args[0] == "stacks" && args.len() == 2 || failure(&scope).contains("folded stacks"));
+        assert!(args[0] == "stacks" && args.len() == 2 || failure(&scope).contains("can't be written as speedscope"));
     }
     assert!(failure(&[&base, &new, "--format", "svg", "--node-fraction", "7"]).contains("from 0 to 1"));
+}
+
+#[test]
+fn the_outputs_ending_chooses_the_format() {
+    let [base, new] = story();
+    for (name, begin) in [
+        ("ending.json", "{\"schema\": \"pprofdiff/1\", \"kind\": \"diff\""),
+        ("ending.csv", "name,file,line"),
+        ("ending.md", "**cpu**"),
+        ("ending.svg", "<svg "),
+        ("ending.dot", "digraph"),
+        ("ending.html", "<!doctype html>"),
+        ("ending.speedscope.json", "{\"$schema\""),
+        ("ending.folded", ""),
+        ("ending", "base  "),
+        ("ending.txt", "base  "),
+    ] {
+        let path = temp(name);
+        stdout(&[&base, &new, "-o", path.to_str().unwrap()]);
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert!(written.starts_with(begin) && !written.is_empty(), "{name}: {}", &written[..50]);
+        // What is named counts, whatever the ending.
+        stdout(&[&base, &new, "--format", "csv", "-o", path.to_str().unwrap()]);
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("name,"), "{name}");
+    }
+    let written = temp("ending.pb.gz");
+    stdout(&[&base, &new, "-o", written.to_str().unwrap()]);
+    assert!(stdout(&["top", written.to_str().unwrap()]).contains("base  "));
+    let reason = failure(&[&base, &new, "-o", temp("ending.xml").to_str().unwrap()]);
+    assert!(reason.contains("ending.xml") && reason.contains(".svg (svg)"), "{reason}");
+    let reason = failure(&["labels", &base, "-o", temp("labels.svg").to_str().unwrap()]);
+    assert!(reason.contains("labels can't be written as svg; it can as text, json, csv, markdown"), "{reason}");
 }
 
 /// A profile of one function in a file, with one sample on a line.
@@ -546,7 +579,7 @@ fn list_shows_source_lines_of_functions() {
 
     assert!(failure(&["list", "no such function", &base]).contains("no function matches"));
     assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
-    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("text and json"));
+    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("it can as text, json"));
 }
 
 #[test]

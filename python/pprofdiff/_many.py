@@ -72,6 +72,7 @@ class DiffMany:
         self,
         n=None,
         *,
+        view="top",
         sort="flat",
         sample_type=None,
         granularity="functions",
@@ -82,12 +83,13 @@ class DiffMany:
     ):
         """The same pairs, but each Result has a Table (and no Diff), made where the pair is compared.
 
-        The arguments are those of Views.top(), Views.normalize() and Views.filter(). Result.summary is the pair in one
+        `view` is "top", "tree", "stacks", "labels" or "peek=REGEX". The other arguments are those of Views.top(),
+        Views.normalize() and Views.filter(). Result.summary is the pair in one
         row, for which `n=1` is enough. To be called before the first result.
         """
         if self._results is not None:
             raise RuntimeError("this diff_many has begun; ask for tables before the first result")
-        question = _native._Question(n, sort, sample_type, granularity, noinlines, trim_path, normalize, filters)
+        question = _native._Question(view, n, sort, sample_type, granularity, noinlines, trim_path, normalize, filters)
         return DiffMany(self._job, question)
 
     def __arrow_c_stream__(self, requested_schema=None):

@@ -17,6 +17,7 @@ class DiffMany(Iterator[Result[_Pair]], Generic[_Pair]):
         self,
         n: int | None = None,
         *,
+        view: str = "top",
         sort: _Sort = "flat",
         sample_type: str | None = None,
         granularity: _Granularity = "functions",

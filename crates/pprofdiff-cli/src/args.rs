@@ -375,7 +375,7 @@ pub struct BatchArgs {
     #[arg(short = 'n', value_name = "N")]
     n: Option<usize>,
     /// What to show of each pair
-    #[arg(long, value_name = "top|tree|stacks|labels|peek=RE", value_parser = view, default_value = "top")]
+    #[arg(long, value_name = "top|tree|stacks|labels|peek=RE", default_value = "top")]
     view: Ask,
     /// Order by the change of flat (own cost) or of cum (with what it calls)
     #[arg(long, value_enum, default_value = "flat")]
@@ -406,29 +406,10 @@ Examples:
 A pair that fails is named with its reason and stops no other; the exit code then is 2 at the end. Ctrl-C ends the job
 with what is done, in the file of -o as well; the exit code then is 130.";
 
-/// The view that a batch shows of each pair.
-fn view(text: &str) -> Result<Ask, String> {
-    let (sort, limit) = (Sort::default(), None);
-    match text.split_once('=').unwrap_or((text, "")) {
-        ("top", "") => Ok(Ask::Top { sort, limit }),
-        ("tree", "") => Ok(Ask::Tree { sort, limit }),
-        ("stacks", "") => Ok(Ask::Stacks { by_labels: false, limit }),
-        ("labels", "") => Ok(Ask::Labels { limit }),
-        ("peek", regex) if !regex.is_empty() => Ok(Ask::Peek { regex: regex.to_owned(), sort, limit }),
-        _ => Err("it is top, tree, stacks, labels or peek=RE".to_owned()),
-    }
-}
-
 impl BatchArgs {
     pub fn ask(&self) -> Ask {
-        let mut ask = self.view.clone();
-        if let Ask::Top { sort, .. } | Ask::Tree { sort, .. } | Ask::Peek { sort, .. } = &mut ask {
-            *sort = self.sort.into();
-        }
-        if let Some(limit) = ask.limit_mut() {
-            *limit = limited(self.n, (self.format == BatchFormat::Text).then_some(3));
-        }
-        ask
+        let limit = limited(self.n, (self.format == BatchFormat::Text).then_some(3));
+        self.view.clone().ordered(self.sort.into(), limit)
     }
 }
 

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use arrow_schema::ArrowError;
-use pprofdiff::{Batch, Filters, NamedPair, Query, Sort, find_pairs, manifest_pairs};
+use pprofdiff::{Batch, Filters, NamedPair, Query, find_pairs, manifest_pairs};
+use pprofdiff_report::{Ask, Report, Request};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -181,23 +182,9 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
     found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
 }
 
-/// What is asked of each pair: which table, and how many rows of it.
-struct Asked {
-    query: Query,
-    by_cum: bool,
-    rows: Option<usize>,
-}
-
-impl Asked {
-    fn table(&self, diff: &pprofdiff::Diff) -> pprofdiff::Result<pprofdiff_report::Table> {
-        let sort = if self.by_cum { Sort::Cum } else { Sort::Flat };
-        Ok(pprofdiff_report::Table::top(&diff.measure(&self.query)?.top(sort), self.rows.unwrap_or(usize::MAX)))
-    }
-}
-
 /// The question of diff_many(...).tables(), which travels to workers.
 #[pyclass(frozen, name = "_Question", module = "pprofdiff._native")]
-pub struct Question(Arc<Asked>);
+pub struct Question(Arc<Request>);
 
 #[pymethods]
 impl Question {
@@ -205,6 +192,7 @@ impl Question {
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
+        view: &str,
         n: Option<usize>,
         sort: &str,
         sample_type: Option<String>,
@@ -231,20 +219,19 @@ impl Question {
             filters,
             normalize: parse_normalize(normalize)?,
         };
-        Ok(Question(Arc::new(Asked { query, by_cum: parse_sort(py, sort)? == Sort::Cum, rows: n })))
+        let view: Ask = view.parse().map_err(|e| error::from_engine(py, &e))?;
+        Ok(Question(Arc::new(Request { query, ask: view.ordered(parse_sort(py, sort)?, n) })))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let Asked { query, by_cum, rows } = &*slf.get().0;
-        let bytes = postcard::to_stdvec(&(query, by_cum, rows)).map_err(error::pickle)?;
+        let bytes = postcard::to_stdvec(&*slf.get().0).map_err(error::pickle)?;
         Ok((rebuild(slf.py(), "_rebuild_question")?, (PyBytes::new(slf.py(), &bytes),)))
     }
 }
 
 #[pyfunction(name = "_rebuild_question")]
 pub fn rebuild_question(bytes: &[u8]) -> PyResult<Question> {
-    let (query, by_cum, rows) = postcard::from_bytes(bytes).map_err(error::pickle)?;
-    Ok(Question(Arc::new(Asked { query, by_cum, rows })))
+    Ok(Question(Arc::new(postcard::from_bytes(bytes).map_err(error::pickle)?)))
 }
 
 /// What became of one pair of diff_many(): a diff or a table, or an error.
@@ -350,14 +337,14 @@ fn describe(e: &Bound<'_, PyAny>) -> String {
 /// What a pair became: on the pool, so nothing of Python.
 enum Made {
     Diff(pprofdiff::Diff),
-    Table(pprofdiff_report::Table),
+    Report(Report),
 }
 
 /// What is made of a pair: its diff, or the answer to a question.
 fn maker(question: Option<&Question>) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<Made> + Clone + Send + 'static {
-    let asked = question.map(|q| q.0.clone());
-    move |diff| match &asked {
-        Some(asked) => Ok(Made::Table(asked.table(&diff)?)),
+    let request = question.map(|q| q.0.clone());
+    move |diff| match &request {
+        Some(request) => Ok(Made::Report(request.answer(&diff)?)),
         None => Ok(Made::Diff(diff)),
     }
 }
@@ -368,7 +355,10 @@ type Given = [Vec<Option<Py<Profile>>>; 2];
 fn wrap(py: Python<'_>, made: Made, [base, new]: Given) -> PyResult<Py<PyAny>> {
     match made {
         Made::Diff(diff) => Ok(Diff::wrap(py, diff, base, new)?.into_any()),
-        Made::Table(table) => Table::new(table).into_py_any(py),
+        Made::Report(report) => match report.table() {
+            Some(table) => Table::new(table.into_owned()).into_py_any(py),
+            None => Err(PyTypeError::new_err("this view is no table")),
+        },
     }
 }
 

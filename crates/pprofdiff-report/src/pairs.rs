@@ -8,8 +8,8 @@ use serde_json::json;
 use super::csv::{self, CsvOptions};
 use super::json::{header, write_rows};
 use super::percent_of_base;
-use super::table::Table;
-use super::text::signed_percent;
+use super::table::{Kind, Table};
+use super::text::{TextOptions, signed_percent};
 use pprofdiff::Error;
 use pprofdiff::harmless;
 use pprofdiff::units;
@@ -82,6 +82,9 @@ fn text(name: &str, table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let (base, new) = (show(total.base), show(total.new));
     writeln!(out, "{name}  {kind} {base} -> {new}, {} ({})", signed(delta), percent(delta))?;
     s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", harmless(w)))?;
+    if table.kind != Kind::Diff {
+        return table.write_rows(out, TextOptions::default());
+    }
     let (flat, cum) = (table.values("flat_delta"), table.values("cum_delta"));
     for row in 0..table.len() {
         let frame = table.label(row);

@@ -89,7 +89,36 @@ impl Default for Ask {
     }
 }
 
+impl std::str::FromStr for Ask {
+    type Err = Error;
+
+    /// A view of rows by its name, as many pairs are asked for it: `top`, `tree`, `stacks`, `labels` or `peek=RE`.
+    fn from_str(text: &str) -> Result<Ask> {
+        let (sort, limit) = (Sort::default(), None);
+        match text.split_once('=').unwrap_or((text, "")) {
+            ("top", "") => Ok(Ask::Top { sort, limit }),
+            ("tree", "") => Ok(Ask::Tree { sort, limit }),
+            ("stacks", "") => Ok(Ask::Stacks { by_labels: false, limit }),
+            ("labels", "") => Ok(Ask::Labels { limit }),
+            ("peek", regex) if !regex.is_empty() => Ok(Ask::Peek { regex: regex.to_owned(), sort, limit }),
+            _ => Err(Error::query(format!("a view is top, tree, stacks, labels or peek=RE, not {text:?}"))),
+        }
+    }
+}
+
 impl Ask {
+    /// The same view in this order, where it has a choice, with this many rows at most.
+    #[must_use]
+    pub fn ordered(mut self, by: Sort, most: Option<usize>) -> Ask {
+        if let Ask::Top { sort, .. } | Ask::Tree { sort, .. } | Ask::Peek { sort, .. } = &mut self {
+            *sort = by;
+        }
+        if let Some(limit) = self.limit_mut() {
+            *limit = most;
+        }
+        self
+    }
+
     /// The view's name.
     pub fn name(&self) -> &'static str {
         match self {

@@ -109,7 +109,6 @@ impl Table {
         if let Some(builds) = &self.builds {
             return self.write_builds(builds, out, options);
         }
-        let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
         header(out, &self.summary)?;
         let what = match self.kind {
             Kind::Top | Kind::Diff => "frames",
@@ -125,6 +124,12 @@ impl Table {
         };
         let of = if self.summary.base.is_some() { "; percentages are of the base's total" } else { "" };
         writeln!(out, "{shown} {what}{of}\n")?;
+        self.write_rows(out, options)
+    }
+
+    /// The rows alone.
+    pub(super) fn write_rows(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
         match self.kind {
             Kind::Top | Kind::Diff => self.write_top(out, options, &numbers),
             Kind::Peek | Kind::Tree => self.write_edges(out, options, &numbers),
