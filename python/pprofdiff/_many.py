@@ -101,6 +101,8 @@ class DiffMany:
         """
         if self._question is None:
             return self.tables().__arrow_c_stream__(requested_schema)
+        if self._question.view != "top":
+            raise TypeError('an Arrow stream of many pairs has frames: ask for tables(view="top")')
         return _native._arrow_stream(self)
 
     @classmethod

@@ -258,6 +258,24 @@ def test_an_unanswerable_question_is_an_error_of_its_pair():
     assert results[1].table is None
 
 
+def test_every_view_of_rows_is_made_for_many_pairs():
+    d = pprofdiff.diff(*pair("story-cpu"))
+    options = {"granularity": "lines", "noinlines": True}
+    views = {
+        "tree": d.tree(5, sort="cum", **options),
+        "peek=Same": d.peek("Same", 5, sort="cum", **options),
+        "stacks": d.stacks(5, **options),
+        "labels": d.labels(5, **options),
+    }
+    for view, alone in views.items():
+        (result,) = pprofdiff.diff_many([pair("story-cpu")]).tables(5, view=view, sort="cum", **options)
+        assert result.table.to_json() == alone.to_json(), view
+    with pytest.raises(pprofdiff.PprofError, match="peek=RE"):
+        pprofdiff.diff_many([]).tables(view="flame")
+    with pytest.raises(TypeError, match='view="top"'):
+        pa.RecordBatchReader.from_stream(pprofdiff.diff_many([]).tables(view="tree"))
+
+
 def test_tables_come_before_the_first_result():
     results = pprofdiff.diff_many([pair("go-mutex")] * 2)
     next(results)

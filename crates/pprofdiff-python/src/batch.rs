@@ -223,6 +223,12 @@ impl Question {
         Ok(Question(Arc::new(Request { query, ask: view.ordered(parse_sort(py, sort)?, n) })))
     }
 
+    /// The view's name.
+    #[getter]
+    fn view(&self) -> &'static str {
+        self.0.ask.name()
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let bytes = postcard::to_stdvec(&*slf.get().0).map_err(error::pickle)?;
         Ok((rebuild(slf.py(), "_rebuild_question")?, (PyBytes::new(slf.py(), &bytes),)))
