@@ -263,7 +263,7 @@ def test_every_view_of_rows_is_made_for_many_pairs():
     options = {"granularity": "lines", "noinlines": True}
     views = {
         "tree": d.tree(5, sort="cum", **options),
-        "peek=Same": d.peek("Same", 5, sort="cum", **options),
+        "peek=headers": d.peek("headers", 5, sort="cum", **options),
         "stacks": d.stacks(5, **options),
         "labels": d.labels(5, **options),
     }

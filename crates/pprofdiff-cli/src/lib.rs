@@ -238,6 +238,12 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
         return refuse("a profile is binary; name a file for it with -o");
     }
     let report = request.answer(diff)?;
+    if report.matches_nothing()
+        && let Ask::Peek { regex, .. } | Ask::List { regex, .. } = &request.ask
+    {
+        let what = if matches!(request.ask, Ask::Peek { .. }) { "frame" } else { "function" };
+        return Err(Failure::Message(format!("no {what} matches {regex:?}")));
+    }
     match report.summary() {
         Some(summary) if !format.warns => warn(summary),
         None if matches!(request.ask, Ask::Profile(_)) && !request.query.filters.set().is_empty() => {

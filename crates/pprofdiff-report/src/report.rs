@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::page::Page;
-use crate::table::Table;
+use crate::table::{Kind, Table};
 use pprofdiff::{Diff, Graph, Listing, Stacks, Summary};
 
 /// An answer. Formats write it, each what it can show.
@@ -36,6 +36,15 @@ impl Report {
             Report::Listing(listing) => Some(&listing.summary),
             Report::Graph(graph) => Some(&graph.summary),
             Report::Page(_) | Report::Profile(_) | Report::Info(_) => None,
+        }
+    }
+
+    /// True if an expression was given, and no frame or function matches it.
+    pub fn matches_nothing(&self) -> bool {
+        match self {
+            Report::Table(table) => table.kind == Kind::Peek && table.nodes.shown.is_empty(),
+            Report::Listing(listing) => listing.routines.is_empty(),
+            _ => false,
         }
     }
 

@@ -170,8 +170,7 @@ impl Request {
     /// The answer.
     ///
     /// # Errors
-    /// A question that has no answer: an unknown sample type, a bad regular expression, one that matches nothing, a
-    /// normalization by zero.
+    /// A question that has no answer: an unknown sample type, a bad regular expression, a normalization by zero.
     pub fn answer(&self, diff: &Diff) -> Result<Report> {
         self.answer_with(diff, |query| diff.select(query))
     }
@@ -192,9 +191,6 @@ impl Request {
             Ask::Top { sort, limit } => Report::Table(Table::top(&measure()?.top(*sort), most(limit))),
             Ask::Peek { regex, sort, limit } => {
                 let edges = measure()?.edges(Some(regex), *sort)?;
-                if edges.nodes.is_empty() {
-                    return Err(Error::query(format!("no frame matches {regex:?}")));
-                }
                 Report::Table(Table::edges(&edges, Kind::Peek).head(most(limit)))
             }
             Ask::Tree { sort, limit } => {
@@ -203,11 +199,7 @@ impl Request {
             Ask::Stacks { by_labels, limit } => Report::Stacks(measure()?.stacks(*by_labels), most(limit)),
             Ask::Labels { limit } => Report::Table(Table::labels(&measure()?.labels()).head(most(limit))),
             Ask::List { regex, sources, limit } => {
-                let listing = diff.list(query, regex, &sources.files())?;
-                if listing.routines.is_empty() {
-                    return Err(Error::query(format!("no function matches {regex:?}")));
-                }
-                Report::Listing(listing.head(most(limit)))
+                Report::Listing(diff.list(query, regex, &sources.files())?.head(most(limit)))
             }
             Ask::Graph(options) => Report::Graph(measure()?.graph(options)?),
             Ask::Page { options, sources } => {
