@@ -54,8 +54,10 @@ const WORKERS: usize = 2;
 /// the largest seventy times.
 const LEAST_ROWS_PER_PAIR: usize = 5_000;
 
-/// Each is another seed: more of them find more, and take five seconds each.
-const GENERATED_PAIRS: u64 = 4;
+/// Each is another seed: more of them find more, and take five seconds each. PPROFDIFF_GENERATED says how many.
+fn generated_pairs() -> Vec<Pair> {
+    generated::pairs(std::env::var("PPROFDIFF_GENERATED").map_or(4, |n| n.parse().unwrap()))
+}
 
 fn corpus() -> Vec<Pair> {
     let pairs = pairs::in_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus"));
@@ -117,13 +119,14 @@ fn every_report_about_the_corpus_equals_pprofs() {
 #[test]
 fn every_report_about_generated_profiles_equals_pprofs() {
     let mut whole = Log::default();
-    for pair in generated::pairs(GENERATED_PAIRS) {
-        let log = for_each(&pair.questions(), |question, log| examine(&pair, question, log));
+    let pairs = generated_pairs();
+    for pair in &pairs {
+        let log = for_each(&pair.questions(), |question, log| examine(pair, question, log));
         log.tell(&pair.name);
         whole.add(log);
     }
     assert_equal("generated profiles", &whole);
-    assert!(whole.rows >= LEAST_ROWS_PER_PAIR * GENERATED_PAIRS as usize, "only {} rows", whole.rows);
+    assert!(whole.rows >= LEAST_ROWS_PER_PAIR * pairs.len(), "only {} rows", whole.rows);
 }
 
 /// Large profiles of a real program. A few questions each: what is asked of the corpus is asked of them at a size that
@@ -225,7 +228,7 @@ fn the_default_of_sides_with_other_types_is_pprofs() {
 
 #[test]
 fn a_written_diff_says_the_same_to_pprof_and_to_us() {
-    let pairs: Vec<Pair> = corpus().into_iter().chain(generated::pairs(GENERATED_PAIRS)).collect();
+    let pairs: Vec<Pair> = corpus().into_iter().chain(generated_pairs()).collect();
     assert_equal("written diffs", &for_each(&pairs, written::examine_written_diff));
 }
 

@@ -246,7 +246,7 @@ fn a_deep_recursion_is_neither_deep_in_our_stack_nor_slow() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: judge::cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn generated_profiles_agree_with_the_plain_version(a in generate::recipe(), b in generate::recipe()) {

@@ -360,7 +360,7 @@ fn units_of_one_type_are_converted_to_the_finer() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: judge::cases(96), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn generated_profiles_agree_with_the_plain_version(

@@ -19,6 +19,11 @@ pub type Frame = (String, Option<String>, Option<i64>, Option<u64>, Option<Strin
 /// base and new.
 pub type Sides = (i64, i64);
 
+/// How many random cases a property is tried with: so many, times PPROFDIFF_CASES where the environment has it.
+pub fn cases(n: u32) -> u32 {
+    n * std::env::var("PPROFDIFF_CASES").map_or(1, |times| times.parse::<u32>().unwrap())
+}
+
 /// The directory of the real profiles.
 pub fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")

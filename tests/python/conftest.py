@@ -1,6 +1,7 @@
 """What the tests share: the corpus, profiles made to order, and a thread that sees whether others may run."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -8,6 +9,17 @@ from pathlib import Path
 import pytest
 
 import pprofdiff
+
+SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Lists the tests that are skipped, and why, where tests/run counts them."""
+    if report.skipped and not hasattr(report, "wasxfail") and SKIPPED:
+        assert isinstance(report.longrepr, tuple)  # file, line, reason
+        with Path(SKIPPED).open("a") as file:
+            file.write(f"{report.nodeid}: {report.longrepr[2].removeprefix('Skipped: ')}\n")
+
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 PAIRS = sorted(path.name.removesuffix(".base.pb.gz") for path in CORPUS.glob("*.base.pb.gz"))

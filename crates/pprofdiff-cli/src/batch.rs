@@ -1,15 +1,14 @@
 //! `pprofdiff batch`: many pairs over all cores, in order and in bounded memory. What fails is said and stops nothing.
 
-use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use pprofdiff::{Diff, Error, LoadOptions, NamedPair, find_pairs, manifest_pairs, map_pairs};
 use pprofdiff_report::{CsvOptions, PairFormat, PairWriter, Request};
 
 use crate::args::{BatchArgs, BatchFormat};
+use crate::terminal::{Progress, interrupts};
 use crate::{Failure, Result, say, told, write_to};
 
 type Pairs = (Box<dyn Iterator<Item = NamedPair> + Send>, Option<u64>);
@@ -21,7 +20,7 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
     let options = LoadOptions::limited(args.inflated_limit)?;
-    let bar = progress(count, "pairs");
+    let progress = Progress::new(count, "pairs");
     let format = match args.format {
         BatchFormat::Text => PairFormat::Text,
         BatchFormat::Jsonl => PairFormat::JsonLines,
@@ -37,7 +36,7 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     write_to(args.output.as_deref(), |out| {
         for (name, result) in map_pairs(pool, pairs, options, table) {
             done += 1;
-            bar.suspend(|| match result {
+            progress.suspend(|| match result {
                 Ok(table) => writer.pair(&name, &table, out),
                 Err(e) => {
                     failed += 1;
@@ -45,14 +44,14 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
                     writer.error(&name, &e, out)
                 }
             })?;
-            bar.inc(1);
+            progress.advance();
             if interrupted.load(Ordering::Relaxed) {
                 break;
             }
         }
         Ok(())
     })?;
-    bar.finish_and_clear();
+    progress.finish();
     if interrupted.load(Ordering::Relaxed) && count.is_none_or(|count| done < count) {
         let all = count.map_or_else(String::new, |count| format!(" of {count}"));
         say(&format!("interrupted; {done}{all} pairs are written, of which {failed} failed"));
@@ -62,19 +61,6 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
         0 => Ok(0),
         _ => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),
     }
-}
-
-/// Tells of Ctrl-C, after which a job that may have run for hours still writes what is done; a second one ends it at
-/// once. Where Ctrl-C is ignored (nohup) or somebody else's, it stays so.
-fn interrupts() -> Arc<AtomicBool> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = interrupted.clone();
-    let _ = ctrlc::try_set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
-    interrupted
 }
 
 /// The pairs that the arguments name, and how many there are if that is known.
@@ -88,18 +74,4 @@ fn pairs(args: &BatchArgs) -> Result<Pairs> {
         }
         _ => Err(Failure::Message("name two directories, two patterns or a manifest".to_owned())),
     }
-}
-
-/// A bar on a terminal that nothing else is written to.
-pub fn progress(count: Option<u64>, what: &str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let (bar, template) = match count {
-        Some(count) => {
-            (ProgressBar::new(count), format!("{{bar:40}} {{pos}}/{{len}} {what}, {{per_sec}}, {{eta}} left"))
-        }
-        None => (ProgressBar::no_length(), format!("{{spinner}} {{pos}} {what}, {{per_sec}}")),
-    };
-    bar.with_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -3,11 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pprofdiff::redacted;
-use ureq::Agent;
-use ureq::tls::{RootCerts, TlsConfig};
-
-use crate::{Failure, Result};
+#[cfg(not(feature = "network"))]
+use crate::Result;
 
 /// Why what net/http/pprof serves under a URL can't be subtracted, as far as the URL tells: who finds out from the
 /// answer may have waited half a minute for it.
@@ -31,51 +28,85 @@ pub fn url(path: &Path) -> Option<&str> {
     path.to_str().filter(|p| p.starts_with("http://") || p.starts_with("https://"))
 }
 
-/// Fetches from one place, again and again over one connection.
-pub struct Fetcher {
-    agent: Agent,
-    timeout: Duration,
-    /// Most bytes of an answer.
-    limit: u64,
+#[cfg(feature = "network")]
+pub use network::Fetcher;
+
+#[cfg(feature = "network")]
+mod network {
+    use std::time::Duration;
+
+    use pprofdiff::redacted;
+    use ureq::Agent;
+    use ureq::tls::{RootCerts, TlsConfig};
+
+    use super::seconds;
+    use crate::{Failure, Result};
+
+    /// Fetches from one place, again and again over one connection.
+    pub struct Fetcher {
+        agent: Agent,
+        timeout: Duration,
+        /// Most bytes of an answer.
+        limit: u64,
+    }
+
+    impl Fetcher {
+        pub fn new(timeout: Duration, limit: u64) -> Fetcher {
+            let config = Agent::config_builder()
+                .timeout_global(Some(timeout))
+                // We say it in our words.
+                .http_status_as_error(false)
+                .user_agent(concat!("pprofdiff/", env!("CARGO_PKG_VERSION")))
+                .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build());
+            Fetcher { agent: config.build().into(), timeout, limit }
+        }
+
+        pub fn get(&self, url: &str) -> Result<Vec<u8>> {
+            let failure = |e: ureq::Error| {
+                let reason = match e {
+                    ureq::Error::Timeout(_) => format!("no answer within {}", seconds(self.timeout)),
+                    ureq::Error::BodyExceedsLimit(limit) => {
+                        format!("the answer is longer than the limit of {limit} bytes")
+                    }
+                    ureq::Error::Io(e) => e.to_string(),
+                    e => e.to_string(),
+                };
+                // The reason may repeat the URL.
+                Failure::Message(redacted(&format!("{url}: {reason}")).into_owned())
+            };
+            let mut response = self.agent.get(url).call().map_err(failure)?;
+            let status = response.status();
+            let body = response.body_mut().with_config().limit(self.limit);
+            if !status.is_success() {
+                // The server's own words, if it has some.
+                let text = body.lossy_utf8(true).read_to_string().unwrap_or_default();
+                let said: String = text.lines().next().unwrap_or_default().trim().chars().take(200).collect();
+                let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };
+                return Err(Failure::Message(format!("{}: the server answers {status}{said}", redacted(url))));
+            }
+            body.read_to_vec().map_err(failure)
+        }
+    }
 }
 
+/// What stands in its place in a build without the feature `network`.
+#[cfg(not(feature = "network"))]
+pub struct Fetcher;
+
+#[cfg(not(feature = "network"))]
 impl Fetcher {
-    pub fn new(timeout: Duration, limit: u64) -> Fetcher {
-        let config = Agent::config_builder()
-            .timeout_global(Some(timeout))
-            // We say it in our words.
-            .http_status_as_error(false)
-            .user_agent(concat!("pprofdiff/", env!("CARGO_PKG_VERSION")))
-            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build());
-        Fetcher { agent: config.build().into(), timeout, limit }
+    pub fn new(_: Duration, _: u64) -> Fetcher {
+        Fetcher
     }
 
     pub fn get(&self, url: &str) -> Result<Vec<u8>> {
-        let failure = |e: ureq::Error| {
-            let reason = match e {
-                ureq::Error::Timeout(_) => format!("no answer within {}", seconds(self.timeout)),
-                ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than the limit of {limit} bytes"),
-                ureq::Error::Io(e) => e.to_string(),
-                e => e.to_string(),
-            };
-            // The reason may repeat the URL.
-            Failure::Message(redacted(&format!("{url}: {reason}")).into_owned())
-        };
-        let mut response = self.agent.get(url).call().map_err(failure)?;
-        let status = response.status();
-        let body = response.body_mut().with_config().limit(self.limit);
-        if !status.is_success() {
-            // The server's own words, if it has some.
-            let text = body.lossy_utf8(true).read_to_string().unwrap_or_default();
-            let said: String = text.lines().next().unwrap_or_default().trim().chars().take(200).collect();
-            let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };
-            return Err(Failure::Message(format!("{}: the server answers {status}{said}", redacted(url))));
-        }
-        body.read_to_vec().map_err(failure)
+        let url = pprofdiff::redacted(url);
+        Err(crate::Failure::Message(format!("{url}: this build reads no URLs (it has no feature \"network\")")))
     }
 }
 
 /// A time as people write it.
+#[cfg(feature = "network")]
 pub fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.3} s") }

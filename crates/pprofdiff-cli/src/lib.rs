@@ -9,6 +9,7 @@ mod check;
 mod delta;
 mod fetch;
 mod series;
+mod terminal;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -263,10 +264,7 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
         }
     })?;
     match output.filter(|_| args.open) {
-        Some(path) => open::that(path).map_err(|e| {
-            let path = path.display();
-            Failure::Message(format!("{path} is written, but no browser would open it: {e}"))
-        }),
+        Some(path) => terminal::open(path),
         None => Ok(()),
     }
 }

@@ -5,19 +5,19 @@ use pprofdiff::{Against, LoadOptions, Order, SeriesOptions, Source, file_builds,
 use pprofdiff_report::{CsvOptions, Table, TextOptions};
 
 use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
-use crate::batch::progress;
+use crate::terminal::Progress;
 use crate::{Failure, Result, color_wanted, say, source, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let builds = builds(args)?;
-    let bar = progress(Some(builds.len() as u64), "builds");
+    let progress = Progress::new(Some(builds.len() as u64), "builds");
     let options = SeriesOptions {
         load: LoadOptions::limited(args.inflated_limit)?,
         against: if args.base.is_some() { Against::First } else { Against::Previous },
         order: if args.order == SeriesOrder::Key { Order::Key } else { Order::Given },
     };
-    let series = series(bar.wrap_iter(builds.into_iter()), &args.query.query()?, &options);
-    bar.finish_and_clear();
+    let series = series(builds.into_iter().inspect(|_| progress.advance()), &args.query.query()?, &options);
+    progress.finish();
     let series = series?;
     for (_, error) in series.errors() {
         say(&told(error));

@@ -19,7 +19,8 @@ const SAME: [Rgb; 2] = [[243, 243, 241], [140, 140, 138]];
 /// How much of a tone's colour a box has at most: letters on it stay readable.
 const TINT: f64 = 0.5;
 
-/// A node, ready to be drawn.
+/// A node, ready to be drawn; Graphviz has no use for all of it.
+#[cfg_attr(not(feature = "svg"), allow(dead_code))]
 pub(super) struct NodeLook {
     /// The name, whole.
     pub full_name: String,

@@ -51,23 +51,25 @@ impl Style {
 }
 
 /// All formats, in the order in which help lists them.
-static FORMATS: [&Format; 10] = [
+static FORMATS: &[&Format] = &[
     &crate::text::FORMAT,
     &crate::json::FORMAT,
     &crate::csv::FORMAT,
     &crate::markdown::FORMAT,
     &crate::pprof::FORMAT,
     &crate::folded::FORMAT,
+    #[cfg(feature = "html")]
     &crate::page::FORMAT,
     &crate::speedscope::FORMAT,
     &crate::dot::FORMAT,
+    #[cfg(feature = "svg")]
     &crate::svg::FORMAT,
 ];
 
 impl Format {
     /// All formats.
     pub fn all() -> &'static [&'static Format] {
-        &FORMATS
+        FORMATS
     }
 
     /// True if it writes all stacks, whatever the number of rows.

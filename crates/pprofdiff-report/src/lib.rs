@@ -11,10 +11,12 @@ mod folded;
 mod format;
 mod html;
 mod json;
+#[cfg(feature = "svg")]
 mod layout;
 mod listing;
 mod markdown;
 mod names;
+#[cfg(feature = "html")]
 mod page;
 mod pairs;
 mod palette;
@@ -23,6 +25,7 @@ mod report;
 mod request;
 mod series;
 mod speedscope;
+#[cfg(feature = "svg")]
 mod svg;
 mod table;
 mod text;
@@ -34,12 +37,14 @@ pub use folded::folded;
 pub use format::{Format, Style};
 pub use json::info_json;
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
+#[cfg(feature = "html")]
 pub use page::{Page, PageOptions, page};
 pub use pairs::{PairFormat, PairWriter};
 pub use report::Report;
 pub use request::{Ask, Request};
 pub use series::{builds_json, series_html};
 pub use speedscope::speedscope;
+#[cfg(feature = "svg")]
 pub use svg::svg;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};

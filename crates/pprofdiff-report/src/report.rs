@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+#[cfg(feature = "html")]
 use crate::page::Page;
 use crate::table::{Kind, Table};
 use pprofdiff::{Diff, Graph, Listing, Stacks, Summary};
@@ -20,6 +21,7 @@ pub enum Report {
     /// The call graph.
     Graph(Graph),
     /// A page for a browser.
+    #[cfg(feature = "html")]
     Page(Page),
     /// A profile's bytes.
     Profile(Vec<u8>),
@@ -35,7 +37,9 @@ impl Report {
             Report::Stacks(stacks, _) => Some(&stacks.summary),
             Report::Listing(listing) => Some(&listing.summary),
             Report::Graph(graph) => Some(&graph.summary),
-            Report::Page(_) | Report::Profile(_) | Report::Info(_) => None,
+            #[cfg(feature = "html")]
+            Report::Page(_) => None,
+            Report::Profile(_) | Report::Info(_) => None,
         }
     }
 

@@ -6,10 +6,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
+#[cfg(feature = "html")]
 use crate::page::{PageOptions, page};
 use crate::report::Report;
 use crate::table::{Kind, Table};
-use pprofdiff::{Diff, Error, GraphOptions, Query, Result, Selection, Sort, SourceDirs, Sources, WriteOptions};
+use pprofdiff::{Diff, Error, GraphOptions, Query, Result, Selection, Sort, SourceDirs, WriteOptions};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -71,6 +72,7 @@ pub enum Ask {
     /// The call graph.
     Graph(GraphOptions),
     /// The page for a browser.
+    #[cfg(feature = "html")]
     Page {
         /// What it holds.
         options: PageOptions,
@@ -129,6 +131,7 @@ impl Ask {
             Ask::Labels { .. } => "labels",
             Ask::List { .. } => "list",
             Ask::Graph(_) => "graph",
+            #[cfg(feature = "html")]
             Ask::Page { .. } => "page",
             Ask::Profile(_) => "profile",
             Ask::Info => "info",
@@ -144,7 +147,9 @@ impl Ask {
             | Ask::Stacks { limit, .. }
             | Ask::Labels { limit }
             | Ask::List { limit, .. } => Some(limit),
-            Ask::Graph(_) | Ask::Page { .. } | Ask::Profile(_) | Ask::Info => None,
+            Ask::Graph(_) | Ask::Profile(_) | Ask::Info => None,
+            #[cfg(feature = "html")]
+            Ask::Page { .. } => None,
         }
     }
 }
@@ -202,9 +207,10 @@ impl Request {
                 Report::Listing(diff.list(query, regex, &sources.files())?.head(most(limit)))
             }
             Ask::Graph(options) => Report::Graph(measure()?.graph(options)?),
+            #[cfg(feature = "html")]
             Ask::Page { options, sources } => {
                 let files = sources.as_ref().map(SourceDirs::files);
-                Report::Page(page(diff, query, options, files.as_ref().map(|f| f as &dyn Sources))?)
+                Report::Page(page(diff, query, options, files.as_ref().map(|f| f as &dyn pprofdiff::Sources))?)
             }
             Ask::Profile(options) => Report::Profile(diff.to_bytes(query, options)?),
             Ask::Info => Report::Info(diff.clone()),

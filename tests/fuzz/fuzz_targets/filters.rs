@@ -4,9 +4,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pprofdiff_report::{Table};
 use pprofdiff::{Diff, Profile, Query, Sort};
 use pprofdiff_fuzz::{Choices, LIMIT};
+use pprofdiff_report::Table;
 
 static DIFF: LazyLock<Diff> = LazyLock::new(|| {
     let load = |name: &str, bytes: &[u8]| match Profile::from_bytes(name, bytes, &LIMIT) {

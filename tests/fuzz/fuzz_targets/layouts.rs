@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use pprofdiff_report::{dot, svg};
 use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, GraphOptions, Query, Rank};
 use pprofdiff_fuzz::Choices;
+use pprofdiff_report::{dot, svg};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut choices = Choices(data);
@@ -41,7 +41,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let graph = view.graph(&options).unwrap_or_else(|e| panic!("{e}"));
         assert!(dot(&graph, &mut Vec::new()).is_ok());
         let svg = svg(&graph).unwrap_or_else(|e| panic!("{e}"));
-        let drawn = svg.matches("<g class=\"call\">").count();
+        let drawn = svg.matches("<g class=\"call\"").count();
         let said = svg.contains(&format!("{drawn} of {} calls are drawn", graph.calls.len()));
         assert_eq!(said, drawn < graph.calls.len(), "{drawn} of {} calls", graph.calls.len());
         assert!(drawn > 0 || graph.calls.is_empty(), "no call is drawn");

@@ -4,9 +4,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pprofdiff_report::{Kind, Table, series_html};
 use pprofdiff::{Diff, Profile, Query, Series, SeriesOptions, Sort, Source, series};
 use pprofdiff_fuzz::{Choices, LIMIT, table};
+use pprofdiff_report::{Kind, Table, series_html};
 
 /// What is changed: a table of each kind, and a series.
 static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
@@ -19,10 +19,18 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     let builds = [("1", &base), ("2", &new)].map(|(key, p)| (key.to_owned(), Source::Profile(p.clone())));
     let builds = series(builds, &Query::default(), &SeriesOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let diff = Diff::new(&[base.clone()], &[new]).unwrap_or_else(|e| panic!("{e}"));
-    let mut tables = vec![Table::values_of(&builds), Table::steps(&builds.steps(Sort::Flat), usize::MAX), Table::movers(&builds.movers(Sort::Flat), usize::MAX)];
+    let mut tables = vec![
+        Table::values_of(&builds),
+        Table::steps(&builds.steps(Sort::Flat), usize::MAX),
+        Table::movers(&builds.movers(Sort::Flat), usize::MAX),
+    ];
     for diff in [diff, Diff::of_profile(&base).unwrap_or_else(|e| panic!("{e}"))] {
         let view = diff.measure(&Query::default()).unwrap_or_else(|e| panic!("{e}"));
-        tables.extend([Table::top(&view.top(Sort::Flat), usize::MAX), Table::stacks(&view.stacks(true), usize::MAX), Table::labels(&view.labels())]);
+        tables.extend([
+            Table::top(&view.top(Sort::Flat), usize::MAX),
+            Table::stacks(&view.stacks(true), usize::MAX),
+            Table::labels(&view.labels()),
+        ]);
         tables.extend(view.edges(None, Sort::Flat).map(|edges| Table::edges(&edges, Kind::Tree)));
     }
     let bytes = |t: &Table| postcard::to_stdvec(&t.head(5)).unwrap_or_else(|e| panic!("{e}"));
@@ -47,7 +55,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
     if which == tables.len() {
         let Ok(series) = serde_json::from_slice::<Series>(&bytes) else { return };
-        table(&series.table());
+        table(&Table::values_of(&series));
         table(&Table::steps(&series.steps(Sort::Flat), usize::MAX));
         table(&Table::movers(&series.movers(Sort::Cum), usize::MAX));
         series_html(&series, Sort::Cum, 5);

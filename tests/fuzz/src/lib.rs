@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use pprofdiff::proto::{Label, Profile};
-use pprofdiff_report::{self as report, CsvOptions, Kind, PageOptions, TextOptions, Table, dot, svg, listing_json, listing_text, listing_html};
 use pprofdiff::{
-    Compression, Diff, Filters, FlameOptions, Granularity, GraphOptions, LoadOptions, Normalize, Query, Rank, Sort,
-    SourceText, Measure, WriteOptions,
+    Compression, Diff, Filters, FlameOptions, Granularity, GraphOptions, LoadOptions, Measure, Normalize, Query, Rank,
+    Sort, SourceText, WriteOptions,
+};
+use pprofdiff_report::{
+    self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, listing_html, listing_json, listing_text,
+    svg,
 };
 use prost::Message;
 
@@ -190,18 +193,18 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
             let top = view.top(sort);
             let total: i128 = top.rows.iter().map(|r| i128::from(r.flat.base)).sum();
             assert!(total.unsigned_abs() <= i64::MAX as u128, "the flat values add up to more than the total");
-            table(&top.table_head(most));
-            table(&top.table());
+            table(&Table::top(&top, most));
+            table(&Table::top(&top, usize::MAX));
         }
         1 => {
             let pattern = choices.text();
             if let Ok(edges) = view.edges(pattern.as_deref(), sort) {
-                table(&edges.table(if pattern.is_some() { Kind::Peek } else { Kind::Tree }));
+                table(&Table::edges(&edges, if pattern.is_some() { Kind::Peek } else { Kind::Tree }));
             }
         }
         2 => {
             let stacks = view.stacks(choices.flag());
-            table(&stacks.table_head(most));
+            table(&Table::stacks(&stacks, most));
             written(report::folded(&stacks, &mut out));
             written(report::speedscope(&stacks, &mut out));
             serde_json(&out[out.iter().position(|&b| b == b'{').unwrap_or(0)..]);
