@@ -208,6 +208,106 @@ fn the_table_of_cases() {
     }
 }
 
+/// A second of which `a` has a share, over again: all of it so many times, in so many seconds.
+fn longer(a: i64, times: i64, seconds: i64) -> Vec<u8> {
+    let mut p = Profile::decode(second(a).as_slice()).unwrap();
+    p.sample.iter_mut().for_each(|s| s.value[0] *= times);
+    p.duration_nanos = seconds * 1_000_000_000;
+    p.encode_to_vec()
+}
+
+#[test]
+fn runs_of_the_new_side_are_normalized_each_by_itself() {
+    let d = Dir::new("normalize");
+    d.write("base", longer(100, 1, 10));
+    // As dear as the base, half as dear again, and that at three lengths.
+    d.write("same2", longer(100, 2, 20));
+    d.write("more2", longer(150, 2, 20));
+    [2, 3, 5].iter().for_each(|&n| d.write(&format!("more{n}-runs"), longer(150, n, n * 10)));
+    d.write("zero", profile(CPU, &[("main", &[0])]));
+    d.write("timeless", second(100));
+    let enc = "flat:regex=^enc/>+40%";
+    let runs = ["--base", "base", "base", "base", "--new", "more2-runs", "more3-runs", "more5-runs"];
+    let with = |files: &[&'static str], more: &[&'static str]| [files, more].concat();
+    for how in ["--normalize=total", "--normalize=duration", "--normalize=0.5", "--normalize=1000/2000"] {
+        let fail_on = |rule| ["--fail-on", rule, how];
+        for (files, rule, code) in [
+            (["base", "same2"], "total>+0%", 0),
+            (["base", "same2"], "flat:any>+0%", 0),
+            (["base", "more2"], "total>+0%", 0),
+            (["base", "more2"], enc, 1),
+            (["base", "more2"], "flat:regex=^enc/>+50%", 0),
+            (["base", "more2"], "flat:regex=^enc/>149ms", 1),
+            (["base", "more2"], "flat:regex=^enc/>150ms", 0),
+            (["base", "more2"], "flat:regex=^enc/>14.9%", 1),
+            (["base", "more2"], "flat:regex=^enc/>15%", 0),
+        ] {
+            assert_eq!(d.run(&with(&files, &fail_on(rule))).status.code(), Some(code), "{files:?} {rule} {how}");
+        }
+        assert_eq!(d.run(&["base", "same2", "--fail-on", "total>+0%"]).status.code(), Some(1), "not normalized");
+    }
+    // Runs of several lengths: one factor for all of them would leave them apart.
+    for how in ["total", "duration"] {
+        let (code, json) = d.json(&with(&runs, &["--fail-on", enc, "--normalize", how]));
+        let found = &json["rules"][0]["findings"][0];
+        assert_eq!((code, &json["normalize"]["mode"]), (1, &how.into()));
+        assert_eq!(found["new"]["values"], serde_json::json!([150_000_000, 150_000_000, 150_000_000]));
+        assert_eq!(found["base"]["values"], serde_json::json!([100_000_000, 100_000_000, 100_000_000]));
+    }
+    // A median between two runs: 2003 * 1001.5 / 2003 is rounded once, away from zero.
+    let total = |v: i64| profile(CPU, &[("main", &[v - 7]), ("main;a", &[7])]);
+    [("r1", 1001), ("r2", 1002), ("r3", 2003)].iter().for_each(|(name, v)| d.write(name, total(*v)));
+    let halves = ["--base", "r1", "r2", "--new", "r3", "--normalize=total"];
+    let (_, json) = d.json(&with(&halves, &["--fail-on", "total>+1000%", "--fail-on", "flat:regex=^a$>+1000%"]));
+    let values = |rule: usize| json["rules"][rule]["findings"][0]["new"]["values"].clone();
+    assert_eq!((values(0), values(1)), (serde_json::json!([1002]), serde_json::json!([4])));
+    // An empty run among others stays empty and is warned of.
+    let one_empty = ["--base", "base", "--new", "same2", "zero", "same2"];
+    let (code, json) = d.json(&with(&one_empty, &["--fail-on", "total>+0%", "--normalize=total"]));
+    assert_eq!(code, 0);
+    assert!(json["warnings"][0].as_str().unwrap().contains("nothing of cpu was measured in 1 of the 3"));
+    // What can't be scaled by.
+    for (files, how, said) in [
+        (["zero", "base"], "total", "base: can't normalize by total: that of the base is zero"),
+        (["timeless", "base"], "duration", "base: can't normalize by duration: that of the base is zero"),
+        (["base", "timeless"], "duration", "timeless: can't normalize by duration: that of the new side is zero"),
+        (["base", "base"], "0", "the normalization factor must be a positive number"),
+        (["base", "base"], "1e18", "no longer fits an int64"),
+        (["base", "base"], "half", "normalize is total, duration"),
+    ] {
+        let out = d.run(&with(&files, &["--fail-on", "total>+0%", "--normalize", how]));
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert_eq!((out.status.code(), stderr.lines().count()), (Some(2), 1), "{how}: {stderr}");
+        assert!(stderr.contains(said), "{stderr}");
+    }
+    // All that people read says so.
+    for format in ["text", "markdown", "github"] {
+        let out = d.run(&["base", "same2", "--fail-on", "total>+0%", "--normalize=total", "--format", format]);
+        assert!(String::from_utf8_lossy(&out.stdout).contains("normalized by total"), "{format}");
+    }
+}
+
+/// With one run a side the gate sees what the table of frames shows.
+#[test]
+fn normalized_values_are_those_of_the_table() {
+    let d = Dir::new("normalized-table");
+    let [base, new] = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"].map(|f| corpus(f).display().to_string());
+    for how in ["total", "duration", "1000/1234"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        command.current_dir(&d.0).args([&base, &new, "--format", "json", "--normalize", how]);
+        let top: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        let args = [&base, &new, "--fail-on", "flat:any>-100000%", "--floor", "0", "--normalize", how];
+        let (_, json) = d.json(&args);
+        let findings = json["rules"][0]["findings"].as_array().unwrap();
+        assert!(findings.len() > 20);
+        for f in findings {
+            let row = top["rows"].as_array().unwrap().iter().find(|row| row["name"] == f["frame"]).unwrap();
+            assert_eq!(f["new"]["values"][0], row["flat_new"], "{how} {f}");
+            assert_eq!(f["base"]["values"][0], row["flat_base"], "{how} {f}");
+        }
+    }
+}
+
 /// Numbers at which floating point fails: percentages that are no binary fractions, values beyond 2^53, halves.
 #[test]
 fn limits_are_compared_exactly() {

@@ -1,5 +1,5 @@
-//! Deltas of a live process: a real Go server, started here, is sampled over http and https; and what happens when it
-//! does not answer, or not with a profile. `go` must be installed.
+//! Profiles over http and https, from a real Go server that is started here: deltas of the live process, URLs in the place
+//! of files for every verb, and what happens when it does not answer, or not with a profile. `go` must be installed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,6 +32,7 @@ fn server() -> &'static Server {
         let certificate = folder.join("certificate.pem");
         let mut process = Command::new(folder.join("server"))
             .arg(&certificate)
+            .arg(corpus())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -41,6 +42,10 @@ fn server() -> &'static Server {
         let (http, https) = line.trim().split_once(' ').unwrap();
         Server { http: http.to_owned(), https: https.to_owned(), certificate, _process: process }
     })
+}
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
 }
 
 fn heap() -> String {
@@ -55,9 +60,14 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// The verb `delta`, with such arguments.
 fn command(folder: &Path, args: &[&str]) -> Command {
+    verb(folder, &[&["delta"], args].concat())
+}
+
+fn verb(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
-    command.current_dir(folder).arg("delta").args(args).stdin(Stdio::null());
+    command.current_dir(folder).args(args).stdin(Stdio::null());
     // A proxy of the machine's is not for our own server.
     for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE"] {
         command.env_remove(name);
@@ -209,4 +219,150 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(one(&["a.pb.gz", "b.pb.gz", "--seconds", "3", "-o", "out.pb.gz"]).contains("URL"));
     assert!(one(&[&heap(), "--every", "soon", "-o", "out.pb.gz"]).contains("30s"));
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));
+}
+
+/// A file of the corpus behind a URL.
+fn served(file: &str) -> String {
+    format!("{}/corpus/{file}", server().http)
+}
+
+/// What a run writes to standard output, names of the two files left out; its other output must be empty.
+fn written(output: &Output, names: [&str; 2]) -> String {
+    let (text, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!([0, 1].contains(&output.status.code().unwrap()) && stderr.is_empty(), "{stderr}");
+    text.replace(names[0], "BASE").replace(names[1], "NEW")
+}
+
+#[test]
+fn every_verb_takes_urls_for_files() {
+    let folder = folder("verbs");
+    let names = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"];
+    let urls = names.map(served);
+    let paths = names.map(|name| corpus().join(name).display().to_string());
+    let verbs: [&[&str]; 12] = [
+        &["diff"],
+        &["top", "--sort", "cum"],
+        &["tree", "-n", "5"],
+        &["peek", "names"],
+        &["list", "names.compare", "--source-path", "."],
+        &["stacks", "-n", "5"],
+        &["labels"],
+        &["info", "--format", "json"],
+        &["check", "--fail-on", "total>+5%", "--format", "json"],
+        &["batch", "--format", "jsonl", "-n", "3"],
+        &["series", "--order", "given", "--format", "json"],
+        &["merge", "-o", "-"],
+    ];
+    for args in verbs {
+        let [of_files, of_urls] = [&paths, &urls].map(|[base, new]| {
+            let output = verb(&folder, &[args, &[base, new]].concat()).output().unwrap();
+            written(&output, [base, new])
+        });
+        // Files and URLs are called by what they are, and all else is the same.
+        assert!(!of_urls.is_empty(), "{args:?}");
+        if args[0] == "batch" {
+            let rows = |text: &str| text.split_once("\"rows\"").map(|(_, rows)| rows.to_owned());
+            assert!(rows(&of_urls).is_some() && rows(&of_urls) == rows(&of_files), "{of_urls}");
+        } else {
+            assert_eq!(of_files, of_urls, "{args:?}");
+        }
+    }
+    // Without a verb; one beside a file; several on a side.
+    let of = |args: &[&str]| {
+        let output = verb(&folder, args).output().unwrap();
+        written(&output, ["", ""].map(|_| "no such name"))
+    };
+    let rows = |text: &str| text.lines().filter(|l| l.contains("logmill/")).collect::<Vec<_>>().join("\n");
+    let usual = rows(&of(&[&urls[0], &urls[1]]));
+    assert!(usual.lines().count() > 3, "{usual}");
+    assert_eq!(rows(&of(&[&paths[0], &urls[1]])), usual);
+    assert_eq!(
+        rows(&of(&["--base", &urls[0], &paths[0], "--new", &paths[1], &urls[1]])),
+        rows(&of(&["--base", &paths[0], &paths[0], "--new", &paths[1], &paths[1]]))
+    );
+    let against = of(&["series", &urls[1], "--base", &urls[0], "--format", "csv"]);
+    assert!(against.lines().count() > 3, "{against}");
+    // A scheme has no case.
+    assert_eq!(rows(&of(&[&urls[0].replace("http:", "HTTP:"), &urls[1]])), usual);
+    // What a server says is no file's name.
+    let line = failure(&verb(&folder, &["top", &served("none.pb.gz")]).output().unwrap());
+    assert!(line.contains("/corpus/none.pb.gz: the server answers 404 Not Found"), "{line}");
+}
+
+#[test]
+fn urls_in_manifests_are_fetched_only_if_that_is_allowed() {
+    let folder = folder("manifest");
+    let counted = || {
+        let mut stream = std::net::TcpStream::connect(server().http.trim_start_matches("http://")).unwrap();
+        std::io::Write::write_all(&mut stream, b"GET /count HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        answer.lines().last().unwrap().parse::<u32>().unwrap()
+    };
+    let url = format!("{}/counted", server().http.replace("//", "//user:secret@"));
+    let file = corpus().join("go-heap.base.pb.gz").display().to_string();
+    let manifest = format!("name,base,new\nhere,{file},{file}\nthere,{url},{file}\nboth,{url},{url}\n");
+    std::fs::write(folder.join("pairs.csv"), manifest).unwrap();
+    let before = counted();
+    let output = verb(&folder, &["batch", "pairs.csv", "--format", "jsonl"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.matches("URLs in a manifest are fetched only with --allow-urls").count(), 2, "{said}");
+    assert!(said.contains("2 of 3 pairs failed") && !said.contains("secret"), "{said}");
+    assert_eq!(counted(), before, "nobody asked");
+    let output = verb(&folder, &["batch", "pairs.csv", "--format", "jsonl", "--allow-urls"]).output().unwrap();
+    let (text, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success() && said.is_empty() && !text.contains("secret"), "{said}");
+    assert_eq!((text.lines().count(), counted() - before), (3, 3), "{text}");
+}
+
+#[test]
+fn https_is_not_redirected_to_http() {
+    let folder = folder("redirect");
+    let (http, https) = (&server().http, &server().https);
+    let heap = |address: &str| format!("{}/debug/pprof/heap", address.split_once("//").unwrap().1);
+    let top = |url: &str| verb(&folder, &["top", url]).env("SSL_CERT_FILE", &server().certificate).output().unwrap();
+    let line = failure(&top(&format!("{https}/to-http/{}", heap(http))));
+    assert!(line.contains("redirected from https to http, which is not followed"), "{line}");
+    for url in [
+        format!("{https}/to-https/{}", heap(https)),
+        format!("{http}/to-https/{}", heap(https)),
+        format!("{http}/to-http/{}", heap(http)),
+    ] {
+        let output = top(&url);
+        assert!(output.status.success(), "{url}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // Nor by a second redirect.
+    let line = failure(&top(&format!("{https}/to-https/{}", heap(https).replace("debug/pprof/heap", "to-http/x/y"))));
+    assert!(line.contains("which is not followed"), "{line}");
+}
+
+#[test]
+fn urls_of_every_verb_are_within_limits() {
+    let folder = folder("limits");
+    let at = |path: &str| format!("{}/{path}", server().http);
+    let file = corpus().join("go-heap.base.pb.gz").display().to_string();
+    for args in [&["top"][..], &["diff", &file], &["merge", &file, "-o", "out.pb.gz"], &["series", &file]] {
+        let ask = |path: &str, more: &[&str]| failure_of_one(&folder, &[args, &[&at(path)], more].concat());
+        assert!(ask("slow", &["--timeout", "300ms"]).contains("/slow: no answer within 0.300 s"));
+        let line = ask("endless", &["--inflated-limit", "1000000"]);
+        assert!(line.contains("/endless: the answer is longer than the limit of 1000000 bytes"), "{line}");
+        assert!(ask("endless-error", &[]).contains("418 I'm a teapot: too much to say"));
+        let line = ask("debug/pprof/heap?gc=1", &["--inflated-limit", "9000"]);
+        assert!(line.contains("limit"), "{line}");
+    }
+    // The limit of the environment is for answers as well.
+    let output = verb(&folder, &["top", &at("endless")]).env("PPROFDIFF_MAX_INFLATED", "70000").output().unwrap();
+    assert!(failure(&output).contains("limit of 70000 bytes"));
+    assert!(files(&folder).is_empty(), "{:?}", files(&folder));
+}
+
+/// The line that says why the one URL of a run gives nothing; verbs of many inputs have another that counts.
+fn failure_of_one(folder: &Path, args: &[&str]) -> String {
+    let output = verb(folder, args).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+    let lines: Vec<&str> = stderr.lines().filter(|l| !l.contains("1 of 2 builds failed")).collect();
+    assert_eq!(lines.len(), 1, "{args:?}: {stderr}");
+    lines[0].to_owned()
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use judge::{Frame, Sides};
 use pprofdiff::{
-    Compression, Diff, Frames, Granularity, GraphOptions, LoadOptions, Normalize, Profile, Query, Relation, Sort,
-    Status, WriteOptions, proto,
+    BuilderLine, Compression, Diff, Frames, Granularity, GraphOptions, LabelValue, LoadOptions, Normalize, Profile,
+    ProfileBuilder, Query, Relation, Sort, Status, StringId, WriteOptions, columns, proto,
 };
 use pprofdiff_report::{self as report, Kind, Table, listing_json, svg};
 use proptest::prelude::*;
@@ -359,6 +359,101 @@ fn units_of_one_type_are_converted_to_the_finer() {
     assert_eq!(exact.top(Sort::Flat).rows[0].flat.delta(), 1);
 }
 
+/// A mapping of a message as the builder takes it.
+fn mapping<'m>(b: &mut ProfileBuilder, m: &proto::Mapping, text: impl Fn(i64) -> &'m [u8]) -> columns::Mapping {
+    let flags = [m.has_functions, m.has_filenames, m.has_line_numbers, m.has_inline_frames];
+    columns::Mapping {
+        start: m.memory_start,
+        limit: m.memory_limit,
+        offset: m.file_offset,
+        file: b.string(text(m.filename)),
+        build_id: b.string(text(m.build_id)),
+        flags: flags.iter().enumerate().map(|(i, &flag)| u8::from(flag) << i).sum(),
+    }
+}
+
+/// A message, given to a builder record by record.
+fn build(p: &proto::Profile) -> ProfileBuilder {
+    let mut b = ProfileBuilder::new();
+    let text = |i: i64| p.string_table[i as usize].as_slice();
+    let utf8 = |i: i64| std::str::from_utf8(text(i)).unwrap();
+    p.sample_type.iter().for_each(|t| b.sample_type(utf8(t.r#type), utf8(t.unit)));
+    let mut mappings = BTreeMap::new();
+    for m in &p.mapping {
+        let made = mapping(&mut b, m, text);
+        mappings.insert(m.id, b.mapping(made));
+    }
+    let functions: BTreeMap<_, _> =
+        p.function.iter().map(|f| (f.id, b.function(text(f.name), text(f.filename), f.start_line))).collect();
+    let mut locations = BTreeMap::new();
+    for l in &p.location {
+        let line =
+            |l: &proto::Line| BuilderLine { function: functions[&l.function_id], line: l.line, column: l.column };
+        let lines: Vec<_> = l.line.iter().map(line).collect();
+        locations.insert(l.id, b.location(mappings.get(&l.mapping_id).copied(), l.address, &lines).unwrap());
+    }
+    for s in &p.sample {
+        let stack: Vec<_> = s.location_id.iter().map(|id| locations[id]).collect();
+        let labels: Vec<_> = s
+            .label
+            .iter()
+            .map(|l| {
+                let value = match l.str {
+                    0 => LabelValue::Number(l.num, b.string(text(l.num_unit))),
+                    _ => LabelValue::Text(b.string(text(l.str))),
+                };
+                pprofdiff::Label { key: b.string(text(l.key)), value }
+            })
+            .collect();
+        b.sample(&stack, &s.value, &labels).unwrap();
+    }
+    if let Some(t) = p.period_type {
+        b.period(utf8(t.r#type), utf8(t.unit), p.period);
+    }
+    let [drop, keep, default, url] =
+        [p.drop_frames, p.keep_frames, p.default_sample_type, p.doc_url].map(|i| b.string(text(i)));
+    let comments = p.comment.iter().map(|&i| b.string(text(i))).collect();
+    let header = b.header();
+    (header.drop_frames, header.keep_frames, header.default_sample_type, header.doc_url) = (drop, keep, default, url);
+    (header.comments, header.time_nanos, header.duration_nanos) = (comments, p.time_nanos, p.duration_nanos);
+    b
+}
+
+/// All that a message says, whatever its ids and string numbers: its header, then each sample.
+fn all_that_is_said(p: &proto::Profile) -> Vec<String> {
+    let text = |i: i64| String::from_utf8_lossy(&p.string_table[i as usize]).into_owned();
+    let kind = |t: &proto::ValueType| (text(t.r#type), text(t.unit));
+    let location = |id: &u64| {
+        let l = p.location.iter().find(|l| l.id == *id).unwrap();
+        let mapping = p.mapping.iter().find(|m| m.id == l.mapping_id).map(|m| {
+            let named = proto::Mapping { id: 0, filename: 0, build_id: 0, ..*m };
+            (named, text(m.filename), text(m.build_id))
+        });
+        let lines: Vec<_> = l
+            .line
+            .iter()
+            .map(|line| {
+                let f = p.function.iter().find(|f| f.id == line.function_id).unwrap();
+                let names = (text(f.name), text(f.system_name), text(f.filename));
+                (names, f.start_line, line.line, line.column)
+            })
+            .collect();
+        (mapping, l.address, lines)
+    };
+    let header = (
+        p.sample_type.iter().map(kind).collect::<Vec<_>>(),
+        p.period_type.as_ref().map(kind),
+        p.comment.iter().map(|&i| text(i)).collect::<Vec<_>>(),
+        [p.drop_frames, p.keep_frames, p.default_sample_type, p.doc_url].map(text),
+        [p.time_nanos, p.duration_nanos, p.period],
+    );
+    let sample = |s: &proto::Sample| {
+        let labels: Vec<_> = s.label.iter().map(|l| (text(l.key), text(l.str), l.num, text(l.num_unit))).collect();
+        format!("{:?}", (s.location_id.iter().map(location).collect::<Vec<_>>(), &s.value, labels))
+    };
+    std::iter::once(format!("{header:?}")).chain(p.sample.iter().map(sample)).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: judge::cases(96), failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -368,6 +463,69 @@ proptest! {
     ) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
         judge_all(&generate::encode(&a, forms.0), &generate::encode(&b, forms.1), true);
+    }
+
+    #[test]
+    fn a_builder_makes_what_prost_makes(recipe in generate::recipe()) {
+        let mut message = generate::profile(&recipe);
+        // What recipes have none of.
+        let texts = ["pkg.dropped", "pkg.kept", "said", "said again", "https://example.org/", "events", "count", "id"];
+        let [drop, keep, one, two, url, events, count, id] = texts.map(|text| {
+            message.string_table.push(text.into());
+            message.string_table.len() as i64 - 1
+        });
+        (message.drop_frames, message.keep_frames, message.comment, message.doc_url) = (drop, keep, vec![one, two], url);
+        message.default_sample_type = message.sample_type[0].r#type;
+        (message.period_type, message.period) = (Some(proto::ValueType { r#type: events, unit: count }), 97);
+        message.mapping[1].build_id = id;
+        (message.mapping[1].has_filenames, message.mapping[2].file_offset) = (true, 4096);
+        for f in &mut message.function {
+            f.system_name = f.name;
+        }
+        for (i, line) in message.location.iter_mut().flat_map(|l| &mut l.line).enumerate() {
+            line.column = i as i64 % 3;
+        }
+        let built = build(&message).build("test").unwrap();
+        let again = built.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
+        prop_assert_eq!(all_that_is_said(&judge::decode(&again)), all_that_is_said(&message));
+        // And the engine takes it for the same.
+        judge_all(&again, &message.encode_to_vec(), true);
+    }
+
+    #[test]
+    fn a_builder_refuses_what_it_does_not_have(recipe in generate::recipe(), more in 0..3_usize) {
+        let message = generate::profile(&recipe);
+        let mut larger = build(&message);
+        let n_strings = (message.string_table.len() + 9) as u32;
+        let function = (0..40).map(|i| larger.function(format!("more {i}"), "", 0)).last().unwrap();
+        let line = larger.line(function, 1);
+        let location = (0..40).map(|i| larger.location(None, i, &[line]).unwrap()).last().unwrap();
+        let text = (0..n_strings).map(|i| larger.string(format!("text {i}"))).last().unwrap();
+        let mapping = (0..9).map(|_| larger.mapping(mapping(&mut ProfileBuilder::new(), &Default::default(), |_| b""))).last();
+        let types = message.sample_type.len();
+        let mut small = build(&message);
+        let values = vec![1; types];
+        let label = |key, value| [pprofdiff::Label { key, value }];
+        let (key, known) = (small.string("key"), StringId::EMPTY);
+        prop_assert!(small.location(mapping, 0, &[]).is_err());
+        prop_assert!(small.location(None, 0, &[line]).is_err());
+        prop_assert!(small.sample(&[location], &values, &[]).is_err());
+        prop_assert!(small.sample(&[], &values, &label(text, LabelValue::Text(known))).is_err());
+        prop_assert!(small.sample(&[], &values, &label(key, LabelValue::Text(text))).is_err());
+        prop_assert!(small.sample(&[], &values, &label(key, LabelValue::Number(1, text))).is_err());
+        let wrong = if more == types { types + 1 } else { more };
+        prop_assert!(small.sample(&[], &vec![1; wrong], &[]).is_err());
+        // What was refused left nothing.
+        prop_assert_eq!(small.n_samples(), message.sample.len());
+        small.sample(&[], &values, &label(key, LabelValue::Text(known))).unwrap();
+        // What is only known at the end: a type that came after the samples, foreign strings of the header.
+        let mut late = build(&message);
+        late.sample(&[], &values, &[]).unwrap();
+        late.sample_type("late", "count");
+        prop_assert!(late.build("test").is_err());
+        small.header().doc_url = text;
+        let e = small.build("test").unwrap_err();
+        prop_assert!(e.to_string().starts_with("test: ") && e.to_string().contains("does not have"), "{}", e);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 // A server to take snapshots from: it works all the time, and serves its profiles as every Go server does, and in some
 // ways that nobody wants. Prints its two addresses (http, https), and writes the authority that vouches for the second to the
-// file that is its argument. Ends with its standard input.
+// file that is its first argument; the second is a folder of profiles that it also serves. Ends with its standard input.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"net/http/pprof"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -61,6 +62,40 @@ func main() {
 		w.Header().Set("Content-Length", "100000")
 		w.Write([]byte("\x1f\x8b"))
 	})
+	// Answers that lead elsewhere: what follows the slash is the address, behind its scheme.
+	for _, scheme := range []string{"http", "https"} {
+		http.HandleFunc("/to-"+scheme+"/", func(w http.ResponseWriter, r *http.Request) {
+			target := scheme + "://" + strings.TrimPrefix(r.URL.Path, "/to-"+scheme+"/")
+			http.Redirect(w, r, target, http.StatusFound)
+		})
+	}
+	// Never ends.
+	http.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte("\x1f\x8b\x08"))
+		for block := make([]byte, 1<<16); ; {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	})
+	// An error that never ends.
+	http.HandleFunc("/endless-error", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "too much to say", http.StatusTeapot)
+		for block := make([]byte, 1<<16); ; {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	})
+	// How many were asked for a profile so far.
+	var served atomic.Int32
+	http.HandleFunc("/counted", func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		pprof.Handler("heap").ServeHTTP(w, r)
+	})
+	http.HandleFunc("/count", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, served.Load()) })
+	// The corpus, by its files' names.
+	http.Handle("/corpus/", http.StripPrefix("/corpus/", http.FileServer(http.Dir(os.Args[2]))))
 	plain := httptest.NewServer(http.DefaultServeMux)
 	authority, certificate := certificates()
 	secure := httptest.NewUnstartedServer(http.DefaultServeMux)

@@ -24,7 +24,7 @@ Examples:
   pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz
   pprofdiff old.pb.gz new.pb.gz --format html -o report.html --open   flame graph and table in a browser
   pprofdiff top heap.pb.gz                             one profile
-  curl -s localhost:6060/debug/pprof/heap | pprofdiff top -
+  pprofdiff top http://localhost:6060/debug/pprof/heap   files may be URLs
   pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz   what happened between two snapshots of a growing profile
   pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%'   for CI
@@ -98,20 +98,31 @@ pub enum Verb {
     },
 }
 
+/// How profiles are loaded: the same for all verbs.
 #[derive(Args)]
-pub struct InputArgs {
-    /// BASE and NEW; verbs other than diff also take one FILE. `-` is standard input
-    #[arg(value_name = "FILE", num_args = 0..=2)]
-    pub files: Vec<PathBuf>,
-    /// The files of the base; several add up
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files", requires = "new")]
-    pub base: Vec<PathBuf>,
-    /// The files of the new side; several add up
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files", requires = "base")]
-    pub new: Vec<PathBuf>,
-    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
+pub struct LoadArgs {
+    /// Most bytes that a profile may inflate to, or a URL answer with [default: PPROFDIFF_MAX_INFLATED of the
+    /// environment, or 2 GiB]
     #[arg(long, value_name = "BYTES")]
     pub inflated_limit: Option<u64>,
+    /// How long a profile may take to arrive from a URL
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
+    pub timeout: Duration,
+}
+
+#[derive(Args)]
+pub struct InputArgs {
+    /// BASE and NEW; verbs other than diff also take one FILE. Files, http(s) URLs, or `-` for standard input
+    #[arg(value_name = "FILE|URL", num_args = 0..=2)]
+    pub files: Vec<PathBuf>,
+    /// The files of the base; several add up
+    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "new")]
+    pub base: Vec<PathBuf>,
+    /// The files of the new side; several add up
+    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "base")]
+    pub new: Vec<PathBuf>,
+    #[command(flatten)]
+    pub load: LoadArgs,
 }
 
 /// A table of frames, or a page, which may have source lines.
@@ -344,15 +355,14 @@ pub struct InfoArgs {
 
 #[derive(Args)]
 pub struct MergeArgs {
-    /// The profiles. `-` is standard input
-    #[arg(value_name = "FILE", required = true)]
+    /// The profiles: files, http(s) URLs, or `-` for standard input
+    #[arg(value_name = "FILE|URL", required = true)]
     pub files: Vec<PathBuf>,
     /// Where to write the sum; .zst is packed with zstd, .pb not at all, anything else with gzip
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
-    #[arg(long, value_name = "BYTES")]
-    pub inflated_limit: Option<u64>,
+    #[command(flatten)]
+    pub load: LoadArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -368,9 +378,12 @@ pub enum BatchFormat {
 #[derive(Args)]
 #[command(after_help = BATCH_HELP)]
 pub struct BatchArgs {
-    /// Two directories, two patterns (quoted), or one manifest
+    /// Two directories, two patterns (quoted), two profiles of which one is an http(s) URL, or one manifest
     #[arg(value_name = "BASE NEW|MANIFEST", num_args = 1..=2, required = true)]
     pub pairs: Vec<String>,
+    /// Fetch what the manifest names by http(s) URLs; without it they are errors of their pairs
+    #[arg(long)]
+    pub allow_urls: bool,
     /// Rows a pair, 0 for all [default: 3 in text, all elsewhere]
     #[arg(short = 'n', value_name = "N")]
     n: Option<usize>,
@@ -391,9 +404,8 @@ pub struct BatchArgs {
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
-    #[arg(long, value_name = "BYTES")]
-    pub inflated_limit: Option<u64>,
+    #[command(flatten)]
+    pub load: LoadArgs,
 }
 
 const BATCH_HELP: &str = "\
@@ -450,11 +462,11 @@ pub enum SeriesOrder {
 #[derive(Args)]
 #[command(after_help = SERIES_HELP)]
 pub struct SeriesArgs {
-    /// A pattern (quoted), or files: a profile a build
-    #[arg(value_name = "PATTERN|FILE", required = true)]
+    /// A pattern (quoted), or files and http(s) URLs: a profile a build
+    #[arg(value_name = "PATTERN|FILE|URL", required = true)]
     pub builds: Vec<PathBuf>,
     /// Compare each build with this profile, and not with the build before it. `-` is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE|URL")]
     pub base: Option<PathBuf>,
     /// The order of the builds [default: key]
     #[arg(long, value_enum, default_value = "key", hide_default_value = true)]
@@ -479,9 +491,8 @@ pub struct SeriesArgs {
     /// Where to write it [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
-    #[arg(long, value_name = "BYTES")]
-    pub inflated_limit: Option<u64>,
+    #[command(flatten)]
+    pub load: LoadArgs,
 }
 
 const SERIES_HELP: &str = "\
@@ -515,16 +526,12 @@ pub enum CheckFormat {
 
 #[derive(Args)]
 #[command(after_help = CHECK_HELP)]
+#[command(mut_arg("files", |a| a.help("BASE and NEW: files, http(s) URLs, or `-` for standard input")))]
+#[command(mut_arg("base", |a| a.help("The runs of the base: replicates, which do not add up here")))]
+#[command(mut_arg("new", |a| a.help("The runs of the new side")))]
 pub struct CheckArgs {
-    /// BASE and NEW. `-` is standard input
-    #[arg(value_name = "FILE", num_args = 0..=2)]
-    pub files: Vec<PathBuf>,
-    /// The runs of the base: replicates, which do not add up here
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files", requires = "new")]
-    pub base: Vec<PathBuf>,
-    /// The runs of the new side
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files", requires = "base")]
-    pub new: Vec<PathBuf>,
+    #[command(flatten)]
+    pub input: InputArgs,
     /// A limit, see below; besides those of the configuration
     #[arg(long, value_name = "RULE")]
     pub fail_on: Vec<String>,
@@ -537,6 +544,9 @@ pub struct CheckArgs {
     /// Sample type of rules that name none [default: the profile's]
     #[arg(long, value_name = "TYPE")]
     pub sample_type: Option<String>,
+    /// Scale each run of the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
+    #[arg(long, value_name = "total|duration|FACTOR")]
+    pub normalize: Option<Normalize>,
     /// What to write
     #[arg(long, value_enum, default_value = "text")]
     pub format: CheckFormat,
@@ -546,9 +556,6 @@ pub struct CheckArgs {
     /// Write the findings to this file as well: .json, .md, or text
     #[arg(long, value_name = "FILE")]
     pub report: Vec<PathBuf>,
-    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
-    #[arg(long, value_name = "BYTES")]
-    pub inflated_limit: Option<u64>,
 }
 
 const CHECK_HELP: &str = "\
@@ -610,12 +617,8 @@ pub struct DeltaArgs {
     /// Write so many deltas, then end [default: go on until Ctrl-C]
     #[arg(long, value_name = "N", requires = "every", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// How long a snapshot may take to arrive
-    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
-    pub timeout: Duration,
-    /// Most bytes that a profile may inflate to [default: PPROFDIFF_MAX_INFLATED of the environment, or 2 GiB]
-    #[arg(long, value_name = "BYTES")]
-    pub inflated_limit: Option<u64>,
+    #[command(flatten)]
+    pub load: LoadArgs,
 }
 
 fn level_help() -> String {

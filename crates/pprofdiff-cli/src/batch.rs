@@ -4,22 +4,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pprofdiff::{Diff, Error, LoadOptions, NamedPair, find_pairs, manifest_pairs, map_pairs};
+use pprofdiff::{Diff, Error, NamedPair, Source, find_pairs, manifest_pairs, map_pairs};
 use pprofdiff_report::{CsvOptions, PairFormat, PairWriter, Request};
 
 use crate::args::{BatchArgs, BatchFormat};
 use crate::terminal::{Progress, interrupts};
-use crate::{Failure, Result, say, told, write_to};
+use crate::{Failure, Inputs, Result, fetch, say, told, write_to};
 
 type Pairs = (Box<dyn Iterator<Item = NamedPair> + Send>, Option<u64>);
 
 /// Compares the pairs; the exit code.
 pub fn run(args: &BatchArgs) -> Result<u8> {
-    let (pairs, count) = pairs(args)?;
+    let inputs = Inputs::new(&args.load)?;
+    let options = inputs.options.clone();
+    let (pairs, count) = pairs(args, inputs)?;
     let request = Request { query: args.query.query()?, ask: args.ask() };
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
-    let options = LoadOptions::limited(args.inflated_limit)?;
     let progress = Progress::new(count, "pairs");
     let format = match args.format {
         BatchFormat::Text => PairFormat::Text,
@@ -64,9 +65,26 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
 }
 
 /// The pairs that the arguments name, and how many there are if that is known.
-fn pairs(args: &BatchArgs) -> Result<Pairs> {
+fn pairs(args: &BatchArgs, inputs: Inputs) -> Result<Pairs> {
+    let is_url = |text: &String| fetch::url(Path::new(text)).is_some();
     match args.pairs.as_slice() {
-        [manifest] => Ok((manifest_pairs(Path::new(manifest))?, None)),
+        [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
+        [manifest] => {
+            let allow_urls = args.allow_urls;
+            let pairs = manifest_pairs(Path::new(manifest))?.map(move |NamedPair { name, sides }| {
+                let found = |side: Vec<Source>| {
+                    side.into_iter().map(|s| inputs.found(s, allow_urls)).collect::<Result<Vec<_>, _>>()
+                };
+                let sides = sides.and_then(|[base, new]| Ok([found(base)?, found(new)?]));
+                NamedPair { name, sides }
+            });
+            Ok((Box::new(pairs), None))
+        }
+        [base, new] if is_url(base) || is_url(new) => {
+            let (base, new) = (inputs.source(Path::new(base))?, inputs.source(Path::new(new))?);
+            let pair = NamedPair { name: new.name(), sides: Ok([vec![base], vec![new]]) };
+            Ok((Box::new(std::iter::once(pair)), Some(1)))
+        }
         [base, new] => {
             let pairs = find_pairs(base, new)?;
             let count = pairs.len() as u64;

@@ -4,30 +4,21 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pprofdiff::{Check, Diff, Gate, LoadOptions};
-use pprofdiff_report::{TextOptions, check_github, check_json, check_markdown, check_text};
+use pprofdiff::{Check, Gate};
+use pprofdiff_report::{TextOptions, check_github, check_json, check_markdown, check_text, exit_code};
 
 use crate::args::{CheckArgs, CheckFormat};
-use crate::{Failure, Result, advise, color_wanted, one_stdin, source, write_to};
+use crate::{Failure, Result, color_wanted, open, write_to};
 
 /// Read if it is there and no other is named.
 const CONFIG: &str = "pprofdiff.toml";
 
 pub fn run(args: &CheckArgs) -> Result<u8> {
     let gate = gate(args)?;
-    let (base, new) = match args.files.as_slice() {
-        [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
-        [_] => return Err(Failure::Message("a check needs BASE and NEW".to_owned())),
-        _ if args.base.is_empty() => {
-            return Err(Failure::Message("no profile is given; see pprofdiff check --help".to_owned()));
-        }
-        _ => (args.base.as_slice(), args.new.as_slice()),
-    };
-    one_stdin(base.iter().chain(new))?;
-    let sources = |side: &[_]| side.iter().map(|p: &std::path::PathBuf| source(p)).collect::<Result<Vec<_>>>();
-    let options = LoadOptions::limited(args.inflated_limit)?;
-    let diff = Diff::load(&sources(base)?, &sources(new)?, &options)?;
-    advise(&diff);
+    if let [_] = args.input.files.as_slice() {
+        return Err(Failure::Message("a check needs BASE and NEW".to_owned()));
+    }
+    let diff = open(&args.input)?;
     let check = gate.check(&diff)?;
     for path in &args.report {
         let format = match path.extension().and_then(|e| e.to_str()) {
@@ -41,7 +32,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     let color = output.is_none() && color_wanted();
     match write_to(output, |out| write(&check, args.format, color, out)) {
         // Who stops reading (`| head`) still wants the verdict.
-        Ok(()) | Err(Failure::ClosedPipe) => Ok(check.verdict.exit_code()),
+        Ok(()) | Err(Failure::ClosedPipe) => Ok(exit_code(check.verdict)),
         Err(e) => Err(e),
     }
 }
@@ -72,5 +63,6 @@ fn gate(args: &CheckArgs) -> Result<Gate> {
     if let Some(sample_type) = &args.sample_type {
         gate.set_sample_type(sample_type);
     }
+    gate.set_normalize(args.normalize.unwrap_or_default());
     Ok(gate)
 }

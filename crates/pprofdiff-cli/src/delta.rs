@@ -3,15 +3,13 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pprofdiff::{Delta, DeltaComputer, ErrorKind, LoadOptions, Profile, Source, WriteOptions};
+use pprofdiff::{Delta, DeltaComputer, ErrorKind, Profile, WriteOptions};
 
 use crate::args::{DeltaArgs, Schedule};
-use crate::fetch::{self, Fetcher};
-use crate::{Failure, Result, is_stdin, one_stdin, packing, say, source, write_to};
+use crate::{Failure, Inputs, Result, fetch, is_stdin, one_stdin, packing, say, write_to};
 
 /// What stands in the output's name for the number of the delta.
 const INDEX: &str = "{index}";
@@ -42,7 +40,8 @@ pub fn run(args: &DeltaArgs) -> Result<()> {
 fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
     one_stdin(snapshots.iter())?;
     let mut deltas = Deltas::new(args, snapshots.len() > 2)?;
-    let load = |path: &PathBuf| load(args, path);
+    let inputs = Inputs::new(&args.load)?;
+    let load = |path: &PathBuf| inputs.load(path);
     let mut next = load(&snapshots[0]);
     for path in snapshots[1..].iter().map(Some).chain([None]) {
         let snapshot = next?;
@@ -55,28 +54,15 @@ fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-fn load(args: &DeltaArgs, path: &Path) -> Result<Arc<Profile>> {
-    let options = LoadOptions::limited(args.inflated_limit)?;
-    let source = match fetch::url(path) {
-        Some(url) => {
-            let bytes = Fetcher::new(args.timeout, options.inflated_limit).get(url)?;
-            Source::Bytes(url.to_owned(), bytes)
-        }
-        None => source(path)?,
-    };
-    Ok(source.load(&options)?)
-}
-
 /// Takes snapshots until there are enough. The last one stays beside the output until the last delta is written.
 fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
     let mut deltas = Deltas::new(args, schedule.count != Some(1))?;
-    let options = LoadOptions::limited(args.inflated_limit)?;
-    let fetcher = Fetcher::new(args.timeout, options.inflated_limit);
+    let Inputs { options, fetcher } = Inputs::new(&args.load)?;
     let kept = Kept::beside(&args.output);
     let begin = Instant::now();
     let mut taken = 0;
     loop {
-        let took = fetcher.get(url).and_then(|bytes| {
+        let took = fetcher.get(url).map_err(Failure::from).and_then(|bytes| {
             let snapshot = Profile::from_bytes(url, &bytes, &options)?;
             deltas.add(&snapshot)?;
             kept.replace(&bytes)?;

@@ -1,10 +1,11 @@
 //! A profile over http or https: the bytes, or one line that says why there are none.
 
 use std::path::Path;
+#[cfg(not(feature = "network"))]
 use std::time::Duration;
 
-#[cfg(not(feature = "network"))]
-use crate::Result;
+#[cfg(feature = "network")]
+pub use network::Fetcher;
 
 /// Why what net/http/pprof serves under a URL can't be subtracted, as far as the URL tells: who finds out from the
 /// answer may have waited half a minute for it.
@@ -25,24 +26,27 @@ pub fn not_cumulative(url: &str) -> Option<&'static str> {
 
 /// The URL that a path on the command line really is.
 pub fn url(path: &Path) -> Option<&str> {
-    path.to_str().filter(|p| p.starts_with("http://") || p.starts_with("https://"))
+    let is_scheme = |text: &str, scheme: &str| text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme));
+    path.to_str().filter(|text| is_scheme(text, "http://") || is_scheme(text, SECURE))
 }
 
-#[cfg(feature = "network")]
-pub use network::Fetcher;
+const SECURE: &str = "https://";
 
 #[cfg(feature = "network")]
 mod network {
+    use std::io::{self, Read};
     use std::time::Duration;
 
-    use pprofdiff::redacted;
+    use pprofdiff::{Error, Result, redacted};
     use ureq::Agent;
     use ureq::tls::{RootCerts, TlsConfig};
 
-    use super::seconds;
-    use crate::{Failure, Result};
+    use super::SECURE;
 
-    /// Fetches from one place, again and again over one connection.
+    /// Most bytes of an answer that is an error which are read for the server's own words.
+    const MOST_SAID: u64 = 4096;
+
+    /// Fetches profiles; from one place, again and again over one connection.
     pub struct Fetcher {
         agent: Agent,
         timeout: Duration,
@@ -61,35 +65,51 @@ mod network {
             Fetcher { agent: config.build().into(), timeout, limit }
         }
 
+        /// The body of the answer. What begins with https is not redirected to http.
+        ///
+        /// # Errors
+        /// No answer in time, one that is longer than the limit, or one that says no; without passwords of the URL.
         pub fn get(&self, url: &str) -> Result<Vec<u8>> {
-            let failure = |e: ureq::Error| {
-                let reason = match e {
-                    ureq::Error::Timeout(_) => format!("no answer within {}", seconds(self.timeout)),
-                    ureq::Error::BodyExceedsLimit(limit) => {
-                        format!("the answer is longer than the limit of {limit} bytes")
-                    }
-                    ureq::Error::Io(e) => e.to_string(),
-                    e => e.to_string(),
-                };
+            self.body(url).map_err(|reason| {
                 // The reason may repeat the URL.
-                Failure::Message(redacted(&format!("{url}: {reason}")).into_owned())
+                Error::io(io::Error::other(redacted(&reason).into_owned())).in_input(&redacted(url))
+            })
+        }
+
+        fn body(&self, url: &str) -> Result<Vec<u8>, String> {
+            let is_secure = url.get(..SECURE.len()).is_some_and(|s| s.eq_ignore_ascii_case(SECURE));
+            let failure = |e: ureq::Error| match e {
+                ureq::Error::Timeout(_) => format!("no answer within {}", seconds(self.timeout)),
+                ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than the limit of {limit} bytes"),
+                ureq::Error::RequireHttpsOnly(_) => {
+                    "it is redirected from https to http, which is not followed".to_owned()
+                }
+                e => e.to_string(),
             };
-            let mut response = self.agent.get(url).call().map_err(failure)?;
+            let request = self.agent.get(url).config().https_only(is_secure).build();
+            let mut response = request.call().map_err(failure)?;
             let status = response.status();
-            let body = response.body_mut().with_config().limit(self.limit);
             if !status.is_success() {
                 // The server's own words, if it has some.
-                let text = body.lossy_utf8(true).read_to_string().unwrap_or_default();
+                let mut text = Vec::new();
+                let _ = response.body_mut().as_reader().take(MOST_SAID).read_to_end(&mut text);
+                let text = String::from_utf8_lossy(&text);
                 let said: String = text.lines().next().unwrap_or_default().trim().chars().take(200).collect();
                 let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };
-                return Err(Failure::Message(format!("{}: the server answers {status}{said}", redacted(url))));
+                return Err(format!("the server answers {status}{said}"));
             }
-            body.read_to_vec().map_err(failure)
+            response.body_mut().with_config().limit(self.limit).read_to_vec().map_err(failure)
         }
+    }
+
+    /// A time as people write it.
+    fn seconds(time: Duration) -> String {
+        let seconds = time.as_secs_f64();
+        if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.3} s") }
     }
 }
 
-/// What stands in its place in a build without the feature `network`.
+/// Of a build without the network: says so instead of fetching.
 #[cfg(not(feature = "network"))]
 pub struct Fetcher;
 
@@ -99,17 +119,10 @@ impl Fetcher {
         Fetcher
     }
 
-    pub fn get(&self, url: &str) -> Result<Vec<u8>> {
-        let url = pprofdiff::redacted(url);
-        Err(crate::Failure::Message(format!("{url}: this build reads no URLs (it has no feature \"network\")")))
+    pub fn get(&self, url: &str) -> pprofdiff::Result<Vec<u8>> {
+        let detail = "this build reads no URLs (it has no feature \"network\")";
+        Err(pprofdiff::Error::query(detail).in_input(&pprofdiff::redacted(url)))
     }
-}
-
-/// A time as people write it.
-#[cfg(feature = "network")]
-pub fn seconds(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.3} s") }
 }
 
 #[cfg(test)]

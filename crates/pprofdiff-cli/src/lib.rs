@@ -8,17 +8,21 @@ mod batch;
 mod check;
 mod delta;
 mod fetch;
+mod input;
 mod series;
 mod terminal;
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use args::{Cli, InfoArgs, InfoFormat, InputArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
+use args::{Cli, InfoArgs, InfoFormat, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
-use pprofdiff::{Compression, Diff, LoadOptions, Source, SourceDirs, Summary, WriteOptions, harmless, redacted};
+use input::{Inputs, is_stdin, one_stdin, open};
+use pprofdiff::{Compression, Diff, SourceDirs, Summary, WriteOptions, harmless, redacted};
 use pprofdiff_report::{self as report, Ask, PageOptions, Report, Request, Style, missing_sources};
+
+pub use input::load_options;
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -152,48 +156,6 @@ fn top(args: &ViewArgs) -> Ask {
     Ask::Top { sort: args.sort(), limit: None }
 }
 
-/// Loads what the arguments name: two sides, or one profile (which may be a written diff).
-fn open(input: &InputArgs) -> Result<Diff> {
-    let diff = load(input)?;
-    advise(&diff);
-    Ok(diff)
-}
-
-fn load(input: &InputArgs) -> Result<Diff> {
-    let options = LoadOptions::limited(input.inflated_limit)?;
-    let (base, new): (&[PathBuf], &[PathBuf]) = match input.files.as_slice() {
-        [one] => return Ok(Diff::of_profile(&source(one)?.load(&options)?)?),
-        [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
-        _ => (&input.base, &input.new),
-    };
-    if base.is_empty() || new.is_empty() {
-        return Err(Failure::Message("no profile is given; see pprofdiff --help".to_owned()));
-    }
-    one_stdin(base.iter().chain(new))?;
-    let sources = |side: &[PathBuf]| side.iter().map(|p| source(p)).collect::<Result<Vec<_>>>();
-    Ok(Diff::load(&sources(base)?, &sources(new)?, &options)?)
-}
-
-fn is_stdin(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-fn one_stdin<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
-    if files.filter(|p| is_stdin(p)).count() > 1 {
-        return Err(Failure::Message("standard input can be read only once, so only one file can be -".to_owned()));
-    }
-    Ok(())
-}
-
-fn source(path: &Path) -> Result<Source> {
-    if !is_stdin(path) {
-        return Ok(Source::Path(path.to_owned()));
-    }
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok(Source::Bytes("-".to_owned(), bytes))
-}
-
 /// Answers what is asked of a diff, and writes it in the format that was asked for.
 fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) -> Result<()> {
     let format = args.format()?;
@@ -297,9 +259,9 @@ fn info(args: &InfoArgs) -> Result<()> {
 }
 
 fn merge(args: &MergeArgs) -> Result<()> {
-    let options = LoadOptions::limited(args.inflated_limit)?;
+    let inputs = Inputs::new(&args.load)?;
     one_stdin(args.files.iter())?;
-    let profiles = args.files.iter().map(|p| Ok(source(p)?.load(&options)?)).collect::<Result<Vec<_>>>()?;
+    let profiles = args.files.iter().map(|path| inputs.load(path)).collect::<Result<Vec<_>>>()?;
     let merged = pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())?;
     let bytes = merged.to_bytes(&packing(Some(&args.output)))?;
     write_to(Some(&args.output), |out| out.write_all(&bytes))

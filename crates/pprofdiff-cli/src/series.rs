@@ -1,18 +1,19 @@
 //! `pprofdiff series`: frames along a history of builds, or many builds against one base. What fails is said and stops
 //! nothing.
 
-use pprofdiff::{Against, LoadOptions, Order, SeriesOptions, Source, file_builds, pattern_builds, series, sort_builds};
+use pprofdiff::{Against, Order, SeriesOptions, Source, file_builds, pattern_builds, series, sort_builds};
 use pprofdiff_report::{CsvOptions, Table, TextOptions};
 
 use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
 use crate::terminal::Progress;
-use crate::{Failure, Result, color_wanted, say, source, told, write_to};
+use crate::{Failure, Inputs, Result, color_wanted, fetch, is_stdin, one_stdin, say, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
-    let builds = builds(args)?;
+    let inputs = Inputs::new(&args.load)?;
+    let builds = builds(args, &inputs)?;
     let progress = Progress::new(Some(builds.len() as u64), "builds");
     let options = SeriesOptions {
-        load: LoadOptions::limited(args.inflated_limit)?,
+        load: inputs.options.clone(),
         against: if args.base.is_some() { Against::First } else { Against::Previous },
         order: if args.order == SeriesOrder::Key { Order::Key } else { Order::Given },
     };
@@ -42,19 +43,25 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
 }
 
 /// The builds that the arguments name, the base before them.
-fn builds(args: &SeriesArgs) -> Result<Vec<(String, Source)>> {
-    let mut builds = match (args.builds.as_slice(), args.order) {
-        ([one], SeriesOrder::Key) if !one.exists() => pattern_builds(&one.to_string_lossy())?,
-        ([one], SeriesOrder::Given) if !one.exists() => {
-            return Err(Failure::Message("files of a pattern are in no given order; name the files".to_owned()));
+fn builds(args: &SeriesArgs, inputs: &Inputs) -> Result<Vec<(String, Source)>> {
+    one_stdin(args.builds.iter().chain(&args.base))?;
+    let mut builds = match args.builds.as_slice() {
+        [one] if !one.exists() && !is_stdin(one) && fetch::url(one).is_none() => {
+            if args.order == SeriesOrder::Given {
+                return Err(Failure::Message("files of a pattern are in no given order; name the files".to_owned()));
+            }
+            pattern_builds(&one.to_string_lossy())?
         }
-        (files, _) => file_builds(files),
+        files => {
+            let keys = file_builds(files).into_iter().map(|(key, _)| key);
+            keys.zip(files).map(|(key, file)| Ok((key, inputs.source(file)?))).collect::<Result<_>>()?
+        }
     };
     if args.order == SeriesOrder::Key {
         sort_builds(&mut builds);
     }
     if let Some(base) = &args.base {
-        builds.insert(0, ("base".to_owned(), source(base)?));
+        builds.insert(0, ("base".to_owned(), inputs.source(base)?));
     }
     Ok(builds)
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use arrow_schema::ArrowError;
-use pprofdiff::{Batch, Filters, NamedPair, Query, find_pairs, manifest_pairs};
+use pprofdiff::{Batch, Filters, NamedPair, Query, Source, find_pairs, manifest_pairs};
 use pprofdiff_report::{Ask, Report, Request};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
@@ -45,14 +45,15 @@ pub struct Pair {
 
 impl Pair {
     fn found(py: Python<'_>, pair: NamedPair) -> PyResult<Pair> {
-        let side = |files: Vec<PathBuf>| -> PyResult<Py<PyAny>> {
-            let mut files: Vec<_> = files.into_iter().map(PathBuf::into_os_string).collect();
+        let side = |sources: Vec<Source>| -> PyResult<Py<PyAny>> {
+            // What is found are paths.
+            let mut files: Vec<_> = sources.iter().filter_map(Source::path).map(Path::as_os_str).collect();
             match files.len() {
                 1 => files.remove(0).into_py_any(py),
                 _ => files.into_py_any(py),
             }
         };
-        let (base, new, error) = match pair.files {
+        let (base, new, error) = match pair.sides {
             Ok([base, new]) => (side(base)?, side(new)?, None),
             Err(e) => (py.None(), py.None(), Some(error::from_engine(py, &e).into_value(py).into_any())),
         };

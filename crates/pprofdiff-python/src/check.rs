@@ -1,6 +1,6 @@
 //! Check: what the gate found, as Python sees it.
 
-use pprofdiff_report::{TextOptions, check_json, check_markdown, check_text};
+use pprofdiff_report::{TextOptions, check_json, check_markdown, check_text, exit_code};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -25,7 +25,7 @@ impl Check {
             json: text(|out| check_json(check, out)),
             markdown: text(|out| check_markdown(check, out)),
             verdict: check.verdict.name().to_owned(),
-            exit_code: check.verdict.exit_code(),
+            exit_code: exit_code(check.verdict),
         }
     }
 

@@ -48,6 +48,7 @@ mod _native {
     use crate::table::Table;
     #[pymodule_export]
     use crate::table::rebuild_table;
+    use crate::views::parse_normalize;
     #[pymodule_export]
     use crate::views::{Diff, Profile, Views, rebuild_diff, rebuild_profile};
     use crate::{error, runtime};
@@ -170,12 +171,13 @@ mod _native {
     /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
     /// (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
     /// pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
-    /// ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none.
+    /// ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none. `normalize` scales
+    /// each run of the new side: to the median of the base's "total" or "duration", or by a factor.
     ///
     /// Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
     /// does.
     #[pyfunction]
-    #[pyo3(signature = (base, new, fail_on = Vec::new(), *, config = None, floor = None, sample_type = None, inflated_limit = None))]
+    #[pyo3(signature = (base, new, fail_on = Vec::new(), *, config = None, floor = None, sample_type = None, normalize = None, inflated_limit = None))]
     #[allow(clippy::too_many_arguments)]
     fn check(
         py: Python<'_>,
@@ -185,8 +187,10 @@ mod _native {
         config: Option<PathBuf>,
         floor: Option<f64>,
         sample_type: Option<String>,
+        normalize: Option<&Bound<'_, PyAny>>,
         inflated_limit: Option<u64>,
     ) -> PyResult<Check> {
+        let normalize = parse_normalize(normalize)?;
         let (base, new, options) =
             (Side::new(base)?.sources, Side::new(new)?.sources, source::options(py, inflated_limit)?);
         let config = match config {
@@ -204,6 +208,7 @@ mod _native {
             if let Some(sample_type) = &sample_type {
                 gate.set_sample_type(sample_type);
             }
+            gate.set_normalize(normalize);
             Ok(Check::new(&gate.check(&pprofdiff::Diff::load(&base, &new, &options)?)?))
         })
     }

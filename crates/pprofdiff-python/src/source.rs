@@ -10,8 +10,9 @@ use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 use crate::views::Profile;
 use crate::{error, runtime};
 
+/// How to load: with the limit that is given, or as the command from the environment.
 pub fn options(py: Python<'_>, inflated_limit: Option<u64>) -> PyResult<LoadOptions> {
-    LoadOptions::limited(inflated_limit).map_err(|e| error::from_engine(py, &e))
+    pprofdiff_cli::load_options(inflated_limit).map_err(|e| error::from_engine(py, &e))
 }
 
 /// One source. Bytes are copied: packed ones are small beside what they inflate to, and a pool's

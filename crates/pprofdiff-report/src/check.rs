@@ -9,7 +9,7 @@ use super::markdown::{code, escape};
 use super::text::{TextOptions, signed_percent};
 use pprofdiff::harmless;
 use pprofdiff::units;
-use pprofdiff::{Check, Finding, Halves, Outcome, RuleCheck, Runs};
+use pprofdiff::{Check, Finding, Halves, Normalize, Outcome, RuleCheck, Runs};
 
 /// GitHub takes 65,536 characters; this leaves room for what a bot puts around it.
 const MARKDOWN_LIMIT: usize = 64_000;
@@ -58,6 +58,16 @@ fn verdict(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Where values are not what was measured, how they were scaled.
+fn normalized(check: &Check) -> Option<String> {
+    let by = match check.normalize {
+        Normalize::None => return None,
+        Normalize::Total | Normalize::Duration => "to the base's median",
+        Normalize::Factor(_) => "by it",
+    };
+    Some(format!("normalized by {}: each run of the new side is scaled {by}", check.normalize.mode()))
+}
+
 /// Writes the findings for people.
 ///
 /// # Errors
@@ -69,6 +79,7 @@ pub fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> i
         _ => format!("{:<12}", outcome.name()),
     };
     check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", harmless(w)))?;
+    normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     for rule in &check.rules {
         let (name, kind) = (harmless(&rule.rule), harmless(&rule.sample_type));
         writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
@@ -84,12 +95,24 @@ pub fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> i
     writeln!(out, "{}", verdict(check.verdict))
 }
 
+/// What a process ends with that ends on a verdict: 0, 1 for a regression, 3 for inconclusive (2 is for errors).
+pub fn exit_code(verdict: Outcome) -> u8 {
+    match verdict {
+        Outcome::Pass | Outcome::Allowed => 0,
+        Outcome::Fail => 1,
+        Outcome::Inconclusive => 3,
+    }
+}
+
 /// Writes the findings as one JSON object.
 ///
 /// # Errors
 /// The writer's.
 pub fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
-    let mut object = json!({"schema": "pprofdiff/1", "kind": "check", "exit_code": check.verdict.exit_code()});
+    let normalize = json!({"mode": check.normalize.mode()});
+    let mut object = json!({
+        "schema": "pprofdiff/1", "kind": "check", "exit_code": exit_code(check.verdict), "normalize": normalize,
+    });
     if let (Value::Object(object), Value::Object(own)) = (&mut object, serde_json::to_value(check)?) {
         object.extend(own);
     }
@@ -133,6 +156,7 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
         (check.rules.iter().flat_map(|r| &r.findings).any(|f| f.p.is_some()), |r: &RuleCheck| r.unit.clone());
     let mut text = format!("### pprofdiff: {}\n\n", verdict(check.verdict));
     check.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
+    normalized(check).iter().for_each(|line| text += &format!("{line}\n\n"));
     for rule in check.rules.iter().take(rules) {
         let (name, kind) = (code(&short(&rule.rule)), escape(&short(&rule.sample_type)));
         text += &format!("**{}** {name} ({kind}, {})\n\n", mark(rule.outcome), extent(rule));
@@ -190,6 +214,7 @@ pub fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     for warning in check.warnings.iter().take(ANNOTATIONS) {
         writeln!(out, "::warning title=pprofdiff::{}", data(warning))?;
     }
+    normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     writeln!(out, "{}", verdict(check.verdict))
 }
 

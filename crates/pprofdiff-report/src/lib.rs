@@ -30,7 +30,7 @@ mod svg;
 mod table;
 mod text;
 
-pub use check::{check_github, check_json, check_markdown, check_text};
+pub use check::{check_github, check_json, check_markdown, check_text, exit_code};
 pub use csv::CsvOptions;
 pub use dot::dot;
 pub use folded::folded;

@@ -10,9 +10,6 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
-#[cfg(feature = "files")]
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -26,30 +23,7 @@ use crate::Result;
 use crate::diff::Diff;
 #[cfg(feature = "files")]
 use pprofdiff_profile::input::NamedPair;
-use pprofdiff_profile::{LoadOptions, Source, parallel};
-
-impl Diff {
-    /// Loads the files of both sides and compares them; inside a rayon pool, at the same time.
-    ///
-    /// # Errors
-    /// As [`Profile::open`] and [`Diff::new`].
-    pub fn open(base: &[&Path], new: &[&Path], options: &LoadOptions) -> Result<Diff> {
-        let sources = |paths: &[&Path]| paths.iter().map(|p| Source::Path(p.to_path_buf())).collect::<Vec<_>>();
-        Diff::load(&sources(base), &sources(new), options)
-    }
-
-    /// Loads both sides, whatever they come from, and compares them; inside a rayon pool, at the same time.
-    ///
-    /// # Errors
-    /// As [`Profile::open`] and [`Diff::new`].
-    pub fn load(base: &[Source], new: &[Source], options: &LoadOptions) -> Result<Diff> {
-        let load = |side: &[Source]| -> Result<Vec<_>> {
-            parallel::map(side, |source| source.load(options)).into_iter().collect()
-        };
-        let (base, new) = parallel::join(|| load(base), || load(new));
-        Diff::new(&base?, &new?)
-    }
-}
+use pprofdiff_profile::{LoadOptions, Source};
 
 /// What a pair became. A panic is kept, to be resumed on the thread that asks.
 type Outcome<T> = std::thread::Result<Result<T>>;
@@ -185,7 +159,7 @@ pub fn diff_many(
     })
 }
 
-/// What `make` makes of the diffs of many pairs of files, on the pool: by name, in the order of the pairs. As
+/// What `make` makes of the diffs of many named pairs, on the pool: by name, in the order of the pairs. As
 /// [`diff_many`], but a table or a summary takes less memory than a diff, and is made on all cores.
 #[cfg(feature = "files")]
 pub fn map_pairs<T: Send + 'static>(
@@ -201,13 +175,12 @@ pub fn map_pairs<T: Send + 'static>(
     let mut taken: VecDeque<(String, Option<Error>)> = VecDeque::new();
     std::iter::from_fn(move || {
         while taken.len() < batch.capacity()
-            && let Some(NamedPair { name, files }) = pairs.next()
+            && let Some(NamedPair { name, sides }) = pairs.next()
         {
-            let error = match files {
+            let error = match sides {
                 Ok([base, new]) => {
-                    let sources = |side: Vec<PathBuf>| side.into_iter().map(Source::Path).collect();
                     let make = make.clone();
-                    batch.push_as(sources(base), sources(new), move |diff| make(diff));
+                    batch.push_as(base, new, move |diff| make(diff));
                     None
                 }
                 Err(e) => Some(e),
@@ -226,6 +199,8 @@ pub fn map_pairs<T: Send + 'static>(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::ErrorKind;
 

@@ -48,9 +48,9 @@ pub use pprofdiff_profile::input::{
 #[cfg(feature = "files")]
 pub use pprofdiff_profile::write_file;
 pub use pprofdiff_profile::{
-    CUMULATIVE, Compression, Delta, DeltaComputer, Error, ErrorKind, Label, LabelValue, LoadOptions, OnReset, Policy,
-    Profile, Reset, Result, Sample, Source, StringId, Treatment, WriteOptions, delta, harmless, input, is_harmful,
-    merge, proto, redacted, units,
+    BuilderLine, CUMULATIVE, Compression, Delta, DeltaComputer, Error, ErrorKind, FunctionId, Label, LabelValue,
+    LoadOptions, LocationId, MappingId, OnReset, Policy, Profile, ProfileBuilder, Reset, Result, Sample, Source,
+    StringId, Treatment, WriteOptions, columns, delta, harmless, input, is_harmful, merge, proto, redacted, units,
 };
 pub use series::{
     Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, series,

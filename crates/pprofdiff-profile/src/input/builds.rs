@@ -26,7 +26,7 @@ pub fn pattern_builds(pattern: &str) -> Result<Vec<(String, Source)>> {
 
 /// Files with the part of their path in which they differ as key, in the order given.
 pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
-    // Some may be URLs (in Python).
+    // Some may be URLs, to the one who asks.
     let shown: Vec<PathBuf> = files.iter().map(|f| PathBuf::from(&*redacted(&f.to_string_lossy()))).collect();
     let parts = |f: &PathBuf| f.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
     let paths: Vec<Vec<String>> = shown.iter().map(parts).collect();

@@ -1,4 +1,4 @@
-//! Where profiles come from: files, bytes, and what is loaded already; files by pattern, in pairs, in manifests, or as the
+//! Where profiles come from: files, bytes, what is fetched, and what is loaded already; files by pattern, in pairs, in manifests, or as the
 //! builds of a history.
 
 #[cfg(feature = "files")]
@@ -6,7 +6,8 @@ mod builds;
 #[cfg(feature = "files")]
 mod pairs;
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(feature = "files")]
@@ -18,13 +19,37 @@ use crate::error::Result;
 use crate::profile::{LoadOptions, Profile};
 use crate::redact::redacted;
 
+/// What gives a source's bytes when they are wanted: of a URL, an archive, a database. Called once each time that the
+/// profile is loaded, on the thread that loads it.
+#[derive(Clone)]
+pub struct Fetch(Arc<dyn Fn() -> Result<Vec<u8>> + Send + Sync>);
+
+impl Fetch {
+    /// Bytes that `fetch` gives, or an error that says why there are none.
+    pub fn new(fetch: impl Fn() -> Result<Vec<u8>> + Send + Sync + 'static) -> Fetch {
+        Fetch(Arc::new(fetch))
+    }
+}
+
+impl fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fetch")
+    }
+}
+
 /// Where a profile comes from.
+///
+/// A path is always a file's, whatever it looks like: what a text means, a file or a URL, is decided by whoever takes
+/// it from a user, who also fetches.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Source {
     /// A file: gzip, zstd or raw.
     Path(PathBuf),
     /// The content of such a file, and a name for it in errors and reports.
     Bytes(String, Vec<u8>),
+    /// The content of such a file, fetched when the profile is loaded, and a name for it.
+    Fetch(String, Fetch),
     /// A profile that is loaded already.
     Profile(Arc<Profile>),
 }
@@ -33,12 +58,24 @@ impl Source {
     /// Loads the profile, unless it is loaded already.
     ///
     /// # Errors
-    /// As [`Profile::open`].
+    /// As [`Profile::open`], and those of a fetch.
     pub fn load(&self, options: &LoadOptions) -> Result<Arc<Profile>> {
         match self {
             Source::Path(path) => Profile::open(path, options).map(Arc::new),
             Source::Bytes(name, bytes) => Profile::from_bytes(name, bytes, options).map(Arc::new),
+            Source::Fetch(name, fetch) => {
+                let bytes = (fetch.0)().map_err(|e| e.in_input(&redacted(name)))?;
+                Profile::from_bytes(name, &bytes, options).map(Arc::new)
+            }
             Source::Profile(profile) => Ok(profile.clone()),
+        }
+    }
+
+    /// The path, where that is what it is.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Source::Path(path) => Some(path),
+            _ => None,
         }
     }
 
@@ -46,7 +83,7 @@ impl Source {
     pub fn name(&self) -> String {
         match self {
             Source::Path(path) => redacted(&path.to_string_lossy()).into_owned(),
-            Source::Bytes(name, _) => redacted(name).into_owned(),
+            Source::Bytes(name, _) | Source::Fetch(name, _) => redacted(name).into_owned(),
             Source::Profile(profile) => profile.name().to_owned(),
         }
     }

@@ -13,8 +13,8 @@ use glob::Pattern;
 use regex::Regex;
 use serde::Deserialize;
 
+use super::Source;
 use crate::error::{Error, ErrorKind, Result};
-use crate::redact::redacted;
 
 /// Two sides under one name.
 #[derive(Debug)]
@@ -22,8 +22,9 @@ pub struct NamedPair {
     /// What the sides have in common: a path below both directories, what a pattern's `*` stood for, or as the
     /// manifest says.
     pub name: String,
-    /// The files of base and new, or why there is no pair.
-    pub files: Result<[Vec<PathBuf>; 2]>,
+    /// Where base and new come from, or why there is no pair. What is found here are paths only; those of a manifest
+    /// are as it writes them.
+    pub sides: Result<[Vec<Source>; 2]>,
 }
 
 /// Pairs the files of two directories, see [`directory_pairs`], or else those of two patterns, see [`pattern_pairs`].
@@ -230,16 +231,16 @@ fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>) -> 
         Error::new(ErrorKind::Incompatible, format!("there is no such file on the {side} side"))
             .in_input(&path.display().to_string())
     };
-    let mut pairs: BTreeMap<String, Result<[Vec<PathBuf>; 2]>> = BTreeMap::new();
+    let mut pairs: BTreeMap<String, Result<[Vec<Source>; 2]>> = BTreeMap::new();
     for (name, path) in base {
         let pair = match new.remove(&name) {
-            Some(partner) => Ok([vec![path], vec![partner]]),
+            Some(partner) => Ok([vec![Source::Path(path)], vec![Source::Path(partner)]]),
             None => Err(alone("new", &path)),
         };
         pairs.insert(name, pair);
     }
     pairs.extend(new.into_iter().map(|(name, path)| (name, Err(alone("base", &path)))));
-    pairs.into_iter().map(|(name, files)| NamedPair { name, files }).collect()
+    pairs.into_iter().map(|(name, sides)| NamedPair { name, sides }).collect()
 }
 
 /// One line of a manifest.
@@ -257,22 +258,20 @@ enum Files {
     Several(Vec<PathBuf>),
 }
 
-impl From<Files> for Vec<PathBuf> {
-    fn from(files: Files) -> Vec<PathBuf> {
+impl From<Files> for Vec<Source> {
+    fn from(files: Files) -> Vec<Source> {
         match files {
-            Files::One(file) => vec![file],
-            Files::Several(files) => files,
+            Files::One(file) => vec![Source::Path(file)],
+            Files::Several(files) => files.into_iter().map(Source::Path).collect(),
         }
     }
 }
 
 impl Entry {
     fn pair(self) -> NamedPair {
-        let files: [Vec<PathBuf>; 2] = [self.base.into(), self.new.into()];
-        let name = self.name.unwrap_or_else(|| {
-            files[1].first().map_or_else(String::new, |f| redacted(&f.to_string_lossy()).into_owned())
-        });
-        NamedPair { name, files: Ok(files) }
+        let sides: [Vec<Source>; 2] = [self.base.into(), self.new.into()];
+        let name = self.name.unwrap_or_else(|| sides[1].first().map_or_else(String::new, Source::name));
+        NamedPair { name, sides: Ok(sides) }
     }
 }
 
@@ -295,7 +294,7 @@ fn read_manifest(
 ) -> Box<dyn Iterator<Item = NamedPair> + Send> {
     let bad = move |line: u64, why: String| NamedPair {
         name: format!("line {line}"),
-        files: Err(Error::malformed(why).in_input(&manifest).in_record(|| format!("line {line}"))),
+        sides: Err(Error::malformed(why).in_input(&manifest).in_record(|| format!("line {line}"))),
     };
     if json {
         let mut numbered = (1..).zip(Lines(input));
@@ -347,7 +346,7 @@ mod tests {
 
     fn names(text: &'static str, json: bool) -> Vec<(String, Option<[usize; 2]>)> {
         let pairs = read_manifest(text.as_bytes(), "m".to_owned(), json);
-        pairs.map(|p| (p.name, p.files.ok().map(|f| [f[0].len(), f[1].len()]))).collect()
+        pairs.map(|p| (p.name, p.sides.ok().map(|f| [f[0].len(), f[1].len()]))).collect()
     }
 
     #[test]

@@ -50,7 +50,8 @@ struct Location {
     lines: u32,
 }
 
-/// Builds a [`Profile`].
+/// Builds a [`Profile`]. Ids are numbers of one builder: another may not have them, which is an error, or mean something
+/// else by them.
 ///
 /// ```
 /// use pprofdiff_profile::ProfileBuilder;
@@ -159,7 +160,7 @@ impl ProfileBuilder {
     /// A location: an address (0 if it is not known) and the lines there, the innermost inlined function first.
     ///
     /// # Errors
-    /// A mapping or a function of another builder.
+    /// A mapping or a function that this builder does not have.
     pub fn location(&mut self, mapping: Option<MappingId>, address: u64, lines: &[BuilderLine]) -> Result<LocationId> {
         let known_mapping = mapping.is_none_or(|m| (m.0 as usize) < self.mappings.len());
         if !known_mapping || lines.iter().any(|l| l.function.0 as usize >= self.functions.values.len()) {
@@ -173,7 +174,7 @@ impl ProfileBuilder {
     /// Adds a sample: its locations from the leaf, a value for each sample type, and labels.
     ///
     /// # Errors
-    /// A location or a string of another builder; not as many values as sample types.
+    /// A location or a string that this builder does not have; not as many values as sample types.
     pub fn sample(&mut self, locations: &[LocationId], values: &[i64], labels: &[Label]) -> Result<()> {
         if values.len() != self.types.len() {
             let (values, types) = (values.len(), self.types.len());
@@ -231,7 +232,7 @@ impl ProfileBuilder {
 }
 
 fn foreign() -> Error {
-    Error::query("a record refers to one of another builder")
+    Error::query("a record refers to one that this builder does not have")
 }
 
 impl Tables for ProfileBuilder {

@@ -28,9 +28,6 @@ impl Default for LoadOptions {
     }
 }
 
-/// The variable of the environment that says the most bytes that a profile may inflate to.
-const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
-
 impl LoadOptions {
     fn limit(&self) -> Result<u64> {
         let most = u64::from(u32::MAX);
@@ -44,25 +41,12 @@ impl LoadOptions {
         Ok(self.inflated_limit)
     }
 
-    /// With the given limit; if there is none, with that of the environment's `PPROFDIFF_MAX_INFLATED`, in bytes; and
-    /// without either, with the default. What the command and the Python package use; the default alone asks no
-    /// environment.
+    /// With a limit of its own, in bytes, checked here and not only when the first profile is loaded.
     ///
     /// # Errors
-    /// A variable that is no number; more than 4 GiB minus one.
-    pub fn limited(inflated_limit: Option<u64>) -> Result<LoadOptions> {
-        let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty());
-        let of_variable = |text: std::ffi::OsString| {
-            let number = text.to_str().and_then(|text| text.trim().parse().ok());
-            number.ok_or_else(|| {
-                Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
-            })
-        };
-        let limit = match inflated_limit {
-            Some(limit) => Some(limit),
-            None => variable().map(of_variable).transpose()?,
-        };
-        let options = limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit });
+    /// More than 4 GiB minus one.
+    pub fn with_inflated_limit(inflated_limit: u64) -> Result<LoadOptions> {
+        let options = LoadOptions { inflated_limit };
         options.limit().map(|_| options)
     }
 }

@@ -28,6 +28,7 @@ mod texts;
 mod top;
 mod write;
 
+use std::path::Path;
 use std::sync::Arc;
 
 pub use edges::{Edge, Edges, Relation};
@@ -44,6 +45,8 @@ pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 #[cfg(feature = "gate")]
 pub(crate) use pattern::compile;
+#[cfg(feature = "gate")]
+pub(crate) use selection::Walk;
 pub use selection::{Measure, Query, Selection, Side, Summary};
 pub use stacks::{StackRow, Stacks};
 #[cfg(feature = "gate")]
@@ -53,9 +56,9 @@ pub use top::{Sort, Top, TopRow};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
-use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::shared::{CommonType, common_types, default_type};
+use pprofdiff_profile::{LoadOptions, Profile, Source, parallel};
 
 /// A value of both sides. Of a single profile, `base` is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,6 +186,27 @@ impl Diff {
         // The new side leads, as in pprof: its order of sample types, its addresses.
         let member = |(i, p): (usize, &Arc<Profile>)| Member::whole(p, i, i >= new.len());
         Diff::from_members(new.iter().chain(base).enumerate().map(member).collect(), true)
+    }
+
+    /// Loads the files of both sides and compares them; inside a rayon pool, at the same time.
+    ///
+    /// # Errors
+    /// As [`Profile::open`] and [`Diff::new`].
+    pub fn open(base: &[&Path], new: &[&Path], options: &LoadOptions) -> Result<Diff> {
+        let sources = |paths: &[&Path]| paths.iter().map(|p| Source::Path(p.to_path_buf())).collect::<Vec<_>>();
+        Diff::load(&sources(base), &sources(new), options)
+    }
+
+    /// Loads both sides, whatever they come from, and compares them; inside a rayon pool, at the same time.
+    ///
+    /// # Errors
+    /// As [`Profile::open`] and [`Diff::new`].
+    pub fn load(base: &[Source], new: &[Source], options: &LoadOptions) -> Result<Diff> {
+        let load = |side: &[Source]| -> Result<Vec<_>> {
+            parallel::map(side, |source| source.load(options)).into_iter().collect()
+        };
+        let (base, new) = parallel::join(|| load(base), || load(new));
+        Diff::new(&base?, &new?)
     }
 
     /// Opens a diff that was written as one profile ([`Diff::to_profile`], or pprof with `-proto -diff_base`)

@@ -367,6 +367,12 @@ impl<'m> Walk<'m> {
         self.member.total(self.column).magnitude * self.times.abs()
     }
 
+    /// The sum of its values, before filters.
+    #[cfg(feature = "gate")]
+    pub(crate) fn sum(&self) -> i64 {
+        self.member.total(self.column).sum * self.times
+    }
+
     /// Calls `f` with each sample that counts: its value, the locations that filters leave of it, and itself. `range` is
     /// one of [`Walk::ranges`].
     #[inline(always)]

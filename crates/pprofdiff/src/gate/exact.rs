@@ -93,6 +93,15 @@ impl Halves {
         Halves(self.0 - other.0)
     }
 
+    /// The number over another, as a quotient of whole numbers: exact, unless the other is so large that twice it is
+    /// no int64.
+    pub(super) fn over(self, other: i64) -> (i64, i64) {
+        match (self.whole(), i64::try_from(self.0).ok().zip(other.checked_mul(2))) {
+            (None, Some(doubled)) => doubled,
+            _ => (self.round(), other),
+        }
+    }
+
     /// Twice the number.
     pub fn twice(self) -> i128 {
         self.0

@@ -8,7 +8,8 @@
 //! a limit is the median of each side. A rule fails if the limit is exceeded and the two sides' ranges are apart;
 //! exceeded by sides that overlap is inconclusive. A limit on the new side alone (a value, a part of the total)
 //! compares no sides: it fails if all runs exceed it, and is inconclusive if only most do. With one run a side, limits alone
-//! decide. P-values are reported and decide nothing (`rank`). No verdict depends on a rounded number (`exact`).
+//! decide. P-values are reported and decide nothing (`rank`). No verdict depends on a rounded number (`exact`), except that
+//! normalized sums are rounded to whole units before anything is compared.
 
 mod exact;
 mod rank;
@@ -17,7 +18,7 @@ mod rule;
 use regex::bytes::Regex;
 use serde::Serialize;
 
-use crate::diff::{Diff, Frames, Measure, Normalize, ProfileSums, Query};
+use crate::diff::{Diff, Frames, Measure, Normalize, ProfileSums, Query, Scale, Walk};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
 pub use exact::Halves;
@@ -31,6 +32,7 @@ pub struct Gate {
     /// In percent.
     floor: Option<Decimal>,
     sample_type: Option<String>,
+    normalize: Normalize,
 }
 
 /// Something that may exceed its limit.
@@ -65,15 +67,6 @@ impl Outcome {
             Outcome::Allowed => "allowed",
             Outcome::Inconclusive => "inconclusive",
             Outcome::Fail => "fail",
-        }
-    }
-
-    /// The exit code of a command with this verdict: 0, 1 for a regression, 3 for inconclusive.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Outcome::Pass | Outcome::Allowed => 0,
-            Outcome::Fail => 1,
-            Outcome::Inconclusive => 3,
         }
     }
 }
@@ -144,6 +137,9 @@ pub struct Check {
     pub base: Vec<String>,
     /// The new side's profiles.
     pub new: Vec<String>,
+    /// How the runs of the new side were scaled.
+    #[serde(skip)]
+    pub normalize: Normalize,
     /// In the order of the gate.
     pub rules: Vec<RuleCheck>,
     /// What a user should know before trusting the verdict.
@@ -182,11 +178,18 @@ impl Gate {
         self.sample_type = Some(sample_type.to_owned());
     }
 
+    /// Scales each run of the new side by itself, to the median of the base's totals or durations, or all by one factor.
+    /// Sums are exact before, and rounded once to whole units; rules are applied to what that gives.
+    pub fn set_normalize(&mut self, normalize: Normalize) {
+        self.normalize = normalize;
+    }
+
     /// Applies all rules to a diff, of which each profile is a run.
     ///
     /// # Errors
     /// No rules; one profile alone; a sample type that not all profiles have, or whose total is 0 in half of the new
-    /// profiles or more; a limit in a unit that does not convert, or without one where the values have one.
+    /// profiles or more; a limit in a unit that does not convert, or without one where the values have one; a
+    /// normalization by zero or to values that no longer fit.
     pub fn check(&self, diff: &Diff) -> Result<Check> {
         if self.rules.is_empty() {
             return Err(Error::query("there are no rules to check; write one such as total>+5%"));
@@ -205,7 +208,7 @@ impl Gate {
             let at = match measured.iter().position(|(known, _)| *known == number) {
                 Some(at) => at,
                 None => {
-                    let of_type = Measured::new(selection.measure_type(number, Normalize::None)?);
+                    let of_type = Measured::new(selection.measure_type(number, Normalize::None)?, self.normalize)?;
                     warnings.extend(of_type.empty_runs(diff)?);
                     measured.push((number, of_type));
                     measured.len() - 1
@@ -223,6 +226,7 @@ impl Gate {
             verdict: verdict.unwrap_or(Outcome::Pass),
             base: diff.base().map(|p| p.name().to_owned()).collect(),
             new: diff.new_side().map(|p| p.name().to_owned()).collect(),
+            normalize: self.normalize,
             rules,
             warnings,
         })
@@ -321,16 +325,19 @@ struct Measured {
     is_base: Vec<bool>,
     totals: Vec<i64>,
     profiles: Vec<ProfileSums>,
+    scales: Vec<Scale>,
     base_total: Runs,
     new_total: Runs,
 }
 
 impl Measured {
-    fn new(measure: Measure) -> Measured {
+    fn new(measure: Measure, normalize: Normalize) -> Result<Measured> {
         let profiles = measure.profile_sums();
-        let (is_base, totals): (Vec<bool>, Vec<i64>) = profiles.iter().map(|p| (p.is_base, p.total)).unzip();
+        let scales = scales(&measure, normalize)?;
+        let of_run = |(p, scale): (&ProfileSums, &Scale)| (p.is_base, scale.apply(p.total));
+        let (is_base, totals): (Vec<bool>, Vec<i64>) = profiles.iter().zip(&scales).map(of_run).unzip();
         let [base_total, new_total] = sides(&is_base, &totals);
-        Measured { measure, is_base, totals, profiles, base_total, new_total }
+        Ok(Measured { measure, is_base, totals, profiles, scales, base_total, new_total })
     }
 
     fn frames(&self) -> &Frames {
@@ -345,18 +352,21 @@ impl Measured {
     fn each_thing(&self, rule: &Rule, mut f: impl FnMut(Option<u32>, Vec<i64>)) {
         let frames = self.frames();
         let is_match = |re: &Regex, f: u32| re.is_match(frames.label(f).as_bytes());
-        let cost = |(flat, cum): (i64, i64)| if rule.cost == Cost::Flat { flat } else { cum };
+        let cost =
+            |((flat, cum), scale): ((i64, i64), &Scale)| scale.apply(if rule.cost == Cost::Flat { flat } else { cum });
         match &rule.subject {
             Subject::Whole => f(None, self.totals.clone()),
             Subject::Together(re) => {
                 let chosen: Vec<bool> = (0..frames.len() as u32).map(|f| is_match(re, f)).collect();
                 if chosen.contains(&true) {
-                    f(None, self.measure.profile_sums_of_any(&chosen).into_iter().map(cost).collect());
+                    let sums = self.measure.profile_sums_of_any(&chosen);
+                    f(None, sums.into_iter().zip(&self.scales).map(cost).collect());
                 }
             }
             Subject::Each(re) => {
                 for frame in (0..frames.len() as u32).filter(|&f| re.as_ref().is_none_or(|re| is_match(re, f))) {
-                    let values: Vec<i64> = self.profiles.iter().map(|run| cost(run.of(frame))).collect();
+                    let sums = self.profiles.iter().map(|run| run.of(frame));
+                    let values: Vec<i64> = sums.zip(&self.scales).map(cost).collect();
                     if values.iter().any(|&v| v != 0) {
                         f(Some(frame), values);
                     }
@@ -412,6 +422,26 @@ impl Measured {
 /// Do the two sides' ranges not overlap? One run a side is no range.
 fn apart(base: &Runs, new: &Runs) -> bool {
     base.values.len() == 1 && new.values.len() == 1 || base.max < new.min || new.max < base.min
+}
+
+/// What each profile's sums are scaled by: runs are replicates, so each one of the new side is brought to the base's
+/// median by itself. A run of which nothing was measured stays empty, and is warned of.
+fn scales(measure: &Measure, normalize: Normalize) -> Result<Vec<Scale>> {
+    let amount = |walk: &Walk<'_>| match normalize {
+        Normalize::Duration => walk.member.profile.duration_nanos(),
+        _ => walk.sum(),
+    };
+    let base = Runs::new(measure.walks_of(true).map(|walk| amount(&walk)).collect()).median;
+    let scale = |walk: Walk<'_>| {
+        if walk.member.base || walk.total() == 0 {
+            return Ok(Scale::One);
+        }
+        let quotient = base.over(amount(&walk));
+        let scale = Scale::new(normalize, quotient, quotient)?;
+        scale.check(0, walk.total())?;
+        Ok(scale)
+    };
+    measure.walks().map(|walk| scale(walk.clone()).map_err(|e: Error| e.in_input(walk.member.profile.name()))).collect()
 }
 
 fn sides(is_base: &[bool], values: &[i64]) -> [Runs; 2] {

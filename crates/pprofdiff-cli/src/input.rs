@@ -1,0 +1,120 @@
+//! What the arguments name as profiles: standard input, a URL or a file, read within the limits of the arguments and of
+//! the environment. The one place in the command that decides which of them a text means.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pprofdiff::input::Fetch;
+use pprofdiff::{Diff, Error, LoadOptions, Profile, Source, redacted};
+
+use crate::args::{InputArgs, LoadArgs};
+use crate::fetch::{Fetcher, url};
+use crate::{Failure, Result, advise};
+
+/// The variable of the environment that says the most bytes that a profile may inflate to.
+const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
+
+/// How to load profiles: with the given limit in bytes; if there is none, with that of the environment's
+/// `PPROFDIFF_MAX_INFLATED`; and without either, with the default. The engine itself asks no environment.
+///
+/// # Errors
+/// A variable that is no number; more than 4 GiB minus one.
+pub fn load_options(inflated_limit: Option<u64>) -> pprofdiff::Result<LoadOptions> {
+    let of_variable = |text: OsString| {
+        let number = text.to_str().and_then(|text| text.trim().parse().ok());
+        number.ok_or_else(|| {
+            Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
+        })
+    };
+    let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty()).map(of_variable).transpose();
+    match inflated_limit.map_or_else(variable, |limit| Ok(Some(limit)))? {
+        Some(limit) => LoadOptions::with_inflated_limit(limit),
+        None => Ok(LoadOptions::default()),
+    }
+}
+
+/// Makes sources of what a user names.
+pub struct Inputs {
+    pub options: LoadOptions,
+    pub fetcher: Arc<Fetcher>,
+}
+
+impl Inputs {
+    pub fn new(args: &LoadArgs) -> Result<Inputs> {
+        let options = load_options(args.inflated_limit)?;
+        // A profile that is not packed is as long as what it holds; one that is longer packed than it may be inflated
+        // is not worth its memory.
+        let fetcher = Arc::new(Fetcher::new(args.timeout, options.inflated_limit));
+        Ok(Inputs { options, fetcher })
+    }
+
+    /// What a typed name stands for. Standard input is read at once; a URL is fetched when its profile is loaded, so
+    /// that no more answers are in memory than profiles that are being worked on.
+    pub fn source(&self, path: &Path) -> Result<Source> {
+        if let Some(url) = url(path) {
+            return Ok(self.of_url(url));
+        }
+        if !is_stdin(path) {
+            return Ok(Source::Path(path.to_owned()));
+        }
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes)?;
+        Ok(Source::Bytes("-".to_owned(), bytes))
+    }
+
+    /// What a manifest or another file names: URLs of which nobody typed a letter are fetched only if that is allowed.
+    pub fn found(&self, source: Source, allow_urls: bool) -> pprofdiff::Result<Source> {
+        match source.path().and_then(url) {
+            None => Ok(source),
+            Some(url) if allow_urls => Ok(self.of_url(url)),
+            Some(_) => {
+                let detail = "URLs in a manifest are fetched only with --allow-urls";
+                Err(Error::query(detail).in_input(&source.name()))
+            }
+        }
+    }
+
+    pub fn load(&self, path: &Path) -> Result<Arc<Profile>> {
+        Ok(self.source(path)?.load(&self.options)?)
+    }
+
+    fn of_url(&self, url: &str) -> Source {
+        let (fetcher, address) = (self.fetcher.clone(), url.to_owned());
+        Source::Fetch(redacted(url).into_owned(), Fetch::new(move || fetcher.get(&address)))
+    }
+}
+
+/// Loads what the arguments name: two sides, or one profile (which may be a written diff).
+pub fn open(args: &InputArgs) -> Result<Diff> {
+    let inputs = Inputs::new(&args.load)?;
+    let (base, new): (&[PathBuf], &[PathBuf]) = match args.files.as_slice() {
+        [one] => {
+            let diff = Diff::of_profile(&inputs.load(one)?)?;
+            advise(&diff);
+            return Ok(diff);
+        }
+        [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
+        _ => (&args.base, &args.new),
+    };
+    if base.is_empty() || new.is_empty() {
+        return Err(Failure::Message("no profile is given; see pprofdiff --help".to_owned()));
+    }
+    one_stdin(base.iter().chain(new))?;
+    let sources = |side: &[PathBuf]| side.iter().map(|path| inputs.source(path)).collect::<Result<Vec<_>>>();
+    let diff = Diff::load(&sources(base)?, &sources(new)?, &inputs.options)?;
+    advise(&diff);
+    Ok(diff)
+}
+
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+pub fn one_stdin<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
+    if files.filter(|path| is_stdin(path)).count() > 1 {
+        return Err(Failure::Message("standard input can be read only once, so only one file can be -".to_owned()));
+    }
+    Ok(())
+}
