@@ -455,20 +455,7 @@ class Views:
         vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
         `max_frames` as to_html().
         """
-    def filter(
-        self,
-        *,
-        focus: str | None = None,
-        ignore: str | None = None,
-        hide: str | None = None,
-        show: str | None = None,
-        show_from: str | None = None,
-        prune_from: str | None = None,
-        tagfocus: str | None = None,
-        tagignore: str | None = None,
-        tagroot: str | None = None,
-        tagleaf: str | None = None,
-    ) -> Diff:
+    def filter(self, **filters: Unpack[_Filters]) -> Diff:
         """The same profiles, filtered; the filters have pprof's names and meaning.
 
         They are regular expressions, searched in function names, file names and the binary's name. focus

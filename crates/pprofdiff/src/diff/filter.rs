@@ -21,49 +21,107 @@ use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::shared::Selection;
 use pprofdiff_profile::{LabelValue, Profile, Sample, StringId};
 
-/// Filters as a user gives them: regular expressions on function names, file names and the mapped
-/// binary's file name, unanchored. The names and the meaning are pprof's.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filters {
-    /// Keep only samples with at least one matching frame.
-    pub focus: Option<String>,
-    /// Drop samples with a matching frame; wins over `focus`.
-    pub ignore: Option<String>,
-    /// Remove matching frames. What they cost moves to the frame that called them.
-    pub hide: Option<String>,
-    /// Remove the frames that do not match.
-    pub show: Option<String>,
-    /// Drop what is above the root-most matching frame, and samples without one.
-    pub show_from: Option<String>,
-    /// Drop what is below the leaf-most matching frame.
-    pub prune_from: Option<String>,
-    /// Keep only samples with this label: `key=regex`, `regex` on `key:value`, or a range of a numeric
-    /// label, as in `bytes=32kb:1mb`, `:64kb`, `4mb:`.
-    pub tagfocus: Option<String>,
-    /// Drop samples with this label.
-    pub tagignore: Option<String>,
-    /// Label keys (commas between them) whose values become frames at the root.
-    pub tagroot: Option<String>,
-    /// Label keys whose values become frames at the leaf.
-    pub tagleaf: Option<String>,
+/// Describes the filters once, in the order in which they apply: each becomes a field of [`Filters`] and a row of
+/// [`Filters::ALL`], from which the faces make their options.
+macro_rules! filters {
+    ($($name:ident: $kind:ident, $about:literal;)*) => {
+        /// Filters as a user gives them. The names and the meaning are pprof's.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Filters {
+            $(#[doc = concat!($about, ".")] pub $name: Option<String>,)*
+        }
+
+        impl Filters {
+            /// All filters, in the order in which they apply.
+            pub const ALL: &'static [Filter] = &[$(Filter {
+                name: stringify!($name),
+                about: $about,
+                kind: FilterKind::$kind,
+                get: |filters| &filters.$name,
+                get_mut: |filters| &mut filters.$name,
+            }),*];
+        }
+    };
+}
+
+filters! {
+    tagroot: Keys, "Make the values of these labels frames at the root";
+    tagleaf: Keys, "Make the values of these labels frames at the leaf";
+    focus: Frames, "Keep only samples with a matching frame";
+    ignore: Frames, "Drop samples with a matching frame; wins over focus";
+    hide: Frames, "Remove matching frames; their cost moves to the caller";
+    show: Frames, "Remove the frames that do not match";
+    show_from: Frames, "Drop what is above the root-most match, and samples without one";
+    tagfocus: Labels, "Keep only samples with this label: key=RE, RE, or a range such as bytes=32kb:1mb";
+    tagignore: Labels, "Drop samples with this label";
+    prune_from: Frames, "Drop what is below the leaf-most match";
+}
+
+/// One of [`Filters::ALL`]: what a face needs to offer it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Filter {
+    /// pprof's name for it.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// What it is matched against.
+    pub kind: FilterKind,
+    get: fn(&Filters) -> &Option<String>,
+    get_mut: fn(&mut Filters) -> &mut Option<String>,
+}
+
+/// What a filter is matched against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterKind {
+    /// A regular expression on function names, file names and the mapped binary's file name, unanchored.
+    Frames,
+    /// The labels of samples: `key=regex`, `regex` on `key:value`, or a range of a numeric label, as in
+    /// `bytes=32kb:1mb`, `:64kb`, `4mb:`.
+    Labels,
+    /// Keys of labels, with commas between them.
+    Keys,
+}
+
+impl FilterKind {
+    /// What stands for its value in help.
+    pub fn value_name(self) -> &'static str {
+        match self {
+            FilterKind::Frames => "RE",
+            FilterKind::Labels => "[KEY=]RE|RANGE",
+            FilterKind::Keys => "KEY,...",
+        }
+    }
+}
+
+impl Filter {
+    /// The filter of a name, if there is one.
+    pub fn named(name: &str) -> Option<&'static Filter> {
+        Filters::ALL.iter().find(|f| f.name == name)
+    }
+
+    /// Its value, where it is set. An empty one is none, as in pprof: scripts pass variables that are not set.
+    pub fn value(self, filters: &Filters) -> Option<&str> {
+        given((self.get)(filters))
+    }
+
+    /// Sets it; `None` and an empty value take it away.
+    pub fn set(self, filters: &mut Filters, value: Option<String>) {
+        *(self.get_mut)(filters) = value.filter(|v| !v.is_empty());
+    }
 }
 
 impl Filters {
     /// The filters that are set, by name, in the order in which they apply.
     pub fn set(&self) -> Vec<(&'static str, &str)> {
-        let all = [
-            ("tagroot", &self.tagroot),
-            ("tagleaf", &self.tagleaf),
-            ("focus", &self.focus),
-            ("ignore", &self.ignore),
-            ("hide", &self.hide),
-            ("show", &self.show),
-            ("show_from", &self.show_from),
-            ("tagfocus", &self.tagfocus),
-            ("tagignore", &self.tagignore),
-            ("prune_from", &self.prune_from),
-        ];
-        all.into_iter().filter_map(|(name, value)| given(value).map(|v| (name, v))).collect()
+        Filters::ALL.iter().filter_map(|f| f.value(self).map(|v| (f.name, v))).collect()
+    }
+
+    /// True if one of a kind is set.
+    pub(crate) fn has(&self, kind: FilterKind) -> bool {
+        Filters::ALL.iter().any(|f| f.kind == kind && f.value(self).is_some())
     }
 
     /// Says what is wrong with the expressions before anything is looked at.
@@ -75,7 +133,6 @@ impl Filters {
     }
 }
 
-/// An empty filter is none, as in pprof: scripts pass variables that are not set.
 fn given(filter: &Option<String>) -> Option<&str> {
     filter.as_deref().filter(|f| !f.is_empty())
 }

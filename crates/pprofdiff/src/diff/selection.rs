@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::{Compiled, FilterPlan};
+use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, MemberFrames, State};
 use super::identity::{self, Granularity};
 use super::normalize::{Normalize, Scale};
@@ -167,7 +167,7 @@ impl Diff {
         filters: &Compiled,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<FilterPlan>> {
-        let by_range = query.filters.set().iter().any(|(name, _)| matches!(*name, "tagfocus" | "tagignore"));
+        let by_range = query.filters.has(FilterKind::Labels);
         let units = if by_range { number_units(self.members.iter().map(|m| &*m.profile)) } else { Default::default() };
         let mut plans = Vec::with_capacity(self.members.len());
         let mut matched: Vec<(&str, bool)> = Vec::new();
