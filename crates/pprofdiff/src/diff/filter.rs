@@ -267,6 +267,11 @@ impl FilterPlan {
         &self.pseudo
     }
 
+    /// True if the labels of a key are shown.
+    pub(crate) fn shows_label(&self, _key: StringId) -> bool {
+        true
+    }
+
     /// Calls `f` with each line that is left of a location, innermost first.
     pub(crate) fn each_line(&self, profile: &Profile, location: u32, mut f: impl FnMut(u32)) {
         let l = location as usize;
@@ -641,5 +646,9 @@ impl Selection for Filtered<'_> {
 
     fn locations(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
         self.plan.apply(index, sample, locations)
+    }
+
+    fn shows_label(&self, key: StringId) -> bool {
+        self.plan.shows_label(key)
     }
 }

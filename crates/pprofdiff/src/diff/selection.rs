@@ -13,7 +13,7 @@ use super::tags::number_units;
 use super::{Diff, Filters, Member, Pair};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::{Profile, Sample, SampleRange, parallel};
+use pprofdiff_profile::{Label, Profile, Sample, SampleRange, parallel};
 
 /// What to look at, and how.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -365,6 +365,12 @@ impl<'m> Walk<'m> {
     /// The sum of the magnitudes of its values, before filters.
     pub(crate) fn total(&self) -> i64 {
         self.member.total(self.column).magnitude * self.times.abs()
+    }
+
+    /// The labels of a sample that are shown.
+    pub(crate) fn labels(&self, sample: &Sample<'m>) -> impl Iterator<Item = Label> + use<'m> {
+        let plan = self.plan;
+        sample.labels().filter(|label| plan.shows_label(label.key))
     }
 
     /// Calls `f` with each sample that counts: its value, the locations that filters leave of it, and itself. `range` is
