@@ -200,7 +200,7 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
     let mut request = Request { query: args.query.query()?, ask }.for_format(format)?;
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
     if args.n.is_some() && format.writes_whole() {
-        return refuse("-n limits rows; a profile and folded stacks are written whole");
+        return refuse(&format!("-n limits rows; {} is written whole", format.name));
     }
     match &mut request.ask {
         Ask::Page { options, sources: dirs } => {
@@ -214,8 +214,9 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
             *dirs = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
         }
         _ if args.open => return refuse("--open shows a page in the browser; it needs --format html"),
-        Ask::Graph(options) => *options = args.graph_options(),
         Ask::Profile(options) => *options = packing(output),
+        _ if format.writes_whole() => {}
+        Ask::Graph(options) => *options = args.graph_options(),
         Ask::List { limit, sources: dirs, .. } => {
             *limit = args.n.filter(|&n| n > 0);
             let is_watched = format.name == "text" && output.is_none() && io::stdout().is_terminal();
@@ -224,7 +225,6 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
                 *dirs = SourceDirs::new(Vec::new(), vec![PathBuf::from(".")]);
             }
         }
-        _ if format.writes_whole() => {}
         ask => {
             if let Some(limit) = ask.limit_mut() {
                 *limit = args.limit(format);

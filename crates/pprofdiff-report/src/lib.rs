@@ -5,32 +5,26 @@
 
 mod callgraph;
 mod check;
-mod csv;
-mod dot;
-mod folded;
 mod format;
 mod html;
-mod json;
 mod layout;
 mod listing;
-mod markdown;
 mod names;
 mod page;
 mod pairs;
 mod palette;
-mod pprof;
 mod report;
 mod request;
 mod series;
-mod speedscope;
-mod svg;
 mod table;
-mod text;
+
+use format::{csv, json, markdown, svg, text};
 
 pub use check::{check_github, check_json, check_markdown, check_text};
 pub use csv::CsvOptions;
-pub use dot::dot;
-pub use folded::folded;
+pub use format::dot::dot;
+pub use format::folded::folded;
+pub use format::speedscope::speedscope;
 pub use format::{Format, Style};
 pub use json::info_json;
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
@@ -39,7 +33,6 @@ pub use pairs::{PairFormat, PairWriter};
 pub use report::Report;
 pub use request::{Ask, Request};
 pub use series::{builds_json, series_html};
-pub use speedscope::speedscope;
 pub use svg::svg;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};

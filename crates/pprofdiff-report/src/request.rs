@@ -121,16 +121,21 @@ impl Ask {
 }
 
 impl Request {
+    /// Another view of the same question.
+    pub fn asking(&self, ask: Ask) -> Request {
+        Request { query: self.query.clone(), ask }
+    }
+
     /// The request whose answer a format writes: where it shows another view of the same question (a call graph for the
     /// table of frames), that one.
     ///
     /// # Errors
     /// A format that can't show what is asked; the error names those that can.
     pub fn for_format(&self, format: &Format) -> Result<Request> {
-        match (format.shows)(&self.ask) {
-            Some(ask) => Ok(Request { query: self.query.clone(), ask }),
+        match (format.shows)(self) {
+            Some(request) => Ok(request),
             None => {
-                let can = Format::all().iter().filter(|f| (f.shows)(&self.ask).is_some());
+                let can = Format::all().iter().filter(|f| (f.shows)(self).is_some());
                 let can: Vec<&str> = can.map(|f| f.name).collect();
                 let (format, ask) = (format.name, self.ask.name());
                 Err(Error::query(format!("{ask} can't be written as {format}; it can as {}", can.join(", "))))
