@@ -682,3 +682,31 @@ fn advice_to_copy_and_passwords_are_in_no_log() {
         assert!(!said.contains("secret") && !said.contains("user"), "{args:?}: {said}");
     }
 }
+
+#[test]
+fn labels_are_hidden_by_key_in_tables_and_in_what_is_written() {
+    let labelled = corpus("go-labels-cpu.new.pb.gz");
+    let keys = |args: &[&str]| {
+        let rows = json(&[&["labels", "--format", "json"], args].concat())["rows"].as_array().unwrap().clone();
+        rows.iter().map(|row| row["key"].as_str().unwrap().to_owned()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let all = keys(&[&labelled]);
+    assert!(all.len() > 1, "{all:?}");
+    let one = all.first().unwrap().clone();
+    let exactly = format!("^{one}$");
+    let rest: std::collections::BTreeSet<_> = all.iter().filter(|key| **key != one).cloned().collect();
+    assert_eq!(keys(&[&labelled, "--tagshow", &exactly]), [one.clone()].into());
+    assert_eq!(keys(&[&labelled, "--taghide", &exactly]), rest);
+    assert!(keys(&[&labelled, "--tagshow", &exactly, "--taghide", &exactly]).is_empty());
+    // Stacks that only a hidden label tells apart are one.
+    let stacks =
+        |args: &[&str]| json(&[&["stacks", &labelled, "--format", "json"], args].concat())["rows_total"].clone();
+    assert_eq!(stacks(&["--labels", "--taghide", "."]), stacks(&[]));
+    assert_ne!(stacks(&["--labels"]), stacks(&[]));
+    let out = temp("hidden.pb.gz").display().to_string();
+    stdout(&["top", &labelled, "--taghide", &exactly, "--format", "pprof", "-o", &out]);
+    assert_eq!(keys(&[&out]), rest);
+    let warned = json(&["labels", &labelled, "--tagshow", "no such key", "--format", "json"]);
+    assert_eq!(warned["warnings"][0], "tagshow \"no such key\" matched nothing");
+    assert!(failure(&["labels", &labelled, "--taghide", "("]).contains("taghide"));
+}

@@ -156,6 +156,8 @@ class _Filters(TypedDict, total=False):
     prune_from: str | None
     tagfocus: str | None
     tagignore: str | None
+    tagshow: str | None
+    taghide: str | None
     tagroot: str | None
     tagleaf: str | None
 
@@ -463,7 +465,8 @@ class Views:
         cost moves to the caller), show those that do not match. show_from drops what is above the
         root-most match, prune_from what is below the leaf-most. tagfocus and tagignore choose samples by
         label: "key=regex", "regex" (on "key:value"), or a range of a numeric label such as
-        "bytes=32kb:1mb". tagroot and tagleaf name labels ("key,key") whose values become frames.
+        "bytes=32kb:1mb". tagshow and taghide choose by key which labels are shown. tagroot and tagleaf name
+        labels ("key,key") whose values become frames.
 
         Filters that were given before stay, unless given again; an empty one is taken away. Totals and
         percentages stay those before filters. A filter that matches nothing is said in the views' warnings.

@@ -1,7 +1,7 @@
 //! Filters, with pprof's semantics: which samples stay, and which lines of each location.
 //!
 //! pprof edits the profile step by step: drop_frames, tagroot and tagleaf, focus / ignore / hide /
-//! show, show_from, tagfocus / tagignore, prune_from, noinlines. All but the tag filters decide by
+//! show, show_from, tagfocus / tagignore, tagshow / taghide, prune_from, noinlines. All but the tag filters decide by
 //! location, whatever sample it occurs in, so a [`FilterPlan`] does them once per location: which of its
 //! lines are left, and a set of flags. A sample is then a walk over flags ([`FilterPlan::apply`]).
 //!
@@ -9,7 +9,7 @@
 //! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
 //! that are cut elsewhere as well.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,8 @@ filters! {
     show_from: Frames, "Drop what is above the root-most match, and samples without one";
     tagfocus: Labels, "Keep only samples with this label: key=RE, RE, or a range such as bytes=32kb:1mb";
     tagignore: Labels, "Drop samples with this label";
+    tagshow: LabelKeys, "Show only the labels whose key matches, where labels are shown";
+    taghide: LabelKeys, "Show no label whose key matches";
     prune_from: Frames, "Drop what is below the leaf-most match";
 }
 
@@ -81,6 +83,8 @@ pub enum FilterKind {
     /// The labels of samples: `key=regex`, `regex` on `key:value`, or a range of a numeric label, as in
     /// `bytes=32kb:1mb`, `:64kb`, `4mb:`.
     Labels,
+    /// A regular expression on the keys of labels, unanchored.
+    LabelKeys,
     /// Keys of labels, with commas between them.
     Keys,
 }
@@ -89,7 +93,7 @@ impl FilterKind {
     /// What stands for its value in help.
     pub fn value_name(self) -> &'static str {
         match self {
-            FilterKind::Frames => "RE",
+            FilterKind::Frames | FilterKind::LabelKeys => "RE",
             FilterKind::Labels => "[KEY=]RE|RANGE",
             FilterKind::Keys => "KEY,...",
         }
@@ -147,6 +151,8 @@ pub(crate) struct Compiled {
     prune_from: Option<Regex>,
     tagfocus: Option<TagFilter>,
     tagignore: Option<TagFilter>,
+    tagshow: Option<Regex>,
+    taghide: Option<Regex>,
     tagroot: Vec<String>,
     tagleaf: Vec<String>,
     no_inlines: bool,
@@ -168,6 +174,8 @@ impl Compiled {
             prune_from: regex("prune_from", &filters.prune_from)?,
             tagfocus: tag("tagfocus", &filters.tagfocus)?,
             tagignore: tag("tagignore", &filters.tagignore)?,
+            tagshow: regex("tagshow", &filters.tagshow)?,
+            taghide: regex("taghide", &filters.taghide)?,
             tagroot: keys(&filters.tagroot),
             tagleaf: keys(&filters.tagleaf),
             no_inlines,
@@ -210,6 +218,8 @@ pub(crate) struct FilterPlan {
     prune_from: bool,
     /// For each sample, in order: whether the tag filters keep it. Empty without such filters.
     tagged: Vec<bool>,
+    /// The keys of labels that are not shown.
+    hidden_keys: HashSet<StringId>,
 }
 
 impl FilterPlan {
@@ -236,7 +246,11 @@ impl FilterPlan {
             show_from: filters.show_from.is_some(),
             prune_from: filters.prune_from.is_some(),
             tagged: Vec::new(),
+            hidden_keys: HashSet::new(),
         };
+        if filters.tagshow.is_some() || filters.taghide.is_some() {
+            plan.hide_labels(profile, filters, &mut matched);
+        }
         let edits = plan.drops || plan.by_name || plan.show_from || plan.prune_from || filters.no_inlines;
         if !edits && !tagged && !pseudo {
             plan.trivial = true;
@@ -258,7 +272,7 @@ impl FilterPlan {
         Ok((plan, matched))
     }
 
-    /// True if samples keep all their locations, and locations all their lines.
+    /// True if samples keep all their locations, and locations all their lines. Labels may be hidden.
     pub(crate) fn is_trivial(&self) -> bool {
         self.trivial
     }
@@ -268,8 +282,8 @@ impl FilterPlan {
     }
 
     /// True if the labels of a key are shown.
-    pub(crate) fn shows_label(&self, _key: StringId) -> bool {
-        true
+    pub(crate) fn shows_label(&self, key: StringId) -> bool {
+        self.hidden_keys.is_empty() || !self.hidden_keys.contains(&key)
     }
 
     /// Calls `f` with each line that is left of a location, innermost first.
@@ -356,6 +370,25 @@ impl FilterPlan {
         self.tagged = p.samples().map(keeps).collect();
         matched.extend(filters.tagfocus.is_some().then_some(("tagfocus", focus_hit)));
         matched.extend(filters.tagignore.is_some().then_some(("tagignore", ignore_hit)));
+    }
+
+    /// Finds the keys of labels that are not shown.
+    fn hide_labels(&mut self, p: &Profile, filters: &Compiled, matched: &mut Matched) {
+        let (mut show_hit, mut hide_hit) = (false, false);
+        let mut seen = HashSet::new();
+        for label in p.samples().flat_map(|s| s.labels()) {
+            if seen.insert(label.key) {
+                let shown = filters.tagshow.as_ref().is_none_or(|r| r.is_match(p.string(label.key)));
+                let hidden = filters.taghide.as_ref().is_some_and(|r| r.is_match(p.string(label.key)));
+                show_hit |= shown;
+                hide_hit |= hidden;
+                if !shown || hidden {
+                    self.hidden_keys.insert(label.key);
+                }
+            }
+        }
+        matched.extend(filters.tagshow.is_some().then_some(("tagshow", show_hit)));
+        matched.extend(filters.taghide.is_some().then_some(("taghide", hide_hit)));
     }
 
     /// Makes frames of label values.
