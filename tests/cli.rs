@@ -710,3 +710,26 @@ fn labels_are_hidden_by_key_in_tables_and_in_what_is_written() {
     assert_eq!(warned["warnings"][0], "tagshow \"no such key\" matched nothing");
     assert!(failure(&["labels", &labelled, "--taghide", "("]).contains("taghide"));
 }
+
+#[test]
+fn a_diff_for_kcachegrind_has_both_sides_as_events() {
+    let [base, new] = story();
+    let out = temp("diff.callgrind").display().to_string();
+    stdout(&[&base, &new, "-o", &out]);
+    let text = std::fs::read_to_string(&out).unwrap();
+    assert!(
+        text.starts_with("# callgrind format\npositions: instr line\nevents: cpu_base(nanoseconds) cpu_new("),
+        "{text}"
+    );
+    // What each address cost itself adds up to the totals; the line after a call is what the call cost.
+    let lines: Vec<&str> = text.lines().collect();
+    let costs = lines.windows(2).filter(|l| !l[0].starts_with("calls=") && l[1].starts_with("0x")).map(|l| {
+        let words: Vec<i64> = l[1].split(' ').skip(2).map(|w| w.parse().unwrap()).collect();
+        [words[0], words[1]]
+    });
+    assert_eq!(costs.fold([0, 0], |a, b| [a[0] + b[0], a[1] + b[1]]), [1_900_000_000, 2_930_000_000]);
+    let call = lines.iter().position(|l| l.starts_with("calls=")).unwrap();
+    assert!(lines[call + 1].starts_with("* * ") && lines[call + 1].split(' ').count() == 4, "{}", lines[call + 1]);
+    assert!(failure(&[&base, &new, "-n", "3", "--format", "callgrind"]).contains("written whole"));
+    assert!(failure(&["labels", &base, "--format", "callgrind"]).contains("can't be written as callgrind"));
+}

@@ -1,6 +1,7 @@
 //! The formats: a module and a row here, and one file each. A format knows reports and nothing else; nothing else knows a
 //! format.
 
+mod callgrind;
 pub(crate) mod csv;
 pub(crate) mod dot;
 pub(crate) mod folded;
@@ -73,6 +74,7 @@ static FORMATS: &[&Format] = &[
     &speedscope::FORMAT,
     &dot::FORMAT,
     &svg::FORMAT,
+    &callgrind::FORMAT,
 ];
 
 impl Format {
