@@ -70,13 +70,21 @@ fn the_default_verb_is_diff_and_options_stand_anywhere() {
 #[test]
 fn every_verb_answers_for_one_profile_and_for_two() {
     let [base, new] = story();
-    for verb in
-        [&["top"][..], &["tree"], &["peek", "tableInsensitive"], &["stacks"], &["stacks", "--labels"], &["labels"]]
-    {
+    for verb in [
+        &["top"][..],
+        &["tree"],
+        &["peek", "tableInsensitive"],
+        &["stacks"],
+        &["stacks", "--labels"],
+        &["traces"],
+        &["labels"],
+    ] {
         let one = json(&[verb, &[&base, "--format", "json"]].concat());
         let two = json(&[verb, &[&base, &new, "--format", "json"]].concat());
-        let kind = if verb == ["top"] { "diff" } else { verb[0] };
-        assert_eq!((&one["kind"], &two["kind"]), (&verb[0].into(), &kind.into()));
+        // Traces are a table of stacks with labels, which people read from the leaf.
+        let table = if verb == ["traces"] { "stacks" } else { verb[0] };
+        let kind = if verb == ["top"] { "diff" } else { table };
+        assert_eq!((&one["kind"], &two["kind"]), (&table.into(), &kind.into()));
         assert_eq!(one["schema"], "pprofdiff/1");
         assert_eq!(two["rows_total"].as_u64().unwrap() as usize, two["rows"].as_array().unwrap().len());
         assert!(one["profile"]["paths"][0].as_str().unwrap().ends_with("story-cpu.base.pb.gz"));
@@ -732,4 +740,30 @@ fn a_diff_for_kcachegrind_has_both_sides_as_events() {
     assert!(lines[call + 1].starts_with("* * ") && lines[call + 1].split(' ').count() == 4, "{}", lines[call + 1]);
     assert!(failure(&[&base, &new, "-n", "3", "--format", "callgrind"]).contains("written whole"));
     assert!(failure(&["labels", &base, "--format", "callgrind"]).contains("can't be written as callgrind"));
+}
+
+#[test]
+fn traces_are_read_from_the_leaf() {
+    let labelled = corpus("go-labels-cpu.new.pb.gz");
+    let text = stdout(&["traces", &labelled, "-n", "1"]);
+    let rows = json(&["traces", &labelled, "--format", "json", "-n", "1"])["rows"].clone();
+    let texts = |column: &str| -> Vec<String> {
+        rows[0][column].as_array().unwrap().iter().map(|t| t.as_str().unwrap().to_owned()).collect()
+    };
+    let (labels, mut frames) = (texts("labels"), texts("frames"));
+    frames.reverse();
+    assert!(!labels.is_empty() && frames.len() > 1);
+    let ruler = "-----------+-------------------------------------------------------";
+    let block: Vec<&str> = text.split(ruler).nth(1).unwrap().trim_matches('\n').lines().collect();
+    let shown: Vec<String> = block[..labels.len()].iter().map(|l| l.trim().replace(":  ", "=")).collect();
+    assert_eq!(shown, labels, "{text}");
+    // The value stands before the leaf.
+    assert!(block[labels.len()].trim_start().starts_with(|c: char| c.is_ascii_digit()), "{text}");
+    let shown: Vec<&str> = block[labels.len()..].iter().map(|l| &l[13..]).collect();
+    assert_eq!(shown, frames, "{text}");
+    assert!(text.trim_end().ends_with(" stacks"), "{text}");
+    let [base, new] = story();
+    let two = stdout(&["traces", &base, &new, "-n", "1"]);
+    let leaf = two.lines().skip_while(|l| !l.starts_with("---")).nth(1).unwrap();
+    assert_eq!(leaf.split_whitespace().count(), 4, "{two}");
 }

@@ -77,6 +77,8 @@ pub enum Verb {
         #[command(flatten)]
         view: ViewArgs,
     },
+    /// Whole stacks with their labels, from the leaf; what has the same frames and labels adds up
+    Traces(ViewArgs),
     /// What each label's values cost
     Labels(ViewArgs),
     /// What is in the files: sample types, totals, times, mappings
@@ -357,7 +359,7 @@ pub struct BatchArgs {
     #[arg(short = 'n', value_name = "N")]
     n: Option<usize>,
     /// What to show of each pair
-    #[arg(long, value_name = "top|tree|stacks|labels|peek=RE", value_parser = view, default_value = "top")]
+    #[arg(long, value_name = "top|tree|stacks|traces|labels|peek=RE", value_parser = view, default_value = "top")]
     view: Ask,
     /// Order by the change of flat (own cost) or of cum (with what it calls)
     #[arg(long, value_enum, default_value = "flat")]
@@ -395,9 +397,10 @@ fn view(text: &str) -> Result<Ask, String> {
         ("top", "") => Ok(Ask::Top { sort, limit }),
         ("tree", "") => Ok(Ask::Tree { sort, limit }),
         ("stacks", "") => Ok(Ask::Stacks { by_labels: false, limit }),
+        ("traces", "") => Ok(Ask::Traces { limit }),
         ("labels", "") => Ok(Ask::Labels { limit }),
         ("peek", regex) if !regex.is_empty() => Ok(Ask::Peek { regex: regex.to_owned(), sort, limit }),
-        _ => Err("it is top, tree, stacks, labels or peek=RE".to_owned()),
+        _ => Err("it is top, tree, stacks, traces, labels or peek=RE".to_owned()),
     }
 }
 

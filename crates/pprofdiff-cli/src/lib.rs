@@ -119,6 +119,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Stacks { labels, view: args }) => {
             show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open(&args.input)?)
         }
+        Some(Verb::Traces(args)) => show(&args, None, Ask::Traces { limit: None }, &open(&args.input)?),
         Some(Verb::Labels(args)) => show(&args, None, Ask::Labels { limit: None }, &open(&args.input)?),
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),

@@ -125,9 +125,12 @@ impl Format {
 /// What formats of rows show.
 pub(crate) fn rows(request: &Request) -> Option<Request> {
     match request.ask {
-        Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. } => {
-            Some(request.clone())
-        }
+        Ask::Top { .. }
+        | Ask::Peek { .. }
+        | Ask::Tree { .. }
+        | Ask::Stacks { .. }
+        | Ask::Traces { .. }
+        | Ask::Labels { .. } => Some(request.clone()),
         _ => None,
     }
 }

@@ -54,6 +54,11 @@ pub enum Ask {
         /// The most rows.
         limit: Option<usize>,
     },
+    /// Whole stacks with their labels, each from the leaf, as pprof's traces.
+    Traces {
+        /// The most rows.
+        limit: Option<usize>,
+    },
     /// What each label's values cost.
     Labels {
         /// The most rows of each key.
@@ -97,6 +102,7 @@ impl Ask {
             Ask::Peek { .. } => "peek",
             Ask::Tree { .. } => "tree",
             Ask::Stacks { .. } => "stacks",
+            Ask::Traces { .. } => "traces",
             Ask::Labels { .. } => "labels",
             Ask::List { .. } => "list",
             Ask::Graph(_) => "graph",
@@ -113,6 +119,7 @@ impl Ask {
             | Ask::Peek { limit, .. }
             | Ask::Tree { limit, .. }
             | Ask::Stacks { limit, .. }
+            | Ask::Traces { limit }
             | Ask::Labels { limit }
             | Ask::List { limit, .. } => Some(limit),
             Ask::Graph(_) | Ask::Page { .. } | Ask::Profile(_) | Ask::Info => None,
@@ -177,6 +184,7 @@ impl Request {
                 Report::Table(Table::edges(&measure()?.edges(None, *sort)?, Kind::Tree).head(most(limit)))
             }
             Ask::Stacks { by_labels, limit } => Report::Stacks(measure()?.stacks(*by_labels), most(limit)),
+            Ask::Traces { limit } => Report::Traces(Table::stacks(&measure()?.stacks(true), most(limit))),
             Ask::Labels { limit } => Report::Table(Table::labels(&measure()?.labels()).head(most(limit))),
             Ask::List { regex, sources, limit } => {
                 let listing = diff.list(query, regex, &sources.files())?;

@@ -9,7 +9,7 @@ use crate::format::{Format, rows, unsupported};
 use crate::listing::listing_text;
 use crate::report::Report;
 use crate::request::Ask;
-use crate::table::{Kind, Table};
+use crate::table::{Cell, Kind, Table};
 use crate::{palette, percent_of_base};
 use pprofdiff::Profile;
 use pprofdiff::harmless;
@@ -29,6 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     },
     write: |report, out, style| match report {
         Report::Listing(listing) => listing_text(listing, out, style.text()),
+        Report::Traces(table) => table.write_traces(out, style.text()),
         Report::Info(diff) => info(diff, out),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },
@@ -167,7 +168,7 @@ impl Table {
     pub fn label(&self, row: usize) -> String {
         let text = |name: &str| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
         let number = |name: &str| match self.column(name).map(|c| c.cell(row)) {
-            Some(crate::Cell::Int(v)) => Some(v),
+            Some(Cell::Int(v)) => Some(v),
             _ => None,
         };
         let (name, file) = (text("name"), text("file"));
@@ -236,11 +237,56 @@ impl Table {
                 writeln!(out, "{} ({})", cells[0], cells[1])?;
             }
             for column in ["labels", "frames"] {
-                if let Some(crate::Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
+                if let Some(Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
                     let indent = if column == "labels" { "  # " } else { "    " };
                     lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", harmless(text)))?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Blocks as pprof's: labels, then the value and the frames from the leaf.
+    fn write_traces(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        const RULER: &str = "-----------+-------------------------------------------------------";
+        let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
+        header(out, &self.summary)?;
+        let two_sided = self.summary.base.is_some();
+        if two_sided {
+            writeln!(out, "{:>10} {:>10} {:>11}", "base", "new", "delta")?;
+        }
+        for row in 0..self.len() {
+            writeln!(out, "{RULER}")?;
+            let list = |column: &str| match self.column(column).map(|c| c.cell(row)) {
+                Some(Cell::List(lists, row)) => Some(lists.get(row)),
+                _ => None,
+            };
+            for label in list("labels").into_iter().flatten() {
+                let (key, value) = label.split_once('=').unwrap_or((label, ""));
+                writeln!(out, "{:>10}:  {}", harmless(key), harmless(value))?;
+            }
+            let weight = self.weight(row);
+            let value = match two_sided {
+                true => {
+                    let (base, new) = (numbers.value(weight.base).text, numbers.value(weight.new).text);
+                    let delta = numbers.delta(weight.delta());
+                    // Padded first: what colours a text has no width.
+                    format!("{base:>10} {new:>10} {}", paint(&format!("{:>11}", delta.text), delta.sign, options))
+                }
+                false => format!("{:>10}", numbers.value(weight.new).text),
+            };
+            let frames: Vec<&str> = list("frames").into_iter().flatten().collect();
+            let indent = if two_sided { 33 } else { 10 };
+            for (i, frame) in frames.iter().rev().enumerate() {
+                match i {
+                    0 => writeln!(out, "{value}   {}", harmless(frame))?,
+                    _ => writeln!(out, "{:indent$}   {}", "", harmless(frame))?,
+                }
+            }
+        }
+        writeln!(out, "{RULER}")?;
+        if self.len() < self.rows_total {
+            writeln!(out, "{} of {} stacks", self.len(), self.rows_total)?;
         }
         Ok(())
     }
