@@ -118,6 +118,7 @@ fn every_view_works_for_many_pairs() {
         ("top", &["diff"][..]),
         ("tree", &["tree"]),
         ("stacks", &["stacks"]),
+        ("traces", &["traces"]),
         ("labels", &["labels"]),
         ("peek=Same", &["peek", "Same"]),
     ] {
@@ -135,7 +136,7 @@ fn every_view_works_for_many_pairs() {
         assert!(text.starts_with("api/cpu.pb.gz  cpu ") && text.contains("db/cpu.pb.gz  "), "{view}: {text}");
     }
     let out = pprofdiff(&dir, &["batch", "main", "branch", "--view", "flame"]);
-    assert!(String::from_utf8(out.stderr).unwrap().contains("top, tree, stacks, labels or peek=RE"));
+    assert!(String::from_utf8(out.stderr).unwrap().contains("top, tree, stacks, traces, labels or peek=RE"));
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -70,13 +70,21 @@ fn the_default_verb_is_diff_and_options_stand_anywhere() {
 #[test]
 fn every_verb_answers_for_one_profile_and_for_two() {
     let [base, new] = story();
-    for verb in
-        [&["top"][..], &["tree"], &["peek", "tableInsensitive"], &["stacks"], &["stacks", "--labels"], &["labels"]]
-    {
+    for verb in [
+        &["top"][..],
+        &["tree"],
+        &["peek", "tableInsensitive"],
+        &["stacks"],
+        &["stacks", "--labels"],
+        &["traces"],
+        &["labels"],
+    ] {
         let one = json(&[verb, &[&base, "--format", "json"]].concat());
         let two = json(&[verb, &[&base, &new, "--format", "json"]].concat());
-        let kind = if verb == ["top"] { "diff" } else { verb[0] };
-        assert_eq!((&one["kind"], &two["kind"]), (&verb[0].into(), &kind.into()));
+        // Traces are a table of stacks with labels, which people read from the leaf.
+        let table = if verb == ["traces"] { "stacks" } else { verb[0] };
+        let kind = if verb == ["top"] { "diff" } else { table };
+        assert_eq!((&one["kind"], &two["kind"]), (&table.into(), &kind.into()));
         assert_eq!(one["schema"], "pprofdiff/1");
         assert_eq!(two["rows_total"].as_u64().unwrap() as usize, two["rows"].as_array().unwrap().len());
         assert!(one["profile"]["paths"][0].as_str().unwrap().ends_with("story-cpu.base.pb.gz"));
@@ -714,4 +722,81 @@ fn advice_to_copy_and_passwords_are_in_no_log() {
         assert!(!output.status.success() && said.contains("//***@127.0.0.1:1/"), "{args:?}: {said}");
         assert!(!said.contains("secret") && !said.contains("user"), "{args:?}: {said}");
     }
+}
+
+#[test]
+fn labels_are_hidden_by_key_in_tables_and_in_what_is_written() {
+    let labelled = corpus("go-labels-cpu.new.pb.gz");
+    let keys = |args: &[&str]| {
+        let rows = json(&[&["labels", "--format", "json"], args].concat())["rows"].as_array().unwrap().clone();
+        rows.iter().map(|row| row["key"].as_str().unwrap().to_owned()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let all = keys(&[&labelled]);
+    assert!(all.len() > 1, "{all:?}");
+    let one = all.first().unwrap().clone();
+    let exactly = format!("^{one}$");
+    let rest: std::collections::BTreeSet<_> = all.iter().filter(|key| **key != one).cloned().collect();
+    assert_eq!(keys(&[&labelled, "--tagshow", &exactly]), [one.clone()].into());
+    assert_eq!(keys(&[&labelled, "--taghide", &exactly]), rest);
+    assert!(keys(&[&labelled, "--tagshow", &exactly, "--taghide", &exactly]).is_empty());
+    // Stacks that only a hidden label tells apart are one.
+    let stacks =
+        |args: &[&str]| json(&[&["stacks", &labelled, "--format", "json"], args].concat())["rows_total"].clone();
+    assert_eq!(stacks(&["--labels", "--taghide", "."]), stacks(&[]));
+    assert_ne!(stacks(&["--labels"]), stacks(&[]));
+    let out = temp("hidden.pb.gz").display().to_string();
+    stdout(&["top", &labelled, "--taghide", &exactly, "--format", "pprof", "-o", &out]);
+    assert_eq!(keys(&[&out]), rest);
+    let warned = json(&["labels", &labelled, "--tagshow", "no such key", "--format", "json"]);
+    assert_eq!(warned["warnings"][0], "tagshow \"no such key\" matched nothing");
+    assert!(failure(&["labels", &labelled, "--taghide", "("]).contains("taghide"));
+}
+
+#[test]
+fn a_diff_for_kcachegrind_has_both_sides_as_events() {
+    let [base, new] = story();
+    let out = temp("diff.callgrind").display().to_string();
+    stdout(&[&base, &new, "-o", &out]);
+    let text = std::fs::read_to_string(&out).unwrap();
+    assert!(
+        text.starts_with("# callgrind format\npositions: instr line\nevents: cpu_base(nanoseconds) cpu_new("),
+        "{text}"
+    );
+    // What each address cost itself adds up to the totals; the line after a call is what the call cost.
+    let lines: Vec<&str> = text.lines().collect();
+    let costs = lines.windows(2).filter(|l| !l[0].starts_with("calls=") && l[1].starts_with("0x")).map(|l| {
+        let words: Vec<i64> = l[1].split(' ').skip(2).map(|w| w.parse().unwrap()).collect();
+        [words[0], words[1]]
+    });
+    assert_eq!(costs.fold([0, 0], |a, b| [a[0] + b[0], a[1] + b[1]]), [1_900_000_000, 2_930_000_000]);
+    let call = lines.iter().position(|l| l.starts_with("calls=")).unwrap();
+    assert!(lines[call + 1].starts_with("* * ") && lines[call + 1].split(' ').count() == 4, "{}", lines[call + 1]);
+    assert!(failure(&[&base, &new, "-n", "3", "--format", "callgrind"]).contains("written whole"));
+    assert!(failure(&["labels", &base, "--format", "callgrind"]).contains("can't be written as callgrind"));
+}
+
+#[test]
+fn traces_are_read_from_the_leaf() {
+    let labelled = corpus("go-labels-cpu.new.pb.gz");
+    let text = stdout(&["traces", &labelled, "-n", "1"]);
+    let rows = json(&["traces", &labelled, "--format", "json", "-n", "1"])["rows"].clone();
+    let texts = |column: &str| -> Vec<String> {
+        rows[0][column].as_array().unwrap().iter().map(|t| t.as_str().unwrap().to_owned()).collect()
+    };
+    let (labels, mut frames) = (texts("labels"), texts("frames"));
+    frames.reverse();
+    assert!(!labels.is_empty() && frames.len() > 1);
+    let ruler = "-----------+-------------------------------------------------------";
+    let block: Vec<&str> = text.split(ruler).nth(1).unwrap().trim_matches('\n').lines().collect();
+    let shown: Vec<String> = block[..labels.len()].iter().map(|l| l.trim().replace(":  ", "=")).collect();
+    assert_eq!(shown, labels, "{text}");
+    // The value stands before the leaf.
+    assert!(block[labels.len()].trim_start().starts_with(|c: char| c.is_ascii_digit()), "{text}");
+    let shown: Vec<&str> = block[labels.len()..].iter().map(|l| &l[13..]).collect();
+    assert_eq!(shown, frames, "{text}");
+    assert!(text.trim_end().ends_with(" stacks"), "{text}");
+    let [base, new] = story();
+    let two = stdout(&["traces", &base, &new, "-n", "1"]);
+    let leaf = two.lines().skip_while(|l| !l.starts_with("---")).nth(1).unwrap();
+    assert_eq!(leaf.split_whitespace().count(), 4, "{two}");
 }

@@ -178,6 +178,13 @@ fn call_graphs_of_diffs_have_pprofs_deltas() {
 }
 
 #[test]
+fn callgrind_files_have_pprofs_costs_and_calls() {
+    let log = for_each(&corpus(), pictures::examine_callgrind);
+    assert_equal("callgrind", &log);
+    assert!(log.rows >= 10_000, "only {} costs and calls were compared", log.rows);
+}
+
+#[test]
 fn source_lines_cost_what_pprof_says() {
     let log = for_each(&corpus(), pictures::examine_listings);
     assert_equal("listings", &log);

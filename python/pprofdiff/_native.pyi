@@ -158,6 +158,8 @@ class _Filters(TypedDict, total=False):
     prune_from: str | None
     tagfocus: str | None
     tagignore: str | None
+    tagshow: str | None
+    taghide: str | None
     tagroot: str | None
     tagleaf: str | None
 
@@ -457,20 +459,7 @@ class Views:
         vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
         `max_frames` as to_html().
         """
-    def filter(
-        self,
-        *,
-        focus: str | None = None,
-        ignore: str | None = None,
-        hide: str | None = None,
-        show: str | None = None,
-        show_from: str | None = None,
-        prune_from: str | None = None,
-        tagfocus: str | None = None,
-        tagignore: str | None = None,
-        tagroot: str | None = None,
-        tagleaf: str | None = None,
-    ) -> Diff:
+    def filter(self, **filters: Unpack[_Filters]) -> Diff:
         """The same profiles, filtered; the filters have pprof's names and meaning.
 
         They are regular expressions, searched in function names, file names and the binary's name. focus
@@ -478,7 +467,8 @@ class Views:
         cost moves to the caller), show those that do not match. show_from drops what is above the
         root-most match, prune_from what is below the leaf-most. tagfocus and tagignore choose samples by
         label: "key=regex", "regex" (on "key:value"), or a range of a numeric label such as
-        "bytes=32kb:1mb". tagroot and tagleaf name labels ("key,key") whose values become frames.
+        "bytes=32kb:1mb". tagshow and taghide choose by key which labels are shown. tagroot and tagleaf name
+        labels ("key,key") whose values become frames.
 
         Filters that were given before stay, unless given again; an empty one is taken away. Totals and
         percentages stay those before filters. A filter that matches nothing is said in the views' warnings.

@@ -90,12 +90,30 @@ impl Entry {
         Row { subject: format!("{}={value}", self.text("key")), numbers: vec![self.number(column)] }
     }
 
+    /// A row of `traces` of one profile: its labels and frames.
+    pub fn trace(&self) -> Row {
+        let Row { subject, numbers } = self.stack("weight");
+        let labels =
+            self.json["labels"].as_array().unwrap().iter().map(|l| l.as_str().unwrap().split_once('=').unwrap());
+        Row { subject: labelled(&subject, labels), numbers }
+    }
+
     /// A row of `stacks`: the frames, root first.
     pub fn stack(&self, column: &str) -> Row {
         let frames = self.json["frames"].as_array().unwrap();
         let frames: Vec<&str> = frames.iter().map(|frame| frame.as_str().unwrap()).collect();
         Row { subject: frames.join("; "), numbers: vec![self.number(column)] }
     }
+}
+
+/// A stack with its labels. pprof prints the values of a key with spaces between them, and scales numbers, so of those it is
+/// compared that they are there.
+pub fn labelled<'l>(stack: &str, labels: impl Iterator<Item = (&'l str, &'l str)>) -> String {
+    let shown = |word: &'l str| if word.starts_with(|c: char| c == '-' || c.is_ascii_digit()) { "0" } else { word };
+    let words = labels.flat_map(|(key, values)| values.split(' ').map(move |word| format!("{key}={}", shown(word))));
+    let mut words: Vec<String> = words.collect();
+    words.sort();
+    format!("{}: {stack}", words.join(", "))
 }
 
 /// The name that pprof prints for a frame: address, function, place; the place alone at `files`.

@@ -83,6 +83,10 @@ fn examine_one(input: &Input, question: &Question, log: &mut Log) -> Graph {
         log.equal(total(&top, "total"), expected.total, "total", said_by(&["top"], "-top"));
     }
     if question.granularity == Granularity::Functions {
+        let traces = command::ask(&["traces"], ours, question);
+        let rows = added_up(traces.entries.iter().map(Entry::trace));
+        let expected = added_up(reports::traces(&ask_pprof("traces", theirs, question)));
+        log.compare(rows, expected, said_by(&["traces"], "-traces"));
         let labels = command::ask(&["labels"], ours, question);
         compare_labels(&labels, ours, theirs, question, "weight", None, log);
     }

@@ -149,6 +149,16 @@ impl Pair {
             // Without a key every expression must match some `key:value`, with one any of them a value of the key.
             variants.push(one("tagfocus", &format!("^{key}:,{}$", escaped(&value).replace(',', "."))));
             variants.push(one("tagignore", &format!("{key}=^{}$,^x", escaped(&value).replace(',', "."))));
+            // pprof takes the label by which it knows the base for one of the profile's, and reports of diffs need it.
+            variants.push(one("tagshow", &format!("^{}$|^pprof::base$", escaped(&key))));
+            variants.push(one("taghide", &format!("^{}$", escaped(&key))));
+            let shown = vec![Choice::new("tagshow", "[a-m]|^pprof::base$"), Choice::new("taghide", "^[d-k]")];
+            variants.push(Variant::of(shown));
+            // Labels make frames, and choose samples, before they are hidden.
+            let hidden = vec![Choice::new("taghide", escaped(&key)), Choice::new("tagfocus", &expression)];
+            variants.push(Variant::of(hidden));
+            let hidden = vec![Choice::new("taghide", escaped(&key)), Choice::new("tagroot", &key)];
+            variants.push(Variant { names_numbers: self.has_numbers(&key), ..Variant::of(hidden) });
             // The frames that labels become are there before the filters look.
             let focused = vec![Choice::new("tagroot", &key), Choice::new("focus", escaped(&value))];
             // A key that no sample has gives each a frame without a name.
@@ -163,6 +173,7 @@ impl Pair {
         }
         if let Some((key, value, unit)) = self.number_label() {
             variants.push(Variant { names_numbers: true, ..one("tagroot", &key) });
+            variants.push(one("tagshow", &format!("^{}$|^pprof::base$", escaped(&key))));
             // pprof reads a range's unit as letters only.
             if unit.chars().all(|letter| letter.is_ascii_alphabetic()) {
                 variants.push(one("tagfocus", &format!("{key}={value}{unit}:")));

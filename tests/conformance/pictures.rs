@@ -3,10 +3,12 @@
 //! Pictures show scaled numbers, so the graph that is compared is the engine's, and its listing as well; pprof prints
 //! the file's own unit when asked. Names are multisets, as in `rows`.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use pprofdiff::{Diff, Granularity, Graph, GraphOptions, LoadOptions, Pair as Sides, Profile, Query, SourceDirs};
+use pprofdiff_report::{Format, Request};
 use regex::Regex;
 
 use crate::examine::Log;
@@ -219,4 +221,83 @@ fn read_listing(text: &str) -> Vec<Row> {
         rows.push(Row { subject: format!("{name} {file}:{number}:{source}"), numbers: vec![value(flat), value(cum)] });
     }
     rows
+}
+
+/// One profile as callgrind: what every address cost, and every call.
+pub fn examine_callgrind(pair: &Pair, log: &mut Log) {
+    let format = Format::named("callgrind").unwrap();
+    for input in [&pair.base, &pair.new] {
+        let diff = Diff::of_profile(&load(&input.path)).unwrap();
+        for (sample_type, unit) in diff.sample_types() {
+            let request = Request { query: query(&sample_type, Granularity::Functions), ..Request::default() };
+            let mut ours = Vec::new();
+            let report = request.for_format(format).unwrap().answer(&diff).unwrap();
+            (format.write)(&report, &mut ours, Default::default()).unwrap();
+            let words = vec![format!("-sample_index={sample_type}"), format!("-unit={unit}")];
+            let subject = Subject::One(input.for_pprof.at(crate::question::Granularity::Addresses));
+            let theirs = pprof::report_of_command_line("callgrind", subject, &words);
+            let said_by = || pprof::command_line("-callgrind", subject, &words);
+            let (nodes, calls) = read_callgrind(std::str::from_utf8(&ours).unwrap());
+            let (expected_nodes, expected_calls) = read_callgrind(&theirs);
+            log.compare(nodes, expected_nodes, said_by);
+            log.compare(calls, expected_calls, said_by);
+        }
+    }
+}
+
+/// Reads callgrind's format: costs by place, and calls. Numbers stand for names that occurred before, and pprof writes most
+/// addresses relative to that of the node before.
+fn read_callgrind(text: &str) -> (Vec<Row>, Vec<Row>) {
+    static SUFFIX: LazyLock<Regex> = LazyLock::new(|| Regex::new(r" \[\d+/\d+\]$").unwrap());
+    let (mut nodes, mut calls) = (Vec::new(), Vec::new());
+    let mut known: HashMap<(String, String), String> = HashMap::new();
+    let mut names: HashMap<&str, String> = HashMap::new();
+    let (mut before, mut at, mut node, mut callee) = (0u64, 0u64, String::new(), None::<String>);
+    // A frame without a name is called by its binary here, and by nothing there.
+    let place = |names: &HashMap<&str, String>, [file, name]: [&str; 2], address: u64, line: &str| {
+        let of = |field| names.get(field).map_or("", String::as_str);
+        let name = SUFFIX.replace(of(name), "");
+        let nameless = name.starts_with('[') || name == "<unknown>" || name == of(file);
+        format!("{address:x} {} {}:{line}", if nameless { "" } else { &name }, of(file))
+    };
+    for line in text.lines() {
+        let field = line.split_once('=').filter(|(f, _)| ["ob", "fl", "fn", "cob", "cfl", "cfn"].contains(f));
+        if let Some((field, value)) = field {
+            let kind = field.trim_start_matches('c').to_owned();
+            let (number, new) = value.split_once(' ').unwrap_or((value, ""));
+            if !new.is_empty() {
+                let name = new.to_owned();
+                assert!(known.insert((kind.clone(), number.into()), name).is_none(), "{number} stands for two: {line}");
+            }
+            let name = if number.is_empty() { String::new() } else { known[&(kind, number.to_owned())].clone() };
+            names.insert(["ob", "fl", "fn", "cob", "cfl", "cfn"].into_iter().find(|f| *f == field).unwrap(), name);
+            continue;
+        }
+        let is_call = line.starts_with("calls=0 ");
+        let rest = line.strip_prefix("calls=0 ").unwrap_or(line);
+        if !rest.starts_with(|c: char| "*+-".contains(c) || c.is_ascii_digit()) {
+            continue;
+        }
+        let words: Vec<&str> = rest.split(' ').collect();
+        if let Some(callee) = callee.take() {
+            calls.push(Row { subject: format!("{node} -> {callee}"), numbers: vec![words[2].parse().unwrap()] });
+            continue;
+        }
+        if !is_call {
+            before = at;
+        }
+        let address = match words[0].strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
+            None if words[0] == "*" => before,
+            None => before.wrapping_add_signed(words[0].parse().unwrap()),
+        };
+        if is_call {
+            callee = Some(place(&names, ["cfl", "cfn"], address, words[1]));
+            continue;
+        }
+        at = address;
+        node = place(&names, ["fl", "fn"], address, words[1]);
+        nodes.push(Row { subject: node.clone(), numbers: vec![words[2].parse().unwrap()] });
+    }
+    (nodes, calls)
 }

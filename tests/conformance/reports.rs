@@ -4,6 +4,7 @@
 //! `.00`, which is the integer itself up to 2^53 (three months of nanoseconds, nine petabytes). `number` insists on that,
 //! so nothing is ever compared rounded.
 
+use crate::command::labelled;
 use crate::rows::Row;
 
 /// `top`: flat and cum of every node.
@@ -117,9 +118,29 @@ pub fn tags(text: &str) -> Vec<Row> {
 /// Reads `traces`: every sample. The label by which pprof knows the base tells the sides apart.
 pub fn stacks(text: &str) -> Stacks {
     let mut stacks = Stacks { base: Vec::new(), new: Vec::new() };
+    for sample in samples_of_traces(text) {
+        let row = Row { subject: sample.stack, numbers: vec![sample.value] };
+        match sample.labels.iter().any(|label| label.trim_start() == "pprof::base:  true") {
+            true => stacks.base.push(row.negated()),
+            false => stacks.new.push(row),
+        }
+    }
+    stacks
+}
+
+/// A sample as `traces` prints it.
+struct Trace<'t> {
+    /// Labels come first, `key:  value`; then the frames from the leaf, the first after the value of the sample.
+    labels: Vec<&'t str>,
+    /// Root first.
+    stack: String,
+    value: i64,
+}
+
+fn samples_of_traces(text: &str) -> Vec<Trace<'_>> {
+    let mut traces = Vec::new();
     let samples = text.split("-----------+-------------------------------------------------------\n").skip(1);
     for sample in samples.filter(|sample| !sample.is_empty()) {
-        // Labels come first, `key:  value`; then the frames from the leaf, the first after the value of the sample.
         let starts_stack = |line: &str| {
             let (value, frame) = word(line);
             value.strip_prefix('-').unwrap_or(value).starts_with(|c: char| c.is_ascii_digit())
@@ -138,13 +159,19 @@ pub fn stacks(text: &str) -> Stacks {
         let (value, _) = word(sample.lines().nth(labels.len()).unwrap());
         // See `exceptions::UNTRIMMED`.
         let stack = frames.join("; ").replace("/proc/self/cwd/", "");
-        let row = Row { subject: stack, numbers: vec![number(value)] };
-        match labels.iter().any(|label| label.trim_start() == "pprof::base:  true") {
-            true => stacks.base.push(row.negated()),
-            false => stacks.new.push(row),
-        }
+        traces.push(Trace { labels, stack, value: number(value) });
     }
-    stacks
+    traces
+}
+
+/// Reads `traces` of one profile, with the labels of each sample. See `command::labelled`.
+pub fn traces(text: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for sample in samples_of_traces(text) {
+        let labels = sample.labels.iter().map(|label| label.trim_start().split_once(":  ").unwrap());
+        rows.push(Row { subject: labelled(&sample.stack, labels), numbers: vec![sample.value] });
+    }
+    rows
 }
 
 /// A number in the unit that was asked for: digits, then the unit. A decimal point would mean that pprof scaled it.

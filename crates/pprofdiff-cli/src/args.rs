@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use pprofdiff::{
-    CUMULATIVE, Compression, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, Sort,
+    CUMULATIVE, Compression, Filter, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, Sort,
     SourceDirs,
 };
 use pprofdiff_report::{Ask, Format, PageOptions};
@@ -77,6 +77,8 @@ pub enum Verb {
         #[command(flatten)]
         view: ViewArgs,
     },
+    /// Whole stacks with their labels, from the leaf; what has the same frames and labels adds up
+    Traces(ViewArgs),
     /// What each label's values cost
     Labels(ViewArgs),
     /// What is in the files: sample types, totals, times, mappings
@@ -227,7 +229,7 @@ impl QueryArgs {
             no_inlines: self.noinlines,
             trim_path: self.paths.trim_path(),
             normalize: self.normalize.unwrap_or_default(),
-            filters: self.filters.filters(),
+            filters: self.filters.0.clone(),
         })
     }
 }
@@ -283,55 +285,37 @@ pub struct GraphArgs {
     edge_fraction: f64,
 }
 
-#[derive(Args)]
-#[command(next_help_heading = "Filters (regular expressions on function, file and binary; as in pprof)")]
-pub struct FilterArgs {
-    /// Keep only samples with a matching frame
-    #[arg(long, value_name = "RE")]
-    focus: Option<String>,
-    /// Drop samples with a matching frame
-    #[arg(long, value_name = "RE")]
-    ignore: Option<String>,
-    /// Remove matching frames; their cost moves to the caller
-    #[arg(long, value_name = "RE")]
-    hide: Option<String>,
-    /// Remove the frames that do not match
-    #[arg(long, value_name = "RE")]
-    show: Option<String>,
-    /// Drop what is above the root-most match, and samples without one
-    #[arg(long, value_name = "RE")]
-    show_from: Option<String>,
-    /// Drop what is below the leaf-most match
-    #[arg(long, value_name = "RE")]
-    prune_from: Option<String>,
-    /// Keep only samples with this label: key=RE, RE, or a range such as bytes=32kb:1mb
-    #[arg(long, value_name = "[KEY=]RE|RANGE")]
-    tagfocus: Option<String>,
-    /// Drop samples with this label
-    #[arg(long, value_name = "[KEY=]RE|RANGE")]
-    tagignore: Option<String>,
-    /// Make the values of these labels frames at the root
-    #[arg(long, value_name = "KEY,...")]
-    tagroot: Option<String>,
-    /// Make the values of these labels frames at the leaf
-    #[arg(long, value_name = "KEY,...")]
-    tagleaf: Option<String>,
+/// An option for each of the engine's filters.
+pub struct FilterArgs(Filters);
+
+impl Args for FilterArgs {
+    fn augment_args(command: Command) -> Command {
+        let option = |f: &Filter| {
+            let long = f.name.replace('_', "-");
+            Arg::new(f.name).long(long).value_name(f.kind.value_name()).help(f.about)
+        };
+        command
+            .next_help_heading("Filters (regular expressions on function, file and binary; as in pprof, in this order)")
+            .args(Filters::ALL.iter().map(option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        FilterArgs::augment_args(command)
+    }
 }
 
-impl FilterArgs {
-    fn filters(&self) -> Filters {
-        Filters {
-            focus: self.focus.clone(),
-            ignore: self.ignore.clone(),
-            hide: self.hide.clone(),
-            show: self.show.clone(),
-            show_from: self.show_from.clone(),
-            prune_from: self.prune_from.clone(),
-            tagfocus: self.tagfocus.clone(),
-            tagignore: self.tagignore.clone(),
-            tagroot: self.tagroot.clone(),
-            tagleaf: self.tagleaf.clone(),
+impl FromArgMatches for FilterArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<FilterArgs, clap::Error> {
+        let mut args = FilterArgs(Filters::default());
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for filter in Filters::ALL {
+            filter.set(&mut self.0, matches.get_one::<String>(filter.name).cloned());
         }
+        Ok(())
     }
 }
 
@@ -388,7 +372,7 @@ pub struct BatchArgs {
     #[arg(short = 'n', value_name = "N")]
     n: Option<usize>,
     /// What to show of each pair
-    #[arg(long, value_name = "top|tree|stacks|labels|peek=RE", default_value = "top")]
+    #[arg(long, value_name = "top|tree|stacks|traces|labels|peek=RE", default_value = "top")]
     view: Ask,
     /// Order by the change of flat (own cost) or of cum (with what it calls)
     #[arg(long, value_enum, default_value = "flat")]

@@ -124,6 +124,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Stacks { labels, view: args }) => {
             show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open(&args.input)?)
         }
+        Some(Verb::Traces(args)) => show(&args, None, Ask::Traces { limit: None }, &open(&args.input)?),
         Some(Verb::Labels(args)) => show(&args, None, Ask::Labels { limit: None }, &open(&args.input)?),
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),
@@ -163,7 +164,7 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
     let mut request = Request { query: args.query.query()?, ask }.for_format(format)?;
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
     if args.n.is_some() && format.writes_whole() {
-        return refuse("-n limits rows; a profile and folded stacks are written whole");
+        return refuse(&format!("-n limits rows; {} is written whole", format.name));
     }
     match &mut request.ask {
         Ask::Page { options, sources: dirs } => {
@@ -177,8 +178,9 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
             *dirs = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
         }
         _ if args.open => return refuse("--open shows a page in the browser; it needs --format html"),
-        Ask::Graph(options) => *options = args.graph_options(),
         Ask::Profile(options) => *options = packing(output),
+        _ if format.writes_whole() => {}
+        Ask::Graph(options) => *options = args.graph_options(),
         Ask::List { limit, sources: dirs, .. } => {
             *limit = args.n.filter(|&n| n > 0);
             let is_watched = format.name == "text" && output.is_none() && io::stdout().is_terminal();
@@ -187,7 +189,6 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
                 *dirs = SourceDirs::new(Vec::new(), vec![PathBuf::from(".")]);
             }
         }
-        _ if format.writes_whole() => {}
         ask => {
             if let Some(limit) = ask.limit_mut() {
                 *limit = args.limit(format);

@@ -1,7 +1,7 @@
 //! Many pairs: what a pair and its result are, the engine's batch as an iterator, and one pair on the calling thread,
 //! which is what a worker of an executor does. `python/pprofdiff/_many.py` makes `diff_many` of these.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTu
 use crate::arrow::PairRows;
 use crate::source::{self, Side};
 use crate::table::Table;
-use crate::views::{Diff, OneOrMore, Profile, parse_normalize, parse_sort, prefixes, rebuild};
+use crate::views::{Diff, OneOrMore, Profile, parse_normalize, parse_sort, prefixes, rebuild, set_filters};
 use crate::{arrow, error, runtime};
 
 /// Two sides under one name, for diff_many(). Made by pairs(), or by hand.
@@ -201,23 +201,16 @@ impl Question {
         noinlines: bool,
         trim_path: Option<OneOrMore<String>>,
         normalize: Option<&Bound<'_, PyAny>>,
-        filters: HashMap<String, Option<String>>,
+        filters: &Bound<'_, PyDict>,
     ) -> PyResult<Question> {
-        let mut all = serde_json::to_value(Filters::default()).map_err(error::pickle)?;
-        for (name, filter) in filters {
-            match all.get_mut(&name) {
-                Some(slot) => *slot = filter.into(),
-                None => return Err(PyTypeError::new_err(format!("there is no filter {name:?}; see Views.filter()"))),
-            }
-        }
-        let filters: Filters = serde_json::from_value(all).map_err(error::pickle)?;
-        filters.check().map_err(|e| error::from_engine(py, &e))?;
+        let mut wanted = Filters::default();
+        set_filters(py, &mut wanted, Some(filters))?;
         let query = Query {
             sample_type,
             granularity: granularity.parse().map_err(|e| error::from_engine(py, &e))?,
             no_inlines: noinlines,
             trim_path: prefixes(trim_path),
-            filters,
+            filters: wanted,
             normalize: parse_normalize(normalize)?,
         };
         let view: Ask = view.parse().map_err(|e| error::from_engine(py, &e))?;

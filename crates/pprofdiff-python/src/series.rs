@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::table::{ROWS_SHOWN, Table, text};
-use crate::views::{OneOrMore, Profile, parse_sort, prefixes, rebuild};
+use crate::views::{OneOrMore, Profile, parse_sort, prefixes, rebuild, set_filters};
 use crate::{error, runtime, source};
 
 /// Many builds, frame by frame: made by series() along a history, and by matrix() against one base.
@@ -136,21 +136,6 @@ pub fn rebuild_series(bytes: &[u8]) -> PyResult<Series> {
     Ok(Series { series: Arc::new(serde_json::from_slice(bytes).map_err(error::pickle)?) })
 }
 
-/// Filters as keywords.
-fn filters(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Filters> {
-    let mut all = serde_json::to_value(Filters::default()).map_err(error::pickle)?;
-    for (name, value) in given.into_iter().flatten() {
-        let name: String = name.extract()?;
-        let Some(slot) = all.get_mut(&name) else {
-            return Err(PyTypeError::new_err(format!("got an unexpected keyword argument {name:?}")));
-        };
-        *slot = value.extract::<Option<String>>()?.filter(|f| !f.is_empty()).into();
-    }
-    let filters: Filters = serde_json::from_value(all).map_err(error::pickle)?;
-    filters.check().map_err(|e| error::from_engine(py, &e))?;
-    Ok(filters)
-}
-
 /// What is asked of each build.
 struct Question {
     query: Query,
@@ -174,7 +159,9 @@ impl Question {
     ) -> PyResult<Question> {
         let engine = |e| error::from_engine(py, &e);
         let normalize = normalize.map_or(Ok(Normalize::None), str::parse).map_err(engine)?;
-        let (granularity, filters) = (granularity.parse().map_err(engine)?, filters(py, given)?);
+        let granularity = granularity.parse().map_err(engine)?;
+        let mut filters = Filters::default();
+        set_filters(py, &mut filters, given)?;
         let raise = match on_error {
             "collect" => false,
             "raise" => true,

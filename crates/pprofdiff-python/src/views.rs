@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pprofdiff::{
-    Compression, GraphOptions, Measure, Normalize, Query, Rank, Selection, Sort, SourceDirs, WriteOptions,
+    Compression, Filter, Filters, GraphOptions, Measure, Normalize, Query, Rank, Selection, Sort, SourceDirs,
+    WriteOptions,
 };
 use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDelta};
+use pyo3::types::{PyBytes, PyDelta, PyDict};
 
 use crate::flamegraph::{self, FlameGraph};
 use crate::pictures::{CallGraph, Listing};
@@ -99,6 +100,20 @@ fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
 /// The prefixes of `trim_path=`; an empty one is none.
 pub fn prefixes(given: Option<OneOrMore<String>>) -> Vec<String> {
     all(given).into_iter().filter(|prefix| !prefix.is_empty()).collect()
+}
+
+/// Sets the filters that are given as keywords: None leaves one as it is, an empty text takes it away.
+pub fn set_filters(py: Python<'_>, filters: &mut Filters, given: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    for (name, value) in given.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let Some(filter) = Filter::named(&name) else {
+            return Err(PyTypeError::new_err(format!("there is no filter {name:?}; see Views.filter()")));
+        };
+        if let Some(value) = value.extract::<Option<String>>()? {
+            filter.set(filters, Some(value));
+        }
+    }
+    filters.check().map_err(|e| error::from_engine(py, &e))
 }
 
 /// What a page holds.
@@ -584,47 +599,15 @@ impl Views {
     /// cost moves to the caller), show those that do not match. show_from drops what is above the
     /// root-most match, prune_from what is below the leaf-most. tagfocus and tagignore choose samples by
     /// label: "key=regex", "regex" (on "key:value"), or a range of a numeric label such as
-    /// "bytes=32kb:1mb". tagroot and tagleaf name labels ("key,key") whose values become frames.
+    /// "bytes=32kb:1mb". tagshow and taghide choose by key which labels are shown. tagroot and tagleaf name
+    /// labels ("key,key") whose values become frames.
     ///
     /// Filters that were given before stay, unless given again; an empty one is taken away. Totals and
     /// percentages stay those before filters. A filter that matches nothing is said in the views' warnings.
-    #[pyo3(signature = (
-        *, focus = None, ignore = None, hide = None, show = None, show_from = None, prune_from = None,
-        tagfocus = None, tagignore = None, tagroot = None, tagleaf = None
-    ))]
-    #[allow(clippy::too_many_arguments)]
-    fn filter(
-        slf: &Bound<'_, Self>,
-        focus: Option<String>,
-        ignore: Option<String>,
-        hide: Option<String>,
-        show: Option<String>,
-        show_from: Option<String>,
-        prune_from: Option<String>,
-        tagfocus: Option<String>,
-        tagignore: Option<String>,
-        tagroot: Option<String>,
-        tagleaf: Option<String>,
-    ) -> PyResult<Py<Diff>> {
+    #[pyo3(signature = (**filters))]
+    fn filter(slf: &Bound<'_, Self>, filters: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Diff>> {
         let mut query = slf.get().query.clone();
-        let filters = &mut query.filters;
-        for (filter, given) in [
-            (&mut filters.focus, focus),
-            (&mut filters.ignore, ignore),
-            (&mut filters.hide, hide),
-            (&mut filters.show, show),
-            (&mut filters.show_from, show_from),
-            (&mut filters.prune_from, prune_from),
-            (&mut filters.tagfocus, tagfocus),
-            (&mut filters.tagignore, tagignore),
-            (&mut filters.tagroot, tagroot),
-            (&mut filters.tagleaf, tagleaf),
-        ] {
-            if let Some(given) = given {
-                *filter = Some(given).filter(|g| !g.is_empty());
-            }
-        }
-        filters.check().map_err(|e| error::from_engine(slf.py(), &e))?;
+        set_filters(slf.py(), &mut query.filters, filters)?;
         with_query(slf, query)
     }
 

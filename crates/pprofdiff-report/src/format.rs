@@ -1,12 +1,25 @@
-//! The formats: one row here and one file each. A format knows reports and nothing else; nothing else knows a format.
+//! The formats: a module and a row here, and one file each. A format knows reports and nothing else; nothing else knows a
+//! format.
+
+mod callgrind;
+pub(crate) mod csv;
+pub(crate) mod dot;
+pub(crate) mod folded;
+pub(crate) mod json;
+pub(crate) mod markdown;
+pub(crate) mod pprof;
+pub(crate) mod speedscope;
+#[cfg(feature = "svg")]
+pub(crate) mod svg;
+pub(crate) mod text;
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::csv::CsvOptions;
+use self::csv::CsvOptions;
+use self::text::TextOptions;
 use crate::report::Report;
-use crate::request::Ask;
-use crate::text::TextOptions;
+use crate::request::{Ask, Request};
 use pprofdiff::{Error, Result};
 
 /// A way to write reports.
@@ -24,9 +37,9 @@ pub struct Format {
     pub limit: Option<usize>,
     /// True if it has room for the warnings of a report; elsewhere they are for the face to say.
     pub warns: bool,
-    /// The view that it writes when this one is asked for: usually the same, or another view of the same question.
-    /// `None` if it can't show it.
-    pub shows: fn(&Ask) -> Option<Ask>,
+    /// The request whose answer it writes when this one is asked: usually the same, or another view of the same question,
+    /// or at another granularity. `None` if it can't show it.
+    pub shows: fn(&Request) -> Option<Request>,
     /// Writes a report of a view that it shows.
     pub write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
 }
@@ -52,18 +65,19 @@ impl Style {
 
 /// All formats, in the order in which help lists them.
 static FORMATS: &[&Format] = &[
-    &crate::text::FORMAT,
-    &crate::json::FORMAT,
-    &crate::csv::FORMAT,
-    &crate::markdown::FORMAT,
-    &crate::pprof::FORMAT,
-    &crate::folded::FORMAT,
+    &text::FORMAT,
+    &json::FORMAT,
+    &csv::FORMAT,
+    &markdown::FORMAT,
+    &pprof::FORMAT,
+    &folded::FORMAT,
     #[cfg(feature = "html")]
     &crate::page::FORMAT,
-    &crate::speedscope::FORMAT,
-    &crate::dot::FORMAT,
+    &speedscope::FORMAT,
+    &dot::FORMAT,
     #[cfg(feature = "svg")]
-    &crate::svg::FORMAT,
+    &svg::FORMAT,
+    &callgrind::FORMAT,
 ];
 
 impl Format {
@@ -74,9 +88,8 @@ impl Format {
 
     /// True if it writes all stacks, whatever the number of rows.
     pub fn writes_whole(&self) -> bool {
-        let some = Ask::Top { sort: Default::default(), limit: Some(1) };
-        let all = Ask::Top { sort: Default::default(), limit: None };
-        (self.shows)(&some).is_none() && (self.shows)(&all).is_some()
+        let shows = |limit| (self.shows)(&Request::default().asking(Ask::Top { sort: Default::default(), limit }));
+        shows(Some(1)).is_none() && shows(None).is_some()
     }
 
     /// The format of a name.
@@ -103,7 +116,7 @@ impl Format {
             return Ok(format);
         }
         if path.extension().is_none() {
-            return Ok(&crate::text::FORMAT);
+            return Ok(&text::FORMAT);
         }
         let endings: Vec<String> = Format::all().iter().map(|f| format!(".{} ({})", f.extensions[0], f.name)).collect();
         let path = path.display().to_string();
@@ -113,30 +126,33 @@ impl Format {
 }
 
 /// What formats of rows show.
-pub(crate) fn rows(ask: &Ask) -> Option<Ask> {
-    match ask {
-        Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. } => {
-            Some(ask.clone())
-        }
+pub(crate) fn rows(request: &Request) -> Option<Request> {
+    match request.ask {
+        Ask::Top { .. }
+        | Ask::Peek { .. }
+        | Ask::Tree { .. }
+        | Ask::Stacks { .. }
+        | Ask::Traces { .. }
+        | Ask::Labels { .. } => Some(request.clone()),
         _ => None,
     }
 }
 
 /// What formats of whole stacks show.
-pub(crate) fn all_stacks(ask: &Ask) -> Option<Ask> {
-    match ask {
+pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
+    match request.ask {
         Ask::Top { limit: None, .. } | Ask::Stacks { by_labels: false, limit: None } => {
-            Some(Ask::Stacks { by_labels: false, limit: None })
+            Some(request.asking(Ask::Stacks { by_labels: false, limit: None }))
         }
         _ => None,
     }
 }
 
 /// What pictures of the call graph show.
-pub(crate) fn graph(ask: &Ask) -> Option<Ask> {
-    match ask {
-        Ask::Top { .. } | Ask::Tree { .. } => Some(Ask::Graph(Default::default())),
-        Ask::Graph(_) => Some(ask.clone()),
+pub(crate) fn graph(request: &Request) -> Option<Request> {
+    match request.ask {
+        Ask::Top { .. } | Ask::Tree { .. } => Some(request.asking(Ask::Graph(Default::default()))),
+        Ask::Graph(_) => Some(request.clone()),
         _ => None,
     }
 }

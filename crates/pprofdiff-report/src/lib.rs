@@ -5,35 +5,30 @@
 
 mod callgraph;
 mod check;
-mod csv;
-mod dot;
-mod folded;
 mod format;
 mod html;
-mod json;
 #[cfg(feature = "svg")]
 mod layout;
 mod listing;
-mod markdown;
 mod names;
 #[cfg(feature = "html")]
 mod page;
 mod pairs;
 mod palette;
-mod pprof;
 mod report;
 mod request;
 mod series;
-mod speedscope;
-#[cfg(feature = "svg")]
-mod svg;
 mod table;
-mod text;
+
+#[cfg(feature = "svg")]
+use format::svg;
+use format::{csv, json, markdown, text};
 
 pub use check::{check_github, check_json, check_markdown, check_text, exit_code};
 pub use csv::CsvOptions;
-pub use dot::dot;
-pub use folded::folded;
+pub use format::dot::dot;
+pub use format::folded::folded;
+pub use format::speedscope::speedscope;
 pub use format::{Format, Style};
 pub use json::info_json;
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
@@ -43,7 +38,6 @@ pub use pairs::{PairFormat, PairWriter};
 pub use report::Report;
 pub use request::{Ask, Request};
 pub use series::{builds_json, series_html};
-pub use speedscope::speedscope;
 #[cfg(feature = "svg")]
 pub use svg::svg;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};

@@ -16,6 +16,8 @@ pub enum Report {
     Table(Table),
     /// Whole stacks, of which tables show the first so many.
     Stacks(Stacks, usize),
+    /// Whole stacks with their labels: a table of stacks that people read from the leaf.
+    Traces(Table),
     /// Source lines.
     Listing(Listing),
     /// The call graph.
@@ -33,7 +35,7 @@ impl Report {
     /// What it is of, where it is of one sample type.
     pub fn summary(&self) -> Option<&Arc<Summary>> {
         match self {
-            Report::Table(table) => Some(&table.summary),
+            Report::Table(table) | Report::Traces(table) => Some(&table.summary),
             Report::Stacks(stacks, _) => Some(&stacks.summary),
             Report::Listing(listing) => Some(&listing.summary),
             Report::Graph(graph) => Some(&graph.summary),
@@ -55,7 +57,7 @@ impl Report {
     /// As a table, where it is one.
     pub fn table(&self) -> Option<Cow<'_, Table>> {
         match self {
-            Report::Table(table) => Some(Cow::Borrowed(table)),
+            Report::Table(table) | Report::Traces(table) => Some(Cow::Borrowed(table)),
             Report::Stacks(stacks, most) => Some(Cow::Owned(Table::stacks(stacks, *most))),
             _ => None,
         }

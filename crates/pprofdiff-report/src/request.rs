@@ -55,6 +55,11 @@ pub enum Ask {
         /// The most rows.
         limit: Option<usize>,
     },
+    /// Whole stacks with their labels, each from the leaf, as pprof's traces.
+    Traces {
+        /// The most rows.
+        limit: Option<usize>,
+    },
     /// What each label's values cost.
     Labels {
         /// The most rows of each key.
@@ -94,16 +99,17 @@ impl Default for Ask {
 impl std::str::FromStr for Ask {
     type Err = Error;
 
-    /// A view of rows by its name, as many pairs are asked for it: `top`, `tree`, `stacks`, `labels` or `peek=RE`.
+    /// A view of rows by its name, as many pairs are asked for it: `top`, `tree`, `stacks`, `traces`, `labels` or `peek=RE`.
     fn from_str(text: &str) -> Result<Ask> {
         let (sort, limit) = (Sort::default(), None);
         match text.split_once('=').unwrap_or((text, "")) {
             ("top", "") => Ok(Ask::Top { sort, limit }),
             ("tree", "") => Ok(Ask::Tree { sort, limit }),
             ("stacks", "") => Ok(Ask::Stacks { by_labels: false, limit }),
+            ("traces", "") => Ok(Ask::Traces { limit }),
             ("labels", "") => Ok(Ask::Labels { limit }),
             ("peek", regex) if !regex.is_empty() => Ok(Ask::Peek { regex: regex.to_owned(), sort, limit }),
-            _ => Err(Error::query(format!("a view is top, tree, stacks, labels or peek=RE, not {text:?}"))),
+            _ => Err(Error::query(format!("a view is top, tree, stacks, traces, labels or peek=RE, not {text:?}"))),
         }
     }
 }
@@ -128,6 +134,7 @@ impl Ask {
             Ask::Peek { .. } => "peek",
             Ask::Tree { .. } => "tree",
             Ask::Stacks { .. } => "stacks",
+            Ask::Traces { .. } => "traces",
             Ask::Labels { .. } => "labels",
             Ask::List { .. } => "list",
             Ask::Graph(_) => "graph",
@@ -145,6 +152,7 @@ impl Ask {
             | Ask::Peek { limit, .. }
             | Ask::Tree { limit, .. }
             | Ask::Stacks { limit, .. }
+            | Ask::Traces { limit }
             | Ask::Labels { limit }
             | Ask::List { limit, .. } => Some(limit),
             Ask::Graph(_) | Ask::Profile(_) | Ask::Info => None,
@@ -155,16 +163,21 @@ impl Ask {
 }
 
 impl Request {
+    /// Another view of the same question.
+    pub fn asking(&self, ask: Ask) -> Request {
+        Request { query: self.query.clone(), ask }
+    }
+
     /// The request whose answer a format writes: where it shows another view of the same question (a call graph for the
     /// table of frames), that one.
     ///
     /// # Errors
     /// A format that can't show what is asked; the error names those that can.
     pub fn for_format(&self, format: &Format) -> Result<Request> {
-        match (format.shows)(&self.ask) {
-            Some(ask) => Ok(Request { query: self.query.clone(), ask }),
+        match (format.shows)(self) {
+            Some(request) => Ok(request),
             None => {
-                let can = Format::all().iter().filter(|f| (f.shows)(&self.ask).is_some());
+                let can = Format::all().iter().filter(|f| (f.shows)(self).is_some());
                 let can: Vec<&str> = can.map(|f| f.name).collect();
                 let (format, ask) = (format.name, self.ask.name());
                 Err(Error::query(format!("{ask} can't be written as {format}; it can as {}", can.join(", "))))
@@ -202,6 +215,7 @@ impl Request {
                 Report::Table(Table::edges(&measure()?.edges(None, *sort)?, Kind::Tree).head(most(limit)))
             }
             Ask::Stacks { by_labels, limit } => Report::Stacks(measure()?.stacks(*by_labels), most(limit)),
+            Ask::Traces { limit } => Report::Traces(Table::stacks(&measure()?.stacks(true), most(limit))),
             Ask::Labels { limit } => Report::Table(Table::labels(&measure()?.labels()).head(most(limit))),
             Ask::List { regex, sources, limit } => {
                 Report::Listing(diff.list(query, regex, &sources.files())?.head(most(limit)))

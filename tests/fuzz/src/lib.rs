@@ -83,18 +83,11 @@ impl<'a> Choices<'a> {
     }
 
     pub fn filters(&mut self) -> Filters {
-        Filters {
-            focus: self.text(),
-            ignore: self.text(),
-            hide: self.text(),
-            show: self.text(),
-            show_from: self.text(),
-            prune_from: self.text(),
-            tagfocus: self.text(),
-            tagignore: self.text(),
-            tagroot: self.text(),
-            tagleaf: self.text(),
+        let mut filters = Filters::default();
+        for filter in Filters::ALL {
+            filter.set(&mut filters, self.text());
         }
+        filters
     }
 }
 

@@ -26,9 +26,9 @@ use crate::interner::{Found, Index};
 
 type State = foldhash::fast::RandomState;
 
-/// Which samples of a profile take part, and which lines and locations of them.
+/// Which samples of a profile take part, and which lines, locations and labels of them.
 pub trait Selection {
-    /// True if all samples take part with all their locations.
+    /// True if all samples take part with all their locations. Labels are asked for in any case.
     fn is_whole(&self) -> bool;
 
     /// Calls `f` with the index of each line of a location that stays, innermost first.
@@ -37,6 +37,9 @@ pub trait Selection {
     /// Fills `locations` with those of the sample that stay, leaf first; false if the sample goes.
     /// `index` is the sample's place in the profile.
     fn locations(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool;
+
+    /// True if the labels of a key stay.
+    fn shows_label(&self, key: StringId) -> bool;
 }
 
 /// The selection that leaves everything as it is.
@@ -52,6 +55,10 @@ impl Selection for Everything<'_> {
     }
 
     fn locations(&self, _index: usize, _sample: &Sample<'_>, _locations: &mut Vec<u32>) -> bool {
+        true
+    }
+
+    fn shows_label(&self, _key: StringId) -> bool {
         true
     }
 }
@@ -276,7 +283,7 @@ impl<'p> Merger<'p> {
                 };
             }
             labels.clear();
-            for label in sample.all_labels() {
+            for label in sample.all_labels().filter(|l| part.selection.shows_label(l.key)) {
                 let key = self.string(p, label.key, &mut memo);
                 labels.push(match label.value {
                     LabelValue::Text(t) => {

@@ -43,9 +43,9 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
-    shows: |ask| match ask {
-        Ask::Top { .. } => Some(Ask::Page { options: PageOptions::default(), sources: None }),
-        Ask::Page { .. } => Some(ask.clone()),
+    shows: |request| match request.ask {
+        Ask::Top { .. } => Some(request.asking(Ask::Page { options: PageOptions::default(), sources: None })),
+        Ask::Page { .. } => Some(request.clone()),
         _ => None,
     },
     write: |report, out, _| match report {

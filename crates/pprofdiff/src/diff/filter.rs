@@ -1,7 +1,7 @@
 //! Filters, with pprof's semantics: which samples stay, and which lines of each location.
 //!
 //! pprof edits the profile step by step: drop_frames, tagroot and tagleaf, focus / ignore / hide /
-//! show, show_from, tagfocus / tagignore, prune_from, noinlines. All but the tag filters decide by
+//! show, show_from, tagfocus / tagignore, tagshow / taghide, prune_from, noinlines. All but the tag filters decide by
 //! location, whatever sample it occurs in, so a [`FilterPlan`] does them once per location: which of its
 //! lines are left, and a set of flags. A sample is then a walk over flags ([`FilterPlan::apply`]).
 //!
@@ -9,7 +9,7 @@
 //! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
 //! that are cut elsewhere as well.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
@@ -21,49 +21,111 @@ use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::shared::Selection;
 use pprofdiff_profile::{LabelValue, Profile, Sample, StringId};
 
-/// Filters as a user gives them: regular expressions on function names, file names and the mapped
-/// binary's file name, unanchored. The names and the meaning are pprof's.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filters {
-    /// Keep only samples with at least one matching frame.
-    pub focus: Option<String>,
-    /// Drop samples with a matching frame; wins over `focus`.
-    pub ignore: Option<String>,
-    /// Remove matching frames. What they cost moves to the frame that called them.
-    pub hide: Option<String>,
-    /// Remove the frames that do not match.
-    pub show: Option<String>,
-    /// Drop what is above the root-most matching frame, and samples without one.
-    pub show_from: Option<String>,
-    /// Drop what is below the leaf-most matching frame.
-    pub prune_from: Option<String>,
-    /// Keep only samples with this label: `key=regex`, `regex` on `key:value`, or a range of a numeric
-    /// label, as in `bytes=32kb:1mb`, `:64kb`, `4mb:`.
-    pub tagfocus: Option<String>,
-    /// Drop samples with this label.
-    pub tagignore: Option<String>,
-    /// Label keys (commas between them) whose values become frames at the root.
-    pub tagroot: Option<String>,
-    /// Label keys whose values become frames at the leaf.
-    pub tagleaf: Option<String>,
+/// Describes the filters once, in the order in which they apply: each becomes a field of [`Filters`] and a row of
+/// [`Filters::ALL`], from which the faces make their options.
+macro_rules! filters {
+    ($($name:ident: $kind:ident, $about:literal;)*) => {
+        /// Filters as a user gives them. The names and the meaning are pprof's.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Filters {
+            $(#[doc = concat!($about, ".")] pub $name: Option<String>,)*
+        }
+
+        impl Filters {
+            /// All filters, in the order in which they apply.
+            pub const ALL: &'static [Filter] = &[$(Filter {
+                name: stringify!($name),
+                about: $about,
+                kind: FilterKind::$kind,
+                get: |filters| &filters.$name,
+                get_mut: |filters| &mut filters.$name,
+            }),*];
+        }
+    };
+}
+
+filters! {
+    tagroot: Keys, "Make the values of these labels frames at the root";
+    tagleaf: Keys, "Make the values of these labels frames at the leaf";
+    focus: Frames, "Keep only samples with a matching frame";
+    ignore: Frames, "Drop samples with a matching frame; wins over focus";
+    hide: Frames, "Remove matching frames; their cost moves to the caller";
+    show: Frames, "Remove the frames that do not match";
+    show_from: Frames, "Drop what is above the root-most match, and samples without one";
+    tagfocus: Labels, "Keep only samples with this label: key=RE, RE, or a range such as bytes=32kb:1mb";
+    tagignore: Labels, "Drop samples with this label";
+    tagshow: LabelKeys, "Show only the labels whose key matches, where labels are shown";
+    taghide: LabelKeys, "Show no label whose key matches";
+    prune_from: Frames, "Drop what is below the leaf-most match";
+}
+
+/// One of [`Filters::ALL`]: what a face needs to offer it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Filter {
+    /// pprof's name for it.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// What it is matched against.
+    pub kind: FilterKind,
+    get: fn(&Filters) -> &Option<String>,
+    get_mut: fn(&mut Filters) -> &mut Option<String>,
+}
+
+/// What a filter is matched against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterKind {
+    /// A regular expression on function names, file names and the mapped binary's file name, unanchored.
+    Frames,
+    /// The labels of samples: `key=regex`, `regex` on `key:value`, or a range of a numeric label, as in
+    /// `bytes=32kb:1mb`, `:64kb`, `4mb:`.
+    Labels,
+    /// A regular expression on the keys of labels, unanchored.
+    LabelKeys,
+    /// Keys of labels, with commas between them.
+    Keys,
+}
+
+impl FilterKind {
+    /// What stands for its value in help.
+    pub fn value_name(self) -> &'static str {
+        match self {
+            FilterKind::Frames | FilterKind::LabelKeys => "RE",
+            FilterKind::Labels => "[KEY=]RE|RANGE",
+            FilterKind::Keys => "KEY,...",
+        }
+    }
+}
+
+impl Filter {
+    /// The filter of a name, if there is one.
+    pub fn named(name: &str) -> Option<&'static Filter> {
+        Filters::ALL.iter().find(|f| f.name == name)
+    }
+
+    /// Its value, where it is set. An empty one is none, as in pprof: scripts pass variables that are not set.
+    pub fn value(self, filters: &Filters) -> Option<&str> {
+        given((self.get)(filters))
+    }
+
+    /// Sets it; `None` and an empty value take it away.
+    pub fn set(self, filters: &mut Filters, value: Option<String>) {
+        *(self.get_mut)(filters) = value.filter(|v| !v.is_empty());
+    }
 }
 
 impl Filters {
     /// The filters that are set, by name, in the order in which they apply.
     pub fn set(&self) -> Vec<(&'static str, &str)> {
-        let all = [
-            ("tagroot", &self.tagroot),
-            ("tagleaf", &self.tagleaf),
-            ("focus", &self.focus),
-            ("ignore", &self.ignore),
-            ("hide", &self.hide),
-            ("show", &self.show),
-            ("show_from", &self.show_from),
-            ("tagfocus", &self.tagfocus),
-            ("tagignore", &self.tagignore),
-            ("prune_from", &self.prune_from),
-        ];
-        all.into_iter().filter_map(|(name, value)| given(value).map(|v| (name, v))).collect()
+        Filters::ALL.iter().filter_map(|f| f.value(self).map(|v| (f.name, v))).collect()
+    }
+
+    /// True if one of a kind is set.
+    pub(crate) fn has(&self, kind: FilterKind) -> bool {
+        Filters::ALL.iter().any(|f| f.kind == kind && f.value(self).is_some())
     }
 
     /// Says what is wrong with the expressions before anything is looked at.
@@ -75,7 +137,6 @@ impl Filters {
     }
 }
 
-/// An empty filter is none, as in pprof: scripts pass variables that are not set.
 fn given(filter: &Option<String>) -> Option<&str> {
     filter.as_deref().filter(|f| !f.is_empty())
 }
@@ -90,6 +151,8 @@ pub(crate) struct Compiled {
     prune_from: Option<Regex>,
     tagfocus: Option<TagFilter>,
     tagignore: Option<TagFilter>,
+    tagshow: Option<Regex>,
+    taghide: Option<Regex>,
     tagroot: Vec<String>,
     tagleaf: Vec<String>,
     no_inlines: bool,
@@ -111,6 +174,8 @@ impl Compiled {
             prune_from: regex("prune_from", &filters.prune_from)?,
             tagfocus: tag("tagfocus", &filters.tagfocus)?,
             tagignore: tag("tagignore", &filters.tagignore)?,
+            tagshow: regex("tagshow", &filters.tagshow)?,
+            taghide: regex("taghide", &filters.taghide)?,
             tagroot: keys(&filters.tagroot),
             tagleaf: keys(&filters.tagleaf),
             no_inlines,
@@ -153,6 +218,8 @@ pub(crate) struct FilterPlan {
     prune_from: bool,
     /// For each sample, in order: whether the tag filters keep it. Empty without such filters.
     tagged: Vec<bool>,
+    /// The keys of labels that are not shown.
+    hidden_keys: HashSet<StringId>,
 }
 
 impl FilterPlan {
@@ -179,7 +246,11 @@ impl FilterPlan {
             show_from: filters.show_from.is_some(),
             prune_from: filters.prune_from.is_some(),
             tagged: Vec::new(),
+            hidden_keys: HashSet::new(),
         };
+        if filters.tagshow.is_some() || filters.taghide.is_some() {
+            plan.hide_labels(profile, filters, &mut matched);
+        }
         let edits = plan.drops || plan.by_name || plan.show_from || plan.prune_from || filters.no_inlines;
         if !edits && !tagged && !pseudo {
             plan.trivial = true;
@@ -201,13 +272,18 @@ impl FilterPlan {
         Ok((plan, matched))
     }
 
-    /// True if samples keep all their locations, and locations all their lines.
+    /// True if samples keep all their locations, and locations all their lines. Labels may be hidden.
     pub(crate) fn is_trivial(&self) -> bool {
         self.trivial
     }
 
     pub(crate) fn pseudo(&self) -> &[(Vec<u8>, Vec<u8>)] {
         &self.pseudo
+    }
+
+    /// True if the labels of a key are shown.
+    pub(crate) fn shows_label(&self, key: StringId) -> bool {
+        self.hidden_keys.is_empty() || !self.hidden_keys.contains(&key)
     }
 
     /// Calls `f` with each line that is left of a location, innermost first.
@@ -294,6 +370,25 @@ impl FilterPlan {
         self.tagged = p.samples().map(keeps).collect();
         matched.extend(filters.tagfocus.is_some().then_some(("tagfocus", focus_hit)));
         matched.extend(filters.tagignore.is_some().then_some(("tagignore", ignore_hit)));
+    }
+
+    /// Finds the keys of labels that are not shown.
+    fn hide_labels(&mut self, p: &Profile, filters: &Compiled, matched: &mut Matched) {
+        let (mut show_hit, mut hide_hit) = (false, false);
+        let mut seen = HashSet::new();
+        for label in p.samples().flat_map(|s| s.labels()) {
+            if seen.insert(label.key) {
+                let shown = filters.tagshow.as_ref().is_none_or(|r| r.is_match(p.string(label.key)));
+                let hidden = filters.taghide.as_ref().is_some_and(|r| r.is_match(p.string(label.key)));
+                show_hit |= shown;
+                hide_hit |= hidden;
+                if !shown || hidden {
+                    self.hidden_keys.insert(label.key);
+                }
+            }
+        }
+        matched.extend(filters.tagshow.is_some().then_some(("tagshow", show_hit)));
+        matched.extend(filters.taghide.is_some().then_some(("taghide", hide_hit)));
     }
 
     /// Makes frames of label values.
@@ -584,5 +679,9 @@ impl Selection for Filtered<'_> {
 
     fn locations(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
         self.plan.apply(index, sample, locations)
+    }
+
+    fn shows_label(&self, key: StringId) -> bool {
+        self.plan.shows_label(key)
     }
 }

@@ -102,7 +102,7 @@ impl Measure {
             let (p, base) = (&*walk.member.profile, walk.member.base);
             let mut known = KnownTexts::default();
             walk.each(&p.sample_range(), |weight, _, sample| {
-                for label in sample.labels() {
+                for label in walk.labels(&sample) {
                     let key = known.id(p, label.key, &mut texts);
                     let value = match label.value {
                         LabelValue::Text(text) => Value::Text(known.id(p, text, &mut texts)),

@@ -32,7 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use edges::{Edge, Edges, Relation};
-pub use filter::Filters;
+pub use filter::{Filter, FilterKind, Filters};
 pub use flame::{Flame, FlameFrame, FlameNode, FlameOptions, MatchedStacks, Pruned, Widths};
 pub(crate) use frames::FrameInterner;
 pub use frames::Frames;

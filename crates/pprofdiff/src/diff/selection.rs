@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::{Compiled, FilterPlan};
+use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, MemberFrames, State};
 use super::identity::{self, Granularity};
 use super::normalize::{Normalize, Scale};
@@ -13,7 +13,7 @@ use super::tags::number_units;
 use super::{Diff, Filters, Member, Pair};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::{Profile, Sample, SampleRange, parallel};
+use pprofdiff_profile::{Label, Profile, Sample, SampleRange, parallel};
 
 /// What to look at, and how.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -167,7 +167,7 @@ impl Diff {
         filters: &Compiled,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<FilterPlan>> {
-        let by_range = query.filters.set().iter().any(|(name, _)| matches!(*name, "tagfocus" | "tagignore"));
+        let by_range = query.filters.has(FilterKind::Labels);
         let units = if by_range { number_units(self.members.iter().map(|m| &*m.profile)) } else { Default::default() };
         let mut plans = Vec::with_capacity(self.members.len());
         let mut matched: Vec<(&str, bool)> = Vec::new();
@@ -371,6 +371,12 @@ impl<'m> Walk<'m> {
     #[cfg(feature = "gate")]
     pub(crate) fn sum(&self) -> i64 {
         self.member.total(self.column).sum * self.times
+    }
+
+    /// The labels of a sample that are shown.
+    pub(crate) fn labels(&self, sample: &Sample<'m>) -> impl Iterator<Item = Label> + use<'m> {
+        let plan = self.plan;
+        sample.labels().filter(|label| plan.shows_label(label.key))
     }
 
     /// Calls `f` with each sample that counts: its value, the locations that filters leave of it, and itself. `range` is

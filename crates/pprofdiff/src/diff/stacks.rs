@@ -310,13 +310,13 @@ impl Default for LabelCollector {
 
 impl LabelCollector {
     /// The number of a sample's labels.
-    fn number(&mut self, walk: &Walk<'_>, sample: Sample<'_>) -> u32 {
+    fn number<'m>(&mut self, walk: &Walk<'m>, sample: Sample<'m>) -> u32 {
         let p = &*walk.member.profile;
         if self.known.0 != walk.index {
             self.known = (walk.index, KnownTexts::default());
         }
         self.set.clear();
-        for label in sample.labels() {
+        for label in walk.labels(&sample) {
             let mut text = |id| self.known.1.id(p, id, &mut self.texts);
             let key = text(label.key);
             let label = match label.value {

@@ -2,7 +2,7 @@
 //!
 //! `go tool pprof` opens it with the numbers of `-diff_base`; we open it as the diff it was.
 
-use super::filter::{Compiled, Filtered};
+use super::filter::{Compiled, FilterKind, Filtered};
 use super::normalize::{Normalize, Scale};
 use super::{Diff, Query};
 use crate::{Error, Result};
@@ -30,7 +30,7 @@ impl Diff {
     }
 
     fn to_message(&self, query: &Query) -> Result<Vec<u8>> {
-        if query.filters.tagroot.is_some() || query.filters.tagleaf.is_some() {
+        if query.filters.has(FilterKind::Keys) {
             return Err(Error::query(
                 "tagroot and tagleaf make frames of labels for a view; they can't be written to a profile",
             ));

@@ -5,12 +5,12 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::listing::listing_text;
-use super::table::{Kind, Table};
-use super::{palette, percent_of_base};
 use crate::format::{Format, rows, unsupported};
+use crate::listing::listing_text;
 use crate::report::Report;
 use crate::request::Ask;
+use crate::table::{Cell, Kind, Table};
+use crate::{palette, percent_of_base};
 use pprofdiff::Profile;
 use pprofdiff::harmless;
 use pprofdiff::units::{self, ReportUnit};
@@ -23,12 +23,13 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: Some(20),
     warns: true,
-    shows: |ask| match ask {
-        Ask::List { .. } | Ask::Info => Some(ask.clone()),
-        _ => rows(ask),
+    shows: |request| match request.ask {
+        Ask::List { .. } | Ask::Info => Some(request.clone()),
+        _ => rows(request),
     },
     write: |report, out, style| match report {
         Report::Listing(listing) => listing_text(listing, out, style.text()),
+        Report::Traces(table) => table.write_traces(out, style.text()),
         Report::Info(diff) => info(diff, out),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },
@@ -42,7 +43,7 @@ pub struct TextOptions {
 }
 
 /// A text cell that may be coloured by the sign of what it shows.
-pub(super) struct Shown {
+pub(crate) struct Shown {
     pub text: String,
     pub sign: i64,
 }
@@ -96,7 +97,7 @@ impl Numbers<'_> {
 }
 
 /// `+12.34%`; `+0.00%` would hide the sign's reason, so zero has none.
-pub(super) fn signed_percent(p: f64) -> String {
+pub(crate) fn signed_percent(p: f64) -> String {
     if p == 0.0 { "0%".to_owned() } else { format!("{p:+.2}%") }
 }
 
@@ -128,7 +129,7 @@ impl Table {
     }
 
     /// The rows alone.
-    pub(super) fn write_rows(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    pub(crate) fn write_rows(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
         match self.kind {
             Kind::Top | Kind::Diff => self.write_top(out, options, &numbers),
@@ -141,7 +142,7 @@ impl Table {
     }
 
     /// The unit for all numbers of this table.
-    pub(super) fn report_unit(&self) -> ReportUnit {
+    pub(crate) fn report_unit(&self) -> ReportUnit {
         let names: &[&str] = match self.kind {
             Kind::Top | Kind::Values => &["flat", "cum"],
             Kind::Diff | Kind::Steps | Kind::Movers => &["flat_delta", "cum_delta"],
@@ -156,7 +157,7 @@ impl Table {
     }
 
     /// A row's value of both sides, from columns named in the manner of `flat`, `flat_base`, `flat_new`.
-    pub(super) fn pair(&self, one: &str, base: &str, new: &str, row: usize) -> Pair {
+    pub(crate) fn pair(&self, one: &str, base: &str, new: &str, row: usize) -> Pair {
         let get = |name: &str| self.values(name).get(row).copied();
         match get(one) {
             Some(new) => Pair { base: 0, new },
@@ -164,7 +165,7 @@ impl Table {
         }
     }
 
-    pub(super) fn weight(&self, row: usize) -> Pair {
+    pub(crate) fn weight(&self, row: usize) -> Pair {
         self.pair("weight", "base", "new", row)
     }
 
@@ -172,7 +173,7 @@ impl Table {
     pub fn label(&self, row: usize) -> String {
         let text = |name: &str| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
         let number = |name: &str| match self.column(name).map(|c| c.cell(row)) {
-            Some(super::Cell::Int(v)) => Some(v),
+            Some(Cell::Int(v)) => Some(v),
             _ => None,
         };
         let (name, file) = (text("name"), text("file"));
@@ -241,11 +242,56 @@ impl Table {
                 writeln!(out, "{} ({})", cells[0], cells[1])?;
             }
             for column in ["labels", "frames"] {
-                if let Some(super::Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
+                if let Some(Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
                     let indent = if column == "labels" { "  # " } else { "    " };
                     lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", harmless(text)))?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Blocks as pprof's: labels, then the value and the frames from the leaf.
+    fn write_traces(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        const RULER: &str = "-----------+-------------------------------------------------------";
+        let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
+        header(out, &self.summary)?;
+        let two_sided = self.summary.base.is_some();
+        if two_sided {
+            writeln!(out, "{:>10} {:>10} {:>11}", "base", "new", "delta")?;
+        }
+        for row in 0..self.len() {
+            writeln!(out, "{RULER}")?;
+            let list = |column: &str| match self.column(column).map(|c| c.cell(row)) {
+                Some(Cell::List(lists, row)) => Some(lists.get(row)),
+                _ => None,
+            };
+            for label in list("labels").into_iter().flatten() {
+                let (key, value) = label.split_once('=').unwrap_or((label, ""));
+                writeln!(out, "{:>10}:  {}", harmless(key), harmless(value))?;
+            }
+            let weight = self.weight(row);
+            let value = match two_sided {
+                true => {
+                    let (base, new) = (numbers.value(weight.base).text, numbers.value(weight.new).text);
+                    let delta = numbers.delta(weight.delta());
+                    // Padded first: what colours a text has no width.
+                    format!("{base:>10} {new:>10} {}", paint(&format!("{:>11}", delta.text), delta.sign, options))
+                }
+                false => format!("{:>10}", numbers.value(weight.new).text),
+            };
+            let frames: Vec<&str> = list("frames").into_iter().flatten().collect();
+            let indent = if two_sided { 33 } else { 10 };
+            for (i, frame) in frames.iter().rev().enumerate() {
+                match i {
+                    0 => writeln!(out, "{value}   {}", harmless(frame))?,
+                    _ => writeln!(out, "{:indent$}   {}", "", harmless(frame))?,
+                }
+            }
+        }
+        writeln!(out, "{RULER}")?;
+        if self.len() < self.rows_total {
+            writeln!(out, "{} of {} stacks", self.len(), self.rows_total)?;
         }
         Ok(())
     }
@@ -293,7 +339,7 @@ impl Table {
 }
 
 /// The lines above every table.
-pub(super) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
+pub(crate) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if let Some(base) = &s.base {
         writeln!(out, "base  {}", side(base))?;
         writeln!(out, "new   {}", side(&s.new))?;
@@ -319,7 +365,7 @@ pub(super) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
 }
 
 /// The lines of a header that say what a user set, and should know.
-pub(super) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
+pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     let mut settings: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
     if s.granularity != pprofdiff::Granularity::Functions {
         settings.insert(0, format!("granularity={}", s.granularity.name()));
@@ -346,7 +392,7 @@ fn side(s: &Side) -> String {
 }
 
 /// The names of a side's inputs, cut short where there are many.
-pub(super) fn list_of_inputs(paths: &[String]) -> String {
+pub(crate) fn list_of_inputs(paths: &[String]) -> String {
     let list = match paths {
         [one] => one.clone(),
         [first, .., last] if paths.len() > 3 => format!("{first} ... {last} ({} files)", paths.len()),
@@ -362,7 +408,7 @@ fn paint(text: &str, sign: i64, options: TextOptions) -> String {
 
 /// Writes cells in columns, all right-aligned but the last. `rows` makes all rows and is asked twice, for their widths and
 /// to be written, so that none is held: a row of text can be a hundred times what it is made of.
-pub(super) fn grid(
+pub(crate) fn grid(
     out: &mut dyn Write,
     options: TextOptions,
     head: &[&str],

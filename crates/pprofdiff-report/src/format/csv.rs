@@ -5,8 +5,8 @@
 
 use std::io::{self, Write};
 
-use super::table::{Cell, Lists, Table};
 use crate::format::{self, Format, unsupported};
+use crate::table::{Cell, Lists, Table};
 
 pub(crate) const FORMAT: Format = Format {
     name: "csv",
@@ -38,7 +38,7 @@ impl Table {
 }
 
 /// Writes the rows, each after a field of its own (its column's name and its value), with or without the line of names.
-pub(super) fn rows(
+pub(crate) fn rows(
     table: &Table,
     own: Option<(&str, &str)>,
     names: bool,

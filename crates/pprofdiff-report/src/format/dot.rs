@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::callgraph::Look;
+use crate::callgraph::Look;
 use crate::format::{Format, graph, unsupported};
 use crate::report::Report;
 use pprofdiff::{Graph, Status};

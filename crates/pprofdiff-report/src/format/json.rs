@@ -6,12 +6,12 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::listing::listing_json;
-use super::series::builds_header;
-use super::table::{Cell, Table};
 use crate::format::{Format, rows, unsupported};
+use crate::listing::listing_json;
 use crate::report::Report;
 use crate::request::Ask;
+use crate::series::builds_header;
+use crate::table::{Cell, Table};
 use pprofdiff::Profile;
 use pprofdiff::{Diff, Side, Summary};
 
@@ -22,9 +22,9 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
-    shows: |ask| match ask {
-        Ask::List { .. } | Ask::Info => Some(ask.clone()),
-        _ => rows(ask),
+    shows: |request| match request.ask {
+        Ask::List { .. } | Ask::Info => Some(request.clone()),
+        _ => rows(request),
     },
     write: |report, out, _| match report {
         Report::Listing(listing) => listing_json(listing, out),
@@ -43,7 +43,7 @@ fn side(side: &Side) -> Value {
 }
 
 /// The header's fields in their order.
-pub(super) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
+pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
     let mut fields = Vec::new();
     match &summary.base {
         Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),
@@ -105,7 +105,7 @@ impl Table {
 }
 
 /// Writes the rows as objects, with what stands between them and before the first.
-pub(super) fn write_rows(table: &Table, between: &str, before: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_rows(table: &Table, between: &str, before: &str, out: &mut dyn Write) -> io::Result<()> {
     for row in 0..table.len() {
         write!(out, "{}{{", if row == 0 { before } else { between })?;
         for (i, column) in table.columns.iter().enumerate() {

@@ -7,11 +7,11 @@
 
 use std::fmt::Write as _;
 
-use super::callgraph::{CallLook, Look, NodeLook};
-use super::html::{escape, escape_ours};
-use super::layout::{self, Link, Point, Way};
-use super::names::shorten;
+use crate::callgraph::{CallLook, Look, NodeLook};
 use crate::format::{Format, graph, unsupported};
+use crate::html::{escape, escape_ours};
+use crate::layout::{self, Link, Point, Way};
+use crate::names::shorten;
 use crate::report::Report;
 use pprofdiff::{Call, Graph, Status};
 use pprofdiff::{Error, Result};

@@ -11,9 +11,9 @@ pub(crate) const FORMAT: Format = Format {
     binary: true,
     limit: None,
     warns: false,
-    shows: |ask| match ask {
-        Ask::Profile(_) => Some(ask.clone()),
-        _ => all_stacks(ask).map(|_| Ask::Profile(Default::default())),
+    shows: |request| match request.ask {
+        Ask::Profile(_) => Some(request.clone()),
+        _ => all_stacks(request).map(|request| request.asking(Ask::Profile(Default::default()))),
     },
     write: |report, out, _| match report {
         Report::Profile(bytes) => out.write_all(bytes),

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::percent_of_base;
-use super::series::{failure, header};
-use super::table::{Cell, Column, Data, Table};
-use super::text::signed_percent;
 use crate::format::{Format, rows, unsupported};
+use crate::percent_of_base;
+use crate::series::{failure, header};
+use crate::table::{Cell, Column, Data, Table};
+use crate::text::signed_percent;
 use pprofdiff::harmless;
 use pprofdiff::units;
 
@@ -89,7 +89,7 @@ impl Table {
 
 /// True for columns that only take room: empty throughout (no file at granularity functions), or what the percentages
 /// beside them are of.
-pub(super) fn is_left_out(column: &Column) -> bool {
+pub(crate) fn is_left_out(column: &Column) -> bool {
     match &column.data {
         Data::Value(_) => column.name == "total_from",
         Data::Text(t) => t.iter().all(|t| t.is_none()),
@@ -100,7 +100,7 @@ pub(super) fn is_left_out(column: &Column) -> bool {
 }
 
 /// Text that stays text: Markdown's signs and HTML's brackets lose their meaning.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in harmless(text).chars() {
         match c {
@@ -118,7 +118,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// A name as code. Backquotes inside would end it, so it gets HTML's tag where there are any.
-pub(super) fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }

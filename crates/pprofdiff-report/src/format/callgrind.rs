@@ -1,0 +1,115 @@
+//! The call graph in the format of KCachegrind and QCachegrind, as `go tool pprof -callgrind` writes it: every address with
+//! what it cost, and what it calls.
+//!
+//! Of a diff, base and new are two events, between which the viewers switch: they know no negative costs, which deltas
+//! have. Costs are in the sample type's own unit. There are no numbers of calls in a profile, so they are 0.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::{Format, unsupported};
+use crate::report::Report;
+use crate::request::{Ask, Request};
+use pprofdiff::{Granularity, Graph, GraphOptions, Pair, Query, Rank, harmless};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "callgrind",
+    extensions: &["callgrind", "callgraph.out"],
+    about: "the whole call graph by address, for KCachegrind",
+    binary: false,
+    limit: None,
+    warns: false,
+    shows: |request| match request.ask {
+        Ask::Top { limit: None, .. } | Ask::Tree { limit: None, .. } => {
+            let query = Query { granularity: Granularity::Addresses, no_inlines: false, ..request.query.clone() };
+            let whole = GraphOptions { node_count: 0, node_fraction: 0.0, edge_fraction: 0.0, rank: Rank::Flat };
+            Some(Request { query, ask: Ask::Graph(whole) })
+        }
+        _ => None,
+    },
+    write: |report, out, _| match report {
+        Report::Graph(graph) => callgrind(graph, out),
+        _ => Err(unsupported()),
+    },
+};
+
+/// Texts that the format has once: `(1) main` the first time, then `(1)`.
+#[derive(Default)]
+struct Names {
+    numbers: HashMap<String, usize>,
+    texts: Vec<Option<String>>,
+}
+
+impl Names {
+    /// The number of a text. An empty one has none.
+    fn number(&mut self, text: Option<String>) -> Option<usize> {
+        let text = text.filter(|t| !t.is_empty())?;
+        let next = self.texts.len();
+        let number = *self.numbers.entry(text.clone()).or_insert(next);
+        if number == next {
+            self.texts.push(Some(text));
+        }
+        Some(number)
+    }
+
+    fn write(&mut self, field: &str, number: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
+        match number.map(|n| (n + 1, self.texts[n].take())) {
+            None => writeln!(out, "{field}="),
+            Some((n, None)) => writeln!(out, "{field}=({n})"),
+            Some((n, Some(text))) => writeln!(out, "{field}=({n}) {}", harmless(&text)),
+        }
+    }
+}
+
+/// Binary, file and function of a node, by number.
+type Place = (Option<usize>, Option<usize>, Option<usize>);
+
+fn callgrind(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
+    let (s, frames) = (&graph.summary, &graph.frames);
+    let two_sided = s.base.is_some();
+    // Words are separated by spaces.
+    let event = |side: &str| harmless(&format!("{}{side}({})", s.sample_type, s.unit)).replace(' ', "_");
+    let costs = |p: Pair| if two_sided { format!("{} {}", p.base, p.new) } else { p.new.to_string() };
+    writeln!(out, "# callgrind format\npositions: instr line")?;
+    match two_sided {
+        true => writeln!(out, "events: {} {}", event("_base"), event("_new"))?,
+        false => writeln!(out, "events: {}", event(""))?,
+    }
+    let (mut binaries, mut files, mut names) = (Names::default(), Names::default(), Names::default());
+    let mut place = |frame: u32| -> Place {
+        let name = Some(frames.name(frame));
+        (binaries.number(frames.mapping(frame)), files.number(frames.file(frame)), names.number(name))
+    };
+    let places: Vec<Place> = graph.nodes.iter().map(|row| place(row.frame)).collect();
+    let position = |node: usize| {
+        let frame = graph.nodes[node].frame;
+        format!("{:#x} {}", frames.address(frame).unwrap_or(0), frames.line(frame).unwrap_or(0))
+    };
+    let mut calls: Vec<_> = graph.calls.iter().collect();
+    // By caller; the heaviest stay first, since the sort is stable.
+    calls.sort_by_key(|call| call.caller);
+    let mut calls = calls.into_iter().peekable();
+    for (i, row) in graph.nodes.iter().enumerate() {
+        let (binary, file, name) = places[i];
+        if i == 0 || places[i] != places[i - 1] {
+            writeln!(out)?;
+            binaries.write("ob", binary, out)?;
+            files.write("fl", file, out)?;
+            names.write("fn", name, out)?;
+        }
+        writeln!(out, "{} {}", position(i), costs(row.flat))?;
+        while let Some(call) = calls.next_if(|call| call.caller as usize == i) {
+            let (callees, file, name) = places[call.callee as usize];
+            // Without it, the callee is in the caller's binary.
+            if callees != binary {
+                binaries.write("cob", callees, out)?;
+            }
+            files.write("cfl", file, out)?;
+            names.write("cfn", name, out)?;
+            writeln!(out, "calls=0 {}", position(call.callee as usize))?;
+            // At the caller's own position.
+            writeln!(out, "* * {}", costs(call.weight))?;
+        }
+    }
+    Ok(())
+}
