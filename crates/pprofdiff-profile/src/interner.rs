@@ -40,6 +40,11 @@ impl Index {
         }
     }
 
+    /// Forgets all numbers, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.numbers.clear();
+    }
+
     /// Makes room for `n` more things.
     pub fn reserve(&mut self, n: usize, hash_of: impl Fn(u32) -> u64) {
         self.numbers.reserve(n, |&n| hash_of(n));

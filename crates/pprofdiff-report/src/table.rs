@@ -5,11 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use serde::{Deserialize, Serialize};
 
 use pprofdiff::Builds;
+use pprofdiff::interner::{Found, Index};
 use pprofdiff::{Edges, Frames, Labels, Pair, Relation, StackRow, Stacks, Status, Summary, Top};
 
 /// What the rows of a table are.
@@ -556,7 +555,7 @@ pub(super) fn status_column(statuses: impl Iterator<Item = Status>) -> Column {
 fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u32>) {
     let mut numbers = vec![u32::MAX; frames.len()];
     let mut distinct = Distinct::default();
-    let mut known: HashTable<u32> = HashTable::new();
+    let mut known = Index::default();
     let state = RandomState::new();
     for f in used {
         if numbers[f as usize] != u32::MAX {
@@ -564,15 +563,12 @@ fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u
         }
         let label = frames.label(f);
         let text = |n: u32| distinct.get(n).unwrap_or_default();
-        let entry = known.entry(state.hash_one(&*label), |&n| text(n) == label, |&n| state.hash_one(text(n)));
-        numbers[f as usize] = match entry {
-            Entry::Occupied(e) => *e.get(),
-            Entry::Vacant(e) => {
-                let number = distinct.push(&label);
-                e.insert(number);
-                number
-            }
-        };
+        let hash = state.hash_one(&*label);
+        let found = known.find_or_insert(hash, distinct.ends.len(), |n| text(n) == label, |n| state.hash_one(text(n)));
+        if let Found::New(_) = found {
+            distinct.push(&label);
+        }
+        numbers[f as usize] = found.number();
     }
     let all = (0..distinct.ends.len() as u32).collect();
     (Texts { distinct: Arc::new(distinct), numbers: all }, numbers)

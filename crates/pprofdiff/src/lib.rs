@@ -57,3 +57,6 @@ pub use series::{
 };
 #[cfg(feature = "list")]
 pub use sources::{SourceDirs, SourceFiles};
+
+#[doc(hidden)]
+pub use pprofdiff_profile::interner;

@@ -180,11 +180,12 @@ impl Identity {
         let Identity { text, of_strings, .. } = self;
         let mut string = |id: StringId| of_strings.digest(text, p, id);
         self.of_mappings.clear();
-        self.of_mappings.extend(p.mappings().iter().map(|m| {
+        self.of_mappings.extend((0..p.mappings().len() as u32).map(|m| {
+            let (size, offset, name) = p.mapping_key(m);
             let mut numbers = self.records.begin();
-            numbers.int(m.limit.wrapping_sub(m.start).wrapping_add(0xfff) & !0xfff);
-            numbers.int(m.offset);
-            numbers.digest(string(if p.string(m.build_id).is_empty() { m.file } else { m.build_id }));
+            numbers.int(size);
+            numbers.int(offset);
+            numbers.digest(string(name));
             numbers.end(0, 0)
         }));
         let functions = p.functions();

@@ -5,10 +5,8 @@
 //! it happens first). All buffers are used again for the next snapshot, and hold one snapshot's samples: what vanished
 //! is forgotten.
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-
 use super::identity::Digest;
+use crate::interner::{Found, Index};
 use crate::profile::NONE;
 
 /// One snapshot's samples, in its order, each once.
@@ -28,7 +26,7 @@ pub(super) struct Memory {
     row_of_known: Vec<u32>,
     known_of_row: Vec<u32>,
     /// Known samples by their index, fresh ones that are not known by [`FRESH`] and their row.
-    lookup: HashTable<u32>,
+    lookup: Index,
     lookup_made: bool,
     guess: usize,
     /// For each counter, what samples that are gone had counted, and what all had.
@@ -111,19 +109,18 @@ impl Memory {
         if !self.lookup_made {
             self.lookup_made = true;
             lookup.clear();
-            lookup.reserve(known.digests.len(), |&i| hash(&digest_of(i)));
+            lookup.reserve(known.digests.len(), |i| hash(&digest_of(i)));
             for (i, d) in known.digests.iter().enumerate() {
-                lookup.insert_unique(hash(d), i as u32, |&i| hash(&digest_of(i)));
+                // Digests of one snapshot differ.
+                lookup.find_or_insert(hash(d), i, |_| false, |i| hash(&digest_of(i)));
             }
         }
         let row = self.known_of_row.len();
-        match lookup.entry(hash(&digest), |&i| digest_of(i) == digest, |&i| hash(&digest_of(i))) {
-            Entry::Occupied(e) => match *e.get() {
-                i if i & FRESH == 0 => self.found(i as usize, digest),
-                i => (i ^ FRESH) as usize,
-            },
-            Entry::Vacant(e) => {
-                e.insert(row as u32 | FRESH);
+        let next = row | FRESH as usize;
+        match lookup.find_or_insert(hash(&digest), next, |i| digest_of(i) == digest, |i| hash(&digest_of(i))) {
+            Found::Known(i) if i & FRESH == 0 => self.found(i as usize, digest),
+            Found::Known(i) => (i ^ FRESH) as usize,
+            Found::New(_) => {
                 self.push(digest, NONE);
                 row
             }

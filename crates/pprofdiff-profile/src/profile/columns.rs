@@ -47,6 +47,13 @@ pub struct Mapping {
     pub flags: u8,
 }
 
+impl Mapping {
+    /// The size in bytes, rounded up to pages of 4 KiB, as pprof compares it.
+    pub fn size(&self) -> u64 {
+        self.limit.wrapping_sub(self.start).wrapping_add(0xfff) & !0xfff
+    }
+}
+
 /// Sums of one column of values over all samples of a profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Total {

@@ -342,11 +342,8 @@ impl<'p> Merger<'p> {
         }
         let m = p.mappings()[index as usize];
         let (file, build_id) = (self.string(p, m.file, memo), self.string(p, m.build_id, memo));
-        let key = MappingKey {
-            size: m.limit.wrapping_sub(m.start).wrapping_add(0xfff) & !0xfff,
-            offset: m.offset,
-            build_id_or_file: if build_id != 0 { build_id } else { file },
-        };
+        let (size, offset, name) = p.mapping_key(index);
+        let key = MappingKey { size, offset, build_id_or_file: self.string(p, name, memo) };
         let id = *self.mapping_ids.entry(key).or_insert_with(|| {
             self.mappings.push(Mapping { file: StringId(file), build_id: StringId(build_id), ..m });
             self.mappings.len() as u32 - 1

@@ -193,11 +193,8 @@ pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
     type Key<'p> = (u64, u64, &'p [u8]);
     let mut known: HashMap<Key<'_>, u64, foldhash::quality::RandomState> = HashMap::default();
     fn key(p: &Profile, mapping: u32) -> Key<'_> {
-        let m = &p.mappings()[mapping as usize];
-        let build_id = p.string(m.build_id);
-        let name = if build_id.is_empty() { p.string(m.file) } else { build_id };
-        // As pprof's mapping key: sizes are compared in pages.
-        (m.limit.wrapping_sub(m.start).wrapping_add(0xfff) & !0xfff, m.offset, name)
+        let (size, offset, name) = p.mapping_key(mapping);
+        (size, offset, p.string(name))
     }
     for p in profiles {
         let n = p.mappings().len();
