@@ -180,15 +180,12 @@ impl Measure {
         let mut calls = Calls::below(n_nodes);
         let mut sums: Vec<Sum> = Vec::new();
         let mut stamp = 0;
-        let mut from_leaf = Vec::new();
         for walk in self.walks_of(base) {
             let numbers: Vec<u32> = walk.translation.iter().map(|&f| number[f as usize]).collect();
-            walk.each(&walk.member.profile.sample_range(), |value, locations, _| {
+            walk.each(|value, locations, _| {
                 stamp += 1;
-                from_leaf.clear();
-                locations.each(|l| from_leaf.push(l));
                 let (mut caller, mut residual) = (NONE, false);
-                for &l in from_leaf.iter().rev() {
+                for &l in locations.iter().rev() {
                     let expanded = walk.frames.of(l);
                     for (depth, &f) in expanded.iter().enumerate().rev() {
                         let callee = numbers[f as usize];

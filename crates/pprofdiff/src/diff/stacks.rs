@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::frames::Innermost;
 use super::labels::KnownTexts;
-use super::selection::Walk;
+use super::selection::{SampleLocations, SampleVisitor, Walk};
 use super::texts::{self, TextInterner};
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
@@ -200,23 +200,48 @@ impl Measure {
             let (frames, common) = (walk.frames, walk.translation);
             let translated = |first: Innermost| Innermost::new(common[first.frame() as usize], first.has_more());
             let innermost: Vec<Innermost> = frames.innermost().into_iter().map(translated).collect();
-            walk.each(&walk.member.profile.sample_range(), |value, locations, sample| {
-                let start = table.stacks.len();
-                locations.each(|l| {
-                    let first = innermost[l as usize];
-                    table.stacks.push(first.frame());
-                    if first.has_more() {
-                        table.stacks.extend(frames.of(l)[1..].iter().map(|&f| common[f as usize]));
-                    }
-                });
-                let labels = labels(&walk, sample);
-                // A sample whose frames were all filtered away, or that never had any, is no stack.
-                if table.stacks.len() > start {
-                    table.add(keys.hash(labels, &table.stacks[start..]), start, labels, value);
-                }
-            });
+            let visitor = &mut StackCollector {
+                walk: &walk,
+                innermost,
+                keys,
+                table: &mut table,
+                labels: |sample| labels(&walk, sample),
+            };
+            walk.visit(&walk.member.profile.sample_range(), visitor);
         }
         table
+    }
+}
+
+/// Collects one profile's stacks.
+struct StackCollector<'c, 'm, L> {
+    walk: &'c Walk<'m>,
+    /// By location, with common numbers.
+    innermost: Vec<Innermost>,
+    keys: &'c Keys,
+    table: &'c mut Table,
+    /// The number of a sample's labels.
+    labels: L,
+}
+
+impl<'m, L: FnMut(Sample<'m>) -> u32> SampleVisitor<'m> for StackCollector<'_, 'm, L> {
+    #[inline(always)]
+    fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
+        let (frames, common) = (self.walk.frames, self.walk.translation);
+        let StackCollector { innermost, table, .. } = self;
+        let start = table.stacks.len();
+        locations.each(|l| {
+            let first = innermost[l as usize];
+            table.stacks.push(first.frame());
+            if first.has_more() {
+                table.stacks.extend(frames.of(l)[1..].iter().map(|&f| common[f as usize]));
+            }
+        });
+        let labels = (self.labels)(sample);
+        // A sample whose frames were all filtered away, or that never had any, is no stack.
+        if table.stacks.len() > start {
+            table.add(self.keys.hash(labels, &table.stacks[start..]), start, labels, value);
+        }
     }
 }
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::selection::Walk;
+use super::frames::{Innermost, MemberFrames};
+use super::selection::{SampleLocations, SampleVisitor, Walk};
 use super::{Frames, Measure, Pair, Status, Summary};
-use pprofdiff_profile::{SampleRange, parallel};
+use pprofdiff_profile::{Sample, SampleRange, parallel};
 
 /// What rows are ordered by. Rows that are equal in it are ordered by the other of the two, then by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -152,12 +153,10 @@ impl Measure {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
             let is_chosen = |&f: &u32| chosen[walk.translation[f as usize] as usize];
             let (mut flat, mut cum) = (0, 0);
-            walk.each(&walk.member.profile.sample_range(), |value, locations, _| {
-                let leaf = locations.leaf().and_then(|l| walk.frames.of(l).first());
-                let mut any = false;
-                locations.each(|l| any |= walk.frames.of(l).iter().any(is_chosen));
+            walk.each(|value, locations, _| {
+                let leaf = locations.first().and_then(|&l| walk.frames.of(l).first());
                 flat += if leaf.is_some_and(is_chosen) { value } else { 0 };
-                cum += if any { value } else { 0 };
+                cum += if locations.iter().any(|&l| walk.frames.of(l).iter().any(is_chosen)) { value } else { 0 };
             });
             (flat, cum)
         })
@@ -167,30 +166,10 @@ impl Measure {
 impl Sums {
     fn of(walk: &Walk<'_>, range: &SampleRange) -> Sums {
         let frames = walk.frames;
-        let mut sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
-        let innermost = frames.innermost();
-        let mut stamp = 0;
-        // Which locations are more than one frame can't be predicted, so they are put aside without a branch.
-        let mut inlined = [0; 64];
-        walk.each(range, |value, locations, _| {
-            stamp += 1;
-            if let Some(leaf) = locations.leaf() {
-                sums.flat[innermost[leaf as usize].frame() as usize] += value;
-            }
-            let mut n_inlined = 0;
-            locations.each(|l| {
-                let first = innermost[l as usize];
-                sums.add(stamp, value, first.frame());
-                inlined[n_inlined % 64] = l;
-                n_inlined += usize::from(first.has_more());
-                if n_inlined == 64 {
-                    inlined.iter().for_each(|&l| sums.add_callers(stamp, value, frames.of(l)));
-                    n_inlined = 0;
-                }
-            });
-            inlined[..n_inlined].iter().for_each(|&l| sums.add_callers(stamp, value, frames.of(l)));
-        });
-        sums
+        let sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
+        let mut summing = Summing { sums, frames, innermost: frames.innermost(), stamp: 0 };
+        walk.visit(range, &mut summing);
+        summing.sums
     }
 
     /// Adds a sample's value to one of its frames, without a branch.
@@ -205,6 +184,40 @@ impl Sums {
     #[inline]
     fn add_callers(&mut self, stamp: u32, value: i64, frames: &[u32]) {
         frames[1..].iter().for_each(|&f| self.add(stamp, value, f));
+    }
+}
+
+/// Adds samples up.
+struct Summing<'m> {
+    sums: Sums,
+    frames: &'m MemberFrames,
+    innermost: Vec<Innermost>,
+    /// Number of the sample, from 1.
+    stamp: u32,
+}
+
+impl<'m> SampleVisitor<'m> for Summing<'_> {
+    #[inline(always)]
+    fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
+        self.stamp += 1;
+        let Summing { sums, frames, innermost, stamp } = self;
+        if let Some(leaf) = locations.leaf() {
+            sums.flat[innermost[leaf as usize].frame() as usize] += value;
+        }
+        // Which locations are more than one frame can't be predicted, so they are put aside without a branch.
+        let mut inlined = [0; 64];
+        let mut n_inlined = 0;
+        locations.each(|l| {
+            let first = innermost[l as usize];
+            sums.add(*stamp, value, first.frame());
+            inlined[n_inlined % 64] = l;
+            n_inlined += usize::from(first.has_more());
+            if n_inlined == 64 {
+                inlined.iter().for_each(|&l| sums.add_callers(*stamp, value, frames.of(l)));
+                n_inlined = 0;
+            }
+        });
+        inlined[..n_inlined].iter().for_each(|&l| sums.add_callers(*stamp, value, frames.of(l)));
     }
 }
 
