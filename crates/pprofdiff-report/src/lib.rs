@@ -51,3 +51,9 @@ fn percent_of_base(value: i64, summary: &Summary) -> Option<f64> {
     let total = if summary.base.is_some() { base } else { new };
     (total != 0).then(|| 100.0 * value as f64 / total as f64)
 }
+
+/// The examples of the documents, which are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Documents;
