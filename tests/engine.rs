@@ -1,9 +1,9 @@
 //! Tests of the engine that need no process of their own, as one program.
 
+mod architecture;
 mod corpus;
 mod delta;
 mod flame;
-mod house;
 mod malformed;
 mod numbers;
 mod pictures;

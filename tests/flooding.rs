@@ -1,6 +1,6 @@
 //! Hash flooding: inputs made to collide in hash tables take no more than three times as long as others of their size.
 //!
-//! Hashers are keyed with secrets of the process (tests/house.rs sees to that), so nobody can work out what collides. What
+//! Hashers are keyed with secrets of the process (see tests/architecture.rs), so nobody can work out what collides. What
 //! can be tried without knowing them is tried here: what collides in common hashers without keys, in sums and products,
 //! and in their lowest bits.
 

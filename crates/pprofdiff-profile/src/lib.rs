@@ -4,7 +4,7 @@
 //! input (paths, bytes, patterns, manifests) -> profile (one buffer, columns) -> merge, delta -> message -> bytes
 //! ```
 //!
-//! The lowest floor of pprofdiff: nothing here knows how profiles are compared or shown. The crate starts no thread:
+//! The lowest layer of pprofdiff: nothing here knows how profiles are compared or shown. The crate starts no thread:
 //! inside a rayon pool of the caller's it uses that pool, elsewhere it works on the calling thread.
 
 mod advice;

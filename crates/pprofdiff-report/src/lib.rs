@@ -1,7 +1,8 @@
-//! The highest floor of pprofdiff: what was found as tables, and tables as text, JSON, CSV, Markdown and HTML.
+//! Requests, reports, and the formats that write them.
 //!
-//! A [`Table`] is columns under a header ([`Summary`]); every format is one small file that walks it
-//! and changes nothing. The page (`page/`) is the one that people click in.
+//! A [`Request`] is answered with a [`Report`]; most are a [`Table`], which is columns under a header ([`Summary`]).
+//! Every [`Format`] is one file that walks a report and changes nothing. The page (`page/`) is the one that people
+//! click in.
 
 mod callgraph;
 mod check;
@@ -51,3 +52,9 @@ fn percent_of_base(value: i64, summary: &Summary) -> Option<f64> {
     let total = if summary.base.is_some() { base } else { new };
     (total != 0).then(|| 100.0 * value as f64 / total as f64)
 }
+
+/// The examples of the documents, which are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Documents;

@@ -14,12 +14,11 @@
 //! # }
 //! ```
 //!
-//! Three floors, of which a lower one never knows a higher one: the profile (bytes to validated
-//! columns, and back), the diff (two sides to ordered rows), and [`report`] (rows to text, JSON, CSV,
-//! Markdown, HTML, folded stacks). On top of the diff stands the [`Gate`], which says whether a change is
-//! within limits. Beside the diff, on the same floor and knowing nothing of it, is the
-//! [`delta`](delta()) of two snapshots of a growing profile. The crate starts no thread: inside a rayon pool of the caller's
-//! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
+//! The middle layer of pprofdiff: profiles are read by `pprofdiff-profile`, of which callers find here what they
+//! need, and what is found is written by `pprofdiff-report`. A [`Diff`] is two sides, a [`Selection`] what filters
+//! leave of them, a [`Measure`] one sample type of that, from which tables, graphs and listings are made. A [`Gate`]
+//! says whether a change is within limits, a [`Series`] follows many builds. The crate starts no thread: inside a
+//! rayon pool of the caller's (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
 
 mod batch;
 mod diff;

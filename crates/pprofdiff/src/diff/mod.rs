@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! Diff (members of two sides, common sample types)
-//!   -> View (one sample type, granularity, filters, normalization: frames interned)
-//!        -> top, edges, stacks, labels (each an ordered list of rows), flame (a tree cut out of the stacks)
+//!   -> Selection (granularity, filters: frames interned)
+//!        -> Measure (one sample type, normalization)
+//!             -> top, edges, stacks, labels (each an ordered list of rows), flame (a tree cut out of the stacks)
 //! ```
 //!
-//! A [`Diff`] is cheap: it decides only which columns of the profiles belong together. A [`View`] does
-//! what all tables of one question share; each table is then one pass over the samples. A single
-//! profile has the same views, with one side.
+//! A [`Diff`] is cheap: it decides only which columns of the profiles belong together. A [`Selection`] does what costs,
+//! for all of its measures; each table is then one pass over the samples. A single profile has the same views, with one
+//! side.
 
 mod edges;
 mod filter;

@@ -1,0 +1,142 @@
+//! The rules of ARCHITECTURE.md that a machine can check, and that the documents name what exists.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All files below a directory with one of the endings, with their text.
+fn files(dir: &str, endings: &[&str]) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(dir)];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !name.starts_with('.') && !["target", "node_modules", "__pycache__"].contains(&name.as_str()) {
+                    open.push(path);
+                }
+            } else if endings.iter().any(|e| name.ends_with(e)) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "nothing in {dir}");
+    found
+}
+
+/// Cargo keeps crates apart. This is about modules of one crate, and about what a crate could do but must not.
+#[test]
+fn modules_depend_in_one_direction() {
+    let forbidden: &[(&str, &[&str])] = &[
+        ("crates/pprofdiff-profile/src/profile", &["crate::delta", "crate::input"]),
+        ("crates/pprofdiff-profile/src/delta", &["crate::input", "profile::wire"]),
+        ("crates/pprofdiff/src/diff", &["crate::batch", "crate::gate", "crate::series"]),
+        ("crates/pprofdiff/src/gate", &["crate::batch", "crate::series"]),
+        ("crates/pprofdiff/src/series", &["crate::gate"]),
+        ("crates/pprofdiff-profile/src", &["thread::spawn", "thread::scope"]),
+        ("crates/pprofdiff/src", &["thread::spawn", "thread::scope"]),
+        ("crates/pprofdiff-report/src", &["thread::spawn", "thread::scope"]),
+        // The command has no algorithms, so it needs no collections.
+        ("crates/pprofdiff-cli/src", &["std::collections"]),
+    ];
+    for (dir, words) in forbidden {
+        for (path, text) in files(dir, &[".rs"]) {
+            for word in *words {
+                let found = text.lines().any(|l| !l.trim_start().starts_with("//") && l.contains(word));
+                assert!(!found, "{} must not use {word}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for() {
+    for dir in ["crates", "tests", "python"] {
+        for (path, text) in files(dir, &[".rs", ".py", ".pyi"]) {
+            let first = text.lines().find(|l| !l.starts_with("#!")).unwrap_or_default();
+            let opens = first.starts_with("//!")
+                || first.starts_with("//")
+                || first.starts_with("\"\"\"")
+                || first.starts_with('#');
+            assert!(opens, "{} does not say what it is for", path.display());
+        }
+    }
+}
+
+#[test]
+fn one_module_has_unsafe_code() {
+    for (path, text) in
+        files("crates", &[".rs"]).into_iter().filter(|(path, _)| !path.ends_with("profile/libdeflate.rs"))
+    {
+        assert!(!text.contains("unsafe {") && !text.contains("unsafe fn"), "{}", path.display());
+    }
+}
+
+/// Without a secret key, anyone can work out what collides (tests/flooding.rs). The names are of hashers without one.
+#[test]
+fn hashers_are_keyed() {
+    for (path, text) in files("crates", &[".rs"]) {
+        for word in ["FixedState", "BuildHasherDefault", "FxHash", "fnv::", "DefaultHasher::new"] {
+            assert!(!text.contains(word), "{}: {word} has no key", path.display());
+        }
+    }
+}
+
+/// The documents, with their text.
+fn documents() -> Vec<(PathBuf, String)> {
+    let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
+    let top = top.filter(|path| path.extension().is_some_and(|e| e == "md"));
+    let mut found: Vec<_> = top.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect();
+    found.extend(files("docs", &[".md"]));
+    found.extend(files("benches", &[".md"]));
+    found
+}
+
+#[test]
+fn links_of_documents_lead_to_files() {
+    for (path, text) in documents() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            if !file.is_empty() && !file.contains("://") {
+                assert!(path.parent().unwrap().join(file).exists(), "{}: {link}", path.display());
+            }
+        }
+    }
+}
+
+/// What stands between backticks outside of code blocks.
+fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    let prose = text.split("```").step_by(2);
+    prose.flat_map(|part| part.split('`').skip(1).step_by(2))
+}
+
+#[test]
+fn documents_name_files_and_tests_that_exist() {
+    let sources: Vec<String> =
+        files("crates", &[".rs"]).into_iter().chain(files("tests", &[".rs", ".py"])).map(|(_, text)| text).collect();
+    let mut named = 0;
+    for (path, text) in documents() {
+        let paths = ["crates/", "tests/", "docs/", "benches/", "python/", "examples/"];
+        for word in code_words(&text).filter(|w| !w.contains([' ', '*'])) {
+            if paths.iter().any(|start| word.starts_with(start)) {
+                assert!(root().join(word).exists(), "{}: there is no {word}", path.display());
+                named += 1;
+            }
+            // Tests are the only names here with so many underscores.
+            let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if is_name && word.matches('_').count() >= 3 {
+                let defined = [format!("fn {word}("), format!("def {word}(")];
+                let exists = sources.iter().any(|s| defined.iter().any(|d| s.contains(d.as_str())));
+                assert!(exists, "{}: there is no test {word}", path.display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 50, "only {named} files and tests are named");
+}
