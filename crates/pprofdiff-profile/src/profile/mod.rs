@@ -214,7 +214,7 @@ impl Profile {
     }
 
     fn lacks_names(&self) -> bool {
-        self.locations.len() > 0 && self.locations.line_function.is_empty()
+        !self.locations.is_empty() && self.locations.line_function.is_empty()
     }
 
     /// Refuses a written diff where profiles are added up or subtracted: it is both sides in one, so any sum with it is
