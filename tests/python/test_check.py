@@ -94,6 +94,20 @@ def test_the_same_facts_as_the_command(tmp_path):
     assert (again.to_json(), again.verdict, repr(again)) == (check.to_json(), "fail", repr(check))
 
 
+@pytest.mark.parametrize("how", ["total", "duration", 0.25])
+def test_normalized_values_are_those_of_the_table(how):
+    base, new = pair("story-cpu")
+    rows = {r["name"]: r for r in pprofdiff.diff(base, new).normalize(how).top()}
+    check = pprofdiff.check(base, new, ["flat:any>-100000%"], floor=0, normalize=how)
+    found = check.rules[0]["findings"]
+    assert len(found) > 20
+    for f in found:
+        row = rows[f["frame"]]
+        assert (f["base"]["values"], f["new"]["values"]) == ([row["flat_base"]], [row["flat_new"]])
+    with pytest.raises(pprofdiff.PprofError, match="normalize is total, duration"):
+        pprofdiff.check(base, new, ["total>+5%"], normalize="half")
+
+
 def test_values_are_those_of_the_table():
     base, new = pair("go-heap")
     rows = {r["name"]: r for r in pprofdiff.diff(base, new).top(sample_type="inuse_space")}

@@ -88,3 +88,32 @@ impl Source {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn bytes_are_fetched_when_their_profile_is_loaded() {
+        let asked = Arc::new(AtomicU32::new(0));
+        let counter = asked.clone();
+        let fetch = Fetch::new(move || match counter.fetch_add(1, Ordering::Relaxed) {
+            0 => Ok(vec![0x32, 0]),
+            1 => Ok(vec![0xff]),
+            _ => Err(Error::query("nobody is there")),
+        });
+        let source = Source::Fetch("http://user:secret@host/x".to_owned(), fetch);
+        let options = LoadOptions::default();
+        assert_eq!((asked.load(Ordering::Relaxed), source.name().as_str()), (0, "http://***@host/x"));
+        // An empty string is all that a profile must have.
+        assert!(source.load(&options).is_ok_and(|p| p.name() == "http://***@host/x" && p.n_samples() == 0));
+        let broken = source.clone().load(&options).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(broken.starts_with("http://***@host/x: "), "{broken}");
+        let failed = source.load(&options).err().map(|e| e.to_string());
+        assert_eq!(failed.as_deref(), Some("http://***@host/x: nobody is there"));
+        assert_eq!(asked.load(Ordering::Relaxed), 3);
+    }
+}
