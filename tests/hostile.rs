@@ -128,7 +128,7 @@ fn nothing_hostile_reaches_a_person() {
     d.write(&format!("b/{new}"), profile(150));
     d.write("sources/src/plain.go", format!("package a\n{}\n", evil("source").replace('\n', "")));
     let rows = ["text", "markdown"].as_slice();
-    let all = ["text", "markdown", "folded", "html", "dot", "svg"].as_slice();
+    let all = ["text", "markdown", "folded", "html", "dot", "svg", "callgrind"].as_slice();
     let gate = ["text", "markdown", "github"].as_slice();
     let reason: String = evil("reason").chars().map(|c| format!("\\u{:04X}", c as u32)).collect();
     d.write("allow.toml", format!("[[check.allow]]\nframe = 'plain'\nreason = \"{reason}\"\n"));
@@ -145,6 +145,8 @@ fn nothing_hostile_reaches_a_person() {
         (&["list", "error|plain", base, new, "--source-path", "sources"], &["text"]),
         (&["stacks", base, new], &["text", "markdown", "folded"]),
         (&["stacks", "--labels", base, new], rows),
+        (&["traces", base, new], rows),
+        (&["traces", new], rows),
         (&["labels", base, new], rows),
         (&["info", base, new], &["text"]),
         (&["check", base, new, "--fail-on", "cum>+1%", "--fail-on", "total>+1%"], gate),

@@ -267,8 +267,10 @@ impl Table {
                 _ => None,
             };
             for label in list("labels").into_iter().flatten() {
-                let (key, value) = label.split_once('=').unwrap_or((label, ""));
-                writeln!(out, "{:>10}:  {}", harmless(key), harmless(value))?;
+                // As a whole: what a CI runner takes for a command may have a `=` in it.
+                let label = harmless(label);
+                let (key, value) = label.split_once('=').unwrap_or((&label, ""));
+                writeln!(out, "{key:>10}:  {value}")?;
             }
             let weight = self.weight(row);
             let value = match two_sided {
