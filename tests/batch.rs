@@ -94,7 +94,10 @@ fn text_and_csv() {
     let out = pprofdiff(&dir, &["batch", "main", "branch", "-n", "2"]);
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(
-        text.starts_with("api/cpu.pb.gz  cpu 1.90s -> 2.93s, +1.03s (+54.21%)\n    flat +620ms (+32.63%)"),
+        text.starts_with(
+            "api/cpu.pb.gz  cpu 1.90s -> 2.93s  +1.03s  +54.2%\n    \
+             flat 130ms -> 750ms  +620ms  x5.77  +32.63% of total  cum"
+        ),
         "{text}"
     );
     assert!(text.contains("bad/cpu.pb.gz  failed\n"), "{text}");
@@ -120,7 +123,7 @@ fn every_view_works_for_many_pairs() {
         ("stacks", &["stacks"]),
         ("traces", &["traces"]),
         ("labels", &["labels"]),
-        ("peek=Same", &["peek", "Same"]),
+        ("peek=headers", &["peek", "headers"]),
     ] {
         let args = ["batch", "main", "branch", "--format", "jsonl", "--view", view];
         let out = pprofdiff(&dir, &[&args, &common[..]].concat());

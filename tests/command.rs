@@ -7,4 +7,5 @@ mod files;
 mod gate;
 mod hostile;
 mod live;
+mod reading;
 mod readme;

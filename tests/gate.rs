@@ -531,7 +531,7 @@ fn outputs_say_the_same() {
         }
     }
     assert!(
-        github.starts_with("::error title=fail flat%3Aany>+10%25::enc/a: 100ms -> 150ms, +50ms (+50.00%25)\n"),
+        github.starts_with("::error title=fail flat%3Aany>+10%25::enc/a: 100ms -> 150ms  +50ms  +50%25  +"),
         "{github}"
     );
     let (_, json) = d.json(&args);

@@ -160,9 +160,10 @@ fn what_is_zero_is_no_measure() {
     let long = Diff::new(&[lasting(i64::MAX), lasting(i64::MAX)], &[lasting(i64::MAX)]).unwrap();
     let long = normalized(&long, Normalize::Duration).unwrap();
     assert_eq!((long.summary().factor, long.summary().base.as_ref().unwrap().duration_nanos), (1.0, i64::MAX));
-    // Percentages of a base of zero are said not to be there.
+    // Of a base of zero all is new, and there is no share.
     let text = everything(&nothing, &Query::default());
-    assert!(text.contains("(the base is zero)"), "nothing is said of percentages");
+    assert!(text.contains("): 0 -> 7ns  +7ns  new\n"), "nothing is said of the growth");
+    assert!(text.contains("  +4ns     new         -  "), "nothing is said of the share");
     for word in ["NaN", "inf%", "Infinity"] {
         assert!(!text.contains(word), "{word} is written");
     }

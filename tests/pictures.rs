@@ -246,10 +246,12 @@ fn a_picture_of_the_story_says_what_happened() {
     let words = look_at(&svg, &graph);
     for expected in [
         "names.canonical",
-        "0 → 0.20s (+10.53%)",
-        "cum 0 → 1.39s (+73.16%)",
-        "cpu (nanoseconds): 1.90s → 2.93s (+54.21%)",
-        "logmill/names.compare → logmill/names.canonical\n0 → 1.39s (+73.16%)",
+        "0 → 0.20s  new",
+        "+10.53% of total",
+        "cum 0 → 1.39s  new",
+        "+73.16% of total",
+        "cpu (nanoseconds): 1.90s → 2.93s  +1.03s  +54.2%",
+        "logmill/names.compare → logmill/names.canonical\n0 → 1.39s  +1.39s  new  +73.16% of total",
     ] {
         assert!(words.iter().any(|w| w == expected), "{expected:?} is not in {words:?}");
     }

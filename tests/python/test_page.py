@@ -211,10 +211,22 @@ def test_a_box_tells_both_values(show: Open, story: pprofdiff.Diff):
     def text(v: int) -> str:
         return f"{v / 1e9:.2f}".removesuffix(".00") + "s" if v else "0"
 
+    def growth(base: int, new: int) -> str:
+        if not base or not new:
+            return "new" if new else "gone"
+        if new == base:
+            return "0%"
+        if new >= 2 * base:
+            return f"x{new / base:.3g}"
+        return f"{100 * (new - base) / base:+.3g}%"
+
     def change(base: int, new: int) -> str:
+        if not base and not new:
+            return "0"
         sign = "+" if new > base else ""
-        percent = f"{sign}{100 * (new - base) / total:.2f}%" if new != base else "0%"
-        return f"{text(base)} → {text(new)}, {sign}{text(new - base)} ({percent})"
+        share = f"{sign}{100 * (new - base) / total:.2f}%" if new != base else "0%"
+        sides = f"{text(base)} → {text(new)}"
+        return f"{sides}, {sign}{text(new - base)}, {growth(base, new)}, {share} of total"
 
     ends = 0
     for depth, left, width, name, node in boxes_of(tree(story, "cpu"), "max", across):
@@ -291,7 +303,7 @@ def test_the_table_is_the_table(show: Open, story: pprofdiff.Diff):
     # Equal in the value, equal rows stand by name here and there.
     assert page.locator("#table tbody td:first-child").all_inner_texts() == names
     assert rows.nth(0).locator("td").all_inner_texts() == re.split(
-        " ", "logmill/names.compare 0.17s 0.25s +0.08s +4.21% 0.20s 1.68s +1.48s +77.89% changed"
+        " ", "logmill/names.compare 170ms 250ms +80ms +47.1% +4.21% 0.20s 1.68s +1.48s x8.4 +77.89% changed"
     )
     page.click("#more")
     assert rows.count() == 156
@@ -779,8 +791,8 @@ def test_what_moved_most_stands_beside_the_total(show: Open, size: dict[str, int
 def test_what_moved_most_of_the_story(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     shown = [row.inner_text().split() for row in page.locator("#movers tbody tr").all()]
-    assert shown[0] == ["indexbytebody", "+0.62s", "+32.63%"]
-    assert [percent[0] for *_, percent in shown] == ["+"] * 5 + ["-"] * 5
+    assert shown[0] == ["indexbytebody", "+0.62s", "x5.77", "+32.63%"]
+    assert [share[0] for *_, share in shown] == ["+"] * 5 + ["-"] * 5
     one = show(story.new[0].to_html())
     assert "cost most" in one.inner_text("#movers")
     assert one.locator("#movers tbody tr").count() == 5
@@ -793,11 +805,11 @@ def test_on_a_phone_changes_come_first(show: Open, story: pprofdiff.Diff):
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     heads = page.locator("#table thead tr").last.locator("th").all_inner_texts()
     assert [h.rstrip(" ↓") for h in heads] == [
-        *("function", "delta", "delta"), *("base", "new", "%", "base", "new", "%", "status")
+        *("function", "delta", "delta"), *("base", "new", "growth", "of total") * 2, "status"
     ]  # fmt: skip
     row = page.locator("#table tbody tr").first.locator("td")
     assert row.all_inner_texts() == re.split(
-        " ", "logmill/names.compare +0.08s +1.48s 0.17s 0.25s +4.21% 0.20s 1.68s +77.89% changed"
+        " ", "logmill/names.compare +80ms +1.48s 170ms 250ms +47.1% +4.21% 0.20s 1.68s x8.4 +77.89% changed"
     )
     for cell in row.all()[:3]:
         box = cell.bounding_box()

@@ -24,13 +24,13 @@ def words(svg: str) -> set[str]:
 def test_callgraph_of_a_diff_and_of_one_profile(story: pprofdiff.Diff):
     graph = story.callgraph()
     assert repr(graph).startswith("<CallGraph of 80 frames and ")
-    assert {"names.canonical", "cum 0 → 1.39s (+73.16%)"} <= words(graph.to_svg())
+    assert {"names.canonical", "cum 0 → 1.39s  new", "+73.16% of total"} <= words(graph.to_svg())
     assert graph.to_dot().startswith("digraph")
     assert graph._repr_svg_() == graph.to_svg()
     assert graph.to_svg() in (graph._repr_html_() or "")
     one = story.base[0].callgraph(5, sort="cum", node_fraction=0, edge_fraction=0)
     assert repr(one).startswith("<CallGraph of 5 frames")
-    assert "0 of 1850ms (97.37%)" in words(one.to_svg())
+    assert "0 of 1.85s (97.37%)" in words(one.to_svg())
 
 
 def test_a_graph_that_is_too_large_for_a_picture_can_still_be_written(story: pprofdiff.Diff):

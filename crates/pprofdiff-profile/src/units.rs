@@ -161,35 +161,52 @@ pub fn show(value: i64, unit: &str) -> String {
     }
 }
 
-/// One unit for a whole report, so that its numbers compare at a glance.
+/// One unit for a column of numbers, so that they compare at a glance.
 #[derive(Clone, Copy)]
-pub struct ReportUnit {
+pub struct ColumnUnit {
     from: Option<Known>,
     to: Option<Known>,
 }
 
-impl ReportUnit {
-    /// pprof's choice: the unit that suits the smallest non-zero value shown; but if the total suits
-    /// another one and is over a hundred times as large, the unit that suits a hundred times it.
-    pub fn choose(unit: &str, values: impl Iterator<Item = i64>, total: i64) -> ReportUnit {
-        let Some(from) = find(unit) else { return ReportUnit { from: None, to: None } };
-        let total = total as f64;
-        let smallest = values.filter(|&v| v != 0).map(i64::unsigned_abs).min().map_or(total, |v| v as f64);
-        let mut to = suited(smallest, from);
-        if to.index != suited(total, from).index && smallest * 100.0 < total {
-            to = suited(smallest * 100.0, from);
-        }
-        ReportUnit { from: Some(from), to: Some(to) }
+impl ColumnUnit {
+    /// The unit that suits the largest of the values shown, which so has at least three significant digits. pprof takes
+    /// one for a whole report, from the smallest value and the total: seconds of difference between hours become `0.02hrs`.
+    pub fn of(unit: &str, shown: impl Iterator<Item = i64>) -> ColumnUnit {
+        let Some(from) = find(unit) else { return ColumnUnit { from: None, to: None } };
+        let largest = shown.map(i64::unsigned_abs).max().unwrap_or(0);
+        ColumnUnit { from: Some(from), to: Some(suited(largest as f64, from)) }
     }
 
-    /// A value in the unit that was chosen, as text.
+    /// A value in the column's unit, as text; one that would print as 0 and is not is shown in the unit that suits it.
     pub fn format(self, value: i64) -> String {
-        match (self.from, self.to) {
-            (Some(from), Some(to)) => {
-                let value = value as f64 * from.factor() as f64 / to.factor() as f64;
-                format(Scaled { value, symbol: to.unit().symbol })
-            }
-            _ => value.to_string(),
-        }
+        let (Some(from), Some(to)) = (self.from, self.to) else { return value.to_string() };
+        let in_unit = |to: Known| Scaled {
+            value: value as f64 * from.factor() as f64 / to.factor() as f64,
+            symbol: to.unit().symbol,
+        };
+        let text = format(in_unit(to));
+        if text == "0" && value != 0 { format(in_unit(suited(value as f64, from))) } else { text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(unit: &str, values: &[i64]) -> Vec<String> {
+        let unit = ColumnUnit::of(unit, values.iter().copied());
+        values.iter().map(|&v| unit.format(v)).collect()
+    }
+
+    #[test]
+    fn the_largest_value_of_a_column_decides_its_unit() {
+        let second = 1_000_000_000;
+        assert_eq!(column("nanoseconds", &[54_310_000_000, -12 * second]), ["54.31s", "-12s"]);
+        assert_eq!(column("nanoseconds", &[28_834 * second, -58 * second]), ["8.01hrs", "-0.02hrs"]);
+        assert_eq!(column("nanoseconds", &[2_076_818_260, 260]), ["2.08s", "260ns"]);
+        assert_eq!(column("nanoseconds", &[0, i64::MIN]), ["0", "-2562047.79hrs"]);
+        assert_eq!(column("bytes", &[-3 << 19, 1]), ["-1.50MB", "1B"]);
+        assert_eq!(column("count", &[2_076_818, 1]), ["2076818", "1"]);
+        assert_eq!(column("nanoseconds", &[]), [""; 0]);
     }
 }

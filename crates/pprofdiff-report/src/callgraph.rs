@@ -5,10 +5,10 @@
 //! people tell apart); what is only in the new side has a thick border, what is gone a dashed one.
 
 use super::names::{self, shorten};
+use super::numbers::{self, Cost, counted, counted_of, growth, share, share_text, whole};
 use super::palette::{LESS, MORE, Rgb, hex, mix};
-use super::percent_of_base;
-use super::text::{list_of_inputs, signed_percent};
-use pprofdiff::units::{self, ReportUnit};
+use super::text::list_of_inputs;
+use pprofdiff::units;
 use pprofdiff::{Call, Graph, Normalize, Pair, Status, TopRow};
 
 /// A colour, as both Graphviz and SVG read it.
@@ -63,7 +63,7 @@ const FONT: std::ops::RangeInclusive<f64> = 9.0..=20.0;
 /// A graph with what its looks depend on.
 pub(super) struct Look<'a> {
     graph: &'a Graph,
-    unit: ReportUnit,
+    cost: Cost,
     /// What a whole red or blue stands for.
     total: f64,
     /// The largest own cost, or change of it.
@@ -74,11 +74,11 @@ impl<'a> Look<'a> {
     pub(super) fn new(graph: &'a Graph) -> Look<'a> {
         let total = graph.summary.total;
         let two_sided = graph.summary.base.is_some();
-        let value = |row: &TopRow| [row.flat, row.cum].map(Pair::delta).into_iter().find(|&v| v != 0).unwrap_or(0);
-        let unit = ReportUnit::choose(&graph.summary.unit, graph.nodes.iter().map(value), total.base.max(total.new));
+        let pairs: Vec<Pair> = graph.nodes.iter().flat_map(|row| [row.flat, row.cum]).collect();
+        let cost = Cost::new(&graph.summary, pairs.into_iter());
         let whole = if two_sided && total.base != 0 { total.base } else { total.new };
         let largest = graph.nodes.iter().map(|row| row.flat.delta().unsigned_abs()).max().unwrap_or(0);
-        Look { graph, unit, total: (whole as f64).max(1.0), largest: (largest as f64).max(1.0) }
+        Look { graph, cost, total: (whole as f64).max(1.0), largest: (largest as f64).max(1.0) }
     }
 
     fn two_sided(&self) -> bool {
@@ -90,15 +90,21 @@ impl<'a> Look<'a> {
         (p.delta() as f64 / self.total).clamp(-1.0, 1.0)
     }
 
-    /// `0.17s → 0.25s (+4.21%)`, or of one profile `0.25s (8.53%)`.
+    /// `0.17s → 0.25s  +0.08s  +47.1%  +4.21% of total`, or of one profile `0.25s (8.53%)`.
     fn value(&self, p: Pair) -> String {
-        let percent = percent_of_base(p.delta(), &self.graph.summary);
-        let new = self.unit.format(p.new);
-        if self.two_sided() {
-            let percent = percent.map_or_else(String::new, |p| format!(" ({})", signed_percent(p)));
-            return format!("{} → {new}{percent}", self.unit.format(p.base));
+        if !self.two_sided() && p.new == 0 {
+            return self.cost.sides.format(0);
         }
-        percent.filter(|_| p.new != 0).map_or_else(|| new.clone(), |p| format!("{new} ({p:.2}%)"))
+        self.cost.words(p, whole(&self.graph.summary), "→")
+    }
+
+    /// In a node, which is narrow: both sides and growth on one line, the share on the next.
+    fn lines(&self, what: &str, p: Pair) -> Vec<String> {
+        let (base, new) = (self.cost.sides.format(p.base), self.cost.sides.format(p.new));
+        let first = format!("{what}{base} → {new}  {}", growth(p));
+        let share = share(p.delta(), whole(&self.graph.summary));
+        let second = share.map(|share| format!("{} of total", share_text(Some(share), true)));
+        std::iter::once(first).chain(second).collect()
     }
 
     pub(super) fn node(&self, row: &TopRow) -> NodeLook {
@@ -113,10 +119,11 @@ impl<'a> Look<'a> {
         }
         let nothing = Pair::default();
         let values = match (row.flat == nothing, row.flat == row.cum) {
+            (false, true) if self.two_sided() => self.lines("", row.flat),
             (false, true) => vec![self.value(row.flat)],
             // pprof's words would read `0 of 0 → 5s` in a diff.
-            (false, false) if self.two_sided() => vec![self.value(row.flat), format!("cum {}", self.value(row.cum))],
-            (true, _) if self.two_sided() => vec![format!("cum {}", self.value(row.cum))],
+            (false, false) if self.two_sided() => [self.lines("", row.flat), self.lines("cum ", row.cum)].concat(),
+            (true, _) if self.two_sided() => self.lines("cum ", row.cum),
             (false, false) => vec![self.value(row.flat), format!("of {}", self.value(row.cum))],
             (true, _) => vec![format!("0 of {}", self.value(row.cum))],
         };
@@ -148,8 +155,8 @@ impl<'a> Look<'a> {
         let weight = call.weight;
         let name = |node: u32| shorten(&self.graph.frames.label(self.graph.nodes[node as usize].frame), IN_TOOLTIP);
         let label = match self.two_sided() {
-            true => format!("{} → {}", self.unit.format(weight.base), self.unit.format(weight.new)),
-            false => self.unit.format(weight.new),
+            true => format!("{} → {}", self.cost.sides.format(weight.base), self.cost.sides.format(weight.new)),
+            false => self.cost.sides.format(weight.new),
         };
         let mut notes = String::new();
         if call.residual {
@@ -175,30 +182,25 @@ impl<'a> Look<'a> {
         let mut lines = Vec::new();
         match &s.base {
             Some(base) => {
-                let percent = percent_of_base(s.total.delta(), s);
-                let percent = percent.map_or_else(|| "the base is zero".to_owned(), signed_percent);
                 lines.push(format!("base {}", list_of_inputs(&base.paths)));
                 lines.push(format!("new {}", list_of_inputs(&s.new.paths)));
-                let (from, to) = (number(s.total.base), number(s.total.new));
-                lines.push(format!("{} ({}): {from} → {to} ({percent})", s.sample_type, s.unit));
             }
-            None => {
-                lines.push(list_of_inputs(&s.new.paths));
-                lines.push(format!("{} ({}): {}", s.sample_type, s.unit, number(s.total.new)));
-            }
+            None => lines.push(list_of_inputs(&s.new.paths)),
         }
+        lines.push(format!("{} ({}): {}", s.sample_type, s.unit, numbers::total(s, "→")));
         if s.normalize != Normalize::None {
             lines.push(format!("normalized by {}: new x {}", s.normalize.mode(), s.factor));
         }
         lines.extend(s.filters.iter().map(|(name, v)| format!("{name}={v}")));
         let cutoff = number(i64::try_from(g.node_cutoff).unwrap_or(i64::MAX));
         lines.push(match g.nodes.len() == g.nodes_total {
-            true => format!("all {} frames", g.nodes_total),
-            false => format!("{} of {} frames (cum at least {cutoff})", g.nodes.len(), g.nodes_total),
+            true => format!("all {}", counted(g.nodes_total, "frame")),
+            false => format!("{} (cum at least {cutoff})", counted_of(g.nodes.len(), g.nodes_total, "frame")),
         });
         if g.dropped_calls > 0 {
             let cutoff = number(i64::try_from(g.edge_cutoff).unwrap_or(i64::MAX));
-            lines.push(format!("{} calls below {cutoff} are not shown", g.dropped_calls));
+            let verb = if g.dropped_calls == 1 { "is" } else { "are" };
+            lines.push(format!("{} below {cutoff} {verb} not shown", counted(g.dropped_calls, "call")));
         }
         if self.two_sided() {
             lines.push("red: costs more, blue: less; thick border: added, dashed: removed".to_owned());

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::markdown::{code, escape};
-use super::text::{TextOptions, signed_percent};
+use super::numbers::{growth_of, share_text};
+use super::text::TextOptions;
 use pprofdiff::harmless;
 use pprofdiff::units;
 use pprofdiff::{Check, Finding, Halves, Normalize, Outcome, RuleCheck, Runs};
@@ -31,10 +32,26 @@ fn runs(runs: &Runs, unit: &str) -> String {
     }
 }
 
-fn change(f: &Finding, unit: &str) -> String {
-    let sign = if f.delta.twice() > 0 { "+" } else { "" };
-    let percent = f.percent.map_or_else(|| "the base is 0".to_owned(), signed_percent);
-    format!("{sign}{} ({percent})", value(f.delta, unit))
+fn delta(f: &Finding, unit: &str) -> String {
+    format!("{}{}", if f.delta.twice() > 0 { "+" } else { "" }, value(f.delta, unit))
+}
+
+fn growth(f: &Finding) -> String {
+    match (f.base.median.to_f64(), f.new.median.to_f64()) {
+        (0.0, new) if new > 0.0 => "new".to_owned(),
+        (base, 0.0) if base > 0.0 => "gone".to_owned(),
+        (base, new) if base > 0.0 && new > 0.0 => growth_of(base, f.delta.to_f64()),
+        _ => "-".to_owned(),
+    }
+}
+
+/// `+15.77s  x5.06  +147.8% of total`; of the total itself its growth says both.
+fn change(f: &Finding, rule: &RuleCheck) -> String {
+    let change = format!("{}  {}", delta(f, &rule.unit), growth(f));
+    match f.share {
+        Some(_) => format!("{change}  {} of total", share_text(f.share, true)),
+        None => change,
+    }
 }
 
 fn p_values(f: &Finding) -> Option<String> {
@@ -85,7 +102,7 @@ pub fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> i
         writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
         for f in &rule.findings {
             let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
-            write!(out, "  {}  {base} -> {new}, {}", painted(f.outcome), change(f, &rule.unit))?;
+            write!(out, "  {}  {base} -> {new}  {}", painted(f.outcome), change(f, rule))?;
             p_values(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
             f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", harmless(frame)))?;
             f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", harmless(reason)))?;
@@ -163,13 +180,17 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
         let shown = &rule.findings[..rule.findings.len().min(most)];
         if !shown.is_empty() {
             let (head, line) = if p { (" p | p corrected |", "---:|---:|") } else { ("", "") };
-            text += &format!("| | frame | base | new | change |{head}\n|---|---|---|---|---:|{line}\n");
+            text += &format!(
+                "| | frame | base | new | delta | growth | of total |{head}\n|---|---|---|---|---:|---:|---:|{line}\n"
+            );
         }
         for f in shown {
             let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
             let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
             let (base, new) = (runs(&f.base, &unit(rule)), runs(&f.new, &unit(rule)));
-            text += &format!("| {}{reason} | {frame} | {base} | {new} | {} |", mark(f.outcome), change(f, &unit(rule)));
+            text += &format!("| {}{reason} | {frame} | {base} | {new} ", mark(f.outcome));
+            let share = share_text(f.share, true);
+            text += &format!("| {} | {} | {share} |", delta(f, &unit(rule)), growth(f));
             if p {
                 let number = |p: Option<f64>| p.map_or_else(String::new, |p| format!("{p:.3}"));
                 text += &format!(" {} | {} |", number(f.p), number(f.p_adjusted));
@@ -202,7 +223,7 @@ pub fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()> {
             let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
             let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
             let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
-            let message = format!("{what}: {base} -> {new}, {}{reason}", change(f, &rule.unit));
+            let message = format!("{what}: {base} -> {new}  {}{reason}", change(f, rule));
             let title = format!("{} {}", outcome.name(), rule.rule);
             writeln!(out, "::{command} title={}::{}", property(&title), data(&message))?;
         }

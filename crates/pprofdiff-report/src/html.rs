@@ -3,15 +3,13 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use super::markdown::is_left_out;
 use super::names::shorten;
+use super::numbers::{extent, total};
 use super::palette::{LESS, MORE, hex};
-use super::percent_of_base;
 use super::series::html_header;
 use super::table::{Cell, Column, Data, Table};
-use super::text::{list_of_inputs, signed_percent};
+use super::text::list_of_inputs;
 use pprofdiff::harmless;
-use pprofdiff::units;
 use pprofdiff::{Normalize, Side, Summary};
 
 /// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and blue: where
@@ -71,26 +69,24 @@ impl Table {
         let cut = (self.len() > most).then(|| self.head(most));
         let shown = cut.as_ref().unwrap_or(self);
         let s = &self.summary;
-        let unit = shown.report_unit();
         let header = self.builds.as_ref().map_or_else(|| summary(s), |builds| html_header(s, builds));
-        let columns: Vec<&Column> = shown.columns.iter().filter(|c| !is_left_out(c)).collect();
+        let columns = shown.shown_columns();
         let mut html = format!("{}<div class=\"pprofdiff\">{header}<table><thead><tr>", style());
         for c in &columns {
-            let _ = write!(html, "<th{}>{}</th>", class(c), c.name.replace('_', " "));
+            let _ = write!(html, "<th{}>{}</th>", class(c.column), c.head);
         }
         html.push_str("</tr></thead><tbody>");
         for row in 0..shown.len() {
             html.push_str("<tr>");
-            for c in &columns {
+            for column in &columns {
+                if let Some((number, sign)) = shown.number(column, row) {
+                    let class = ["less", "", "more"][(sign + 1) as usize];
+                    let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+                    let _ = write!(html, "<td{class}>{}</td>", escape_ours(&number));
+                    continue;
+                }
+                let c = column.column;
                 let _ = match (&c.data, c.cell(row)) {
-                    (Data::Value(v), _) if c.name.ends_with("delta") => {
-                        let class = ["less", "", "more"][(v[row].signum() + 1) as usize];
-                        let sign = if v[row] > 0 { "+" } else { "" };
-                        let percent = shown.percent(v[row], row).map(|p| format!(" ({})", signed_percent(p)));
-                        let percent = percent.unwrap_or_default();
-                        write!(html, "<td class=\"{class}\">{sign}{}{percent}</td>", unit.format(v[row]))
-                    }
-                    (Data::Value(v), _) => write!(html, "<td>{}</td>", unit.format(v[row])),
                     (Data::Address(_), Cell::Int(v)) => write!(html, "<td class=\"w\">{v:#x}</td>"),
                     (_, Cell::Int(v)) => write!(html, "<td>{v}</td>"),
                     (_, Cell::Text(text)) => write!(html, "<td{}>{}</td>", class(c), cell(text)),
@@ -115,25 +111,19 @@ impl Table {
 }
 
 pub(super) fn summary(s: &Summary) -> String {
-    let number = |v: i64| units::show(v, &s.unit);
-    let side = |side: &Side| {
-        let s = if side.samples == 1 { "" } else { "s" };
-        format!("{} ({} sample{s})", escape(&list_of_inputs(&side.paths)), side.samples)
-    };
+    let side = |side: &Side| format!("{} ({})", escape(&list_of_inputs(&side.paths)), extent(side));
     let kind = format!("<b>{}</b> ({})", escape(&s.sample_type), escape(&s.unit));
     let mut html = match &s.base {
         Some(base) => {
             let class = ["less", "", "more"][(s.total.delta().signum() + 1) as usize];
-            let percent =
-                percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);
-            let (from, to) = (number(s.total.base), number(s.total.new));
+            let change = escape_ours(&total(s, "→"));
             format!(
-                "<div>{} → {}</div><div>{kind}: {from} → {to} <span class=\"{class}\">({percent})</span></div>",
+                "<div>{} → {}</div><div>{kind}: <span class=\"{class}\">{change}</span></div>",
                 side(base),
                 side(&s.new)
             )
         }
-        None => format!("<div>{}</div><div>{kind}: {}</div>", side(&s.new), number(s.total.new)),
+        None => format!("<div>{}</div><div>{kind}: {}</div>", side(&s.new), total(s, "→")),
     };
     let mut notes: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
     if !s.trim_path.is_empty() {

@@ -12,6 +12,7 @@ mod html;
 mod layout;
 mod listing;
 mod names;
+mod numbers;
 #[cfg(feature = "html")]
 mod page;
 mod pairs;
@@ -19,6 +20,7 @@ mod palette;
 mod report;
 mod request;
 mod series;
+mod shown;
 mod table;
 
 #[cfg(feature = "svg")]
@@ -43,15 +45,6 @@ pub use series::{builds_json, series_html};
 pub use svg::svg;
 pub use table::{Cell, Column, Data, Kind, Lists, Table, Texts};
 pub use text::{TextOptions, info};
-
-use pprofdiff::{Pair, Summary};
-
-/// A signed percentage of the base's total, as text; `None` where the base's total is 0.
-fn percent_of_base(value: i64, summary: &Summary) -> Option<f64> {
-    let Pair { base, new } = summary.total;
-    let total = if summary.base.is_some() { base } else { new };
-    (total != 0).then(|| 100.0 * value as f64 / total as f64)
-}
 
 /// The examples of the documents, which are compiled with the tests.
 #[cfg(doctest)]

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 
 use super::html::{self, escape};
 use super::json::header as json_header;
-use super::percent_of_base;
-use super::text::{Shown, TextOptions, grid, header, signed_percent};
+use super::numbers::{Cost, whole};
+use super::text::{self, Shown, TextOptions, grid, header};
 use pprofdiff::harmless;
-use pprofdiff::units::ReportUnit;
 use pprofdiff::{Line, LineChange, Listing, Pair, Routine};
 
 const STYLE: &str = "<style>
@@ -24,11 +23,10 @@ fn two_sided(listing: &Listing) -> bool {
     listing.summary.base.is_some()
 }
 
-fn unit(listing: &Listing) -> ReportUnit {
-    let value = |l: &Line| [l.flat, l.cum].map(Pair::delta).into_iter().find(|&v| v != 0).unwrap_or(0);
-    let total = listing.summary.total;
+/// How the lines' own cost and their cum are formatted.
+fn costs(listing: &Listing) -> [Cost; 2] {
     let lines = listing.routines.iter().flat_map(|r| &r.lines);
-    ReportUnit::choose(&listing.summary.unit, lines.map(value), total.base.max(total.new))
+    [Cost::new(&listing.summary, lines.clone().map(|l| l.flat)), Cost::new(&listing.summary, lines.map(|l| l.cum))]
 }
 
 /// For which sides sources are missing, and which option names their folder: `options` are those for the base's
@@ -57,14 +55,25 @@ pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> 
     })
 }
 
-/// `flat 0.17s -> 0.25s, +0.08s (+4.21%)`, or of one profile `flat 0.25s (8.53%)`.
-fn in_words(listing: &Listing, what: &str, p: Pair, unit: ReportUnit, arrow: &str) -> String {
-    let percent = percent_of_base(p.delta(), &listing.summary);
+/// `flat 0.17s -> 0.25s  +0.08s  +47.1%  +4.21% of total`, or of one profile `flat 0.25s (8.53%)`; the same of cum.
+fn in_words(listing: &Listing, r: &Routine, arrow: &str) -> [String; 2] {
+    let words = |what: &str, p: Pair| {
+        let cost = Cost::new(&listing.summary, std::iter::once(p));
+        format!("{what} {}", cost.words(p, whole(&listing.summary), arrow))
+    };
+    [words("flat", r.flat), words("cum", r.cum)]
+}
+
+/// The heads of the columns. Cum has growth and share: what a line calls is most of what it costs.
+fn heads(listing: &Listing) -> Vec<String> {
     if !two_sided(listing) {
-        return format!("{what} {} ({:.2}%)", unit.format(p.new), percent.unwrap_or(0.0));
+        return ["flat", "cum", "line", "source"].map(str::to_owned).to_vec();
     }
-    let percent = percent.map_or_else(String::new, |p| format!(" ({})", signed_percent(p)));
-    format!("{what} {} {arrow} {}, {}{percent}", unit.format(p.base), unit.format(p.new), signed(unit, p))
+    let sides = ["base", "new", "delta"];
+    let mut heads = text::heads("flat", true, sides, false);
+    heads.extend(text::heads("cum", true, sides, true));
+    heads.extend(["line: base", "new", "source"].map(str::to_owned));
+    heads
 }
 
 /// Writes the listing for people.
@@ -73,7 +82,7 @@ fn in_words(listing: &Listing, what: &str, p: Pair, unit: ReportUnit, arrow: &st
 /// The writer's.
 pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     header(out, &listing.summary)?;
-    let unit = unit(listing);
+    let costs = costs(listing);
     if listing.routines.is_empty() {
         writeln!(out, "no function matches")?;
     }
@@ -81,22 +90,21 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
         let status = if two_sided(listing) { format!("  ({})", r.status.name()) } else { String::new() };
         let file = r.file.as_deref().unwrap_or("a file that the profile does not name");
         writeln!(out, "\n{} in {}{status}", harmless(&r.name), harmless(file))?;
-        let (flat, cum) = (in_words(listing, "flat", r.flat, unit, "->"), in_words(listing, "cum", r.cum, unit, "->"));
-        writeln!(out, "{flat}   {cum}")?;
+        in_words(listing, r, "->").iter().try_for_each(|words| writeln!(out, "{words}"))?;
         if let Some(places) = places(r) {
             writeln!(out, "{}", harmless(&places))?;
         }
         r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", harmless(note)))?;
-        let head: &[&str] = match two_sided(listing) {
-            true => &["flat: base", "new", "delta", "cum: base", "new", "delta", "line: base", "new", "  source"],
-            false => &["flat", "cum", "line", "  source"],
-        };
-        grid(out, options, head, |push| r.lines.iter().try_for_each(|l| push(cells(listing, l, unit))))?;
+        let mut head = heads(listing);
+        if let Some(last) = head.last_mut() {
+            last.insert_str(0, "  ");
+        }
+        grid(out, options, &head, |push| r.lines.iter().try_for_each(|l| push(cells(listing, l, costs))))?;
     }
     Ok(())
 }
 
-fn cells(listing: &Listing, l: &Line, unit: ReportUnit) -> Vec<Shown> {
+fn cells(listing: &Listing, l: &Line, costs: [Cost; 2]) -> Vec<Shown> {
     let number = |n: Option<i64>| Shown::from(n.map_or_else(String::new, |n| n.to_string()));
     let mark = match l.change {
         LineChange::Same => ' ',
@@ -106,18 +114,14 @@ fn cells(listing: &Listing, l: &Line, unit: ReportUnit) -> Vec<Shown> {
     // A tab is as wide as four spaces; no other control character reaches a terminal.
     let text = l.text.as_deref().unwrap_or_default().replace('\t', "    ");
     let text = Shown::from(format!("{mark} {text}").trim_end().to_owned());
-    let value = |v: i64| Shown::from(unit.format(v));
-    let pair = |p: Pair| match (p == Pair::default(), two_sided(listing)) {
-        (true, true) => vec![".".into(), ".".into(), ".".into()],
+    let pair = |p: Pair, cost: Cost, full: bool| match (p == Pair::default(), two_sided(listing)) {
+        (true, true) => (0..if full { 5 } else { 3 }).map(|_| ".".into()).collect(),
         (true, false) => vec![".".into()],
-        (false, true) => {
-            let delta = Shown { text: signed(unit, p), sign: p.delta().signum() };
-            vec![value(p.base), value(p.new), delta]
-        }
-        (false, false) => vec![value(p.new)],
+        (false, true) => text::change_cells(cost, p, full.then(|| whole(&listing.summary))),
+        (false, false) => vec![cost.sides.format(p.new).into()],
     };
-    let mut cells = pair(l.flat);
-    cells.extend(pair(l.cum));
+    let mut cells: Vec<Shown> = pair(l.flat, costs[0], false);
+    cells.extend(pair(l.cum, costs[1], true));
     if two_sided(listing) {
         cells.push(number(l.base));
     }
@@ -158,7 +162,7 @@ fn routine_json(listing: &Listing, r: &Routine) -> Value {
     } else {
         routine["source"] = json!(r.places.1);
     }
-    costs(listing, &mut routine, r.flat, r.cum);
+    costs_json(listing, &mut routine, r.flat, r.cum);
     routine["notes"] = json!(r.notes);
     routine
 }
@@ -168,11 +172,11 @@ fn line_json(listing: &Listing, l: &Line) -> Value {
         true => json!({"base_line": l.base, "new_line": l.new, "change": l.change.name(), "text": l.text}),
         false => json!({"line": l.new, "text": l.text}),
     };
-    costs(listing, &mut line, l.flat, l.cum);
+    costs_json(listing, &mut line, l.flat, l.cum);
     line
 }
 
-fn costs(listing: &Listing, to: &mut Value, flat: Pair, cum: Pair) {
+fn costs_json(listing: &Listing, to: &mut Value, flat: Pair, cum: Pair) {
     for (name, p) in [("flat", flat), ("cum", cum)] {
         if two_sided(listing) {
             to[format!("{name}_base")] = json!(p.base);
@@ -213,14 +217,8 @@ fn push_html(listing: &Listing, html: &mut String) {
 
 /// The routines alone, without style and summary.
 pub(super) fn push_routines(listing: &Listing, html: &mut String) {
-    let unit = unit(listing);
-    let head = match two_sided(listing) {
-        true => {
-            "<th>flat: base</th><th>new</th><th>delta</th><th>cum: base</th><th>new</th><th>delta</th>\
-                 <th>line: base</th><th>new</th><th>source</th>"
-        }
-        false => "<th>flat</th><th>cum</th><th>line</th><th>source</th>",
-    };
+    let costs = costs(listing);
+    let head: String = heads(listing).iter().map(|head| format!("<th>{head}</th>")).collect();
     if listing.routines.is_empty() {
         html.push_str("<div class=\"note\">no function matches</div>");
     }
@@ -228,7 +226,7 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     for r in &listing.routines {
         let status = if two_sided(listing) { format!(" ({})", r.status.name()) } else { String::new() };
         let file = r.file.as_deref().map_or_else(String::new, |f| format!(" in {}", escape(f)));
-        let (flat, cum) = (in_words(listing, "flat", r.flat, unit, "→"), in_words(listing, "cum", r.cum, unit, "→"));
+        let [flat, cum] = in_words(listing, r, "→");
         let _ = write!(
             html,
             "<details open=\"\"><summary><b>{}</b>{file}{status}<div class=\"note\">{flat} · {cum}</div></summary>",
@@ -240,7 +238,7 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
         let _ = write!(html, "<table class=\"list\"><thead><tr>{head}</tr></thead><tbody>");
         for l in &r.lines {
             let _ = write!(html, "<tr class=\"{}\">", l.change.name());
-            for cell in cells(listing, l, unit) {
+            for cell in cells(listing, l, costs) {
                 let class = ["less", "", "more"][(cell.sign + 1) as usize];
                 let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
                 let _ = write!(html, "<td{class}>{}</td>", escape(&cell.text));
@@ -258,10 +256,4 @@ fn places(r: &Routine) -> Option<String> {
         (Some(base), Some(new)) if base != new => Some(format!("source {base} -> {new}")),
         _ => new.or(base).map(|place| format!("source {place}")),
     }
-}
-
-/// A delta with its sign.
-fn signed(unit: ReportUnit, p: Pair) -> String {
-    let text = unit.format(p.delta());
-    if p.delta() > 0 { format!("+{text}") } else { text }
 }

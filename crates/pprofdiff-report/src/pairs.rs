@@ -7,12 +7,11 @@ use serde_json::json;
 
 use super::csv::{self, CsvOptions};
 use super::json::{header, write_rows};
-use super::percent_of_base;
+use super::numbers::{signed, total, whole};
 use super::table::{Kind, Table};
-use super::text::{TextOptions, signed_percent};
+use super::text::TextOptions;
 use pprofdiff::Error;
 use pprofdiff::harmless;
-use pprofdiff::units;
 
 /// How pairs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,22 +73,17 @@ impl PairWriter {
 
 fn text(name: &str, table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let s = &table.summary;
-    let show = |v: i64| units::show(v, &s.unit);
-    let signed = |v: i64| format!("{}{}", if v > 0 { "+" } else { "" }, show(v));
-    let percent = |v: i64| percent_of_base(v, s).map_or_else(|| "the base is 0".to_owned(), signed_percent);
-    let (total, delta) = (s.total, s.total.delta());
-    let (name, kind) = (harmless(name), harmless(&s.sample_type));
-    let (base, new) = (show(total.base), show(total.new));
-    writeln!(out, "{name}  {kind} {base} -> {new}, {} ({})", signed(delta), percent(delta))?;
+    writeln!(out, "{}  {} {}", harmless(name), harmless(&s.sample_type), total(s, "->"))?;
     s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", harmless(w)))?;
     if table.kind != Kind::Diff {
         return table.write_rows(out, TextOptions::default());
     }
-    let (flat, cum) = (table.values("flat_delta"), table.values("cum_delta"));
+    let costs = table.costs_led().map(|names| (names, table.cost(names)));
+    let [(lead, by), (other, beside)] = costs;
     for row in 0..table.len() {
-        let frame = table.label(row);
-        let (flat, cum) = (flat[row], cum[row]);
-        writeln!(out, "    flat {} ({})  cum {}  {}", signed(flat), percent(flat), signed(cum), harmless(&frame))?;
+        let words = by.words(table.of_row(lead, row), whole(s), "->");
+        let rest = signed(table.of_row(other, row).delta(), beside.delta);
+        writeln!(out, "    {} {words}  {} {rest}  {}", lead[0], other[0], harmless(&table.label(row)))?;
     }
     Ok(())
 }

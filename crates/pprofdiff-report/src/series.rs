@@ -7,11 +7,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::html::{escape, style};
-use super::percent_of_base;
+use super::numbers::{Cost, counted, counted_of, growth, share, share_text, signed};
 use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
-use super::text::{Shown, TextOptions, grid, settings, signed_percent};
+use super::text::{GROWTH, OF_TOTAL, Shown, TextOptions, change_cells, grid, heads, settings};
 use pprofdiff::harmless;
-use pprofdiff::units;
 use pprofdiff::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
 use pprofdiff::{Frames, Normalize, Pair, Sort, Summary};
 
@@ -75,7 +74,11 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     let movers = series.movers(sort);
     let shown = &movers.rows[..n.min(movers.rows.len())];
     let table = Table::movers(&movers, n);
-    let unit = table.report_unit();
+    let of = match sort {
+        Sort::Flat => table.costs()[0],
+        Sort::Cum => table.costs()[1],
+    };
+    let cost = table.cost(of);
     let courses = series.course(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
     let what = if sort == Sort::Flat { "flat" } else { "cum" };
     let mut html = format!(
@@ -83,9 +86,9 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         style(),
         html_header(&series.summary, &series.builds)
     );
-    let heads = ["frame", "", "from → to", "before", "after", "step", "first seen", "last seen"];
+    let heads = ["frame", "", "from → to", "before", "after", "step", GROWTH, OF_TOTAL, "first seen", "last seen"];
     for (i, head) in heads.into_iter().enumerate() {
-        let class = if matches!(i, 0..=2 | 6 | 7) { " class=\"w\"" } else { "" };
+        let class = if matches!(i, 0..=2 | 8 | 9) { " class=\"w\"" } else { "" };
         let head = if i == 1 { format!("{what} over builds") } else { head.to_owned() };
         let _ = write!(html, "<th{class}>{head}</th>");
     }
@@ -95,8 +98,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         let value = m.step.value(sort);
         let delta = value.delta();
         let class = ["less", "", "more"][(delta.signum() + 1) as usize];
-        let sign = if delta > 0 { "+" } else { "" };
-        let percent = table.percent(delta, row).map(|p| format!(" ({})", signed_percent(p))).unwrap_or_default();
+        let share = share_text(share(delta, table.total_of(row)), true);
         let steps = if m.step.from == m.step.to {
             String::new()
         } else {
@@ -106,12 +108,14 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         let _ = write!(
             html,
             "<tr><td class=\"t\">{}</td><td class=\"w\">{}</td><td class=\"w\">{steps}</td><td>{}</td><td>{}</td>\
-             <td class=\"{class}\">{sign}{}{percent}</td><td class=\"w\">{}</td><td class=\"w\">{}</td></tr>",
+             <td class=\"{class}\">{}</td><td class=\"{class}\">{}</td><td class=\"{class}\">{}</td><td class=\"w\">{}</td><td class=\"w\">{}</td></tr>",
             escape(&table.label(row)),
             picture(course, at.unwrap_or(0), class),
-            unit.format(value.base),
-            unit.format(value.new),
-            unit.format(delta),
+            cost.sides.format(value.base),
+            cost.sides.format(value.new),
+            signed(delta, cost.delta),
+            escape(&growth(value)),
+            escape(&share),
             key(m.first),
             key(m.last)
         );
@@ -120,9 +124,8 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     if shown.len() < movers.rows.len() {
         let _ = write!(
             html,
-            "<div class=\"note\">{} of {} frames, by their largest step of {what}</div>",
-            shown.len(),
-            movers.rows.len()
+            "<div class=\"note\">{}, by their largest step of {what}</div>",
+            counted_of(shown.len(), movers.rows.len(), "frame")
         );
     }
     html.push_str("</div>");
@@ -163,15 +166,6 @@ impl Table {
         self
     }
 
-    /// A change of a row in percent: of the base's total, or of that of the build it began from.
-    pub(super) fn percent(&self, value: i64, row: usize) -> Option<f64> {
-        if self.builds.is_none() {
-            return percent_of_base(value, &self.summary);
-        }
-        let total = self.values("total_from").get(row).copied().filter(|&t| t != 0)?;
-        Some(100.0 * value as f64 / total as f64)
-    }
-
     /// The rows of a series for people.
     pub(super) fn write_builds(
         &self,
@@ -180,47 +174,53 @@ impl Table {
         options: TextOptions,
     ) -> io::Result<()> {
         text_header(out, &self.summary, builds)?;
-        let shown = if self.len() < self.rows_total { format!("{} of ", self.len()) } else { String::new() };
-        let (total, unit) = (self.rows_total, self.report_unit());
         let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
+        let shown = |what: &str| counted_of(self.len(), self.rows_total, what);
         if self.kind == Kind::Values {
-            writeln!(out, "{shown}{total} values; percentages are of each build's total\n")?;
+            writeln!(out, "{}; \"of total\" is of each build's\n", shown("value"))?;
             let totals: std::collections::HashMap<&str, i64> =
                 builds.good().map(|b| (b.key.as_str(), b.total)).collect();
-            return grid(out, options, &["flat", "flat%", "cum", "cum%", "build", "frame"], |push| {
+            let costs = self.costs().iter().map(|&names| (names, self.cost(names)));
+            let costs: Vec<([&str; 4], Cost)> = costs.collect();
+            return grid(out, options, &["flat", OF_TOTAL, "cum", OF_TOTAL, "build", "frame"], |push| {
                 (0..self.len()).try_for_each(|row| {
                     let key = text("build", row);
+                    let total = totals.get(key).copied().unwrap_or(0);
                     let mut cells: Vec<Shown> = Vec::with_capacity(6);
-                    for v in ["flat", "cum"].map(|name| self.values(name)[row]) {
-                        let percent = totals.get(key).filter(|&&t| t != 0).map(|&t| 100.0 * v as f64 / t as f64);
-                        cells.push(unit.format(v).into());
-                        cells.push(percent.map_or_else(|| "-".to_owned(), |p| format!("{p:.2}%")).into());
+                    for &(names, cost) in &costs {
+                        let v = self.of_row(names, row).new;
+                        cells.push(cost.sides.format(v).into());
+                        cells.push(share_text(share(v, total), false).into());
                     }
                     cells.extend([key.into(), self.label(row).into()]);
                     push(cells)
                 })
             });
         }
-        let what = if self.kind == Kind::Movers { "frames by their largest step" } else { "steps" };
-        writeln!(out, "{shown}{total} {what}; percentages are of the earlier build's total\n")?;
-        let mut head = vec!["flat: before", "after", "step", "%", "cum: before", "after", "step", "%", "from", "to"];
-        head.extend(if self.kind == Kind::Movers { vec!["first", "last"] } else { vec!["status"] });
-        head.push("frame");
+        let rows = match self.kind {
+            Kind::Movers if self.rows_total == 1 => "1 frame by its largest step".to_owned(),
+            Kind::Movers => format!("{} by their largest step", shown("frame")),
+            _ => shown("step"),
+        };
+        writeln!(out, "{rows}; growth is a row's own, \"of total\" its step in the earlier build's total\n")?;
+        let [first, second] = self.costs_led().map(|names| (names, self.cost(names)));
+        let sides = ["before", "after", "step"];
+        let mut head = heads(first.0[0], true, sides, true);
+        head.extend(heads(second.0[0], true, sides, false));
+        head.extend(["from", "to"].map(str::to_owned));
+        let seen: &[(&str, &str)] = match self.kind {
+            Kind::Movers => &[("first", "first_seen"), ("last", "last_seen")],
+            _ => &[("status", "status")],
+        };
+        head.extend(seen.iter().map(|(head, _)| (*head).to_owned()));
+        head.push("frame".to_owned());
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut cells: Vec<Shown> = Vec::with_capacity(head.len());
-                for names in [["flat_from", "flat_to", "flat_delta"], ["cum_from", "cum_to", "cum_delta"]] {
-                    let [before, after, delta] = names.map(|name| self.values(name)[row]);
-                    let sign = delta.signum();
-                    let percent = self.percent(delta, row).map_or_else(|| "-".to_owned(), signed_percent);
-                    let step = format!("{}{}", if sign > 0 { "+" } else { "" }, unit.format(delta));
-                    cells.extend([unit.format(before).into(), unit.format(after).into()]);
-                    cells.extend([Shown { text: step, sign }, Shown { text: percent, sign }]);
-                }
+                let mut cells = change_cells(first.1, self.of_row(first.0, row), Some(self.total_of(row)));
+                cells.extend(change_cells(second.1, self.of_row(second.0, row), None));
                 let still = text("from", row) == text("to", row);
                 cells.extend(["from", "to"].map(|name| Shown::from(if still { "-" } else { text(name, row) })));
-                let seen: &[&str] = if self.kind == Kind::Movers { &["first_seen", "last_seen"] } else { &["status"] };
-                cells.extend(seen.iter().map(|name| Shown::from(text(name, row))));
+                cells.extend(seen.iter().map(|(_, name)| Shown::from(text(name, row))));
                 cells.push(self.label(row).into());
                 push(cells)
             })
@@ -237,12 +237,11 @@ fn extent(builds: &Builds) -> String {
         Order::Key => "by key",
         Order::Given => "in the order given",
     };
-    let what = if n == 1 { "build" } else { "builds" };
     let failed = match builds.bad().count() {
         0 => String::new(),
         failed => format!(" ({failed} failed)"),
     };
-    format!("{n} {what}{failed} {order}, {} to {}", ends[0], ends[1])
+    format!("{}{failed} {order}, {} to {}", counted(n, "build"), ends[0], ends[1])
 }
 
 fn compared(builds: &Builds) -> String {
@@ -254,18 +253,8 @@ fn compared(builds: &Builds) -> String {
 
 /// The totals of the first and of the last build that have values.
 fn totals(s: &Summary) -> (String, i64) {
-    let number = |v: i64| units::show(v, &s.unit);
-    let Pair { base, new } = s.total;
-    let delta = s.total.delta();
-    let sign = if delta > 0 { "+" } else { "" };
-    let percent = match base {
-        0 => "the first is zero".to_owned(),
-        _ => signed_percent(100.0 * delta as f64 / base as f64),
-    };
-    (
-        format!("{} -> {}, {sign}{} ({percent}) from the first to the last", number(base), number(new), number(delta)),
-        delta,
-    )
+    let cost = Cost::in_unit(&s.unit, true, std::iter::once(s.total));
+    (format!("{} from the first to the last", cost.change(s.total, "->")), s.total.delta())
 }
 
 /// What is said of a normalized series.

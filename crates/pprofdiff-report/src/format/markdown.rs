@@ -3,12 +3,10 @@
 use std::io::{self, Write};
 
 use crate::format::{Format, rows, unsupported};
-use crate::percent_of_base;
+use crate::numbers::total;
 use crate::series::{failure, header};
 use crate::table::{Cell, Column, Data, Table};
-use crate::text::signed_percent;
 use pprofdiff::harmless;
-use pprofdiff::units;
 
 pub(crate) const FORMAT: Format = Format {
     name: "markdown",
@@ -32,39 +30,25 @@ impl Table {
             writeln!(out, "{}\n", escape(&header(s, builds)))?;
             builds.bad().try_for_each(|b| writeln!(out, "> failed: {}\n", escape(&failure(b))))?;
         }
-        let number = |v: i64| units::show(v, &s.unit);
-        if s.base.is_some() {
-            let percent =
-                percent_of_base(s.total.delta(), s).map_or_else(|| "the base is zero".to_owned(), signed_percent);
-            writeln!(
-                out,
-                "**{}**: {} → {} ({percent})\n",
-                escape(&s.sample_type),
-                number(s.total.base),
-                number(s.total.new)
-            )?;
-        } else if self.builds.is_none() {
-            writeln!(out, "**{}**: {}\n", escape(&s.sample_type), number(s.total.new))?;
+        if self.builds.is_none() {
+            writeln!(out, "**{}**: {}\n", escape(&s.sample_type), escape(&total(s, "→")))?;
         }
         s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))?;
-        let columns: Vec<&Column> = self.columns.iter().filter(|c| !is_left_out(c)).collect();
-        let is_value = |c: &Column| matches!(c.data, Data::Value(_));
+        let columns = self.shown_columns();
         write!(out, "|")?;
-        columns.iter().try_for_each(|c| write!(out, " {} |", c.name.replace('_', " ")))?;
+        columns.iter().try_for_each(|c| write!(out, " {} |", c.head))?;
         write!(out, "\n|")?;
-        columns.iter().try_for_each(|c| write!(out, "{}|", if is_value(c) { "---:" } else { "---" }))?;
+        columns.iter().try_for_each(|c| write!(out, "{}|", if c.is_number() { "---:" } else { "---" }))?;
         writeln!(out)?;
-        let unit = self.report_unit();
         for row in 0..self.len() {
             write!(out, "|")?;
-            for c in &columns {
+            for column in &columns {
+                if let Some((number, _)) = self.number(column, row) {
+                    write!(out, " {} |", escape(&number))?;
+                    continue;
+                }
+                let c = column.column;
                 let cell = match (&c.data, c.cell(row)) {
-                    (Data::Value(v), _) if c.name.ends_with("delta") => {
-                        let sign = if v[row] > 0 { "+" } else { "" };
-                        let percent = self.percent(v[row], row).map(|p| format!(" ({})", signed_percent(p)));
-                        format!("{sign}{}{}", unit.format(v[row]), percent.unwrap_or_default())
-                    }
-                    (Data::Value(v), _) => unit.format(v[row]),
                     (Data::Address(_), Cell::Int(v)) => format!("{v:#x}"),
                     (_, Cell::Int(v)) => v.to_string(),
                     (_, Cell::Text(text)) => code(text),

@@ -1,4 +1,4 @@
-//! Tables for people: one unit for all numbers, signed percentages of the base's total.
+//! Tables for people: one unit a column; a row's own growth beside its change's share of the total.
 //!
 //! Colour (`palette`) is the caller's decision; only a terminal should get it.
 
@@ -7,13 +7,14 @@ use std::io::{self, Write};
 
 use crate::format::{Format, rows, unsupported};
 use crate::listing::listing_text;
+use crate::numbers::{Cost, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
+use crate::palette;
 use crate::report::Report;
 use crate::request::Ask;
 use crate::table::{Cell, Kind, Table};
-use crate::{palette, percent_of_base};
 use pprofdiff::Profile;
 use pprofdiff::harmless;
-use pprofdiff::units::{self, ReportUnit};
+use pprofdiff::units;
 use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
 
 pub(crate) const FORMAT: Format = Format {
@@ -34,6 +35,16 @@ pub(crate) const FORMAT: Format = Format {
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },
 };
+
+/// The heads of columns that are not in the data: what a row grew by itself, and its delta's share of the total.
+pub(crate) const GROWTH: &str = "growth";
+pub(crate) const OF_TOTAL: &str = "of total";
+
+/// What is said above a table of both sides.
+pub(crate) const WHAT_IS_WHICH: &str = "; growth is a row's own, \"of total\" its delta in the base's total";
+
+/// The columns of weights, see [`Table::costs`].
+const WEIGHT: [&str; 4] = ["weight", "base", "new", "delta"];
 
 /// How text is written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,45 +71,55 @@ impl From<&str> for Shown {
     }
 }
 
-/// Formats the values of one table.
-struct Numbers<'a> {
-    unit: ReportUnit,
+/// The cells of one cost and the heads of their columns, of both sides or of one profile.
+struct Cells<'a> {
+    cost: Cost,
     summary: &'a Summary,
+    /// With growth and share?
+    full: bool,
 }
 
-impl Numbers<'_> {
-    fn value(&self, v: i64) -> Shown {
-        self.unit.format(v).into()
+impl Cells<'_> {
+    /// `name: base`, `new`, `delta`, `growth`, `of total`; of one profile the cost's name and `of total`.
+    fn head(&self, name: &str) -> Vec<String> {
+        let (both, full) = (self.summary.base.is_some(), self.full);
+        heads(name, both, ["base", "new", "delta"], full)
     }
 
-    fn delta(&self, v: i64) -> Shown {
-        let text = self.unit.format(v);
-        Shown { text: if v > 0 { format!("+{text}") } else { text }, sign: v.signum() }
-    }
-
-    fn percent(&self, v: i64) -> Shown {
-        let two_sided = self.summary.base.is_some();
-        let text = match percent_of_base(v, self.summary) {
-            Some(p) if two_sided => signed_percent(p),
-            Some(p) => format!("{p:.2}%"),
-            None => "-".to_owned(),
-        };
-        Shown { text, sign: if two_sided { v.signum() } else { 0 } }
-    }
-
-    /// The cells of one value: base, new, delta and percent; or value and percent.
-    fn pair(&self, p: Pair) -> Vec<Shown> {
-        if self.summary.base.is_some() {
-            vec![self.value(p.base), self.value(p.new), self.delta(p.delta()), self.percent(p.delta())]
-        } else {
-            vec![self.value(p.new), self.percent(p.new)]
+    fn of(&self, p: Pair) -> Vec<Shown> {
+        if self.summary.base.is_none() {
+            let share = share_text(share(p.new, whole(self.summary)), false);
+            return vec![self.cost.sides.format(p.new).into(), share.into()];
         }
+        change_cells(self.cost, p, self.full.then(|| whole(self.summary)))
     }
 }
 
-/// `+12.34%`; `+0.00%` would hide the sign's reason, so zero has none.
-pub(crate) fn signed_percent(p: f64) -> String {
-    if p == 0.0 { "0%".to_owned() } else { format!("{p:+.2}%") }
+/// The heads of the columns that [`change_cells`] fills.
+pub(crate) fn heads(name: &str, two_sided: bool, sides: [&str; 3], full: bool) -> Vec<String> {
+    if !two_sided {
+        return vec![if name.is_empty() { "weight" } else { name }.to_owned(), OF_TOTAL.to_owned()];
+    }
+    let mut heads = sides.map(str::to_owned).to_vec();
+    if !name.is_empty() {
+        heads[0] = format!("{name}: {}", heads[0]);
+    }
+    if full {
+        heads.extend([GROWTH, OF_TOTAL].map(str::to_owned));
+    }
+    heads
+}
+
+/// Both sides, the delta and, given the total, growth and share.
+pub(crate) fn change_cells(cost: Cost, p: Pair, total: Option<i64>) -> Vec<Shown> {
+    let (delta, sign) = (p.delta(), p.delta().signum());
+    let mut cells: Vec<Shown> = vec![cost.sides.format(p.base).into(), cost.sides.format(p.new).into()];
+    cells.push(Shown { text: signed(delta, cost.delta), sign });
+    if let Some(total) = total {
+        let shown = [growth(p), share_text(share(delta, total), true)];
+        cells.extend(shown.map(|text| Shown { text, sign }));
+    }
+    cells
 }
 
 impl Table {
@@ -112,48 +133,62 @@ impl Table {
         }
         header(out, &self.summary)?;
         let what = match self.kind {
-            Kind::Top | Kind::Diff => "frames",
-            Kind::Peek | Kind::Tree => "edges",
-            Kind::Stacks => "stacks",
-            Kind::Labels => "label values",
-            Kind::Values | Kind::Steps | Kind::Movers => "rows",
+            Kind::Top | Kind::Diff => "frame",
+            Kind::Peek | Kind::Tree => "edge",
+            Kind::Stacks => "stack",
+            Kind::Labels => "label value",
+            Kind::Values | Kind::Steps | Kind::Movers => "row",
         };
-        let shown = if self.len() < self.rows_total {
-            format!("{} of {}", self.len(), self.rows_total)
-        } else {
-            self.rows_total.to_string()
-        };
-        let of = if self.summary.base.is_some() { "; percentages are of the base's total" } else { "" };
-        writeln!(out, "{shown} {what}{of}\n")?;
+        let of = if self.summary.base.is_some() { WHAT_IS_WHICH } else { "" };
+        writeln!(out, "{}{of}\n", counted_of(self.len(), self.rows_total, what))?;
         self.write_rows(out, options)
     }
 
     /// The rows alone.
     pub(crate) fn write_rows(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
         match self.kind {
-            Kind::Top | Kind::Diff => self.write_top(out, options, &numbers),
-            Kind::Peek | Kind::Tree => self.write_edges(out, options, &numbers),
-            Kind::Stacks => self.write_stacks(out, options, &numbers),
-            Kind::Labels => self.write_labels(out, options, &numbers),
+            Kind::Top | Kind::Diff => self.write_top(out, options),
+            Kind::Peek | Kind::Tree => self.write_edges(out, options),
+            Kind::Stacks => self.write_stacks(out, options),
+            Kind::Labels => self.write_labels(out, options),
             // Tables of builds were written above.
             Kind::Values | Kind::Steps | Kind::Movers => Ok(()),
         }
     }
 
-    /// The unit for all numbers of this table.
-    pub(crate) fn report_unit(&self) -> ReportUnit {
-        let names: &[&str] = match self.kind {
-            Kind::Top | Kind::Values => &["flat", "cum"],
-            Kind::Diff | Kind::Steps | Kind::Movers => &["flat_delta", "cum_delta"],
-            _ if self.summary.base.is_some() => &["delta"],
-            _ => &["weight"],
-        };
-        let columns: Vec<&[i64]> = names.iter().map(|name| self.values(name)).collect();
-        // As pprof: a row counts by its flat value, or if that is zero by its cum value.
-        let of_row = |row: usize| columns.iter().map(|c| c[row]).find(|&v| v != 0).unwrap_or(0);
-        let total = self.summary.total;
-        ReportUnit::choose(&self.summary.unit, (0..self.len()).map(of_row), total.base.max(total.new))
+    /// The costs of the rows: the names of their columns, as `flat`, `flat_base`, `flat_new`, `flat_delta`.
+    pub(crate) fn costs(&self) -> &'static [[&'static str; 4]] {
+        match self.kind {
+            Kind::Top | Kind::Diff | Kind::Values => {
+                &[["flat", "flat_base", "flat_new", "flat_delta"], ["cum", "cum_base", "cum_new", "cum_delta"]]
+            }
+            Kind::Steps | Kind::Movers => {
+                &[["flat", "flat_from", "flat_to", "flat_delta"], ["cum", "cum_from", "cum_to", "cum_delta"]]
+            }
+            Kind::Peek | Kind::Tree | Kind::Stacks | Kind::Labels => &[["weight", "base", "new", "delta"]],
+        }
+    }
+
+    /// The names of the cost that the rows are ordered by, and of the other. Both with growth and share would be wider
+    /// than a terminal, so only the first has them.
+    pub(crate) fn costs_led(&self) -> [[&'static str; 4]; 2] {
+        let &[flat, cum] = self.costs() else { return [["weight", "base", "new", "delta"]; 2] };
+        let deltas =
+            [flat, cum].map(|names| self.values(if self.column(names[0]).is_some() { names[0] } else { names[3] }));
+        let falls = |v: &[i64]| v.is_sorted_by(|a, b| a.unsigned_abs() >= b.unsigned_abs());
+        let nothing = |v: &[i64]| v.iter().all(|&v| v == 0);
+        if falls(deltas[1]) && (!falls(deltas[0]) || nothing(deltas[0])) { [cum, flat] } else { [flat, cum] }
+    }
+
+    /// How a cost of the rows is formatted.
+    pub(crate) fn cost(&self, names: [&str; 4]) -> Cost {
+        let two_sided = self.column(names[3]).is_some();
+        Cost::in_unit(&self.summary.unit, two_sided, (0..self.len()).map(|row| self.of_row(names, row)))
+    }
+
+    /// A row's value of both sides.
+    pub(crate) fn of_row(&self, [one, base, new, _]: [&str; 4], row: usize) -> Pair {
+        self.pair(one, base, new, row)
     }
 
     /// A row's value of both sides, from columns named in the manner of `flat`, `flat_base`, `flat_new`.
@@ -188,34 +223,40 @@ impl Table {
         label
     }
 
-    fn write_top(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
-        let two_sided = self.summary.base.is_some();
-        let head: &[&str] = if two_sided {
-            &["flat: base", "new", "delta", "%", "cum: base", "new", "delta", "%", "status", "frame"]
-        } else {
-            &["flat", "flat%", "cum", "cum%", "frame"]
-        };
-        grid(out, options, head, |push| {
+    fn cells(&self, names: [&str; 4], full: bool) -> Cells<'_> {
+        Cells { cost: self.cost(names), summary: &self.summary, full }
+    }
+
+    fn write_top(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let mut costs = self.costs_led();
+        if self.summary.base.is_none() {
+            // As pprof: there is room for both as they are.
+            costs.sort_by_key(|names| names[0] == "cum");
+        }
+        let [first, second] =
+            [(costs[0], true), (costs[1], false)].map(|(names, full)| (names, self.cells(names, full)));
+        let mut head = [first.1.head(first.0[0]), second.1.head(second.0[0])].concat();
+        head.push("frame".to_owned());
+        grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut cells = numbers.pair(self.pair("flat", "flat_base", "flat_new", row));
-                cells.extend(numbers.pair(self.pair("cum", "cum_base", "cum_new", row)));
-                if let Some(status) = self.texts("status") {
-                    cells.push(status.get(row).unwrap_or_default().into());
-                }
+                let mut cells = first.1.of(self.of_row(first.0, row));
+                cells.extend(second.1.of(self.of_row(second.0, row)));
                 cells.push(self.label(row).into());
                 push(cells)
             })
         })
     }
 
-    fn write_labels(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
+    fn write_labels(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let weights = self.cells(WEIGHT, true);
         let two_sided = self.summary.base.is_some();
-        let head: &[&str] =
-            if two_sided { &["base", "new", "delta", "%", "status", "label"] } else { &["weight", "%", "label"] };
+        let mut head = weights.head("");
+        head.extend(two_sided.then(|| "status".to_owned()));
+        head.push("label".to_owned());
         let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row));
-        grid(out, options, head, |push| {
+        grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut cells = numbers.pair(self.weight(row));
+                let mut cells = weights.of(self.weight(row));
                 if two_sided {
                     cells.push(text("status", row).unwrap_or_default().into());
                 }
@@ -230,17 +271,13 @@ impl Table {
         })
     }
 
-    fn write_stacks(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
-        let two_sided = self.summary.base.is_some();
+    fn write_stacks(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let (cost, total) = (self.cost(WEIGHT), whole(&self.summary));
         for row in 0..self.len() {
-            let cells = numbers.pair(self.weight(row));
-            let cells: Vec<String> = cells.iter().map(|c| paint(&c.text, c.sign, options)).collect();
-            let status = self.texts("status").and_then(|t| t.get(row)).unwrap_or_default();
-            if two_sided {
-                writeln!(out, "{} -> {}  {} ({})  {status}", cells[0], cells[1], cells[2], cells[3])?;
-            } else {
-                writeln!(out, "{} ({})", cells[0], cells[1])?;
-            }
+            let weight = self.weight(row);
+            let status = self.texts("status").and_then(|t| t.get(row)).map_or_else(String::new, |s| format!("  {s}"));
+            let sign = if self.summary.base.is_some() { weight.delta().signum() } else { 0 };
+            writeln!(out, "{}{status}", paint(&cost.words(weight, total, "->"), sign, options))?;
             for column in ["labels", "frames"] {
                 if let Some(Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
                     let indent = if column == "labels" { "  # " } else { "    " };
@@ -254,7 +291,7 @@ impl Table {
     /// Blocks as pprof's: labels, then the value and the frames from the leaf.
     fn write_traces(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         const RULER: &str = "-----------+-------------------------------------------------------";
-        let numbers = Numbers { unit: self.report_unit(), summary: &self.summary };
+        let cost = self.cost(WEIGHT);
         header(out, &self.summary)?;
         let two_sided = self.summary.base.is_some();
         if two_sided {
@@ -275,12 +312,13 @@ impl Table {
             let weight = self.weight(row);
             let value = match two_sided {
                 true => {
-                    let (base, new) = (numbers.value(weight.base).text, numbers.value(weight.new).text);
-                    let delta = numbers.delta(weight.delta());
+                    let (base, new) = (cost.sides.format(weight.base), cost.sides.format(weight.new));
+                    let delta = weight.delta();
+                    let text = signed(delta, cost.delta);
                     // Padded first: what colours a text has no width.
-                    format!("{base:>10} {new:>10} {}", paint(&format!("{:>11}", delta.text), delta.sign, options))
+                    format!("{base:>10} {new:>10} {}", paint(&format!("{text:>11}"), delta.signum(), options))
                 }
-                false => format!("{:>10}", numbers.value(weight.new).text),
+                false => format!("{:>10}", cost.sides.format(weight.new)),
             };
             let frames: Vec<&str> = list("frames").into_iter().flatten().collect();
             let indent = if two_sided { 33 } else { 10 };
@@ -293,22 +331,26 @@ impl Table {
         }
         writeln!(out, "{RULER}")?;
         if self.len() < self.rows_total {
-            writeln!(out, "{} of {} stacks", self.len(), self.rows_total)?;
+            writeln!(out, "{} of {}", self.len(), counted(self.rows_total, "stack"))?;
         }
         Ok(())
     }
 
     /// Blocks in pprof's manner: the callers, the node with its flat and cum, the callees.
-    fn write_edges(&self, out: &mut dyn Write, options: TextOptions, numbers: &Numbers<'_>) -> io::Result<()> {
-        let two_sided = self.summary.base.is_some();
-        let head: &[&str] =
-            if two_sided { &["base", "new", "delta", "%", "  frame"] } else { &["weight", "%", "  frame"] };
+    fn write_edges(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let nodes = || self.nodes.shown.iter().map(|&number| &self.nodes.all[number as usize]);
+        let pairs: Vec<Pair> = (0..self.len()).map(|row| self.weight(row)).chain(nodes().map(|n| n.cum)).collect();
+        let cost = Cost::new(&self.summary, pairs.into_iter());
+        let numbers = &Cells { cost, summary: &self.summary, full: true };
+        let own = Cost::new(&self.summary, nodes().map(|n| n.flat));
         let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::new();
         for (row, &node) in self.nodes.of_row.iter().enumerate() {
             rows_of.entry(node).or_default().push(row);
         }
         let text = |column: &str, row: usize| self.texts(column).and_then(|t| t.get(row)).unwrap_or_default();
-        grid(out, options, head, |push| {
+        let mut head = numbers.head("");
+        head.push("  frame".to_owned());
+        grid(out, options, &head, |push| {
             for (i, &number) in self.nodes.shown.iter().enumerate() {
                 if i > 0 {
                     push(Vec::new())?;
@@ -316,7 +358,7 @@ impl Table {
                 let rows = rows_of.get(&number).map_or(&[][..], Vec::as_slice);
                 let edges = |relation: &'static str, word: &'static str| {
                     rows.iter().filter(move |&&row| text("relation", row) == relation).map(move |&row| {
-                        let mut cells = numbers.pair(self.weight(row));
+                        let mut cells = numbers.of(self.weight(row));
                         cells.push(format!("    {word} {}", text("other", row)).into());
                         cells
                     })
@@ -324,14 +366,12 @@ impl Table {
                 edges("caller", "from").try_for_each(&mut *push)?;
                 let node = &self.nodes.all[number as usize];
                 let label = self.nodes.labels.get(number as usize).unwrap_or_default();
-                let flat = numbers.pair(node.flat);
-                let own = if two_sided {
-                    format!("flat {} -> {}, {}", flat[0].text, flat[1].text, flat[2].text)
-                } else {
-                    format!("flat {}", flat[0].text)
+                let flat = match self.summary.base {
+                    Some(_) => own.change(node.flat, "->"),
+                    None => own.sides.format(node.flat.new),
                 };
-                let mut cells = numbers.pair(node.cum);
-                cells.push(format!("  {label}   ({own})").into());
+                let mut cells = numbers.of(node.cum);
+                cells.push(format!("  {label}   (flat {flat})").into());
                 push(cells)?;
                 edges("callee", "calls").try_for_each(&mut *push)?;
             }
@@ -348,18 +388,7 @@ pub(crate) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     } else {
         writeln!(out, "{}", side(&s.new))?;
     }
-    let number = |v: i64| units::show(v, &s.unit);
-    let total = s.total;
-    let (kind, unit) = (harmless(&s.sample_type), harmless(&s.unit));
-    match (&s.base, percent_of_base(total.delta(), s)) {
-        (None, _) => writeln!(out, "{kind} ({unit}): {}", number(total.new))?,
-        (Some(_), percent) => {
-            let sign = if total.delta() > 0 { "+" } else { "" };
-            let percent = percent.map_or_else(|| "the base is zero".to_owned(), signed_percent);
-            let (base, new, delta) = (number(total.base), number(total.new), number(total.delta()));
-            writeln!(out, "{kind} ({unit}): {base} -> {new}, {sign}{delta} ({percent})")?;
-        }
-    }
+    writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), total(s, "->"))?;
     if s.normalize != Normalize::None {
         writeln!(out, "normalized by {}: new x {}", s.normalize.mode(), s.factor)?;
     }
@@ -386,7 +415,7 @@ pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
 
 fn side(s: &Side) -> String {
     let mut text = list_of_inputs(&s.paths);
-    text.push_str(&format!("  {} samples", s.samples));
+    text.push_str(&format!("  {}", extent(s)));
     if s.duration_nanos != 0 {
         text.push_str(&format!(" in {}", units::show(s.duration_nanos, "nanoseconds")));
     }
@@ -413,11 +442,11 @@ fn paint(text: &str, sign: i64, options: TextOptions) -> String {
 pub(crate) fn grid(
     out: &mut dyn Write,
     options: TextOptions,
-    head: &[&str],
+    head: &[impl AsRef<str>],
     mut rows: impl FnMut(&mut dyn FnMut(Vec<Shown>) -> io::Result<()>) -> io::Result<()>,
 ) -> io::Result<()> {
     let width = |cell: &Shown| cell.text.chars().count();
-    let head = || head.iter().map(|&h| Shown::from(h)).collect::<Vec<_>>();
+    let head = || head.iter().map(|h| Shown::from(h.as_ref())).collect::<Vec<_>>();
     let mut widths: Vec<usize> = head().iter().map(width).collect();
     widths.pop();
     rows(&mut |row| {
@@ -465,7 +494,7 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         let note = if Some(i) == default { "  (default)" } else { "" };
         writeln!(out, "  sample type  {} ({}): {total}{note}", harmless(&kind), harmless(&unit))?;
     }
-    writeln!(out, "  samples      {}", p.n_samples())?;
+    writeln!(out, "  stacks       {}", p.n_samples())?;
     writeln!(out, "  locations    {}", p.n_locations())?;
     writeln!(out, "  functions    {}", p.n_functions())?;
     if p.duration_nanos() != 0 {

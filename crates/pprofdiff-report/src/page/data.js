@@ -113,14 +113,31 @@ function readTable(raw) {
   return table;
 }
 
+/**
+ * What something grew by itself: `x5.06` from twice the base on, below that `+12.3%` or `-30%`; `new` and `gone` where one
+ * side is zero, and nothing to say of negative values. As the other formats have it (numbers.rs).
+ */
+function growth(base, fresh) {
+  if (base < 0n || fresh < 0n || (base === 0n && fresh === 0n)) return "–";
+  if (base === 0n) return "new";
+  if (fresh === 0n) return "gone";
+  const cut = (digits) => digits.includes(".") ? digits.replace(/\.?0+$/, "") : digits;
+  const threeDigits = (v) => cut(v < 9.995 ? v.toFixed(2) : v < 99.95 ? v.toFixed(1) : v.toFixed(0));
+  const change = Number(fresh - base) / Number(base), percent = 100 * change, size = Math.abs(percent);
+  if (change + 1 >= 2) return "x" + threeDigits(change + 1);
+  if (percent === 0) return "0%";
+  const sign = percent > 0 ? "+" : "-";
+  if (size < 0.005) return sign + "<0.01%";
+  return sign + (percent < -99 ? cut(Math.min(size, 99.99).toFixed(2)) : threeDigits(size)) + "%";
+}
+
 /** A sample type. Its trees and its table are read when they are first looked at. */
 class Type {
   constructor(raw) {
     this.raw = raw;
     this.total = raw.total ? raw.total.map(BigInt) : [0n, 0n];
     this.trees = {};
-    const whole = Math.max(...this.total.map((v) => Math.abs(Number(v))));
-    this.scale = raw.units ? this.suited(whole) : null;
+    this.scale = this.scaleOf(this.total);
   }
   tree(direction) { return this.trees[direction] ??= readTree(this.raw[direction]); }
   get table() { return this.raw.table ? this.rows ??= readTable(this.raw.table) : null; }
@@ -130,29 +147,53 @@ class Type {
     const [units, smallest] = this.raw.units;
     return units.findLast(([, factor]) => value / factor >= 1) ?? units[smallest];
   }
-  /** A value in the unit that suits the total, or in its own where it would read as zero. */
-  show(value) {
-    if (!this.scale) return value.toString();
+  /** The unit of a column: it suits the largest of its values, which so has at least three significant digits. */
+  scaleOf(values) {
+    let largest = 0;
+    for (const v of values) largest = Math.max(largest, Math.abs(Number(v)));
+    return this.raw.units ? this.suited(largest) : null;
+  }
+  /** The unit of deltas where they are no column: changes may be much smaller than what changed. */
+  get deltaScale() {
+    const { base, new: fresh } = this.tree("down");
+    return this.ofDeltas ??= this.scaleOf(fresh.map((v, i) => v - base[i]));
+  }
+  /** The units of the table's columns; both sides of a cost share one, so that they compare at a glance. */
+  get scales() {
+    const b = this.table, of = (cost) => ({
+      sides: this.scaleOf([...b[cost + "_base"], ...b[cost + "_new"]]),
+      delta: this.scaleOf(Array.from(b[cost + "_new"], (v, i) => v - b[cost + "_base"][i])),
+    });
+    return this.ofTable ??= { flat: of("flat"), cum: of("cum") };
+  }
+  /** A value in a column's unit (else in that which suits the total), or in its own where it would read as zero. */
+  show(value, scale = this.scale) {
+    if (!scale) return value.toString();
     const number = Number(value);
     if (number === 0) return "0";
-    const fits = Math.abs(number) / this.scale[1] >= 0.005;
-    const [symbol, factor] = fits ? this.scale : this.suited(Math.abs(number));
-    const digits = (number / factor).toFixed(2).replace(/\.00$/, "");
-    return digits === "0" || digits === "-0" ? "0" : digits + symbol;
+    const fits = Math.abs(number) / scale[1] >= 0.005;
+    const [symbol, factor] = fits ? scale : this.suited(Math.abs(number));
+    return (number / factor).toFixed(2).replace(/\.00$/, "") + symbol;
   }
-  delta(value) { return (value > 0n ? "+" : "") + this.show(value); }
-  /** Signed, and of the base's total; of one profile, of its total. */
-  percent(value) {
+  delta(value, scale = this.deltaScale) { return (value > 0n ? "+" : "") + this.show(value, scale); }
+  /** A change's share of the base's total, signed; of one profile, a value's of its total. As the other formats have it. */
+  share(value) {
     const whole = twoSided ? this.total[0] : this.total[1];
     if (whole === 0n) return "–";
-    const percent = 100 * Number(value) / Number(whole);
-    return percent === 0 ? "0%" : (twoSided && percent > 0 ? "+" : "") + percent.toFixed(2) + "%";
+    const percent = 100 * Number(value) / Number(whole), size = Math.abs(percent);
+    if (percent === 0) return "0%";
+    const sign = percent < 0 ? "-" : twoSided ? "+" : "";
+    return sign + (size < 0.005 ? "<0.01" : size.toFixed(size < 99.995 ? 2 : size < 999.95 ? 1 : 0)) + "%";
+  }
+  /** A change in words, with its growth and its share: [what both sides are, what changed]. */
+  change(base, fresh) {
+    const delta = fresh - base, share = this.total[0] === 0n ? "" : `, ${this.share(delta)} of total`;
+    return [`${this.show(base)} → ${this.show(fresh)}`, `${this.delta(delta)}, ${growth(base, fresh)}${share}`];
   }
   /** Both sides of a value in words. */
   pair(base, fresh) {
-    if (!twoSided) return `${this.show(fresh)} (${this.percent(fresh)})`;
-    const delta = fresh - base;
-    return `${this.show(base)} → ${this.show(fresh)}, ${this.delta(delta)} (${this.percent(delta)})`;
+    if (twoSided && base === 0n && fresh === 0n) return "0";
+    return twoSided ? this.change(base, fresh).join(", ") : `${this.show(fresh)} (${this.share(fresh)})`;
   }
 }
 

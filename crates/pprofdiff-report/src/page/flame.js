@@ -284,12 +284,12 @@ function label(t, node, x, y, room, strong, quiet) {
   if (values) context.fillText(values, x + used + 10, y);
 }
 
-/** As much as fits of both values and the change; "" if that is nothing. */
+/** As much as fits of both values and the growth; "" if that is nothing. */
 function valuesIn(t, node, room) {
   if (room < 40) return "";
   const base = t.base[node], fresh = t.new[node];
   const both = twoSided ? `${type().show(base)} → ${type().show(fresh)}` : type().show(fresh);
-  const all = `${both}  ${type().percent(twoSided ? fresh - base : fresh)}`;
+  const all = `${both}  ${twoSided ? growth(base, fresh) : type().share(fresh)}`;
   return [all, both].find((values) => context.measureText(values).width <= room) ?? "";
 }
 

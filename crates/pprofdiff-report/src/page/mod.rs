@@ -22,8 +22,8 @@ use sha2::{Digest, Sha256};
 
 use super::html::{escape, escape_ours};
 use super::listing::push_routines;
+use super::numbers::{extent, share, whole};
 use super::palette::{LESS, MORE, Shades, hex};
-use super::percent_of_base;
 use super::text::list_of_inputs;
 use crate::format::{Format, unsupported};
 use crate::report::Report;
@@ -218,7 +218,7 @@ fn sample_type(view: &Measure, names: &mut Names, max_frames: usize, options: &P
         "unit": visible(&s.unit),
         "units": units::family(&s.unit),
         "total": pair(s.total),
-        "delta": percent_of_base(s.total.delta(), s),
+        "delta": share(s.total.delta(), whole(s)),
         "factor": s.factor,
         "down": flame(&down, names),
         "up": flame(&up, names),
@@ -414,7 +414,7 @@ fn side(s: &Side) -> Value {
     let duration = (s.duration_nanos != 0).then(|| units::show(s.duration_nanos, "nanoseconds"));
     json!({
         "paths": s.paths.iter().map(|p| visible(p)).collect::<Vec<_>>(),
-        "samples": s.samples,
+        "extent": extent(s),
         "duration": duration,
         "time": (s.time_nanos != 0).then_some(s.time_nanos / 1_000_000),
     })

@@ -126,13 +126,12 @@ function element(tag, text, className) {
 
 const sign = (delta) => (delta > 0n ? "more" : delta < 0n ? "less" : "");
 
-/** "0.20s → 1.68s, +1.48s (+77.89%)" with the change coloured. */
+/** "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total" with the change coloured. */
 function pairElement(base, fresh) {
   const span = element("span");
-  if (!twoSided) { span.textContent = type().pair(base, fresh); return span; }
-  const delta = fresh - base;
-  span.append(`${type().show(base)} → ${type().show(fresh)}, `,
-    element("span", `${type().delta(delta)} (${type().percent(delta)})`, sign(delta)));
+  if (!twoSided || (base === 0n && fresh === 0n)) { span.textContent = type().pair(base, fresh); return span; }
+  const [sides, change] = type().change(base, fresh);
+  span.append(sides + ", ", element("span", change, sign(fresh - base)));
   return span;
 }
 
@@ -291,8 +290,8 @@ const narrow = matchMedia("screen and (max-width: 640px)");
 
 /** The columns from left to right, in groups: [flat or cum, which of its values]. */
 function groupsOfTable() {
-  if (!twoSided) return [["flat", ["new", "percent"]], ["cum", ["new", "percent"]]];
-  const all = ["base", "new", "delta", "percent"], rest = ["base", "new", "percent"];
+  if (!twoSided) return [["flat", ["new", "share"]], ["cum", ["new", "share"]]];
+  const rest = ["base", "new", "growth", "share"], all = ["base", "new", "delta", "growth", "share"];
   if (narrow.matches) return [["flat", ["delta"]], ["cum", ["delta"]], ["flat", rest], ["cum", rest]];
   return [["flat", all], ["cum", all]];
 }
@@ -333,8 +332,8 @@ function headOfTable() {
     th.title = COSTS[cost];
     groups.append(th);
     for (const [i, value] of values.entries()) {
-      const text = value === "percent" ? "%" : twoSided ? value : cost;
-      column(value === "percent" ? "" : `${cost}_${value}`, text, twoSided && i === 0 ? "group-start" : "");
+      const text = value === "share" ? "of total" : twoSided ? value : cost;
+      column(value === "share" || value === "growth" ? "" : `${cost}_${value}`, text, twoSided && i === 0 ? "group-start" : "");
     }
   }
   if (twoSided) column("status", "status", "t");
@@ -363,7 +362,7 @@ function showTable() {
     else th.removeAttribute("aria-sort");
   }
   const left = b.of - b.n;
-  $("rows").textContent = (regex ? `${order.length} of ${b.n}` : `${b.n}`) + " functions"
+  $("rows").textContent = (regex ? `${order.length} of ${b.n}` : `${b.n}`) + (b.n === 1 ? " function" : " functions")
     + (left > 0 ? `; ${left} of little cost are not in this page` : "");
   rowsShown = 0;
   $("table").tBodies[0].replaceChildren();
@@ -385,15 +384,16 @@ function rowElement(b, i) {
   button.type = "button";
   name.append(button);
   tr.append(name);
-  const t = type(), cell = (text, className) => tr.append(element("td", text, className));
+  const t = type(), scales = t.scales, cell = (text, className) => tr.append(element("td", text, className));
   for (const [cost, values] of groupsOfTable()) {
     const base = b[cost + "_base"][i], fresh = b[cost + "_new"][i], delta = fresh - base;
     for (const [at, value] of values.entries()) {
       const className = twoSided && at === 0 ? "group-start " : "";
-      if (value === "base") cell(t.show(base), className);
-      else if (value === "new") cell(t.show(fresh), className);
-      else if (value === "delta") cell(t.delta(delta), className + sign(delta));
-      else cell(t.percent(delta), twoSided ? className + sign(delta) : className);
+      if (value === "base") cell(t.show(base, scales[cost].sides), className);
+      else if (value === "new") cell(t.show(fresh, scales[cost].sides), className);
+      else if (value === "delta") cell(t.delta(delta, scales[cost].delta), className + sign(delta));
+      else if (value === "growth") cell(growth(base, fresh), className + sign(delta));
+      else cell(t.share(delta), twoSided ? className + sign(delta) : className);
     }
   }
   if (twoSided) cell(STATUSES[Number(b.status[i])], "w");
@@ -459,7 +459,7 @@ function showSummary() {
   for (const [what, side] of twoSided ? [["base", data.base], ["new", data.new]] : [["", data.new]]) {
     const div = element("div", undefined, "side");
     if (what) div.append(element("b", what));
-    const when = [`${side.samples} sample${side.samples === 1 ? "" : "s"}`];
+    const when = [side.extent];
     if (side.duration) when.push(`in ${side.duration}`);
     if (side.time) when.push(`on ${new Date(side.time).toISOString().replace("T", " ").slice(0, 16)} UTC`);
     div.append(element("span", side.paths.join(" + "), "path"), element("span", when.join(" "), "when"));
@@ -468,7 +468,7 @@ function showSummary() {
   $("sides").replaceChildren(...sides);
   const notes = data.settings.map((text) => element("li", text));
   if (type().raw.factor !== 1) notes.push(element("li", `new × ${type().raw.factor}`));
-  if (twoSided) notes.push(element("li", "percentages are of the base's total"));
+  if (twoSided) notes.push(element("li", "growth is a row's own, “of total” its delta in the base's total"));
   notes.push(element("li", data.generator));
   for (const text of data.warnings) notes.push(element("li", "Warning: " + text, "warning"));
   $("notes").replaceChildren(...notes);
@@ -477,9 +477,8 @@ function showSummary() {
   const total = element("span");
   if (twoSided) {
     const delta = fresh - base;
-    const percent = base === 0n ? "the base is zero" : type().percent(delta);
     total.append(element("span", `${type().show(base)} → `), element("b", type().show(fresh)),
-      element("span", `  ${type().delta(delta)} (${percent})`, sign(delta)));
+      element("span", `  ${type().delta(delta)}  ${growth(base, fresh)}`, sign(delta)));
   } else total.append(element("b", type().show(fresh)));
   $("total").append(total);
 }
@@ -492,9 +491,10 @@ function showMovers() {
   $("movers").replaceChildren(...lists.map(([title, rows]) => {
     const table = element("table"), head = element("tr"), what = element("th", title, "t");
     what.append(element("span", "flat", "caption"));
-    what.colSpan = 3;
+    what.colSpan = twoSided ? 2 : 3;
     what.title = COSTS.flat;
     head.append(what);
+    if (twoSided) head.append(element("th", "growth", "caption"), element("th", "of total", "caption"));
     table.append(element("thead"), element("tbody"));
     table.tHead.append(head);
     for (const [frame, ...sides] of rows) {
@@ -506,7 +506,7 @@ function showMovers() {
       tr.dataset.frame = frame;
       name.append(button);
       tr.append(name, element("td", twoSided ? type().delta(delta) : type().show(fresh), direction),
-        element("td", type().percent(delta), direction));
+        ...twoSided ? [element("td", growth(base, fresh), direction)] : [], element("td", type().share(delta), direction));
       table.tBodies[0].append(tr);
     }
     return table;

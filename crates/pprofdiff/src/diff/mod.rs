@@ -142,6 +142,13 @@ impl Member {
         }
     }
 
+    /// How often its profiler took a sample, if it has a sample type that counts it.
+    fn counted(&self) -> Option<i64> {
+        let types = self.profile.sample_types();
+        let column = types.iter().position(|(kind, unit)| kind == "samples" && unit == "count")?;
+        Some(self.total(column).magnitude)
+    }
+
     /// One side of a written diff.
     fn part(profile: &Arc<Profile>, base: bool) -> Member {
         let mut totals = vec![Total::default(); profile.totals().len()];

@@ -38,8 +38,10 @@ pub struct Query {
 pub struct Side {
     /// The profiles' names.
     pub paths: Vec<String>,
-    /// Number of samples as written.
+    /// Number of samples as written: records, each a stack with its labels.
     pub samples: usize,
+    /// How often the profiler took a sample, where all profiles have a sample type that counts it (`samples/count`).
+    pub counted: Option<i64>,
     /// Sum of the profiles' durations.
     pub duration_nanos: i64,
     /// The earliest time; 0 if none tells.
@@ -204,6 +206,7 @@ impl Diff {
         Side {
             paths: members.iter().map(|m| m.profile.name().to_owned()).collect(),
             samples: members.iter().map(samples).sum(),
+            counted: members.iter().try_fold(0, |sum: i64, m| m.counted()?.checked_add(sum)),
             duration_nanos: self.side_duration(base),
             time_nanos: members.iter().map(|m| m.profile.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
         }

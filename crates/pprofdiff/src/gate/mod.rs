@@ -101,6 +101,9 @@ pub struct Finding {
     pub delta: Halves,
     /// The delta in percent of the base's median; `None` if that is 0.
     pub percent: Option<f64>,
+    /// Of frames, for people: the delta in percent of the median of the base's totals; `None` if that is 0.
+    #[serde(skip)]
+    pub share: Option<f64>,
     /// Of the rank test, two-sided; `None` unless both sides have several runs.
     pub p: Option<f64>,
     /// Corrected for all that the rule compared (Benjamini-Hochberg).
@@ -281,8 +284,11 @@ impl Gate {
             let delta = new.median.minus(base.median);
             let whole = base.median.to_f64().abs();
             let percent = (whole != 0.0).then(|| 100.0 * delta.to_f64() / whole);
+            let total = measured.base_total.median.to_f64();
+            let of_frames = !matches!(rule.subject, Subject::Whole);
+            let share = (of_frames && total != 0.0).then(|| 100.0 * delta.to_f64() / total);
             let (p, p_adjusted) = (p.get(i).copied(), p_adjusted.get(i).copied());
-            findings.push(Finding { frame, outcome, reason, base, new, delta, percent, p, p_adjusted });
+            findings.push(Finding { frame, outcome, reason, base, new, delta, percent, share, p, p_adjusted });
         }
         findings.sort_by(|a, b| {
             let by_size = b.delta.twice().abs().cmp(&a.delta.twice().abs());

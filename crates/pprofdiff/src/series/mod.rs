@@ -429,6 +429,7 @@ impl SeriesBuilder {
             new: Side {
                 paths: good.clone().map(|b| b.path.clone()).collect(),
                 samples: good.clone().map(|b| b.samples).sum(),
+                counted: None,
                 duration_nanos: good.clone().map(|b| b.duration_nanos).fold(0, i64::saturating_add),
                 time_nanos: good.clone().map(|b| b.time_nanos).filter(|&t| t != 0).min().unwrap_or(0),
             },

@@ -1,0 +1,218 @@
+//! Numbers as people read them: how much a row grew by itself, its change's share of the total, and one unit a column.
+//!
+//! Growth and share are different questions of one change, so each has its own column or words, and one function
+//! for all formats (the page's script has the same rules in `data.js`).
+
+use pprofdiff::units::ColumnUnit;
+use pprofdiff::{Pair, Side, Summary};
+
+/// How many times as large something must be for its growth to be a factor.
+const FACTOR_FROM: f64 = 2.0;
+
+/// A row's own growth: `x5.06` from twice the base on, below that `+12.3%` or `-30%`, `new` and `gone` where one side
+/// is zero, and `0%` for what did not change. `-` where there is nothing, or where a value is negative.
+pub(crate) fn growth(p: Pair) -> String {
+    match (p.base, p.new) {
+        (0, 0) => "-".to_owned(),
+        (0, 1..) => "new".to_owned(),
+        (1.., 0) => "gone".to_owned(),
+        (1.., 1..) => growth_of(p.base as f64, p.delta() as f64),
+        _ => "-".to_owned(),
+    }
+}
+
+/// As [`growth`], for numbers that need not be whole: of two positive ones.
+pub(crate) fn growth_of(base: f64, delta: f64) -> String {
+    let times = 1.0 + delta / base;
+    if times >= FACTOR_FROM {
+        return format!("x{}", three_digits(times));
+    }
+    let percent = 100.0 * delta / base;
+    match percent {
+        0.0 => "0%".to_owned(),
+        _ if percent.abs() < 0.005 => least(percent),
+        // What is left of it must not look like nothing.
+        _ if percent < -99.0 => format!("-{}%", two_decimals(percent.abs().min(99.99))),
+        _ => format!("{}{}%", if percent > 0.0 { "+" } else { "-" }, three_digits(percent.abs())),
+    }
+}
+
+/// A value in percent of a total; `None` of a total of 0.
+pub(crate) fn share(value: i64, total: i64) -> Option<f64> {
+    (total != 0).then(|| 100.0 * value as f64 / total as f64)
+}
+
+/// A share as text: `+4.21%`, `+147.8%`, or unsigned `8.53%`; `-` if there is none.
+pub(crate) fn share_text(share: Option<f64>, signed: bool) -> String {
+    let Some(percent) = share else { return "-".to_owned() };
+    let sign = match percent {
+        0.0 => return "0%".to_owned(),
+        p if p < 0.0 => "-",
+        _ if signed => "+",
+        _ => "",
+    };
+    match percent.abs() {
+        p if p < 0.005 && signed => least(percent),
+        p if p < 0.005 => "<0.01%".to_owned(),
+        p if p < 99.995 => format!("{sign}{p:.2}%"),
+        p if p < 999.95 => format!("{sign}{p:.1}%"),
+        p => format!("{sign}{p:.0}%"),
+    }
+}
+
+/// What is not zero does not read as zero.
+fn least(percent: f64) -> String {
+    format!("{}<0.01%", if percent > 0.0 { "+" } else { "-" })
+}
+
+/// Three significant digits, but whole numbers are whole; zeros at the end are cut.
+fn three_digits(v: f64) -> String {
+    match v {
+        v if v < 9.995 => two_decimals(v),
+        v if v < 99.95 => format!("{v:.1}").trim_end_matches(".0").to_owned(),
+        v => format!("{v:.0}"),
+    }
+}
+
+fn two_decimals(v: f64) -> String {
+    let digits = format!("{v:.2}");
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `1 frame`, `2 frames`.
+pub(crate) fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `3 of 29 frames`, or `29 frames`.
+pub(crate) fn counted_of(shown: usize, all: usize, what: &str) -> String {
+    if shown < all { format!("{shown} of {}", counted(all, what)) } else { counted(all, what) }
+}
+
+/// How much a side consists of: its records, and what they count where a sample type says it.
+pub(crate) fn extent(side: &Side) -> String {
+    let stacks = counted(side.samples, "stack");
+    match side.counted {
+        Some(1) => format!("{stacks}, 1 sample"),
+        Some(n) => format!("{stacks}, {n} samples"),
+        None => stacks,
+    }
+}
+
+/// What shares are of: the base's total, or that of a single profile.
+pub(crate) fn whole(s: &Summary) -> i64 {
+    if s.base.is_some() { s.total.base } else { s.total.new }
+}
+
+/// The sign of a positive number, and the number.
+pub(crate) fn signed(value: i64, unit: ColumnUnit) -> String {
+    format!("{}{}", if value > 0 { "+" } else { "" }, unit.format(value))
+}
+
+/// Formats one cost: both sides in one unit, so that they compare at a glance, and deltas in one of their own, since
+/// they may be much smaller. Both suit the largest of what is shown.
+#[derive(Clone, Copy)]
+pub(crate) struct Cost {
+    pub(crate) sides: ColumnUnit,
+    pub(crate) delta: ColumnUnit,
+    two_sided: bool,
+}
+
+impl Cost {
+    pub(crate) fn new(s: &Summary, shown: impl Iterator<Item = Pair> + Clone) -> Cost {
+        Cost::in_unit(&s.unit, s.base.is_some(), shown)
+    }
+
+    pub(crate) fn in_unit(unit: &str, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> Cost {
+        Cost {
+            sides: ColumnUnit::of(unit, shown.clone().flat_map(|p| [p.base, p.new])),
+            delta: ColumnUnit::of(unit, shown.map(Pair::delta)),
+            two_sided,
+        }
+    }
+
+    /// `3.88s -> 19.65s  +15.77s  x5.06`.
+    pub(crate) fn change(self, p: Pair, arrow: &str) -> String {
+        let (base, new) = (self.sides.format(p.base), self.sides.format(p.new));
+        format!("{base} {arrow} {new}  {}  {}", signed(p.delta(), self.delta), growth(p))
+    }
+
+    /// `3.88s -> 19.65s  +15.77s  x5.06  +147.8% of total`, or of one profile `0.25s (8.53%)`; `0` where nothing was
+    /// and nothing is.
+    pub(crate) fn words(self, p: Pair, total: i64, arrow: &str) -> String {
+        match (self.two_sided, share(p.delta(), total)) {
+            (true, _) if p == Pair::default() => "0".to_owned(),
+            (true, None) => self.change(p, arrow),
+            (true, share) => format!("{}  {} of total", self.change(p, arrow), share_text(share, true)),
+            (false, share) => format!("{} ({})", self.sides.format(p.new), share_text(share, false)),
+        }
+    }
+}
+
+/// The total of both sides with its growth, or of a single profile.
+pub(crate) fn total(s: &Summary, arrow: &str) -> String {
+    let cost = Cost::new(s, std::iter::once(s.total));
+    if s.base.is_some() { cost.change(s.total, arrow) } else { cost.sides.format(s.total.new) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_a_rows_own() {
+        let max = i64::MAX / 2;
+        for (base, new, expected) in [
+            (388, 1965, "x5.06"),
+            (100, 200, "x2"),
+            (100, 199, "+99%"),
+            (1000, 1999, "+99.9%"),
+            (100, 112, "+12%"),
+            (1000, 1123, "+12.3%"),
+            (100, 70, "-30%"),
+            (10_000, 9_947, "-0.53%"),
+            (100_000, 1, "-99.99%"),
+            (1_000_000, 1, "-99.99%"),
+            (1, 1234, "x1234"),
+            (10, 123, "x12.3"),
+            (max - 1, max, "+<0.01%"),
+            (max, max - 1, "-<0.01%"),
+            (0, 5, "new"),
+            (5, 0, "gone"),
+            (5, 5, "0%"),
+            (0, 0, "-"),
+            (-5, 5, "-"),
+            (5, -5, "-"),
+            (0, -5, "-"),
+        ] {
+            assert_eq!(growth(Pair { base, new }), expected, "{base} {new}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_of_the_total() {
+        for (value, total, signed, expected) in [
+            (1577, 1067, true, "+147.8%"),
+            (8, 190, true, "+4.21%"),
+            (8, 190, false, "4.21%"),
+            (-1, 190, true, "-0.53%"),
+            (-1, 190, false, "-0.53%"),
+            (1, 1, true, "+100.0%"),
+            (50, 1, true, "+5000%"),
+            (1, 1 << 40, true, "+<0.01%"),
+            (-1, 1 << 40, true, "-<0.01%"),
+            (1, 1 << 40, false, "<0.01%"),
+            (0, 190, true, "0%"),
+            (5, 0, true, "-"),
+        ] {
+            assert_eq!(share_text(share(value, total), signed), expected, "{value} of {total}");
+        }
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!((counted(1, "frame"), counted(2, "frame")), ("1 frame".into(), "2 frames".into()));
+        assert_eq!(counted_of(1, 1, "stack"), "1 stack");
+        assert_eq!(counted_of(1, 2, "stack"), "1 of 2 stacks");
+    }
+}
