@@ -101,7 +101,7 @@ impl Measure {
         for walk in self.walks() {
             let (p, base) = (&*walk.member.profile, walk.member.base);
             let mut known = KnownTexts::default();
-            walk.each(|weight, _, sample| {
+            walk.each_sample(|weight, sample| {
                 for label in walk.labels(&sample) {
                     let key = known.id(p, label.key, &mut texts);
                     let value = match label.value {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::filter::{Compiled, FilterKind, FilterPlan};
-use super::frames::{Frames, MemberFrames, State};
+use super::frames::{Frames, Innermost, MemberFrames, State};
 use super::identity::{self, Granularity};
 use super::normalize::{Normalize, Scale};
 use super::tags::number_units;
@@ -324,8 +324,9 @@ impl Measure {
     pub(crate) fn each_stack(&self, base: bool, mut f: impl FnMut(i64, &[u32])) {
         let mut stack = Vec::new();
         for walk in self.walks_of(base) {
-            let visitor = &mut StackVisitor { walk: &walk, stack: &mut stack, f: &mut f };
-            walk.visit(&walk.member.profile.sample_range(), visitor);
+            let mut visitor = StackVisitor { walk: &walk, innermost: walk.innermost(), stack, f: &mut f };
+            walk.visit(&walk.member.profile.sample_range(), &mut visitor);
+            stack = visitor.stack;
         }
     }
 
@@ -403,6 +404,26 @@ impl<'m> Walk<'m> {
         });
     }
 
+    /// The innermost frame of each location, with common numbers.
+    pub(crate) fn innermost(&self) -> Vec<Innermost> {
+        let common = |first: Innermost| Innermost::new(self.translation[first.frame() as usize], first.has_more());
+        self.frames.innermost().into_iter().map(common).collect()
+    }
+
+    /// Puts the frames of a location, innermost first, at the end of a stack; `first` is that of [`Walk::innermost`].
+    #[inline(always)]
+    pub(crate) fn push_frames(&self, first: Innermost, location: u32, stack: &mut Vec<u32>) {
+        stack.push(first.frame());
+        if first.has_more() {
+            stack.extend(self.frames.of(location)[1..].iter().map(|&f| self.translation[f as usize]));
+        }
+    }
+
+    /// Calls `f` with each sample that counts: its value, and itself.
+    pub(crate) fn each_sample(&self, f: impl FnMut(i64, Sample<'m>)) {
+        self.visit(&self.member.profile.sample_range(), &mut WithoutLocations(f));
+    }
+
     /// Calls `f` with each sample that counts: its value, the locations that filters leave of it (leaf first), and itself.
     pub(crate) fn each(&self, f: impl FnMut(i64, &[u32], Sample<'m>)) {
         self.visit(&self.member.profile.sample_range(), &mut Collecting { locations: Vec::new(), f });
@@ -448,21 +469,33 @@ impl SampleLocations for &[u32] {
     }
 }
 
+/// For what does not look at locations.
+struct WithoutLocations<F>(F);
+
+impl<'m, F: FnMut(i64, Sample<'m>)> SampleVisitor<'m> for WithoutLocations<F> {
+    #[inline(always)]
+    fn sample(&mut self, value: i64, _: impl SampleLocations, sample: Sample<'m>) {
+        (self.0)(value, sample);
+    }
+}
+
 /// Gives each sample's frames, root first.
 struct StackVisitor<'w, 'm, F> {
     walk: &'w Walk<'m>,
-    stack: &'w mut Vec<u32>,
+    /// By location, with common numbers.
+    innermost: Vec<Innermost>,
+    stack: Vec<u32>,
     f: &'w mut F,
 }
 
 impl<'m, F: FnMut(i64, &[u32])> SampleVisitor<'m> for StackVisitor<'_, 'm, F> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
-        let (frames, common) = (self.walk.frames, self.walk.translation);
-        self.stack.clear();
-        locations.each(|l| self.stack.extend(frames.of(l).iter().map(|&f| common[f as usize])));
-        self.stack.reverse();
-        (self.f)(value, self.stack);
+        let StackVisitor { walk, innermost, stack, f } = self;
+        stack.clear();
+        locations.each(|l| walk.push_frames(innermost[l as usize], l, stack));
+        stack.reverse();
+        f(value, stack);
     }
 }
 

@@ -197,12 +197,9 @@ impl Measure {
         let mut walks = self.walks_of(base).peekable();
         let mut table = Table::with_room_for(walks.peek().map(|w| &*w.member.profile));
         for walk in walks {
-            let (frames, common) = (walk.frames, walk.translation);
-            let translated = |first: Innermost| Innermost::new(common[first.frame() as usize], first.has_more());
-            let innermost: Vec<Innermost> = frames.innermost().into_iter().map(translated).collect();
             let visitor = &mut StackCollector {
                 walk: &walk,
-                innermost,
+                innermost: walk.innermost(),
                 keys,
                 table: &mut table,
                 labels: |sample| labels(&walk, sample),
@@ -227,16 +224,9 @@ struct StackCollector<'c, 'm, L> {
 impl<'m, L: FnMut(Sample<'m>) -> u32> SampleVisitor<'m> for StackCollector<'_, 'm, L> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
-        let (frames, common) = (self.walk.frames, self.walk.translation);
-        let StackCollector { innermost, table, .. } = self;
+        let StackCollector { walk, innermost, table, .. } = self;
         let start = table.stacks.len();
-        locations.each(|l| {
-            let first = innermost[l as usize];
-            table.stacks.push(first.frame());
-            if first.has_more() {
-                table.stacks.extend(frames.of(l)[1..].iter().map(|&f| common[f as usize]));
-            }
-        });
+        locations.each(|l| walk.push_frames(innermost[l as usize], l, &mut table.stacks));
         let labels = (self.labels)(sample);
         // A sample whose frames were all filtered away, or that never had any, is no stack.
         if table.stacks.len() > start {
