@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "judge/mod.rs"]
-mod judge;
-
 use std::collections::BTreeSet;
 
+use crate::judge;
 use judge::{decode, pairs, raw_pair, string};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Status};
 

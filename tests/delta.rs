@@ -3,18 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "judge/generate.rs"]
-mod generate;
 #[path = "delta/golang.rs"]
 mod golang;
-#[path = "judge/mod.rs"]
-mod judge;
-#[path = "judge/series.rs"]
-mod series;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::generate;
+use crate::generated_series as series;
+use crate::judge;
 use pprofdiff::{
     Compression, Delta, DeltaComputer, Diff, ErrorKind, LoadOptions, OnReset, Policy, Profile, Query, Reset,
     WriteOptions, delta, merge, proto,

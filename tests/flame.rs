@@ -2,14 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "judge/generate.rs"]
-mod generate;
-#[path = "judge/mod.rs"]
-mod judge;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::generate;
+use crate::judge;
 use judge::{Frame, Sides};
 use pprofdiff::{
     Diff, Flame, FlameFrame, FlameNode, FlameOptions, Granularity, LoadOptions, Measure, Normalize, Profile, Query,

@@ -4,17 +4,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "judge/generate.rs"]
-mod generate;
-#[path = "judge/mod.rs"]
-mod judge;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use crate::generate;
+use crate::judge;
 use judge::{Frame, Sides, Stack};
 use pprofdiff::proto::{Function, Line, Location, Sample, ValueType};
 use pprofdiff::{
@@ -842,7 +839,9 @@ fn shown(base: i64, new: i64, text: &str, b: i64, n: i64) -> Shown {
 #[test]
 fn without_sources_a_statement_of_a_function_that_moved_meets_its_own_cost() {
     let f = |start: i64, lines: &[(i64, i64)]| profile_of(&[("f", "f.go", start, lines)]);
-    let pair = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+    let pair = |base: &Arc<Profile>, new: &Arc<Profile>| {
+        Diff::new(std::slice::from_ref(base), std::slice::from_ref(new)).unwrap()
+    };
     // The function is two lines further down, and has a line with samples that the base does not have.
     let (base, new) = (f(66, &[(67, 345), (70, 5)]), f(68, &[(67, 93), (69, 1920), (72, 6)]));
     let moved = [shown(65, 67, "-", 0, 93), shown(67, 69, "-", 345, 1920), shown(70, 72, "-", 5, 6)];
@@ -911,7 +910,7 @@ fn a_listing_has_no_more_source_than_there_is_room_for() {
     let functions: Vec<_> = names.iter().map(|n| (&**n, "f.go", 1, &[(2, 1), (9_999, 1)][..])).collect();
     let p = profile_of(&functions);
     let text: String = "a line of a source\n".repeat(10_000);
-    let diff = Diff::new(&[p.clone()], &[p]).unwrap();
+    let diff = Diff::new(std::slice::from_ref(&p), std::slice::from_ref(&p)).unwrap();
     let given = Given::new(Some(&text), Some(&text));
     let routines = diff.list(&Query::default(), ".", &given).unwrap().routines;
     let whole = routines.iter().filter(|r| r.lines.len() > 9_000).count();

@@ -3,15 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "judge/generate.rs"]
-mod generate;
-#[path = "judge/mod.rs"]
-mod judge;
-
 use std::collections::BTreeMap;
 use std::slice::from_ref;
 use std::sync::Arc;
 
+use crate::generate;
+use crate::judge;
 use judge::{Frame, Sides};
 use pprofdiff::{
     BuilderLine, Compression, Diff, Frames, Granularity, GraphOptions, LabelValue, LoadOptions, Normalize, Profile,

@@ -3,14 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "judge/generate.rs"]
-mod generate;
-#[path = "judge/mod.rs"]
-mod judge;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::generate;
+use crate::judge;
 use judge::Frame;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
 use pprofdiff::{
@@ -129,9 +126,9 @@ fn everything(s: &Series) -> String {
     for sort in [Sort::Flat, Sort::Cum] {
         Table::steps(&s.steps(sort), usize::MAX).write_json(&mut out).unwrap();
         Table::movers(&s.movers(sort), usize::MAX).write_json(&mut out).unwrap();
-        out.extend(series_html(&s, sort, 7).into_bytes());
+        out.extend(series_html(s, sort, 7).into_bytes());
     }
-    Table::values_of(&s).write_json(&mut out).unwrap();
+    Table::values_of(s).write_json(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

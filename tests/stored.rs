@@ -4,7 +4,6 @@
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 #[path = "judge/mod.rs"]
-#[allow(dead_code)]
 mod judge;
 
 use std::alloc::{GlobalAlloc, Layout, System};

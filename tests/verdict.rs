@@ -5,14 +5,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "judge/golibrary.rs"]
-mod golibrary;
-
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::golibrary;
 use pprofdiff::{LoadOptions, Profile, proto};
 use prost::Message;
 

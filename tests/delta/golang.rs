@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-#[path = "../judge/golibrary.rs"]
-mod golibrary;
-
+use crate::golibrary;
 use pprofdiff::{WriteOptions, delta};
 
 use super::{load, policy};

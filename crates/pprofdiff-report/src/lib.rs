@@ -1,6 +1,6 @@
 //! Requests, reports, and the formats that write them.
 //!
-//! A [`Request`] is answered with a [`Report`]; most are a [`Table`], which is columns under a header ([`Summary`]).
+//! A [`Request`] is answered with a [`Report`]; most are a [`Table`], which is columns under a header ([`Summary`](pprofdiff::Summary)).
 //! Every [`Format`] is one file that walks a report and changes nothing. The page (`page/`) is the one that people
 //! click in.
 

@@ -33,8 +33,8 @@ pub use batch::map_pairs;
 pub use batch::{Batch, diff_many};
 pub use diff::{
     Call, Diff, Edge, Edges, Filter, FilterKind, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames,
-    Granularity, Graph, GraphOptions, LabelRow, Labels, MatchedStacks, Measure, Normalize, Pair, Pruned, Query, Rank,
-    Relation, Selection, Side, Sort, StackRow, Stacks, Status, Summary, Top, TopRow, Widths,
+    Granularity, Graph, GraphOptions, LabelRow, Labels, MatchedStacks, Measure, Normalize, Pair, ProfileSums, Pruned,
+    Query, Rank, Relation, Selection, Side, Sort, StackRow, Stacks, Status, Summary, Top, TopRow, Widths,
 };
 #[cfg(feature = "list")]
 pub use diff::{Line, LineChange, Listing, Routine, SourceText, Sources};

@@ -500,6 +500,7 @@ impl Frames {
     }
 
     /// The bytes of a frame's name; empty where there is none.
+    #[cfg(feature = "list")]
     pub(crate) fn name_bytes(&self, frame: u32) -> &[u8] {
         self.text(self.frames[frame as usize].name)
     }
@@ -552,6 +553,7 @@ impl Frames {
     }
 
     /// The numbers of the texts of a frame's name and file.
+    #[cfg(feature = "list")]
     pub(crate) fn texts_of(&self, frame: u32) -> (u32, u32) {
         let f = &self.frames[frame as usize];
         (f.name, f.file)

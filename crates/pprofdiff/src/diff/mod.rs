@@ -50,9 +50,7 @@ pub(crate) use pattern::compile;
 pub(crate) use selection::Walk;
 pub use selection::{Measure, Query, Selection, Side, Summary};
 pub use stacks::{StackRow, Stacks};
-#[cfg(feature = "gate")]
-pub(crate) use top::ProfileSums;
-pub use top::{Sort, Top, TopRow};
+pub use top::{ProfileSums, Sort, Top, TopRow};
 
 use serde::{Deserialize, Serialize};
 

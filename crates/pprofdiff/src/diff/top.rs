@@ -66,7 +66,8 @@ struct Cum {
 }
 
 /// One profile's sums, of the frames that it has: many profiles, each with frames of its own, take no more than together.
-pub(crate) struct ProfileSums {
+#[derive(Debug)]
+pub struct ProfileSums {
     /// Of the base's side?
     pub is_base: bool,
     /// The sum of the magnitudes of its values, before filters.
@@ -77,7 +78,7 @@ pub(crate) struct ProfileSums {
 
 impl ProfileSums {
     /// A frame's flat and cum; 0 if the profile does not have it.
-    pub(crate) fn of(&self, frame: u32) -> (i64, i64) {
+    pub fn of(&self, frame: u32) -> (i64, i64) {
         self.frames.get(&frame).copied().unwrap_or_default()
     }
 }
@@ -133,7 +134,7 @@ impl Measure {
     }
 
     /// The sums of each profile by itself: whether it is of the base, the total of its values, and its frames.
-    pub(crate) fn profile_sums(&self) -> Vec<ProfileSums> {
+    pub fn profile_sums(&self) -> Vec<ProfileSums> {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
             let sums = Sums::of(walk, &walk.member.profile.sample_range());
             let own = walk.translation.iter().zip(sums.flat.iter().zip(&sums.cum));
@@ -149,6 +150,7 @@ impl Measure {
 
     /// (flat, cum) of several frames taken as one, of each profile by itself: samples that have any of them
     /// count once in cum. `chosen` has a place for each frame.
+    #[cfg(feature = "gate")]
     pub(crate) fn profile_sums_of_any(&self, chosen: &[bool]) -> Vec<(i64, i64)> {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
             let is_chosen = |&f: &u32| chosen[walk.translation[f as usize] as usize];

@@ -16,7 +16,7 @@ impl Diff {
     /// its sample type and granularity do not. A single profile gives itself, filtered.
     ///
     /// # Errors
-    /// As [`Diff::view`]; also `tagroot` and `tagleaf`, whose frames exist in views only.
+    /// As [`Diff::measure`]; also `tagroot` and `tagleaf`, whose frames exist in views only.
     pub fn to_profile(&self, query: &Query) -> Result<Profile> {
         Profile::decode("diff", self.to_message(query)?)
     }

@@ -44,7 +44,7 @@ pub enum Order {
     /// The caller.
     #[default]
     Given,
-    /// Their keys, in which numbers count as numbers ([`pattern_builds`]).
+    /// Their keys, in which numbers count as numbers ([`pattern_builds`](crate::input::pattern_builds)).
     Key,
 }
 
