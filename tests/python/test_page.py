@@ -237,7 +237,7 @@ def test_a_box_tells_both_values(show: Open, story: pprofdiff.Diff):
         assert tip[0] == name
         assert tip[1].startswith(change(node.base, node.new)), tip
         mark = "appeared" if node.base == 0 else "vanished" if node.new == 0 else ""
-        assert tip[1].endswith(mark or ")")
+        assert tip[1].endswith(mark or " of total")
         if any(node.flat):
             assert tip[2] == f"of which itself: {change(*node.flat)}"
             ends += 1
@@ -300,7 +300,7 @@ def test_the_table_is_the_table(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     rows = page.locator("#table tbody tr")
     names = story.top(100, sort="cum").column("name")
-    # Equal in the value, equal rows stand by name here and there.
+    # Rows that are equal in cum are ordered by flat, then by name, here and there.
     assert page.locator("#table tbody td:first-child").all_inner_texts() == names
     assert rows.nth(0).locator("td").all_inner_texts() == re.split(
         " ", "logmill/names.compare 170ms 250ms +80ms +47.1% +4.21% 0.20s 1.68s +1.48s x8.4 +77.89% changed"
@@ -608,7 +608,7 @@ def test_source_lines_come_along_where_there_are_sources(show: Open, story: ppro
     assert 5 < listed.count() <= 20
     routine = listed.filter(has_text="logmill/headers.tableInsensitive in")
     line = routine.locator("tr", has_text="names.Same(table[i].name, name)")
-    assert line.locator("td").all_text_contents()[3:8] == ["0.33s", "1.78s", "+1.45s", "64", "64"]
+    assert line.locator("td").all_text_contents()[3:10] == ["0.33s", "1.78s", "+1.45s", "x5.39", "+76.32%", "64", "64"]
     font, below = (
         line.locator("td").last.evaluate(f"e => getComputedStyle(e).{what}") for what in ("fontFamily", "whiteSpace")
     )
@@ -772,13 +772,14 @@ def test_what_moved_most_stands_beside_the_total(show: Open, size: dict[str, int
     page = show(d.to_html(), viewport=size)
     for kind, unit in d.sample_types:
         page.select_option("#type", label=f"{kind} ({unit})")
-        deltas = {row["name"]: row["flat_new"] - row["flat_base"] for row in d.top(sample_type=kind)}
-        expected = [sorted((sign * v, name) for name, v in deltas.items() if sign * v < 0)[:5] for sign in (-1, 1)]
+        # In the order of the table: by flat, then by cum, then by name.
+        rows = list(d.top(sample_type=kind))
+        expected = [[row["name"] for row in rows if sign * row["flat_delta"] > 0][:5] for sign in (1, -1)]
         lists = page.locator("#movers table")
         assert lists.count() == sum(1 for side in expected if side)
         for table, side in zip(lists.all(), filter(None, expected), strict=True):
             buttons = table.get_by_role("button")
-            assert [b.get_attribute("title") for b in buttons.all()] == [name for _, name in side]
+            assert [b.get_attribute("title") for b in buttons.all()] == side
             box = table.bounding_box()
             assert box
             assert box["x"] + box["width"] <= size["width"]

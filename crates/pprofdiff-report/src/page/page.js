@@ -350,10 +350,14 @@ function showTable() {
   for (let i = 0; i < b.n; i++) if (!regex || regex.test(data.names[b.frame[i]])) order.push(i);
   const value = columnOf[view.sort], magnitude = view.sort.endsWith("delta"), up = view.descending ? -1 : 1;
   const abs = (v) => (v < 0n ? -v : v);
+  // As everywhere: rows that are equal in flat are ordered by cum, or the other way round, then by name.
+  const other = view.sort.startsWith("flat") ? columnOf.cum_delta : columnOf.flat_delta;
   const keys = new Map(order.map((i) => [i, magnitude ? abs(value(b, i)) : value(b, i)]));
   order.sort((i, j) => {
     const x = keys.get(i), y = keys.get(j);
     if (x !== y) return x < y ? -up : up;
+    const [s, t] = [abs(other(b, i)), abs(other(b, j))];
+    if (s !== t) return s < t ? 1 : -1;
     const [p, q] = [data.names[b.frame[i]], data.names[b.frame[j]]];
     return p < q ? -1 : p > q ? 1 : 0;
   });
