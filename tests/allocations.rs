@@ -174,7 +174,7 @@ fn a_thousand_builds_take_the_memory_of_their_values() {
         (i.to_string(), Source::Bytes("p".to_owned(), snapshot(i)))
     });
     let made = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
-    assert_eq!((made.builds.good().count(), made.frames.len()), (1000, 2001 + 999 * 40));
+    assert_eq!((made.builds.loaded().count(), made.frames.len()), (1000, 2001 + 999 * 40));
     let (kept, peak) = (LIVE.load(Ordering::Relaxed) - before, PEAK.load(Ordering::Relaxed) - before);
     let grown = (live[996] - live[496]) / 500;
     println!("a build is of {size} bytes and leaves {grown}; a thousand keep {kept}, {peak} at the most");

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::judge;
-use judge::{decode, pairs, raw_pair, string};
+use crate::oracle;
+use oracle::{decode, pairs, raw_pair, string};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Status};
 
 #[test]
@@ -89,7 +89,7 @@ fn the_story_shows_what_a_plain_profile_does_not() {
 
 #[test]
 fn every_profile_says_how_it_was_made() {
-    let readme = std::fs::read_to_string(judge::corpus().join("README.md")).unwrap();
+    let readme = std::fs::read_to_string(oracle::corpus().join("README.md")).unwrap();
     for name in pairs() {
         assert!(readme.contains(&name), "tests/corpus/README.md does not speak of {name}");
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::generate;
 use crate::generated_series as series;
-use crate::judge;
+use crate::oracle;
 use pprofdiff::{
     Compression, Delta, DeltaComputer, Diff, ErrorKind, LoadOptions, OnReset, Policy, Profile, Query, Reset,
     WriteOptions, delta, merge, proto,
@@ -23,7 +23,7 @@ type Key = (Vec<String>, Vec<String>);
 
 /// What a profile says, sample by sample, the plain way. Only what `merge` of pprof tells apart is in the keys.
 fn plain(p: &proto::Profile) -> BTreeMap<Key, Vec<i64>> {
-    let text = |index: i64| judge::string(p, index);
+    let text = |index: i64| oracle::string(p, index);
     let mapping = |id: u64| p.mapping.iter().find(|m| m.id == id && id != 0);
     let location = |id: &u64| {
         let l = p.location.iter().find(|l| l.id == *id).unwrap();
@@ -71,7 +71,7 @@ fn plain_delta(before: Option<&proto::Profile>, now: &proto::Profile, cumulative
 
 /// How many samples that had counted something are gone, and whether more than half of either counter is.
 fn plain_vanished(before: &[u8], now: &[u8]) -> (usize, bool) {
-    let (before, now) = (plain(&judge::decode(before)), plain(&judge::decode(now)));
+    let (before, now) = (plain(&oracle::decode(before)), plain(&oracle::decode(now)));
     let gone: Vec<&Vec<i64>> = before.iter().filter(|(key, _)| !now.contains_key(*key)).map(|(_, v)| v).collect();
     let sum = |all: &mut dyn Iterator<Item = &Vec<i64>>, c: usize| -> i64 { all.map(|v| v[c].abs()).sum() };
     let half = |c: usize| 2 * sum(&mut gone.iter().copied(), c) > sum(&mut before.values(), c);
@@ -90,8 +90,8 @@ fn message(d: &Delta<'_>) -> Vec<u8> {
 
 /// The snapshots of a real series, inflated.
 fn real(kind: &str) -> Vec<Vec<u8>> {
-    let file = |i: usize| judge::corpus().join(format!("series/{kind}-{i:02}.pb.gz"));
-    (0..12).map(|i| judge::gunzip(&std::fs::read(file(i)).unwrap())).collect()
+    let file = |i: usize| oracle::corpus().join(format!("series/{kind}-{i:02}.pb.gz"));
+    (0..12).map(|i| oracle::gunzip(&std::fs::read(file(i)).unwrap())).collect()
 }
 
 /// In the real series, this one is the first of another process.
@@ -144,23 +144,23 @@ fn order(p: &proto::Profile, left: &BTreeMap<Key, Vec<i64>>) -> Vec<Key> {
 
 /// Compares a delta with the plain one, field by field.
 fn assert_delta(before: Option<&[u8]>, now: &[u8], ours: &Delta<'_>, cumulative: &[usize], context: &str) {
-    let (before, now) = (before.map(judge::decode), judge::decode(now));
+    let (before, now) = (before.map(oracle::decode), oracle::decode(now));
     let expected = plain_delta(before.as_ref(), &now, cumulative);
-    let written = judge::decode(&message(ours));
-    judge::assert_same(&plain(&written), &expected, context);
+    let written = oracle::decode(&message(ours));
+    oracle::assert_same(&plain(&written), &expected, context);
     assert_eq!(written.sample.len(), expected.len(), "{context}: a sample is there twice");
     assert_eq!(ours.samples, expected.len(), "{context}");
     assert_eq!(order(&written, &expected), order(&now, &expected), "{context}: the order");
     assert_pruned(&written);
 
     let said = |p: &proto::Profile| {
-        let t = p.period_type.map(|t| (judge::string(p, t.r#type), judge::string(p, t.unit)));
+        let t = p.period_type.map(|t| (oracle::string(p, t.r#type), oracle::string(p, t.unit)));
         let strings =
-            [p.drop_frames, p.keep_frames, p.default_sample_type, p.doc_url].map(|index| judge::string(p, index));
+            [p.drop_frames, p.keep_frames, p.default_sample_type, p.doc_url].map(|index| oracle::string(p, index));
         (strings, t, p.period, p.time_nanos)
     };
     assert_eq!(said(&written), said(&now), "{context}");
-    let comments = |p: &proto::Profile| p.comment.iter().map(|&c| judge::string(p, c)).collect::<Vec<_>>();
+    let comments = |p: &proto::Profile| p.comment.iter().map(|&c| oracle::string(p, c)).collect::<Vec<_>>();
     let (own, all) = (comments(&now), comments(&written));
     assert_eq!(all[..own.len()], own, "{context}");
     assert_eq!(all.len(), own.len() + 1, "{context}");
@@ -173,8 +173,8 @@ fn assert_delta(before: Option<&[u8]>, now: &[u8], ours: &Delta<'_>, cumulative:
             m.memory_start,
             m.memory_limit,
             m.file_offset,
-            judge::string(p, m.filename),
-            judge::string(p, m.build_id),
+            oracle::string(p, m.filename),
+            oracle::string(p, m.build_id),
             flags,
         )
     };
@@ -228,8 +228,8 @@ fn real_series_give_what_the_plain_version_gives_and_the_restart_is_seen() {
                 assert!(e.to_string().starts_with("snapshot: counters went down in "), "{e}");
                 let passed = computer.update_with(&profile, OnReset::Pass).unwrap();
                 assert!(matches!(passed.reset, Some(Reset::Decreased { samples, .. }) if samples > 0));
-                let written = judge::decode(&message(&passed));
-                judge::assert_same(&plain(&written), &plain_delta(None, &judge::decode(now), &[]), &context);
+                let written = oracle::decode(&message(&passed));
+                oracle::assert_same(&plain(&written), &plain_delta(None, &oracle::decode(now), &[]), &context);
                 continue;
             }
             let ours = computer.update(&profile).unwrap();
@@ -244,12 +244,12 @@ fn a_counter_that_went_down_is_an_error_or_passed_or_clamped_and_always_said() {
         let snapshots = made_up(seed, 4, false);
         // The times as if the last had been the first to be taken.
         let swap_times = |bytes: &[u8], seconds: i64| {
-            let mut p = judge::decode(bytes);
+            let mut p = oracle::decode(bytes);
             p.time_nanos += seconds * 1_000_000_000;
             generate::encode(&p, 0)
         };
         let (before, now) = (swap_times(&snapshots[3], 0), swap_times(&snapshots[1], 60));
-        let (b, n) = (judge::decode(&before), judge::decode(&now));
+        let (b, n) = (oracle::decode(&before), oracle::decode(&now));
         let (old, new) = (plain(&b), plain(&n));
         let lower = |key: &Key, values: &Vec<i64>| (0..2).any(|c| values[c] < old.get(key).map_or(0, |o| o[c]));
         let expected = new.iter().filter(|(key, values)| lower(key, values)).count();
@@ -274,9 +274,9 @@ fn a_counter_that_went_down_is_an_error_or_passed_or_clamped_and_always_said() {
                 }
             }
             wanted.retain(|_, values| values.iter().any(|&v| v != 0));
-            let written = judge::decode(&message(&pair));
-            judge::assert_same(&plain(&written), &wanted, words);
-            assert!(judge::string(&written, *written.comment.last().unwrap()).contains(words));
+            let written = oracle::decode(&message(&pair));
+            oracle::assert_same(&plain(&written), &wanted, words);
+            assert!(oracle::string(&written, *written.comment.last().unwrap()).contains(words));
             assert_eq!(message(&computer.update_with(&load(&now), on_reset).unwrap()), message(&pair));
             computer.start(&load(&before)).unwrap();
         }
@@ -286,7 +286,7 @@ fn a_counter_that_went_down_is_an_error_or_passed_or_clamped_and_always_said() {
 #[test]
 fn another_process_that_shares_nothing_is_a_reset() {
     let (a, b) = (&made_up(1, 1, false)[0], &made_up(2, 1, false)[0]);
-    let mut other = judge::decode(b);
+    let mut other = oracle::decode(b);
     for s in &mut other.string_table {
         if s.starts_with(b"pkg.") || s.starts_with(b"/usr") || s.starts_with(b"0123") {
             s.push(b'X');
@@ -341,7 +341,7 @@ fn samples_that_are_gone_are_said_and_are_a_reset_where_they_had_counted_more_th
     for (on_reset, first_left, words) in [(OnReset::Pass, 6, "passed as it is"), (OnReset::Clamp, 1, "as unchanged")] {
         let ours = delta(&before, &now, &Policy { on_reset, ..Policy::default() }).unwrap();
         assert_eq!((ours.vanished, ours.samples), (2, 8));
-        assert_eq!(judge::decode(&message(&ours)).sample[0].value, [first_left, 4]);
+        assert_eq!(oracle::decode(&message(&ours)).sample[0].value, [first_left, 4]);
         assert_eq!(comment(&ours).matches("gone").count(), 1);
         assert!(comment(&ours).contains(said) && comment(&ours).ends_with(words), "{}", comment(&ours));
         assert_eq!(ours.warning().unwrap(), format!("{said}: the process was started anew"));
@@ -404,14 +404,14 @@ fn the_deltas_of_a_series_add_up_to_last_minus_first() {
         let deltas: Vec<Profile> =
             rest.map(|s| computer.update(&load(s)).unwrap().to_profile("delta").unwrap()).collect();
         let sum = merge(&deltas.iter().collect::<Vec<_>>()).unwrap();
-        let sum = plain(&judge::decode(&sum.to_bytes(&RAW).unwrap()));
-        let (first, last) = (judge::decode(&snapshots[0]), judge::decode(snapshots.last().unwrap()));
+        let sum = plain(&oracle::decode(&sum.to_bytes(&RAW).unwrap()));
+        let (first, last) = (oracle::decode(&snapshots[0]), oracle::decode(snapshots.last().unwrap()));
         let counters = |all: BTreeMap<Key, Vec<i64>>| -> BTreeMap<Key, Vec<i64>> {
             let only = |(key, v): (Key, Vec<i64>)| (key, cumulative.iter().map(|&c| v[c]).collect::<Vec<i64>>());
             all.into_iter().map(only).filter(|(_, v)| v.iter().any(|&v| v != 0)).collect()
         };
         let whole = plain_delta(Some(&first), &last, cumulative);
-        judge::assert_same(&counters(sum), &counters(whole), name);
+        oracle::assert_same(&counters(sum), &counters(whole), name);
     }
 }
 
@@ -442,7 +442,7 @@ fn snapshots_in_the_wrong_order_and_of_other_kinds_are_errors() {
 #[test]
 fn what_is_cumulative_can_be_named_and_is_told() {
     let snapshots = made_up(5, 2, false);
-    let [before, now] = [0, 1].map(|i: usize| judge::decode(&snapshots[i]));
+    let [before, now] = [0, 1].map(|i: usize| oracle::decode(&snapshots[i]));
     for names in [&["inuse_space"][..], &["alloc_space"], &[]] {
         let policy =
             Policy { cumulative: Some(names.iter().map(|&n| n.to_owned()).collect()), on_reset: OnReset::Clamp };
@@ -451,7 +451,7 @@ fn what_is_cumulative_can_be_named_and_is_told() {
         let mut expected = plain_delta(Some(&before), &now, &columns);
         expected.values_mut().for_each(|v| v.iter_mut().for_each(|v| *v = (*v).max(0)));
         expected.retain(|_, v| v.iter().any(|&v| v != 0));
-        judge::assert_same(&plain(&judge::decode(&message(&ours))), &expected, &format!("{names:?}"));
+        oracle::assert_same(&plain(&oracle::decode(&message(&ours))), &expected, &format!("{names:?}"));
         let told: Vec<&str> = ours.treatments.iter().filter(|t| t.cumulative).map(|t| t.sample_type.as_str()).collect();
         assert_eq!(told, names);
     }
@@ -489,7 +489,7 @@ fn small(types: &[&str], time_nanos: i64, samples: &[(&[u64], &[i64])]) -> Profi
 
 #[test]
 fn small_things() {
-    let values = |d: &Delta<'_>| judge::decode(&message(d)).sample.into_iter().map(|s| s.value).collect::<Vec<_>>();
+    let values = |d: &Delta<'_>| oracle::decode(&message(d)).sample.into_iter().map(|s| s.value).collect::<Vec<_>>();
     let ask = |prev: &Profile, cur: &Profile| delta(prev, cur, &Policy::default());
     let (a, b) = (&["delay", "x"][..], &["x", "delay"][..]);
     // Two locations without an address are not one.

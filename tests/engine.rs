@@ -14,10 +14,10 @@ mod series;
 mod verdict;
 
 // What several of them use: the plain version of the engine, and generators.
-#[path = "judge/generate.rs"]
+#[path = "oracle/generate.rs"]
 mod generate;
-#[path = "judge/series.rs"]
+#[path = "oracle/series.rs"]
 mod generated_series;
-#[path = "judge/golibrary.rs"]
+#[path = "oracle/golibrary.rs"]
 mod golibrary;
-mod judge;
+mod oracle;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::generate;
-use crate::judge;
-use judge::{Frame, Sides};
+use crate::oracle;
+use oracle::{Frame, Sides};
 use pprofdiff::{
     Diff, Flame, FlameFrame, FlameNode, FlameOptions, Granularity, LoadOptions, Measure, Normalize, Profile, Query,
     Status, Widths, proto,
@@ -121,8 +121,8 @@ fn laws(flame: &Flame, whole: &Flame, options: &FlameOptions) {
     }
 }
 
-fn judge_view(view: &Measure, base: &[judge::Stack], new: &[judge::Stack]) -> usize {
-    let stacks = judge::by_stack(base, new, false);
+fn oracle_view(view: &Measure, base: &[oracle::Stack], new: &[oracle::Stack]) -> usize {
+    let stacks = oracle::by_stack(base, new, false);
     let mut nodes = 0;
     for inverted in [false, true] {
         let whole = view.flame(&FlameOptions { inverted, ..ALL });
@@ -131,7 +131,7 @@ fn judge_view(view: &Measure, base: &[judge::Stack], new: &[judge::Stack]) -> us
             .into_iter()
             .map(|(p, n)| (p, ((n.cum.base, n.cum.new), (n.flat.base, n.flat.new), list(n.width))))
             .collect();
-        judge::assert_same(&got, &expected, if inverted { "inverted" } else { "from the root" });
+        oracle::assert_same(&got, &expected, if inverted { "inverted" } else { "from the root" });
         assert_eq!((whole.pruned.stacks, whole.pruned.of_stacks), (0, stacks.len()));
         for window in whole.nodes.windows(2).filter(|w| w[0].depth == w[1].depth) {
             assert!(window[0].width.max >= window[1].width.max, "siblings are out of order");
@@ -146,43 +146,43 @@ fn judge_view(view: &Measure, base: &[judge::Stack], new: &[judge::Stack]) -> us
     nodes
 }
 
-fn judge_all(base: &[u8], new: &[u8]) -> usize {
+fn oracle_all(base: &[u8], new: &[u8]) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
-    let (base, new) = (judge::decode(base), judge::decode(new));
+    let (base, new) = (oracle::decode(base), oracle::decode(new));
     let mut nodes = 0;
     for (kind, _) in diff.sample_types() {
         let column =
-            |p: &proto::Profile| p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap();
-        let stacks = |p| judge::stacks(p, column(p), Granularity::Lines, false);
-        nodes += judge_view(&diff.measure(&query(&kind)).unwrap(), &stacks(&base), &stacks(&new));
+            |p: &proto::Profile| p.sample_type.iter().position(|t| oracle::string(p, t.r#type) == kind).unwrap();
+        let stacks = |p| oracle::stacks(p, column(p), Granularity::Lines, false);
+        nodes += oracle_view(&diff.measure(&query(&kind)).unwrap(), &stacks(&base), &stacks(&new));
     }
     nodes
 }
 
 #[test]
 fn the_corpus_agrees_with_the_plain_version() {
-    for name in judge::pairs() {
+    for name in oracle::pairs() {
         // The plain version knows no drop_frames.
-        let [base, new] = judge::raw_pair(&name)
-            .map(|bytes| prost::Message::encode_to_vec(&proto::Profile { drop_frames: 0, ..judge::decode(&bytes) }));
-        let nodes = judge_all(&base, &new);
+        let [base, new] = oracle::raw_pair(&name)
+            .map(|bytes| prost::Message::encode_to_vec(&proto::Profile { drop_frames: 0, ..oracle::decode(&bytes) }));
+        let nodes = oracle_all(&base, &new);
         assert!(nodes > 20, "{name}: only {nodes} nodes were compared");
     }
 }
 
 #[test]
 fn one_profile_has_one_side() {
-    let [_, new] = judge::raw_pair("story-cpu");
+    let [_, new] = oracle::raw_pair("story-cpu");
     let diff = Diff::of_profile(&load(&new)).unwrap();
-    let stacks = judge::stacks(&judge::decode(&new), 1, Granularity::Lines, false);
+    let stacks = oracle::stacks(&oracle::decode(&new), 1, Granularity::Lines, false);
     let view = diff.measure(&query("cpu")).unwrap();
-    assert!(judge_view(&view, &[], &stacks) > 100);
+    assert!(oracle_view(&view, &[], &stacks) > 100);
     assert!(view.flame(&ALL).nodes.iter().all(|n| n.status() == Status::Added && n.cum.base == 0));
 }
 
 #[test]
 fn what_vanished_and_what_appeared_is_said() {
-    let [base, new] = judge::raw_pair("story-cpu").map(|bytes| load(&bytes));
+    let [base, new] = oracle::raw_pair("story-cpu").map(|bytes| load(&bytes));
     let flame = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().flame(&ALL);
     let of = |name: &str| {
         let is = |n: &&FlameNode| matches!(n.frame, FlameFrame::Frame(f) if flame.frames.name(f) == name);
@@ -196,7 +196,7 @@ fn what_vanished_and_what_appeared_is_said() {
 
 #[test]
 fn a_scaled_value_is_scaled_once() {
-    let [base, new] = judge::raw_pair("go-heap-ops").map(|bytes| load(&bytes));
+    let [base, new] = oracle::raw_pair("go-heap-ops").map(|bytes| load(&bytes));
     let diff = Diff::new(&[base], &[new]).unwrap();
     let view = |normalize| diff.measure(&Query { normalize, ..Query::default() }).unwrap();
     let (plain, scaled) = (paths(&view(Normalize::None).flame(&ALL)), view(Normalize::Factor(1.0 / 3.0)).flame(&ALL));
@@ -243,11 +243,11 @@ fn a_deep_recursion_is_neither_deep_in_our_stack_nor_slow() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: judge::cases(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: oracle::cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn generated_profiles_agree_with_the_plain_version(a in generate::recipe(), b in generate::recipe()) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
-        judge_all(&generate::encode(&a, 0), &generate::encode(&b, 0));
+        oracle_all(&generate::encode(&a, 0), &generate::encode(&b, 0));
     }
 }

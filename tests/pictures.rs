@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crate::generate;
-use crate::judge;
-use judge::{Frame, Sides, Stack};
+use crate::oracle;
+use oracle::{Frame, Sides, Stack};
 use pprofdiff::proto::{Function, Line, Location, Sample, ValueType};
 use pprofdiff::{
     Diff, Frames, Granularity, Graph, GraphOptions, LineChange, Listing, LoadOptions, Profile, Query, Rank, SourceText,
@@ -27,7 +27,7 @@ fn load(bytes: &[u8]) -> Arc<Profile> {
 }
 
 fn pair(name: &str) -> Diff {
-    let [base, new] = judge::raw_pair(name).map(|bytes| load(&bytes));
+    let [base, new] = oracle::raw_pair(name).map(|bytes| load(&bytes));
     Diff::new(&[base], &[new]).unwrap()
 }
 
@@ -60,16 +60,16 @@ fn calls(base: &[Stack], new: &[Stack], kept: &BTreeSet<Frame>) -> BTreeMap<(Fra
 }
 
 /// All that is said of a graph with two sides: which frames and calls it keeps, and their weights.
-fn judge_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
+fn oracle_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
-    let (base, new) = (judge::decode(base), judge::decode(new));
+    let (base, new) = (oracle::decode(base), oracle::decode(new));
     let mut compared = 0;
     for (kind, _) in diff.sample_types() {
         let column =
-            |p: &proto::Profile| p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap();
-        let stacks = |p| judge::stacks(p, column(p), Granularity::Functions, false);
+            |p: &proto::Profile| p.sample_type.iter().position(|t| oracle::string(p, t.r#type) == kind).unwrap();
+        let stacks = |p| oracle::stacks(p, column(p), Granularity::Functions, false);
         let (b, n) = (stacks(&base), stacks(&new));
-        let top = judge::top(&b, &n);
+        let top = oracle::top(&b, &n);
         let total = |side: fn(&Sides) -> i64| top.values().map(|(flat, _)| side(flat).abs()).sum::<i64>();
         let total = total(|s| s.0).max(total(|s| s.1)) as f64;
         let cutoff = (total * options.node_fraction) as i64;
@@ -135,8 +135,8 @@ fn graph_options(node_count: usize, node_fraction: f64, edge_fraction: f64, rank
 #[test]
 fn graphs_of_two_sides_keep_what_is_large_on_either() {
     let mut compared = 0;
-    for name in judge::pairs() {
-        let [base, new] = judge::raw_pair(&name);
+    for name in oracle::pairs() {
+        let [base, new] = oracle::raw_pair(&name);
         for options in [
             graph_options(80, 0.005, 0.001, Rank::Entropy),
             graph_options(9, 0.0, 0.02, Rank::Entropy),
@@ -144,7 +144,7 @@ fn graphs_of_two_sides_keep_what_is_large_on_either() {
             graph_options(15, 0.0, 0.0, Rank::Cum),
             graph_options(0, 0.0, 0.0, Rank::Entropy),
         ] {
-            compared += judge_graph(&base, &new, options);
+            compared += oracle_graph(&base, &new, options);
         }
     }
     assert!(compared > 3000, "only {compared} calls");
@@ -222,7 +222,7 @@ fn look_at(svg: &str, graph: &Graph) -> Vec<String> {
 
 #[test]
 fn pictures_of_the_corpus_are_drawn_as_they_should() {
-    for name in judge::pairs() {
+    for name in oracle::pairs() {
         let diff = pair(&name);
         for (kind, _) in diff.sample_types() {
             let query = Query { sample_type: Some(kind), ..Query::default() };
@@ -389,7 +389,7 @@ fn graphviz_draws_the_nodes_and_calls_that_we_draw() {
     if !has_graphviz("graphviz_draws_the_nodes_and_calls_that_we_draw") {
         return;
     }
-    for name in judge::pairs() {
+    for name in oracle::pairs() {
         let graph = pair(&name).measure(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
         let mut dot = Vec::new();
         report::dot(&graph, &mut dot).unwrap();
@@ -528,7 +528,7 @@ fn hostile_names_stay_text_in_listings() {
 
 #[test]
 fn other_viewers_read_stacks_with_both_values() {
-    for diff in judge::pairs().iter().map(|n| pair(n)).chain([hostile_diff()]) {
+    for diff in oracle::pairs().iter().map(|n| pair(n)).chain([hostile_diff()]) {
         for granularity in [Granularity::Functions, Granularity::Lines] {
             let view = diff.measure(&Query { granularity, ..Query::default() }).unwrap();
             let stacks = view.stacks(false);
@@ -718,7 +718,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
 
 #[test]
 fn a_routine_costs_what_its_function_costs() {
-    for name in judge::pairs() {
+    for name in oracle::pairs() {
         let diff = pair(&name);
         let view = diff.measure(&Query { granularity: Granularity::FileFunctions, ..Query::default() }).unwrap();
         let top = view.top(pprofdiff::Sort::Cum);
@@ -1002,7 +1002,7 @@ fn listings_say_when_lines_can_not_be_trusted() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: judge::cases(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: oracle::cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn generated_graphs_agree_with_the_plain_version_and_can_be_drawn(
@@ -1010,7 +1010,7 @@ proptest! {
     ) {
         let (a, b) = (generate::encode(&generate::profile(&a), 0), generate::encode(&generate::profile(&b), 0));
         for rank in [Rank::Entropy, Rank::Cum] {
-            judge_graph(&a, &b, graph_options(node_count, fraction, fraction / 2.0, rank));
+            oracle_graph(&a, &b, graph_options(node_count, fraction, fraction / 2.0, rank));
         }
         let diff = Diff::new(&[load(&a)], &[load(&b)]).unwrap();
         let view = diff.measure(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();

@@ -1,4 +1,4 @@
-//! The engine against the plain version (tests/judge), and laws that hold for every profile: on the
+//! The engine against the plain version (tests/oracle), and laws that hold for every profile: on the
 //! corpus of real profiles, and on profiles that proptest makes up.
 
 #![allow(clippy::unwrap_used)]
@@ -8,8 +8,8 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use crate::generate;
-use crate::judge;
-use judge::{Frame, Sides};
+use crate::oracle;
+use oracle::{Frame, Sides};
 use pprofdiff::{
     BuilderLine, Compression, Diff, Frames, Granularity, GraphOptions, LabelValue, LoadOptions, Normalize, Profile,
     ProfileBuilder, Query, Relation, Sort, Status, StringId, WriteOptions, columns, proto,
@@ -31,11 +31,12 @@ fn frame(frames: &Frames, f: u32) -> Frame {
 }
 
 /// Compares every table of a diff with the plain version's. Returns how many rows there were.
-fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
+fn oracle_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
-    let (base, new) = (judge::decode(base), judge::decode(new));
-    let column =
-        |p: &proto::Profile, kind: &str| p.sample_type.iter().position(|t| judge::string(p, t.r#type) == kind).unwrap();
+    let (base, new) = (oracle::decode(base), oracle::decode(new));
+    let column = |p: &proto::Profile, kind: &str| {
+        p.sample_type.iter().position(|t| oracle::string(p, t.r#type) == kind).unwrap()
+    };
     let mut rows = 0;
     for (kind, _) in diff.sample_types() {
         for (_, granularity) in Granularity::ALL {
@@ -43,7 +44,7 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                 continue;
             }
             for no_inlines in [false, true] {
-                let stacks = |p| judge::stacks(p, column(p, &kind), granularity, no_inlines);
+                let stacks = |p| oracle::stacks(p, column(p, &kind), granularity, no_inlines);
                 let (b, n) = (stacks(&base), stacks(&new));
                 let view = diff.measure(&query(&kind, granularity, no_inlines)).unwrap();
                 let context = format!("{kind} {} noinlines={no_inlines}", granularity.name());
@@ -57,8 +58,8 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                         "{context}: a frame has two rows"
                     );
                 }
-                let expected = judge::top(&b, &n);
-                judge::assert_same(&got, &expected, &context);
+                let expected = oracle::top(&b, &n);
+                oracle::assert_same(&got, &expected, &context);
                 rows += got.len();
                 for sort in [Sort::Flat, Sort::Cum] {
                     let top = view.top(sort);
@@ -66,13 +67,13 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                         let frame = self::frame(&top.frames, frame);
                         let (flat, cum) = expected[&frame];
                         let (by, other) = if sort == Sort::Flat { (flat, cum) } else { (cum, flat) };
-                        (judge::size(by, other), judge::written(frame))
+                        (oracle::size(by, other), oracle::written(frame))
                     };
                     assert!(top.rows.is_sorted_by_key(|r| order(r.frame)), "{context}: rows are out of order");
                 }
 
                 let edges = view.edges(None, Sort::Flat).unwrap();
-                let expected = judge::edges(&b, &n);
+                let expected = oracle::edges(&b, &n);
                 assert_eq!(edges.edges.len(), 2 * expected.len(), "{context}: each edge is seen from both ends");
                 let mut got = BTreeMap::new();
                 for e in edges.edges.iter().filter(|e| e.relation == Relation::Callee) {
@@ -81,7 +82,7 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                         (e.weight.base, e.weight.new),
                     );
                 }
-                judge::assert_same(&got, &expected, &context);
+                oracle::assert_same(&got, &expected, &context);
 
                 for by_labels in [false, true] {
                     let stacks = view.stacks(by_labels);
@@ -95,14 +96,14 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                         })
                         .collect();
                     assert_eq!(got.len(), stacks.rows.len(), "{context}: a stack has two rows");
-                    judge::assert_same(&got, &judge::by_stack(&b, &n, by_labels), &context);
+                    oracle::assert_same(&got, &oracle::by_stack(&b, &n, by_labels), &context);
                     rows += got.len();
                 }
 
                 // The engine sums numbers whatever their unit; the plain version shows the file's.
                 let labels = view.labels();
                 let sum = |sides: &mut dyn Iterator<Item = Sides>| sides.fold((0, 0), |s, v| (s.0 + v.0, s.1 + v.1));
-                let expected = judge::by_label(&b, &n);
+                let expected = oracle::by_label(&b, &n);
                 let got = sum(&mut labels.rows.iter().map(|r| (r.weight.base, r.weight.new)));
                 assert_eq!(got, sum(&mut expected.values().copied()), "{context}");
                 for r in labels.rows.iter().filter(|r| labels.number(r).is_none()) {
@@ -117,17 +118,17 @@ fn judge_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
 
 #[test]
 fn the_corpus_agrees_with_the_plain_version() {
-    for name in judge::pairs() {
-        // drop_frames is judged by go tool pprof, in conformance.rs; the plain version has no filters.
+    for name in oracle::pairs() {
+        // drop_frames is oracled by go tool pprof, in conformance.rs; the plain version has no filters.
         let without_drops = |bytes: Vec<u8>| {
-            let message = proto::Profile { drop_frames: 0, ..judge::decode(&bytes) };
+            let message = proto::Profile { drop_frames: 0, ..oracle::decode(&bytes) };
             Message::encode_to_vec(&message)
         };
-        let [base, new] = judge::raw_pair(&name).map(without_drops);
+        let [base, new] = oracle::raw_pair(&name).map(without_drops);
         // Where the kernel moved a binary between the runs, addresses are shifted to agree; the plain
-        // version does not do that (go tool pprof judges it in conformance.rs).
-        let starts = |bytes: &[u8]| judge::decode(bytes).mapping.iter().map(|m| m.memory_start).collect::<Vec<_>>();
-        let rows = judge_all(&base, &new, starts(&base) == starts(&new));
+        // version does not do that (go tool pprof oracles it in conformance.rs).
+        let starts = |bytes: &[u8]| oracle::decode(bytes).mapping.iter().map(|m| m.memory_start).collect::<Vec<_>>();
+        let rows = oracle_all(&base, &new, starts(&base) == starts(&new));
         assert!(rows > 100, "{name}: only {rows} rows were compared");
     }
 }
@@ -209,17 +210,17 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
     let c = merge(&[a, b]);
     assert!(raw(&merge(&[&c, a])) == raw(&merge(&[a, &merge(&[b, a])])), "merge is not associative");
     assert!(raw(&merge(&[&c])) == raw(&c), "merging one merged profile changes it");
-    judge::assert_same(&content(&merge(&[a, b])), &content(&merge(&[b, a])), "merge is not commutative");
+    oracle::assert_same(&content(&merge(&[a, b])), &content(&merge(&[b, a])), "merge is not commutative");
 }
 
 /// A profile's samples by content, whatever their order and numbering; values summed.
 fn content(p: &Profile) -> BTreeMap<String, Vec<i64>> {
     let raw = p.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
-    let message = judge::decode(&raw);
+    let message = oracle::decode(&raw);
     let mut samples = BTreeMap::new();
     for column in 0..message.sample_type.len() {
         // Absolute addresses are those of the profile that came first, so they are left out.
-        for s in judge::stacks(&message, column, Granularity::Lines, false) {
+        for s in oracle::stacks(&message, column, Granularity::Lines, false) {
             let all = samples
                 .entry(format!("{:?} {:?}", s.frames, s.labels))
                 .or_insert_with(|| vec![0; message.sample_type.len()]);
@@ -232,16 +233,16 @@ fn content(p: &Profile) -> BTreeMap<String, Vec<i64>> {
 
 #[test]
 fn laws_hold_for_the_corpus() {
-    for name in judge::pairs() {
-        let [a, b] = judge::raw_pair(&name).map(|bytes| load(&bytes));
+    for name in oracle::pairs() {
+        let [a, b] = oracle::raw_pair(&name).map(|bytes| load(&bytes));
         laws(&a, &b);
     }
 }
 
 #[test]
 fn results_do_not_depend_on_threads() {
-    for name in judge::pairs() {
-        let paths = ["base", "new"].map(|side| judge::corpus().join(format!("{name}.{side}.pb.gz")));
+    for name in oracle::pairs() {
+        let paths = ["base", "new"].map(|side| oracle::corpus().join(format!("{name}.{side}.pb.gz")));
         let answer = || {
             let diff = Diff::open(&[&paths[0]], &[&paths[1], &paths[0]], &LoadOptions::default()).unwrap();
             let view = diff.measure(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
@@ -267,7 +268,7 @@ fn results_do_not_depend_on_threads() {
 /// So many samples are split between threads, at load and for the table of functions.
 #[test]
 fn many_samples_in_one_profile_are_split_without_a_trace() {
-    let mut message = judge::decode(&judge::raw_pair("go-heap")[0]);
+    let mut message = oracle::decode(&oracle::raw_pair("go-heap")[0]);
     let samples = message.sample.clone();
     while message.sample.len() < 300_000 {
         let n = message.sample.len() as i64;
@@ -300,7 +301,7 @@ fn many_samples_in_one_profile_are_split_without_a_trace() {
 
 #[test]
 fn several_files_on_a_side_add_up() {
-    let [a, b] = judge::raw_pair("go-heap").map(|bytes| load(&bytes));
+    let [a, b] = oracle::raw_pair("go-heap").map(|bytes| load(&bytes));
     let q = query("alloc_space", Granularity::Functions, false);
     let doubled = Diff::new(&[a.clone(), a.clone()], from_ref(&b)).unwrap();
     let single = Diff::new(&[a], &[b]).unwrap();
@@ -314,8 +315,8 @@ fn several_files_on_a_side_add_up() {
 
 #[test]
 fn normalizing_by_total_makes_the_totals_equal() {
-    for name in judge::pairs() {
-        let [a, b] = judge::raw_pair(&name).map(|bytes| load(&bytes));
+    for name in oracle::pairs() {
+        let [a, b] = oracle::raw_pair(&name).map(|bytes| load(&bytes));
         let diff = Diff::new(&[a], &[b]).unwrap();
         for (kind, _) in diff.sample_types() {
             let q = Query { sample_type: Some(kind.clone()), normalize: Normalize::Total, ..Query::default() };
@@ -452,14 +453,14 @@ fn all_that_is_said(p: &proto::Profile) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: judge::cases(96), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: oracle::cases(96), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn generated_profiles_agree_with_the_plain_version(
         a in generate::recipe(), b in generate::recipe(), forms in (0u8..32, 0u8..32)
     ) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
-        judge_all(&generate::encode(&a, forms.0), &generate::encode(&b, forms.1), true);
+        oracle_all(&generate::encode(&a, forms.0), &generate::encode(&b, forms.1), true);
     }
 
     #[test]
@@ -484,9 +485,9 @@ proptest! {
         }
         let built = build(&message).build("test").unwrap();
         let again = built.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
-        prop_assert_eq!(all_that_is_said(&judge::decode(&again)), all_that_is_said(&message));
+        prop_assert_eq!(all_that_is_said(&oracle::decode(&again)), all_that_is_said(&message));
         // And the engine takes it for the same.
-        judge_all(&again, &message.encode_to_vec(), true);
+        oracle_all(&again, &message.encode_to_vec(), true);
     }
 
     #[test]

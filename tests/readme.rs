@@ -1,7 +1,7 @@
 //! The console blocks of README.md and docs/ are real: each command is run, and what it prints must stand below it. Quotes
 //! around a word are the shell's.
 //!
-//! To accept new output: `PPROFDIFF_BLESS=1 cargo test -p pprofdiff-cli --test command readme::`.
+//! To accept new output: `UPDATE_GOLDENS=1 cargo test -p pprofdiff-cli --test command readme::`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -47,7 +47,7 @@ fn the_pages_show_what_the_command_prints() {
         if fresh == text {
             continue;
         }
-        if std::env::var_os("PPROFDIFF_BLESS").is_some() {
+        if std::env::var_os("UPDATE_GOLDENS").is_some() {
             std::fs::write(&page, fresh).unwrap();
         } else {
             stale.push(page);

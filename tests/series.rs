@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::generate;
-use crate::judge;
-use judge::Frame;
+use crate::oracle;
+use oracle::Frame;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
 use pprofdiff::{
     Against, Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Order, Pair, Profile, Query, Series,
@@ -39,9 +39,9 @@ type Plain = BTreeMap<Frame, (i64, i64)>;
 
 /// The plain version of a column.
 fn plain(message: &Message_, kind: &str, granularity: Granularity, no_inlines: bool) -> Option<Plain> {
-    let column = message.sample_type.iter().position(|t| judge::string(message, t.r#type) == kind)?;
-    let stacks = judge::stacks(message, column, granularity, no_inlines);
-    Some(judge::top(&[], &stacks).into_iter().map(|(f, (flat, cum))| (f, (flat.1, cum.1))).collect())
+    let column = message.sample_type.iter().position(|t| oracle::string(message, t.r#type) == kind)?;
+    let stacks = oracle::stacks(message, column, granularity, no_inlines);
+    Some(oracle::top(&[], &stacks).into_iter().map(|(f, (flat, cum))| (f, (flat.1, cum.1))).collect())
 }
 
 /// A step as it is compared: frame, from, to, flat before and after, cum before and after, status.
@@ -73,7 +73,7 @@ fn step_of(s: &Series, step: &Step) -> PlainStep {
 }
 
 /// Compares everything that a series says with the plain version of its columns.
-fn judge_series(s: &Series, columns: &[(usize, Plain)]) {
+fn oracle_series(s: &Series, columns: &[(usize, Plain)]) {
     let got: Vec<(usize, Plain)> = s
         .values()
         .map(|(build, values)| {
@@ -87,14 +87,14 @@ fn judge_series(s: &Series, columns: &[(usize, Plain)]) {
     let wanted = plain_steps(columns, s.builds.against);
     for sort in [Sort::Flat, Sort::Cum] {
         let size = |flat: (i64, i64), cum: (i64, i64)| {
-            if sort == Sort::Flat { judge::size(flat, cum) } else { judge::size(cum, flat) }
+            if sort == Sort::Flat { oracle::size(flat, cum) } else { oracle::size(cum, flat) }
         };
         let steps = s.steps(sort);
         assert_eq!(steps.rows.len(), wanted.len(), "steps occur twice");
         assert_eq!(steps.rows.iter().map(|step| step_of(s, step)).collect::<BTreeSet<_>>(), wanted);
         let order = |step: &Step| {
             let (f, _, to, flat, cum, _) = step_of(s, step);
-            (size(flat, cum), to, judge::written(f))
+            (size(flat, cum), to, oracle::written(f))
         };
         assert!(steps.rows.is_sorted_by_key(order), "steps are out of order");
 
@@ -114,7 +114,7 @@ fn judge_series(s: &Series, columns: &[(usize, Plain)]) {
         }
         let order = |step: &Step| {
             let (f, _, _, flat, cum, _) = step_of(s, step);
-            (size(flat, cum), judge::written(f))
+            (size(flat, cum), oracle::written(f))
         };
         assert!(movers.rows.is_sorted_by_key(|m| order(&m.step)), "movers are out of order");
     }
@@ -137,7 +137,7 @@ fn in_pool<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(judge::cases(200)) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(oracle::cases(200)) })]
 
     #[test]
     fn any_builds_agree_with_the_plain_version(
@@ -166,7 +166,7 @@ proptest! {
             return Ok(());
         }
         let made = made.unwrap();
-        judge_series(&made, &columns);
+        oracle_series(&made, &columns);
         for (i, (build, message)) in made.builds.all.iter().zip(&messages).enumerate() {
             prop_assert_eq!(&build.key, &format!("build-{i}"));
             prop_assert_eq!(build.error.is_none(), message.is_some());
@@ -179,7 +179,7 @@ proptest! {
 }
 
 fn snapshots(kind: &str) -> Vec<(String, Source)> {
-    pattern_builds(judge::corpus().join(format!("series/{kind}-*.pb.gz")).to_str().unwrap()).unwrap()
+    pattern_builds(oracle::corpus().join(format!("series/{kind}-*.pb.gz")).to_str().unwrap()).unwrap()
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
         bytes("2", &cpu(&[("main;a", 30), ("main;c", 7)])),
     ];
     let s = series(builds.clone(), &Query::default(), &SeriesOptions::default()).unwrap();
-    assert_eq!(s.builds.good().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(s.builds.loaded().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     assert_eq!(
         steps(&s),
         owned(&[("a", "1", "2", 20), ("c", "1", "2", 7), ("b", "1", "2", -5), ("main", "1", "2", 0)])
@@ -382,7 +382,7 @@ fn units_convert_to_the_finest_of_all() {
     assert_eq!(s.summary.unit, "microseconds");
     let flat: Vec<i64> = s.values().map(|(_, values)| values[0].flat).collect();
     assert_eq!(flat, [3_000, 2_500, 1_000_000, 4_000]);
-    assert_eq!(s.builds.good().map(|b| b.total).collect::<Vec<_>>(), flat);
+    assert_eq!(s.builds.loaded().map(|b| b.total).collect::<Vec<_>>(), flat);
     // Units that nobody knows are the same only by their name.
     let builds = [bytes("a", &of("widgets", 1)), bytes("b", &of("widgets", 3)), bytes("c", &of("gadgets", 3))];
     let s = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
@@ -399,7 +399,10 @@ fn normalized_builds_are_as_long_as_the_first() {
     ];
     let query = Query { normalize: Normalize::Total, ..Query::default() };
     let s = series(builds, &query, &SeriesOptions::default()).unwrap();
-    assert_eq!(s.builds.good().map(|b| (b.total, b.factor)).collect::<Vec<_>>(), [(100, 1.0), (100, 0.5), (100, 0.25)]);
+    assert_eq!(
+        s.builds.loaded().map(|b| (b.total, b.factor)).collect::<Vec<_>>(),
+        [(100, 1.0), (100, 0.5), (100, 0.25)]
+    );
     assert!(s.builds.all[1].error.as_deref().unwrap().contains("can't normalize by total"));
     assert_eq!(
         steps(&s),

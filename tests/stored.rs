@@ -3,8 +3,8 @@
 
 #![allow(unsafe_code, clippy::unwrap_used)]
 
-#[path = "judge/mod.rs"]
-mod judge;
+#[path = "oracle/mod.rs"]
+mod oracle;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
@@ -41,13 +41,13 @@ static WATCHING: Watching = Watching;
 const SAID: usize = 1 << 20;
 
 fn pair(name: &str) -> Diff {
-    let [base, new] = judge::raw_pair(name)
+    let [base, new] = oracle::raw_pair(name)
         .map(|bytes| Arc::new(Profile::from_bytes("in", &bytes, &LoadOptions::default()).unwrap()));
     Diff::new(&[base], &[new]).unwrap()
 }
 
 fn builds() -> Series {
-    let [base, new] = judge::raw_pair("go-mutex").map(|bytes| Source::Bytes("build".to_owned(), bytes));
+    let [base, new] = oracle::raw_pair("go-mutex").map(|bytes| Source::Bytes("build".to_owned(), bytes));
     let bad = Source::Bytes("bad".to_owned(), b"nothing".to_vec());
     let builds = [("1", base), ("2", bad), ("3", new)].map(|(key, source)| (key.to_owned(), source));
     series(builds, &Query::default(), &SeriesOptions::default()).unwrap()

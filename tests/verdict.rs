@@ -36,8 +36,8 @@ fn verdict(path: &Path) -> String {
 }
 
 /// Go's verdicts.
-fn of_go(judge: &Path, paths: &[PathBuf]) -> Vec<String> {
-    let mut go = Command::new(judge).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+fn of_go(oracle: &Path, paths: &[PathBuf]) -> Vec<String> {
+    let mut go = Command::new(oracle).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = go.stdin.take().unwrap();
     let asked: String = paths.iter().map(|p| format!("{}\n", p.display())).collect();
     let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()).unwrap());
@@ -144,7 +144,7 @@ fn go_and_we_accept_the_same_with_the_same_sums() {
     if let Some(more) = std::env::var_os("PPROFDIFF_INPUTS") {
         paths.extend(files_in(Path::new(&more)));
     }
-    let theirs = of_go(&folder.join("judge"), &paths);
+    let theirs = of_go(&folder.join("oracle"), &paths);
     assert_eq!(theirs.len(), paths.len());
     let (mut accepted, mut differ, mut unexplained) = (0, BTreeMap::<&str, usize>::new(), Vec::new());
     for (i, (path, theirs)) in paths.iter().zip(&theirs).enumerate() {

@@ -1,4 +1,4 @@
-//! The Go library (google/pprof's profile package) as a judge of deltas: tests/delta/main.go.
+//! The Go library (google/pprof's profile package) as a oracle of deltas: tests/delta/main.go.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -35,10 +35,10 @@ pub fn ask(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, 
             asked += &format!("{prev}\t{cur}\t{ours}\t{out}\t{level}\t{comment}\t{}\n", names.join(","));
         }
     }
-    let mut judge = Command::new(folder.join("judge")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut stdin = judge.stdin.take().unwrap();
+    let mut oracle = Command::new(folder.join("oracle")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = oracle.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()).unwrap());
-    let output = judge.wait_with_output().unwrap();
+    let output = oracle.wait_with_output().unwrap();
     writer.join().unwrap();
     assert!(output.status.success());
     let answers = String::from_utf8(output.stdout).unwrap();

@@ -60,7 +60,7 @@ def test_the_stub_has_the_docstrings_of_the_extension():
     source = STUB.read_text()
     docstrings = _docstrings(ast.parse(source))
     assert len(docstrings) > 40
-    if os.environ.get("PPROFDIFF_BLESS"):
+    if os.environ.get("UPDATE_GOLDENS"):
         STUB.write_text(_with_docstrings(source, docstrings))
         subprocess.run([sys.executable, "-m", "ruff", "format", "-q", STUB], check=True)
         source = STUB.read_text()
@@ -71,7 +71,7 @@ def test_the_stub_has_the_docstrings_of_the_extension():
             members = [m for m in node.body if isinstance(m, ast.FunctionDef)]
             stub |= {f"{node.name}.{m.name}": ast.get_docstring(m) for m in members}
     for name, doc in docstrings.items():
-        hint = "PPROFDIFF_BLESS=1 pytest tests/python/test_package.py writes the stub's docstrings"
+        hint = "UPDATE_GOLDENS=1 pytest tests/python/test_package.py writes the stub's docstrings"
         assert stub.get(name) == doc, f"{name}: {hint}"
 
 

@@ -722,9 +722,9 @@ def test_the_example_notebook(chromium: Browser, tmp_path: Path):
 
 
 def test_the_readme_shows_the_page(chromium: Browser, tmp_path: Path):
-    """To take the picture again: PPROFDIFF_BLESS=1 pytest tests/python/test_page.py -k readme."""
+    """To take the picture again: UPDATE_GOLDENS=1 pytest tests/python/test_page.py -k readme."""
     picture = EXAMPLE.parents[1] / "docs" / "report.png"
-    if os.environ.get("PPROFDIFF_BLESS"):
+    if os.environ.get("UPDATE_GOLDENS"):
         for source, name in zip(pair("story-cpu"), ("main.pb.gz", "branch.pb.gz"), strict=True):
             shutil.copy(source, tmp_path / name)
         command = [sys.executable, "-m", "pprofdiff", "main.pb.gz", "branch.pb.gz", "--format", "html", "-o", "r.html"]

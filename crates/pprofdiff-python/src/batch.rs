@@ -23,7 +23,7 @@ use crate::table::Table;
 use crate::views::{Diff, OneOrMore, Profile, parse_normalize, parse_sort, prefixes, rebuild, set_filters};
 use crate::{arrow, error, runtime};
 
-/// Two sides under one name, for diff_many(). Made by pairs(), or by hand.
+/// Two sides under one name, for diff_many(). Answer by pairs(), or by hand.
 ///
 /// `base` and `new` are as for diff(); the name is the new side's unless given.
 #[pyclass(frozen, module = "pprofdiff")]
@@ -335,27 +335,29 @@ fn describe(e: &Bound<'_, PyAny>) -> String {
 }
 
 /// What a pair became: on the pool, so nothing of Python.
-enum Made {
+enum Answer {
     Diff(pprofdiff::Diff),
     Report(Report),
 }
 
 /// What is made of a pair: its diff, or the answer to a question.
-fn maker(question: Option<&Question>) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<Made> + Clone + Send + 'static {
+fn maker(
+    question: Option<&Question>,
+) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<Answer> + Clone + Send + 'static {
     let request = question.map(|q| q.0.clone());
     move |diff| match &request {
-        Some(request) => Ok(Made::Report(request.answer(&diff)?)),
-        None => Ok(Made::Diff(diff)),
+        Some(request) => Ok(Answer::Report(request.answer(&diff)?)),
+        None => Ok(Answer::Diff(diff)),
     }
 }
 
 /// The Profile objects of both sides that existed before.
 type Given = [Vec<Option<Py<Profile>>>; 2];
 
-fn wrap(py: Python<'_>, made: Made, [base, new]: Given) -> PyResult<Py<PyAny>> {
+fn wrap(py: Python<'_>, made: Answer, [base, new]: Given) -> PyResult<Py<PyAny>> {
     match made {
-        Made::Diff(diff) => Ok(Diff::wrap(py, diff, base, new)?.into_any()),
-        Made::Report(report) => match report.table() {
+        Answer::Diff(diff) => Ok(Diff::wrap(py, diff, base, new)?.into_any()),
+        Answer::Report(report) => match report.table() {
             Some(table) => Table::new(table.into_owned()).into_py_any(py),
             None => Err(PyTypeError::new_err("this view is no table")),
         },
@@ -413,7 +415,7 @@ pub struct OnThreads {
     broken: Option<PyErr>,
     pending: VecDeque<Pending>,
     /// In a mutex only because a class must be shareable; every method has it for itself.
-    batch: Mutex<Batch<Made>>,
+    batch: Mutex<Batch<Answer>>,
     question: Option<Question>,
 }
 

@@ -111,7 +111,7 @@ pub const BREATH: usize = 1 << 14;
 
 /// For loops that make Python objects, or read them: lets other threads of the interpreter run and looks for signals, once
 /// `made` has come to [`BREATH`].
-pub fn breathe(py: Python<'_>, made: &mut usize) -> PyResult<()> {
+pub fn yield_gil(py: Python<'_>, made: &mut usize) -> PyResult<()> {
     if *made >= BREATH {
         *made = 0;
         py.detach(|| ());

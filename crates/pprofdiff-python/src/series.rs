@@ -59,7 +59,7 @@ impl Series {
     #[getter]
     fn errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let errors = PyDict::new(py);
-        self.series.builds.bad().try_for_each(|b| errors.set_item(&b.key, b.error.as_deref()))?;
+        self.series.builds.failed().try_for_each(|b| errors.set_item(&b.key, b.error.as_deref()))?;
         Ok(errors)
     }
 

@@ -105,7 +105,7 @@ pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
     let mut made = 0;
     let all = objects.try_iter()?.map(|object| {
         made += 10;
-        runtime::breathe(objects.py(), &mut made)?;
+        runtime::yield_gil(objects.py(), &mut made)?;
         source(&object?)
     });
     all.collect()
@@ -132,7 +132,7 @@ impl Side {
             for object in object.try_iter()? {
                 add(&object?)?;
                 made += 10;
-                runtime::breathe(py, &mut made)?;
+                runtime::yield_gil(py, &mut made)?;
             }
         } else {
             add(object)?;

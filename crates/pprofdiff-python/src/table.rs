@@ -127,7 +127,7 @@ impl Rows {
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyDict>>> {
         // list() does not by itself. While nothing is borrowed, since another thread may want this iterator then.
         let mut made = slf.try_borrow()?.made;
-        runtime::breathe(slf.py(), &mut made)?;
+        runtime::yield_gil(slf.py(), &mut made)?;
         let mut rows = slf.try_borrow_mut()?;
         rows.made = made;
         if rows.next == rows.table.len() {
@@ -176,7 +176,7 @@ impl Table {
         let list = PyList::empty(py);
         for row in 0..self.table.len() {
             list.append(values.value(py, &self.table, row, &mut made)?)?;
-            runtime::breathe(py, &mut made)?;
+            runtime::yield_gil(py, &mut made)?;
         }
         Ok(list)
     }
@@ -258,7 +258,7 @@ impl Table {
         let list = PyList::empty(py);
         for row in 0..self.table.len() {
             list.append(rows.row(py, row)?)?;
-            runtime::breathe(py, &mut rows.made)?;
+            runtime::yield_gil(py, &mut rows.made)?;
         }
         Ok(list)
     }

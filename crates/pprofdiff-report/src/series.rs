@@ -79,7 +79,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         Sort::Cum => table.costs()[1],
     };
     let cost = table.cost(of);
-    let courses = series.course(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
+    let histories = series.history(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
     let what = if sort == Sort::Flat { "flat" } else { "cum" };
     let mut html = format!(
         "{}<div class=\"pprofdiff\">{}<table><thead><tr>",
@@ -94,7 +94,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     }
     html.push_str("</tr></thead><tbody>");
     let key = |build: usize| escape(&series.builds.all[build].key);
-    for (row, (m, course)) in shown.iter().zip(&courses).enumerate() {
+    for (row, (m, course)) in shown.iter().zip(&histories).enumerate() {
         let value = m.step.value(sort);
         let delta = value.delta();
         let class = ["less", "", "more"][(delta.signum() + 1) as usize];
@@ -104,7 +104,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         } else {
             format!("{} → {}", key(m.step.from), key(m.step.to))
         };
-        let at = series.builds.good().position(|b| std::ptr::eq(b, &series.builds.all[m.step.to]));
+        let at = series.builds.loaded().position(|b| std::ptr::eq(b, &series.builds.all[m.step.to]));
         let _ = write!(
             html,
             "<tr><td class=\"t\">{}</td><td class=\"w\">{}</td><td class=\"w\">{steps}</td><td>{}</td><td>{}</td>\
@@ -179,7 +179,7 @@ impl Table {
         if self.kind == Kind::Values {
             writeln!(out, "{}; \"of total\" is of each build's\n", shown("value"))?;
             let totals: std::collections::HashMap<&str, i64> =
-                builds.good().map(|b| (b.key.as_str(), b.total)).collect();
+                builds.loaded().map(|b| (b.key.as_str(), b.total)).collect();
             let costs = self.costs().iter().map(|&names| (names, self.cost(names)));
             let costs: Vec<([&str; 4], Cost)> = costs.collect();
             return grid(out, options, &["flat", OF_TOTAL, "cum", OF_TOTAL, "build", "frame"], |push| {
@@ -230,14 +230,14 @@ impl Table {
 
 /// `12 builds by key, 01 to 12; each is compared with the one before`.
 fn extent(builds: &Builds) -> String {
-    let good = builds.good();
+    let good = builds.loaded();
     let ends = [good.clone().next(), good.clone().next_back()].map(|b| b.map_or("", |b| &b.key));
     let n = builds.all.len();
     let order = match builds.order {
         Order::Key => "by key",
         Order::Given => "in the order given",
     };
-    let failed = match builds.bad().count() {
+    let failed = match builds.failed().count() {
         0 => String::new(),
         failed => format!(" ({failed} failed)"),
     };
@@ -259,7 +259,7 @@ fn totals(s: &Summary) -> (String, i64) {
 
 /// What is said of a normalized series.
 fn normalized(s: &Summary, builds: &Builds) -> Option<String> {
-    let to = builds.good().next().map_or("", |b| &b.key);
+    let to = builds.loaded().next().map_or("", |b| &b.key);
     (s.normalize != Normalize::None).then(|| format!("normalized by {} to {to}", s.normalize.mode()))
 }
 
@@ -274,7 +274,7 @@ fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> io::Result<
     writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), totals(s).0)?;
     normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", harmless(&n)))?;
     settings(out, s)?;
-    builds.bad().try_for_each(|b| writeln!(out, "failed: {}", harmless(&failure(b))))
+    builds.failed().try_for_each(|b| writeln!(out, "failed: {}", harmless(&failure(b))))
 }
 
 /// A build that failed, and why.
@@ -294,7 +294,7 @@ pub(super) fn html_header(s: &Summary, builds: &Builds) -> String {
         escape(&s.unit),
         escape(&total.replace("->", "→"))
     );
-    let mut notes: Vec<String> = builds.bad().map(|b| format!("failed: {}", failure(b))).collect();
+    let mut notes: Vec<String> = builds.failed().map(|b| format!("failed: {}", failure(b))).collect();
     notes.extend(normalized(s, builds));
     notes.extend(s.filters.iter().map(|(name, v)| format!("{name}={v}")));
     notes.extend(s.warnings.iter().map(|w| format!("warning: {w}")));

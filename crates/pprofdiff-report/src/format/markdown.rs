@@ -28,7 +28,7 @@ impl Table {
         let s = &self.summary;
         if let Some(builds) = &self.builds {
             writeln!(out, "{}\n", escape(&header(s, builds)))?;
-            builds.bad().try_for_each(|b| writeln!(out, "> failed: {}\n", escape(&failure(b))))?;
+            builds.failed().try_for_each(|b| writeln!(out, "> failed: {}\n", escape(&failure(b))))?;
         }
         if self.builds.is_none() {
             writeln!(out, "**{}**: {}\n", escape(&s.sample_type), escape(&total(s, "→")))?;

@@ -248,7 +248,7 @@ impl Gate {
         let floor = rule.floor.or(self.floor).unwrap_or(if each { rule::FLOOR } else { Decimal::whole(0) });
         let mut n = 0;
         let mut kept: Vec<(Option<u32>, [Runs; 2])> = Vec::new();
-        measured.each_thing(rule, |frame, values| {
+        measured.each_subject(rule, |frame, values| {
             n += 1;
             let sides = measured.sides(&values);
             if rule.cost == Cost::Total || measured.reaches(floor, &sides) {
@@ -267,7 +267,7 @@ impl Gate {
         let compared = kept.len();
         let mut findings = Vec::new();
         for (i, (frame, [base, new])) in kept.into_iter().enumerate() {
-            let mut outcome = measured.judge(&rule.limit, factors, &base, &new);
+            let mut outcome = measured.outcome(&rule.limit, factors, &base, &new);
             if outcome == Outcome::Pass && each {
                 continue;
             }
@@ -355,7 +355,7 @@ impl Measured {
     }
 
     /// Calls `f` with what a rule is about, each with its values: frames that are 0 in all runs are not there.
-    fn each_thing(&self, rule: &Rule, mut f: impl FnMut(Option<u32>, Vec<i64>)) {
+    fn each_subject(&self, rule: &Rule, mut f: impl FnMut(Option<u32>, Vec<i64>)) {
         let frames = self.frames();
         let is_match = |re: &Regex, f: u32| re.is_match(frames.label(f).as_bytes());
         let cost =
@@ -404,7 +404,7 @@ impl Measured {
         Err(Error::new(ErrorKind::Incompatible, detail).in_input(first))
     }
 
-    fn judge(&self, limit: &Limit, factors: (i128, i128), base: &Runs, new: &Runs) -> Outcome {
+    fn outcome(&self, limit: &Limit, factors: (i128, i128), base: &Runs, new: &Runs) -> Outcome {
         let delta = new.median.minus(base.median);
         let (exceeded, certain) = match limit {
             Limit::Growth(percent) => (percent.is_exceeded_percentage(delta, base.median), apart(base, new)),

@@ -93,12 +93,12 @@ pub struct Builds {
 
 impl Builds {
     /// Those that have values.
-    pub fn good(&self) -> impl DoubleEndedIterator<Item = &Build> + Clone {
+    pub fn loaded(&self) -> impl DoubleEndedIterator<Item = &Build> + Clone {
         self.all.iter().filter(|b| b.error.is_none())
     }
 
     /// Those that have none.
-    pub fn bad(&self) -> impl Iterator<Item = &Build> + Clone {
+    pub fn failed(&self) -> impl Iterator<Item = &Build> + Clone {
         self.all.iter().filter(|b| b.error.is_some())
     }
 }
@@ -422,7 +422,7 @@ impl SeriesBuilder {
             let error = errors.into_iter().next().map(|(_, e)| e);
             return Err(error.unwrap_or_else(|| Error::query("a series needs builds, and there are none")));
         }
-        let good = builds.good();
+        let good = builds.loaded();
         let total = |build: Option<&Build>| build.map_or(0, |b| b.total);
         let summary = Summary {
             base: None,
@@ -559,7 +559,7 @@ impl Series {
     }
 
     /// flat or cum of a frame in each build that has values; 0 where it does not occur.
-    pub fn course(&self, frames: &[u32], sort: Sort) -> Vec<Vec<i64>> {
+    pub fn history(&self, frames: &[u32], sort: Sort) -> Vec<Vec<i64>> {
         let mut place = vec![usize::MAX; self.frames.len()];
         frames.iter().enumerate().for_each(|(i, &f)| place[f as usize] = i);
         let mut courses = vec![vec![0; self.columns.len()]; frames.len()];

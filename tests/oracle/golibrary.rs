@@ -13,9 +13,9 @@ fn go(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A folder with the program `judge`: tests/NAME/main.go and the library.
+/// A folder with the program `oracle`: tests/NAME/main.go and the library.
 pub fn build(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-judge-{}", std::process::id()));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-oracle-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(folder.join("profile")).unwrap();
     let root = go(&folder, &["env", "GOROOT"]);
@@ -27,6 +27,6 @@ pub fn build(name: &str) -> PathBuf {
     std::fs::write(folder.join("go.mod"), "module github.com/google/pprof\n\ngo 1.24\n").unwrap();
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name).join("main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
-    go(&folder, &["build", "-o", "judge", "."]);
+    go(&folder, &["build", "-o", "oracle", "."]);
     folder
 }

@@ -3,8 +3,8 @@
 
 #![no_main]
 
-#[path = "../../judge/mod.rs"]
-mod judge;
+#[path = "../../oracle/mod.rs"]
+mod oracle;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ fn same(p: Profile, message: &Message) {
         (p.time_nanos(), p.duration_nanos(), p.period()),
         (message.time_nanos, message.duration_nanos, message.period)
     );
-    let text = |i: i64| judge::string(message, i);
+    let text = |i: i64| oracle::string(message, i);
     assert_eq!(p.comments(), message.comment.iter().map(|&c| text(c)).collect::<Vec<_>>());
     let types: Vec<_> = message.sample_type.iter().map(|t| (text(t.r#type), text(t.unit))).collect();
     assert_eq!(p.sample_types(), types);
@@ -182,7 +182,7 @@ fn same(p: Profile, message: &Message) {
         if view.summary().unit != types[column].1 {
             continue; // two types of one name
         }
-        let plain = judge::stacks(message, column, Granularity::Lines, false);
+        let plain = oracle::stacks(message, column, Granularity::Lines, false);
         let (top, mut got) = (view.top(Sort::Flat), BTreeMap::new());
         for r in &top.rows {
             let f = |f| {
@@ -196,10 +196,10 @@ fn same(p: Profile, message: &Message) {
             };
             assert!(got.insert(f(r.frame), ((0, r.flat.new), (0, r.cum.new))).is_none(), "a frame has two rows");
         }
-        judge::assert_same(&got, &judge::top(&[], &plain), "top");
+        oracle::assert_same(&got, &oracle::top(&[], &plain), "top");
         let stacks = view.stacks(false);
         let sum = plain.iter().filter(|s| !s.frames.is_empty()).map(|s| s.value).sum::<i64>();
         assert_eq!(stacks.rows.iter().map(|r| r.weight.new).sum::<i64>(), sum);
-        assert_eq!(stacks.rows.len(), judge::by_stack(&[], &plain, false).len());
+        assert_eq!(stacks.rows.len(), oracle::by_stack(&[], &plain, false).len());
     }
 }
