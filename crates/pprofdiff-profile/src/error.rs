@@ -35,10 +35,8 @@ pub enum ErrorKind {
 }
 
 /// An error of the engine. Cheap to move; it costs an allocation only when something is wrong.
-#[derive(Debug)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     kind: ErrorKind,
     input: Option<String>,
@@ -156,8 +154,27 @@ impl fmt::Display for Error {
     }
 }
 
+/// The line of `Display`: it is what a `main` that returns a [`Result`] prints, and what `unwrap` panics with.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.io.as_ref().map(|e| e as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_main_prints_is_one_line() {
+        let error = Error::malformed("location 7 is not there").in_input("a\n.pb").in_record(|| "sample 3".to_owned());
+        let printed = format!("{:?}", error.at(12).advise("rm -r".to_owned()));
+        assert_eq!(printed, "a\u{fffd}.pb: sample 3: location 7 is not there (at byte 12 of the inflated data)");
     }
 }
