@@ -534,3 +534,12 @@ proptest! {
         laws(&load(&generate::encode(&a, forms.0)), &load(&generate::encode(&b, forms.1)));
     }
 }
+
+#[test]
+fn two_profiles_make_a_diff_whoever_owns_them() {
+    let load = |name: &str| Profile::open(oracle::corpus().join(name), &LoadOptions::default()).unwrap();
+    let shared = Arc::new(load("story-cpu.new.pb.gz"));
+    let diff = Diff::between(load("story-cpu.base.pb.gz"), shared.clone()).unwrap();
+    assert_eq!(diff.base().map(|p| p.n_samples()).collect::<Vec<_>>(), [156]);
+    assert!(diff.new_side().count() == 1 && diff.new_side().all(|p| Arc::ptr_eq(p, &shared)));
+}

@@ -215,6 +215,14 @@ impl Diff {
         Diff::new(&base?, &new?)
     }
 
+    /// Compares two profiles: [`Diff::new`] for the usual case of one on each side.
+    ///
+    /// # Errors
+    /// As [`Diff::new`].
+    pub fn between(base: impl Into<Arc<Profile>>, new: impl Into<Arc<Profile>>) -> Result<Diff> {
+        Diff::new(&[base.into()], &[new.into()])
+    }
+
     /// Opens a diff that was written as one profile ([`Diff::to_profile`], or pprof with `-proto -diff_base`)
     /// as a diff again; any other profile as itself, with one side.
     pub fn of_profile(profile: &Arc<Profile>) -> Result<Diff> {
