@@ -121,7 +121,7 @@ fn laws(flame: &Flame, whole: &Flame, options: &FlameOptions) {
     }
 }
 
-fn oracle_view(view: &Measure, base: &[oracle::Stack], new: &[oracle::Stack]) -> usize {
+fn check_view(view: &Measure, base: &[oracle::Stack], new: &[oracle::Stack]) -> usize {
     let stacks = oracle::by_stack(base, new, false);
     let mut nodes = 0;
     for inverted in [false, true] {
@@ -146,7 +146,7 @@ fn oracle_view(view: &Measure, base: &[oracle::Stack], new: &[oracle::Stack]) ->
     nodes
 }
 
-fn oracle_all(base: &[u8], new: &[u8]) -> usize {
+fn check_all(base: &[u8], new: &[u8]) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
     let (base, new) = (oracle::decode(base), oracle::decode(new));
     let mut nodes = 0;
@@ -154,7 +154,7 @@ fn oracle_all(base: &[u8], new: &[u8]) -> usize {
         let column =
             |p: &proto::Profile| p.sample_type.iter().position(|t| oracle::string(p, t.r#type) == kind).unwrap();
         let stacks = |p| oracle::stacks(p, column(p), Granularity::Lines, false);
-        nodes += oracle_view(&diff.measure(&query(&kind)).unwrap(), &stacks(&base), &stacks(&new));
+        nodes += check_view(&diff.measure(&query(&kind)).unwrap(), &stacks(&base), &stacks(&new));
     }
     nodes
 }
@@ -165,7 +165,7 @@ fn the_corpus_agrees_with_the_plain_version() {
         // The plain version knows no drop_frames.
         let [base, new] = oracle::raw_pair(&name)
             .map(|bytes| prost::Message::encode_to_vec(&proto::Profile { drop_frames: 0, ..oracle::decode(&bytes) }));
-        let nodes = oracle_all(&base, &new);
+        let nodes = check_all(&base, &new);
         assert!(nodes > 20, "{name}: only {nodes} nodes were compared");
     }
 }
@@ -176,7 +176,7 @@ fn one_profile_has_one_side() {
     let diff = Diff::of_profile(&load(&new)).unwrap();
     let stacks = oracle::stacks(&oracle::decode(&new), 1, Granularity::Lines, false);
     let view = diff.measure(&query("cpu")).unwrap();
-    assert!(oracle_view(&view, &[], &stacks) > 100);
+    assert!(check_view(&view, &[], &stacks) > 100);
     assert!(view.flame(&ALL).nodes.iter().all(|n| n.status() == Status::Added && n.cum.base == 0));
 }
 
@@ -248,6 +248,6 @@ proptest! {
     #[test]
     fn generated_profiles_agree_with_the_plain_version(a in generate::recipe(), b in generate::recipe()) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
-        oracle_all(&generate::encode(&a, 0), &generate::encode(&b, 0));
+        check_all(&generate::encode(&a, 0), &generate::encode(&b, 0));
     }
 }

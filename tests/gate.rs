@@ -1,5 +1,5 @@
 //! The gate as CI uses it: a table of cases with their exit codes, its outputs, and proof that it can fail: real
-//! profiles of which one function is made dearer, oracled by sums over prost's messages.
+//! profiles of which one function is made dearer, checked by sums over prost's messages.
 
 #![allow(clippy::unwrap_used)]
 

@@ -60,7 +60,7 @@ fn calls(base: &[Stack], new: &[Stack], kept: &BTreeSet<Frame>) -> BTreeMap<(Fra
 }
 
 /// All that is said of a graph with two sides: which frames and calls it keeps, and their weights.
-fn oracle_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
+fn check_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
     let (base, new) = (oracle::decode(base), oracle::decode(new));
     let mut compared = 0;
@@ -144,7 +144,7 @@ fn graphs_of_two_sides_keep_what_is_large_on_either() {
             graph_options(15, 0.0, 0.0, Rank::Cum),
             graph_options(0, 0.0, 0.0, Rank::Entropy),
         ] {
-            compared += oracle_graph(&base, &new, options);
+            compared += check_graph(&base, &new, options);
         }
     }
     assert!(compared > 3000, "only {compared} calls");
@@ -1010,7 +1010,7 @@ proptest! {
     ) {
         let (a, b) = (generate::encode(&generate::profile(&a), 0), generate::encode(&generate::profile(&b), 0));
         for rank in [Rank::Entropy, Rank::Cum] {
-            oracle_graph(&a, &b, graph_options(node_count, fraction, fraction / 2.0, rank));
+            check_graph(&a, &b, graph_options(node_count, fraction, fraction / 2.0, rank));
         }
         let diff = Diff::new(&[load(&a)], &[load(&b)]).unwrap();
         let view = diff.measure(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();

@@ -31,7 +31,7 @@ fn frame(frames: &Frames, f: u32) -> Frame {
 }
 
 /// Compares every table of a diff with the plain version's. Returns how many rows there were.
-fn oracle_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
+fn check_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
     let (base, new) = (oracle::decode(base), oracle::decode(new));
     let column = |p: &proto::Profile, kind: &str| {
@@ -119,16 +119,16 @@ fn oracle_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
 #[test]
 fn the_corpus_agrees_with_the_plain_version() {
     for name in oracle::pairs() {
-        // drop_frames is oracled by go tool pprof, in conformance.rs; the plain version has no filters.
+        // drop_frames is checked by go tool pprof, in conformance.rs; the plain version has no filters.
         let without_drops = |bytes: Vec<u8>| {
             let message = proto::Profile { drop_frames: 0, ..oracle::decode(&bytes) };
             Message::encode_to_vec(&message)
         };
         let [base, new] = oracle::raw_pair(&name).map(without_drops);
         // Where the kernel moved a binary between the runs, addresses are shifted to agree; the plain
-        // version does not do that (go tool pprof oracles it in conformance.rs).
+        // version does not do that (go tool pprof checks it in conformance.rs).
         let starts = |bytes: &[u8]| oracle::decode(bytes).mapping.iter().map(|m| m.memory_start).collect::<Vec<_>>();
-        let rows = oracle_all(&base, &new, starts(&base) == starts(&new));
+        let rows = check_all(&base, &new, starts(&base) == starts(&new));
         assert!(rows > 100, "{name}: only {rows} rows were compared");
     }
 }
@@ -460,7 +460,7 @@ proptest! {
         a in generate::recipe(), b in generate::recipe(), forms in (0u8..32, 0u8..32)
     ) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
-        oracle_all(&generate::encode(&a, forms.0), &generate::encode(&b, forms.1), true);
+        check_all(&generate::encode(&a, forms.0), &generate::encode(&b, forms.1), true);
     }
 
     #[test]
@@ -487,7 +487,7 @@ proptest! {
         let again = built.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
         prop_assert_eq!(all_that_is_said(&oracle::decode(&again)), all_that_is_said(&message));
         // And the engine takes it for the same.
-        oracle_all(&again, &message.encode_to_vec(), true);
+        check_all(&again, &message.encode_to_vec(), true);
     }
 
     #[test]

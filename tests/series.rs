@@ -73,7 +73,7 @@ fn step_of(s: &Series, step: &Step) -> PlainStep {
 }
 
 /// Compares everything that a series says with the plain version of its columns.
-fn oracle_series(s: &Series, columns: &[(usize, Plain)]) {
+fn check_series(s: &Series, columns: &[(usize, Plain)]) {
     let got: Vec<(usize, Plain)> = s
         .values()
         .map(|(build, values)| {
@@ -166,7 +166,7 @@ proptest! {
             return Ok(());
         }
         let made = made.unwrap();
-        oracle_series(&made, &columns);
+        check_series(&made, &columns);
         for (i, (build, message)) in made.builds.all.iter().zip(&messages).enumerate() {
             prop_assert_eq!(&build.key, &format!("build-{i}"));
             prop_assert_eq!(build.error.is_none(), message.is_some());

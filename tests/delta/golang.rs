@@ -1,4 +1,4 @@
-//! The Go library (google/pprof's profile package) as a oracle of deltas: tests/delta/main.go.
+//! The Go library (google/pprof's profile package) as the oracle of deltas: tests/delta/main.go.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! The plain, obvious version of the engine: prost messages and dictionaries. It oracles the fast one.
+//! The plain, obvious version of the engine: prost messages and dictionaries. It checks the fast one.
 //!
 //! Nothing here is clever, shares code with the engine, or minds speed: one object a sample, one set
 //! of frames a sample, maps keyed by content.

@@ -23,7 +23,7 @@ use crate::table::Table;
 use crate::views::{Diff, OneOrMore, Profile, parse_normalize, parse_sort, prefixes, rebuild, set_filters};
 use crate::{arrow, error, runtime};
 
-/// Two sides under one name, for diff_many(). Answer by pairs(), or by hand.
+/// Two sides under one name, for diff_many(). Made by pairs(), or by hand.
 ///
 /// `base` and `new` are as for diff(); the name is the new side's unless given.
 #[pyclass(frozen, module = "pprofdiff")]

@@ -36,7 +36,7 @@ pub struct Views {
     profile: Option<Arc<pprofdiff::Profile>>,
 }
 
-/// One loaded, validated profile. Answer by load() and merge().
+/// One loaded, validated profile. Made by load() and merge().
 ///
 /// Its views show one side; those of a diff that was written as a profile show both.
 #[pyclass(frozen, extends = Views, module = "pprofdiff")]
@@ -44,7 +44,7 @@ pub struct Profile {
     pub profile: Arc<pprofdiff::Profile>,
 }
 
-/// Two sides, compared. Answer by diff(), and by filter() and normalize() of a Diff or a Profile.
+/// Two sides, compared. Made by diff(), and by filter() and normalize() of a Diff or a Profile.
 ///
 /// Every row of its views has both sides, the delta (new - base) and a status ("added", "removed",
 /// "changed" or "same").
