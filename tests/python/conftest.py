@@ -1,9 +1,8 @@
 """What the tests share: the corpus, profiles made to order, and a thread that sees whether others may run."""
 
-import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -66,9 +65,10 @@ def profile(samples: Iterable[tuple[list[str], int, dict[str, str]]], *, last: b
     return out + b"".join(_field(6, s.encode("utf-8", "surrogateescape")) for s in strings) + last
 
 
-@contextlib.contextmanager
-def ticker() -> Iterator[Callable[[], int]]:
-    """Another thread of the interpreter, which ticks a thousand times a second if it is let; tells how often it did."""
+def lets_others_run(work: Callable[[], object]) -> bool:
+    """Whether another thread of the interpreter goes on while `work` does: once in thirty calls is enough, since a busy
+    machine may give the other thread no core. It ticks a thousand times a second if it is let; work that keeps the GIL
+    leaves it one or two ticks, around the call."""
     ticks, done = 0, threading.Event()
 
     def tick() -> None:
@@ -76,10 +76,15 @@ def ticker() -> Iterator[Callable[[], int]]:
         while not done.wait(0.001):
             ticks += 1
 
+    def ticks_meanwhile() -> int:
+        before = ticks
+        work()
+        return ticks - before
+
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        yield lambda: ticks
+        return any(ticks_meanwhile() > 3 for _ in range(30))
     finally:
         done.set()
         thread.join()

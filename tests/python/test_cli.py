@@ -76,7 +76,7 @@ def test_a_closed_pipe_is_no_error(command: list[str]):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 def test_ctrl_c(command: list[str]):
     with subprocess.Popen([*command, "top", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        time.sleep(0.5)  # it waits for its input
+        time.sleep(2)  # it waits for its input
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
     # What shells show as 130.
@@ -163,7 +163,7 @@ def test_an_interrupted_batch_writes_what_is_done(command: list[str], tmp_path: 
     with (tmp_path / "stdout").open("wb") as stdout:
         child = subprocess.Popen(batch, stdout=stdout, stderr=subprocess.PIPE, text=True)
     with child:
-        time.sleep(1.5)
+        time.sleep(3)
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
     assert child.returncode == 130, errors

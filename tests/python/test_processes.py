@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import pprofdiff
-from conftest import pair, ticker
+from conftest import lets_others_run, pair
 
 TIMEOUT = 60
 
@@ -49,10 +49,7 @@ def test_threads_read_the_same_profiles(story: pprofdiff.Diff):
 def test_other_threads_run_meanwhile():
     """While one thread is in the engine, another one's Python goes on."""
     profiles = [pair("story-cpu")[0]] * 400
-    with ticker() as ticks:
-        before = ticks()
-        pprofdiff.merge(profiles)
-        assert ticks() - before > 3
+    assert lets_others_run(lambda: pprofdiff.merge(profiles))
 
 
 def in_a_fork(work) -> None:
