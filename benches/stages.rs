@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use divan::{Bencher, black_box};
-use pprofdiff::{Compression, Diff, FlameOptions, LoadOptions, Profile, Query, Sort, WriteOptions};
+use pprofdiff::flame::FlameOptions;
+use pprofdiff::{Compression, Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
 use pprofdiff_bench::{M, S, pair, real_pair};
 use pprofdiff_report::PageOptions;
 
@@ -95,7 +96,7 @@ fn stacks(bencher: Bencher<'_, '_>, name: &str) {
 fn flame(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
     let view = diff.measure(&Query::default()).unwrap();
-    let graph = |inverted| view.flame(&FlameOptions { inverted, ..FlameOptions::default() });
+    let graph = |inverted| view.flame(&FlameOptions::default().with_inverted(inverted));
     bencher.bench(|| (graph(false), graph(true)));
 }
 
@@ -110,7 +111,7 @@ fn page(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = SIZES)]
 fn written(bencher: Bencher<'_, '_>, name: &str) {
     let diff = loaded(name);
-    let options = WriteOptions { compression: Compression::None, level: None };
+    let options = WriteOptions::default().with_compression(Compression::None);
     bencher.bench(|| diff.to_profile(&Query::default()).unwrap().to_bytes(&options).unwrap());
 }
 

@@ -9,10 +9,10 @@ use std::slice::from_ref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use pprofdiff::delta::{DeltaComputer, DeltaOptions};
 use pprofdiff::proto::{Function, Label, Line, Location, Sample, ValueType};
-use pprofdiff::{
-    DeltaComputer, Diff, LoadOptions, Policy, Profile, Query, SeriesOptions, Sort, Source, WriteOptions, proto, series,
-};
+use pprofdiff::series::{Series, SeriesOptions};
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source, WriteOptions, proto};
 use prost::Message;
 
 struct Counting;
@@ -138,7 +138,7 @@ fn snapshot(i: u64) -> Vec<u8> {
 #[test]
 fn a_stream_of_a_thousand_snapshots_takes_the_memory_of_one() {
     let _alone = ALONE.lock().unwrap();
-    let mut computer = DeltaComputer::new(Policy::default());
+    let mut computer = DeltaComputer::new(DeltaOptions::default());
     // Live bytes and allocations of each update, the packed result included. Loading is not the computer's.
     let mut seen: Vec<(usize, usize)> = Vec::with_capacity(1000);
     for i in 0..1000 {
@@ -173,7 +173,7 @@ fn a_thousand_builds_take_the_memory_of_their_values() {
         live.push(LIVE.load(Ordering::Relaxed) - before);
         (i.to_string(), Source::Bytes("p".to_owned(), snapshot(i)))
     });
-    let made = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
+    let made = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap();
     assert_eq!((made.builds.loaded().count(), made.frames.len()), (1000, 2001 + 999 * 40));
     let (kept, peak) = (LIVE.load(Ordering::Relaxed) - before, PEAK.load(Ordering::Relaxed) - before);
     let grown = (live[996] - live[496]) / 500;

@@ -36,9 +36,9 @@ fn modules_depend_in_one_direction() {
     let forbidden: &[(&str, &[&str])] = &[
         ("crates/pprofdiff-profile/src/profile", &["crate::delta", "crate::input"]),
         ("crates/pprofdiff-profile/src/delta", &["crate::input", "profile::wire"]),
-        ("crates/pprofdiff/src/diff", &["crate::batch", "crate::gate", "crate::series"]),
-        ("crates/pprofdiff/src/gate", &["crate::batch", "crate::series"]),
-        ("crates/pprofdiff/src/series", &["crate::gate"]),
+        ("crates/pprofdiff/src/diff", &["crate::batch", "crate::check", "crate::series"]),
+        ("crates/pprofdiff/src/check", &["crate::batch", "crate::series"]),
+        ("crates/pprofdiff/src/series", &["crate::check"]),
         ("crates/pprofdiff-profile/src", &["thread::spawn", "thread::scope"]),
         ("crates/pprofdiff/src", &["thread::spawn", "thread::scope"]),
         ("crates/pprofdiff-report/src", &["thread::spawn", "thread::scope"]),

@@ -2,9 +2,9 @@
 
 mod batch;
 mod builds;
+mod check;
 mod cli;
 mod files;
-mod gate;
 mod hostile;
 mod live;
 mod reading;

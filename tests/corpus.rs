@@ -38,7 +38,7 @@ fn every_feature_occurs_in_a_real_profile() {
         let load = |b: &[u8]| std::sync::Arc::new(Profile::from_bytes(&name, b, &LoadOptions::default()).unwrap());
         let diff = Diff::new(&[load(&raw[0])], &[load(&raw[1])]).unwrap();
         for (kind, _) in diff.sample_types() {
-            let top = diff.measure(&Query { sample_type: Some(kind), ..Query::default() }).unwrap().top(Sort::Cum);
+            let top = diff.measure(&Query::default().with_sample_type(kind)).unwrap().top(Sort::Cum);
             for row in &top.rows {
                 match (row.status, row.cum.delta()) {
                     (Status::Added, _) => found.insert("added frames"),

@@ -12,10 +12,8 @@ use std::sync::Arc;
 use crate::generate;
 use crate::generated_series as series;
 use crate::oracle;
-use pprofdiff::{
-    Compression, Delta, DeltaComputer, Diff, ErrorKind, LoadOptions, OnReset, Policy, Profile, Query, Reset,
-    WriteOptions, delta, merge, proto,
-};
+use pprofdiff::delta::{Delta, DeltaComputer, DeltaOptions, OnReset, Reset, delta};
+use pprofdiff::{Compression, Diff, ErrorKind, LoadOptions, Profile, Query, WriteOptions, merge, proto};
 use series::Process;
 
 /// A sample's content: for each location its mapping, relative address, lines and whether it is folded; then labels.
@@ -82,7 +80,7 @@ fn load(bytes: &[u8]) -> Profile {
     Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap()
 }
 
-const RAW: WriteOptions = WriteOptions { compression: Compression::None, level: None };
+const RAW: WriteOptions = WriteOptions::new().with_compression(Compression::None);
 
 fn message(d: &Delta<'_>) -> Vec<u8> {
     d.to_bytes(&RAW).unwrap()
@@ -104,8 +102,9 @@ fn cumulative(kind: &str) -> &'static [usize] {
 }
 
 /// The policy for profiles with these cumulative columns: of a kind without any, all are named to be gauges.
-fn policy(cumulative: &[usize]) -> Policy {
-    Policy { cumulative: cumulative.is_empty().then(Vec::new), ..Policy::default() }
+fn policy(cumulative: &[usize]) -> DeltaOptions {
+    let options = DeltaOptions::default();
+    if cumulative.is_empty() { options.with_cumulative([""; 0]) } else { options }
 }
 
 /// Made-up snapshots, each in a form of its own.
@@ -188,7 +187,7 @@ fn a_stream_of_snapshots_gives_what_the_plain_version_gives() {
     let (mut vanished, mut restarts) = (0, 0);
     for seed in 0..60 {
         let snapshots = made_up(seed, 6, seed % 2 == 0);
-        let mut computer = DeltaComputer::new(Policy::default());
+        let mut computer = DeltaComputer::new(DeltaOptions::default());
         let mut before: Option<&[u8]> = None;
         for (i, now) in snapshots.iter().enumerate() {
             let context = format!("series {seed}, snapshot {i}");
@@ -205,7 +204,7 @@ fn a_stream_of_snapshots_gives_what_the_plain_version_gives() {
             vanished += gone;
             restarts += usize::from(restarted);
             if let Some(before) = before {
-                let pair = delta(&load(before), &profile, &Policy { on_reset, ..Policy::default() }).unwrap();
+                let pair = delta(&load(before), &profile, &DeltaOptions::default().with_on_reset(on_reset)).unwrap();
                 assert_eq!(message(&pair), message(&ours), "{context}: two deltas of the same snapshots");
             }
             before = Some(now);
@@ -255,14 +254,14 @@ fn a_counter_that_went_down_is_an_error_or_passed_or_clamped_and_always_said() {
         let expected = new.iter().filter(|(key, values)| lower(key, values)).count();
         assert!(expected > 0);
 
-        let mut computer = DeltaComputer::new(Policy::default());
+        let mut computer = DeltaComputer::new(DeltaOptions::default());
         computer.update(&load(&before)).unwrap();
         let e = computer.update(&load(&now)).unwrap_err();
         assert_eq!((e.kind(), e.input()), (ErrorKind::Reset, Some("snapshot")));
 
         // The error changed nothing: the snapshot before is still there to be compared with.
         for (on_reset, words) in [(OnReset::Clamp, "count as unchanged"), (OnReset::Pass, "passed as it is")] {
-            let pair = delta(&load(&before), &load(&now), &Policy { cumulative: None, on_reset }).unwrap();
+            let pair = delta(&load(&before), &load(&now), &DeltaOptions::default().with_on_reset(on_reset)).unwrap();
             match &pair.reset {
                 Some(Reset::Decreased { samples, .. }) => assert_eq!(*samples, expected),
                 other => panic!("{other:?}"),
@@ -294,10 +293,10 @@ fn another_process_that_shares_nothing_is_a_reset() {
     }
     other.sample.retain(|s| s.location_id.len() > 8);
     let other = other.load("other").unwrap();
-    let e = delta(&load(a), &other, &Policy::default()).unwrap_err();
+    let e = delta(&load(a), &other, &DeltaOptions::default()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Reset);
     assert!(e.to_string().starts_with("other: "), "{e}");
-    let passed = delta(&load(a), &other, &Policy { on_reset: OnReset::Pass, ..Policy::default() }).unwrap();
+    let passed = delta(&load(a), &other, &DeltaOptions::default().with_on_reset(OnReset::Pass)).unwrap();
     match passed.reset.as_ref().unwrap() {
         Reset::Vanished { samples, of, gone, counted, .. } => {
             assert_eq!((samples, gone), (of, counted));
@@ -322,24 +321,24 @@ fn samples_that_are_gone_are_said_and_are_a_reset_where_they_had_counted_more_th
     assert_eq!(before.total(0), Some(100));
 
     // All are there: nothing to say.
-    let clean = delta(&before, &snapshot(0, 1), &Policy::default()).unwrap();
+    let clean = delta(&before, &snapshot(0, 1), &DeltaOptions::default()).unwrap();
     assert_eq!((clean.vanished, clean.warning()), (0, None));
     assert_eq!(comment(&clean), "pprofdiff delta: cumulative delay; gauges inuse");
 
     // Half of what had counted is gone, in one sample of ten; it is said.
-    let half = delta(&before, &snapshot(1, 1), &Policy::default()).unwrap();
+    let half = delta(&before, &snapshot(1, 1), &DeltaOptions::default()).unwrap();
     assert_eq!((half.vanished, &half.reset, half.samples), (1, &None, 9));
     assert!(comment(&half).ends_with("; 1 sample that had counted something is gone"), "{}", comment(&half));
     assert!(half.warning().unwrap().starts_with("1 sample that had counted something is gone; "), "{half:?}");
 
     // One more, and it is a reset, which follows the policy.
     let now = snapshot(2, 1);
-    let e = delta(&before, &now, &Policy::default()).unwrap_err();
+    let e = delta(&before, &now, &DeltaOptions::default()).unwrap_err();
     let said = "2 of the 10 samples that had counted something are gone, with 55 of 100 of delay";
     assert_eq!(e.kind(), ErrorKind::Reset);
     assert!(e.to_string().starts_with(&format!("small: {said} since small: the process was started anew")), "{e}");
     for (on_reset, first_left, words) in [(OnReset::Pass, 6, "passed as it is"), (OnReset::Clamp, 1, "as unchanged")] {
-        let ours = delta(&before, &now, &Policy { on_reset, ..Policy::default() }).unwrap();
+        let ours = delta(&before, &now, &DeltaOptions::default().with_on_reset(on_reset)).unwrap();
         assert_eq!((ours.vanished, ours.samples), (2, 8));
         assert_eq!(oracle::decode(&message(&ours)).sample[0].value, [first_left, 4]);
         assert_eq!(comment(&ours).matches("gone").count(), 1);
@@ -348,24 +347,24 @@ fn samples_that_are_gone_are_said_and_are_a_reset_where_they_had_counted_more_th
     }
     // What is not cumulative, and what had counted nothing, may go.
     let counts = |first: i64| small(&["delay", "inuse"], 0, &[(&[1], &[first, 9]), (&[2], &[1, 0])]);
-    let ours = delta(&counts(0), &small(&["delay", "inuse"], 0, &[(&[2], &[1, 0])]), &Policy::default()).unwrap();
+    let ours = delta(&counts(0), &small(&["delay", "inuse"], 0, &[(&[2], &[1, 0])]), &DeltaOptions::default()).unwrap();
     assert_eq!((ours.vanished, ours.warning()), (0, None));
 }
 
 #[test]
 fn what_counts_nothing_from_the_start_is_refused_with_the_first_snapshot() {
     let goroutines = load(&real("goroutine")[0]);
-    let mut computer = DeltaComputer::new(Policy::default());
+    let mut computer = DeltaComputer::new(DeltaOptions::default());
     for e in [computer.start(&goroutines).unwrap_err(), computer.update(&goroutines).unwrap_err()] {
         assert_eq!((e.kind(), e.input()), (ErrorKind::NotCumulative, Some("snapshot")));
         assert!(e.to_string().contains("(goroutine) is known to count"), "{e}");
     }
-    assert_eq!(delta(&goroutines, &goroutines, &Policy::default()).unwrap_err().kind(), ErrorKind::NotCumulative);
+    assert_eq!(delta(&goroutines, &goroutines, &DeltaOptions::default()).unwrap_err().kind(), ErrorKind::NotCumulative);
     let none = small(&[], 0, &[]);
-    assert!(delta(&none, &none, &Policy::default()).unwrap_err().to_string().contains("sample types (none)"));
+    assert!(delta(&none, &none, &DeltaOptions::default()).unwrap_err().to_string().contains("sample types (none)"));
     // Who names them, or says that there are none, knows.
     for cumulative in [vec!["goroutine".to_owned()], Vec::new()] {
-        let policy = Policy { cumulative: Some(cumulative), ..Policy::default() };
+        let policy = DeltaOptions::default().with_cumulative(cumulative);
         delta(&goroutines, &goroutines, &policy).unwrap();
     }
 }
@@ -376,13 +375,13 @@ fn a_written_diff_is_no_snapshot() {
     let written = Diff::new(std::slice::from_ref(&a), std::slice::from_ref(&b)).unwrap();
     let written = written.to_bytes(&Query::default(), &RAW).unwrap();
     let written = Profile::from_bytes("written", &written, &LoadOptions::default()).unwrap();
-    let mut computer = DeltaComputer::new(Policy::default());
+    let mut computer = DeltaComputer::new(DeltaOptions::default());
     computer.start(&a).unwrap();
     let errors = [
         computer.update(&written).unwrap_err(),
-        delta(&written, &b, &Policy::default()).unwrap_err(),
-        delta(&a, &written, &Policy::default()).unwrap_err(),
-        DeltaComputer::new(Policy::default()).update(&written).unwrap_err(),
+        delta(&written, &b, &DeltaOptions::default()).unwrap_err(),
+        delta(&a, &written, &DeltaOptions::default()).unwrap_err(),
+        DeltaComputer::new(DeltaOptions::default()).update(&written).unwrap_err(),
     ];
     for e in errors {
         assert_eq!(e.kind(), ErrorKind::Incompatible);
@@ -390,7 +389,7 @@ fn a_written_diff_is_no_snapshot() {
     }
     // The stream is where it was.
     let after = message(&computer.update(&b).unwrap());
-    assert_eq!(after, message(&delta(&a, &b, &Policy::default()).unwrap()));
+    assert_eq!(after, message(&delta(&a, &b, &DeltaOptions::default()).unwrap()));
 }
 
 #[test]
@@ -418,25 +417,25 @@ fn the_deltas_of_a_series_add_up_to_last_minus_first() {
 #[test]
 fn snapshots_in_the_wrong_order_and_of_other_kinds_are_errors() {
     let [heap, mutex] = ["heap", "mutex"].map(|kind| real(kind).iter().map(|s| load(s)).collect::<Vec<_>>());
-    let error = |prev, cur| delta(prev, cur, &Policy::default()).unwrap_err();
+    let error = |prev, cur| delta(prev, cur, &DeltaOptions::default()).unwrap_err();
     let e = error(&heap[2], &heap[1]);
     assert_eq!(e.kind(), ErrorKind::Incompatible);
     assert!(e.to_string().contains("give the older snapshot first"), "{e}");
     let e = error(&heap[2], &mutex[3]);
     assert!(e.to_string().contains("contentions (count), delay (nanoseconds)"), "{e}");
     assert!(e.to_string().contains("alloc_objects (count), alloc_space (bytes)"), "{e}");
-    let named = |name: &str| Policy { cumulative: Some(vec![name.to_owned()]), ..Policy::default() };
+    let named = |name: &str| DeltaOptions::default().with_cumulative(vec![name.to_owned()]);
     let e = delta(&heap[1], &heap[2], &named("objects")).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Query);
     assert!(e.to_string().contains("there is no sample type \"objects\""), "{e}");
 
     // An error leaves the stream where it was.
-    let mut computer = DeltaComputer::new(Policy::default());
+    let mut computer = DeltaComputer::new(DeltaOptions::default());
     computer.start(&heap[2]).unwrap();
     computer.update(&heap[1]).unwrap_err();
     computer.update(&mutex[3]).unwrap_err();
     let after = message(&computer.update(&heap[3]).unwrap());
-    assert_eq!(after, message(&delta(&heap[2], &heap[3], &Policy::default()).unwrap()));
+    assert_eq!(after, message(&delta(&heap[2], &heap[3], &DeltaOptions::default()).unwrap()));
 }
 
 #[test]
@@ -444,8 +443,7 @@ fn what_is_cumulative_can_be_named_and_is_told() {
     let snapshots = made_up(5, 2, false);
     let [before, now] = [0, 1].map(|i: usize| oracle::decode(&snapshots[i]));
     for names in [&["inuse_space"][..], &["alloc_space"], &[]] {
-        let policy =
-            Policy { cumulative: Some(names.iter().map(|&n| n.to_owned()).collect()), on_reset: OnReset::Clamp };
+        let policy = DeltaOptions::default().with_cumulative(names.iter().copied()).with_on_reset(OnReset::Clamp);
         let ours = delta(&load(&snapshots[0]), &load(&snapshots[1]), &policy).unwrap();
         let columns: Vec<usize> = (0..4).filter(|&c| names.contains(&series::TYPES[c].0)).collect();
         let mut expected = plain_delta(Some(&before), &now, &columns);
@@ -455,7 +453,7 @@ fn what_is_cumulative_can_be_named_and_is_told() {
         let told: Vec<&str> = ours.treatments.iter().filter(|t| t.cumulative).map(|t| t.sample_type.as_str()).collect();
         assert_eq!(told, names);
     }
-    let ours = delta(&load(&snapshots[0]), &load(&snapshots[1]), &Policy::default()).unwrap();
+    let ours = delta(&load(&snapshots[0]), &load(&snapshots[1]), &DeltaOptions::default()).unwrap();
     let comment = ours.to_profile("delta").unwrap().comments().pop().unwrap();
     assert_eq!(comment, "pprofdiff delta: cumulative alloc_objects alloc_space; gauges inuse_objects inuse_space");
 }
@@ -490,7 +488,7 @@ fn small(types: &[&str], time_nanos: i64, samples: &[(&[u64], &[i64])]) -> Profi
 #[test]
 fn small_things() {
     let values = |d: &Delta<'_>| oracle::decode(&message(d)).sample.into_iter().map(|s| s.value).collect::<Vec<_>>();
-    let ask = |prev: &Profile, cur: &Profile| delta(prev, cur, &Policy::default());
+    let ask = |prev: &Profile, cur: &Profile| delta(prev, cur, &DeltaOptions::default());
     let (a, b) = (&["delay", "x"][..], &["x", "delay"][..]);
     // Two locations without an address are not one.
     let before = small(a, 0, &[(&[1], &[5, 1]), (&[2], &[7, 0])]);
@@ -518,11 +516,12 @@ fn small_things() {
 #[test]
 fn every_packing_holds_the_same() {
     let heap = real("heap");
-    let ours = delta(&load(&heap[4]), &load(&heap[5]), &Policy::default()).unwrap();
+    let ours = delta(&load(&heap[4]), &load(&heap[5]), &DeltaOptions::default()).unwrap();
     let raw = message(&ours);
     for (compression, magic) in [(Compression::Gzip, &b"\x1f\x8b"[..]), (Compression::Zstd, b"\x28\xb5\x2f\xfd")] {
         let sizes = [1, 9].map(|level| {
-            let bytes = ours.to_bytes(&WriteOptions { compression, level: Some(level) }).unwrap();
+            let bytes =
+                ours.to_bytes(&WriteOptions::default().with_compression(compression).with_level(level)).unwrap();
             assert!(bytes.starts_with(magic));
             assert_eq!(load(&bytes).to_bytes(&RAW).unwrap(), raw);
             bytes.len()

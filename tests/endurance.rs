@@ -8,9 +8,15 @@ use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use pprofdiff::{
-    Diff, FlameOptions, GraphOptions, LoadOptions, Policy, Profile, Query, Sort, WriteOptions, delta, merge, write_file,
-};
+use pprofdiff::delta::{DeltaOptions, delta};
+
+use pprofdiff::flame::FlameOptions;
+
+use pprofdiff::graph::GraphOptions;
+
+use pprofdiff::output::write_file;
+
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions, merge};
 use pprofdiff_report::{self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, svg};
 
 /// What this process takes now: kilobytes in memory, open files.
@@ -63,7 +69,8 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
         8 => drop(merge(&[&base, &new]).unwrap().to_bytes(&WriteOptions::default()).unwrap()),
         _ => {
             let cumulative = base.sample_types().pop().map(|(name, _)| vec![name]);
-            let policy = Policy { cumulative, ..Policy::default() };
+            let mut policy = DeltaOptions::default();
+            policy.cumulative = cumulative;
             drop(delta(&base, &base, &policy).unwrap().to_bytes(&WriteOptions::default()).unwrap());
         }
     }

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use crate::generate;
 use crate::oracle;
 use oracle::{Frame, Sides};
-use pprofdiff::{
-    Diff, Flame, FlameFrame, FlameNode, FlameOptions, Granularity, LoadOptions, Measure, Normalize, Profile, Query,
-    Status, Widths, proto,
-};
+use pprofdiff::flame::{Flame, FlameFrame, FlameNode, FlameOptions, Widths};
+use pprofdiff::{Diff, Granularity, LoadOptions, Measure, Normalize, Profile, Query, Status, proto};
 use proptest::prelude::*;
 
-const ALL: FlameOptions = FlameOptions { inverted: false, min_width: 0.0, max_frames: usize::MAX };
+fn everything() -> FlameOptions {
+    FlameOptions::default().with_min_width(0.0).with_max_frames(usize::MAX)
+}
 
 fn load(bytes: &[u8]) -> Arc<Profile> {
     Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
 }
 
 fn query(kind: &str) -> Query {
-    Query { sample_type: Some(kind.to_owned()), granularity: Granularity::Lines, ..Query::default() }
+    Query::default().with_sample_type(kind).with_granularity(Granularity::Lines)
 }
 
 /// A node's path from the root; `None` stands for `(pruned)`.
@@ -125,7 +125,7 @@ fn check_view(view: &Measure, base: &[oracle::Stack], new: &[oracle::Stack]) -> 
     let stacks = oracle::by_stack(base, new, false);
     let mut nodes = 0;
     for inverted in [false, true] {
-        let whole = view.flame(&FlameOptions { inverted, ..ALL });
+        let whole = view.flame(&everything().with_inverted(inverted));
         let expected = plain(&stacks, inverted);
         let got: Plain = paths(&whole)
             .into_iter()
@@ -138,7 +138,8 @@ fn check_view(view: &Measure, base: &[oracle::Stack], new: &[oracle::Stack]) -> 
         }
         for (max_frames, min_width) in [(usize::MAX, 0.02), (usize::MAX, 0.3), (7, 0.0), (1, 0.0), (0, 0.0), (20, 0.01)]
         {
-            let options = FlameOptions { inverted, min_width, max_frames };
+            let options =
+                FlameOptions::default().with_inverted(inverted).with_min_width(min_width).with_max_frames(max_frames);
             laws(&view.flame(&options), &whole, &options);
         }
         nodes += whole.nodes.len();
@@ -177,13 +178,13 @@ fn one_profile_has_one_side() {
     let stacks = oracle::stacks(&oracle::decode(&new), 1, Granularity::Lines, false);
     let view = diff.measure(&query("cpu")).unwrap();
     assert!(check_view(&view, &[], &stacks) > 100);
-    assert!(view.flame(&ALL).nodes.iter().all(|n| n.status() == Status::Added && n.cum.base == 0));
+    assert!(view.flame(&everything()).nodes.iter().all(|n| n.status() == Status::Added && n.cum.base == 0));
 }
 
 #[test]
 fn what_vanished_and_what_appeared_is_said() {
     let [base, new] = oracle::raw_pair("story-cpu").map(|bytes| load(&bytes));
-    let flame = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().flame(&ALL);
+    let flame = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().flame(&everything());
     let of = |name: &str| {
         let is = |n: &&FlameNode| matches!(n.frame, FlameFrame::Frame(f) if flame.frames.name(f) == name);
         *flame.nodes.iter().find(is).unwrap()
@@ -198,8 +199,9 @@ fn what_vanished_and_what_appeared_is_said() {
 fn a_scaled_value_is_scaled_once() {
     let [base, new] = oracle::raw_pair("go-heap-ops").map(|bytes| load(&bytes));
     let diff = Diff::new(&[base], &[new]).unwrap();
-    let view = |normalize| diff.measure(&Query { normalize, ..Query::default() }).unwrap();
-    let (plain, scaled) = (paths(&view(Normalize::None).flame(&ALL)), view(Normalize::Factor(1.0 / 3.0)).flame(&ALL));
+    let view = |normalize| diff.measure(&Query::default().with_normalize(normalize)).unwrap();
+    let (plain, scaled) =
+        (paths(&view(Normalize::None).flame(&everything())), view(Normalize::Factor(1.0 / 3.0)).flame(&everything()));
     laws_of_widths(&scaled);
     for (path, node) in paths(&scaled) {
         let exact = plain[&path].cum;
@@ -235,9 +237,9 @@ fn a_deep_recursion_is_neither_deep_in_our_stack_nor_slow() {
     let diff = Diff::of_profile(&load(&prost::Message::encode_to_vec(&p))).unwrap();
     let view = diff.measure(&Query::default()).unwrap();
     for inverted in [false, true] {
-        let flame = view.flame(&FlameOptions { inverted, ..ALL });
+        let flame = view.flame(&everything().with_inverted(inverted));
         assert_eq!(flame.nodes.len(), 20_001);
-        let flame = view.flame(&FlameOptions { inverted, max_frames: 10, ..ALL });
+        let flame = view.flame(&everything().with_inverted(inverted).with_max_frames(10));
         assert_eq!((flame.nodes.len(), flame.pruned.stacks), (12, 200));
     }
 }

@@ -10,8 +10,9 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pprofdiff::delta::{DeltaOptions, delta};
 use pprofdiff::proto::{Function, Label, Line, Location, Profile, Sample, ValueType};
-use pprofdiff::{Diff, Granularity, LoadOptions, Policy, Query, Sort, delta, merge};
+use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, merge};
 use prost::Message;
 
 const N: u64 = 1 << 14;
@@ -68,14 +69,14 @@ fn work(bytes: &[u8]) -> Duration {
     let load = |name| Arc::new(pprofdiff::Profile::from_bytes(name, bytes, &LoadOptions::default()).unwrap());
     let (a, b) = (load("a"), load("b"));
     let diff = Diff::new(from_ref(&a), from_ref(&b)).unwrap();
-    let view = diff.measure(&Query { granularity: Granularity::Addresses, ..Query::default() }).unwrap();
+    let view = diff.measure(&Query::default().with_granularity(Granularity::Addresses)).unwrap();
     assert_eq!(view.top(Sort::Flat).rows.len(), N as usize);
     assert!(view.stacks_as_found(true).rows.len() == N as usize);
     view.stacks_as_found(false);
     view.edges(None, Sort::Flat).unwrap();
     assert_eq!(view.labels().rows.len(), 2 * N as usize);
     merge(&[&a, &b]).unwrap();
-    delta(&a, &b, &Policy { cumulative: Some(vec!["cpu".to_owned()]), ..Policy::default() }).unwrap();
+    delta(&a, &b, &DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()])).unwrap();
     begin.elapsed()
 }
 

@@ -289,7 +289,7 @@ fn damaged_packings_are_reported() {
     reserved[3] |= 0x40;
     assert!(message(&reserved).contains("the gzip header has flags that are reserved"));
     // Frames of zstd that are to be skipped may come first, and between others.
-    let options = pprofdiff::WriteOptions { compression: pprofdiff::Compression::Zstd, level: None };
+    let options = pprofdiff::WriteOptions::default().with_compression(pprofdiff::Compression::Zstd);
     let zstd = load(&raw).unwrap().to_bytes(&options).unwrap();
     let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"123"].concat();
     assert_eq!(load(&[&skipped[..], &skipped, &zstd, &skipped].concat()).unwrap().n_samples(), 1);
@@ -342,7 +342,7 @@ fn the_inflated_limit_is_an_error_in_every_packing() {
     let raw = valid().encode_to_vec();
     let zstd = load(&raw)
         .unwrap()
-        .to_bytes(&pprofdiff::WriteOptions { compression: pprofdiff::Compression::Zstd, level: None });
+        .to_bytes(&pprofdiff::WriteOptions::default().with_compression(pprofdiff::Compression::Zstd));
     for bytes in [raw.clone(), gzip(&raw), zstd.unwrap()] {
         let with_limit =
             |limit: usize| pprofdiff::Profile::from_bytes("in", &bytes, &LoadOptions { inflated_limit: limit as u64 });
@@ -425,7 +425,7 @@ fn passwords_of_urls_are_no_part_of_a_name() {
         &pprofdiff::Source::Path(url.into()).name(),
         &pprofdiff::Source::Path(url.into()).load(&options).unwrap_err(),
     );
-    let keys = pprofdiff::file_builds(&["https://u:secret@h/x".into(), "https://v:other@h/y".into()]);
+    let keys = pprofdiff::input::file_builds(&["https://u:secret@h/x".into(), "https://v:other@h/y".into()]);
     assert_eq!(keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["x", "y"]);
 }
 
@@ -440,8 +440,7 @@ fn a_real_profile_cut_off_at_any_byte_is_an_error() {
     // Without a packing that knows its length, an end between two fields can't be seen; what is
     // accepted there must at least be whole in itself.
     let raw = load(&packed).unwrap();
-    let raw =
-        raw.to_bytes(&pprofdiff::WriteOptions { compression: pprofdiff::Compression::None, level: None }).unwrap();
+    let raw = raw.to_bytes(&pprofdiff::WriteOptions::default().with_compression(pprofdiff::Compression::None)).unwrap();
     let mut accepted = 0;
     for n in 0..raw.len() {
         if let Ok(p) = load(&raw[..n]) {
@@ -477,7 +476,7 @@ fn what_broke_something_once_does_so_no_more() {
         match pprofdiff::Profile::open(&path, &LoadOptions::default()) {
             Err(e) => assert!(!e.to_string().contains('\n'), "{name}: {e}"),
             Ok(profile) => {
-                let bare = pprofdiff::WriteOptions { compression: pprofdiff::Compression::None, level: None };
+                let bare = pprofdiff::WriteOptions::default().with_compression(pprofdiff::Compression::None);
                 let merged = pprofdiff::merge(&[&profile]).unwrap().to_bytes(&bare).unwrap();
                 let again = pprofdiff::merge(&[&load(&merged).unwrap()]).unwrap().to_bytes(&bare).unwrap();
                 assert!(merged == again, "{name}: merging again changes it");
@@ -592,7 +591,7 @@ fn sample_types_may_be_many() {
     assert_eq!(diff.measure(&Query::default()).unwrap().top(Sort::Flat).rows.len(), 1);
     report::info(&diff, &mut Vec::new()).unwrap();
     for (wanted, there, not_there) in [(7, vec![0, 7, 99], vec![100]), (250, vec![0, 98, 250], vec![99, 100, 251])] {
-        let query = Query { sample_type: Some(format!("t{wanted}")), ..Query::default() };
+        let query = Query::default().with_sample_type(format!("t{wanted}"));
         let page = report::page(&diff, &query, &report::PageOptions::default(), None).unwrap().html;
         let has = |t: &usize| page.contains(&format!("\"type\":\"t{t}\""));
         assert!(there.iter().all(has) && !not_there.iter().any(has), "{wanted}");
@@ -606,7 +605,8 @@ fn a_default_sample_type_without_values_is_said() {
     let types = names(&["alloc", "inuse", "cpu"]);
     let [some, none, cpu] = [vec![1, 2, 0], vec![0, 0, 0], vec![0, 0, 1]].map(|values| with_types(&types, values));
     let warnings = |base: &Arc<pprofdiff::Profile>, new: &Arc<pprofdiff::Profile>, sample_type: Option<&str>| {
-        let query = Query { sample_type: sample_type.map(str::to_owned), ..Query::default() };
+        let mut query = Query::default();
+        query.sample_type = sample_type.map(str::to_owned);
         let diff = Diff::new(from_ref(base), from_ref(new)).unwrap();
         diff.measure(&query).unwrap().summary().warnings.clone()
     };

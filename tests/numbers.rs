@@ -6,11 +6,12 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
+use pprofdiff::check::{Outcome, Rules};
+use pprofdiff::delta::{DeltaOptions, delta};
+use pprofdiff::flame::FlameOptions;
+use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
-use pprofdiff::{
-    Diff, FlameOptions, Gate, GraphOptions, Normalize, Outcome, Policy, Profile, Query, Result, Sort, WriteOptions,
-    delta,
-};
+use pprofdiff::{Diff, Normalize, Profile, Query, Result, Sort, WriteOptions};
 use pprofdiff_report::{self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, svg};
 
 /// A profile of one type: function `i` called by function 1, of the value `values[i]`.
@@ -46,7 +47,7 @@ fn diff(base: &[i64], new: &[i64]) -> Diff {
 }
 
 fn normalized(diff: &Diff, normalize: Normalize) -> Result<pprofdiff::Measure> {
-    diff.measure(&Query { normalize, ..Query::default() })
+    diff.measure(&Query::default().with_normalize(normalize))
 }
 
 fn said<T>(result: Result<T>) -> String {
@@ -101,7 +102,7 @@ fn sums_that_no_int64_holds_are_refused_at_every_door() {
     assert!(said(Diff::new(&[half.clone(), more.clone()], &[load(&[1]).unwrap()])).contains("int64"));
     assert!(said(pprofdiff::merge(&[&half, &more])).contains("int64"));
     // Counters may be as far apart as two int64 can be.
-    let policy = Policy { cumulative: Some(vec!["cpu".to_owned()]), ..Policy::default() };
+    let policy = DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()]);
     let ends = [-i64::MAX, i64::MAX].map(|v| load(&[v]).unwrap());
     assert!(said(delta(&ends[0], &ends[1], &policy)).contains("int64"));
     assert!(said(delta(&ends[1], &ends[0], &policy)).contains("went down"));
@@ -142,7 +143,7 @@ fn factors_are_positive_numbers() {
     let nothing = normalized(&diff, Normalize::Factor(5e-324)).unwrap();
     assert!(nothing.top(Sort::Cum).rows.iter().all(|r| (r.flat.new, r.cum.new) == (0, 0)));
     assert_eq!(nothing.summary().factor, 5e-324);
-    assert!(!everything(&diff, &Query { normalize: Normalize::Factor(5e-324), ..Query::default() }).contains("NaN"));
+    assert!(!everything(&diff, &Query::default().with_normalize(Normalize::Factor(5e-324))).contains("NaN"));
 }
 
 #[test]
@@ -193,20 +194,20 @@ fn negative_values_keep_their_sign() {
 }
 
 #[test]
-fn a_gate_knows_no_percent_of_nothing() {
+fn a_rule_knows_no_percent_of_nothing() {
     let verdict = |base: &[i64], new: &[i64], rule: &str| {
-        let mut gate = Gate::default();
-        gate.fail_on(rule).unwrap();
-        let check = gate.check(&diff(base, new)).unwrap();
+        let mut rules = Rules::default();
+        rules.fail_on(rule).unwrap();
+        let check = rules.check(&diff(base, new)).unwrap();
         assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
         check.verdict
     };
     // Whatever is more than nothing is more than any percentage of it.
     assert_eq!(verdict(&[0], &[1], "total>+1000%"), Outcome::Fail);
     // A new side of nothing is an error, as nothing was measured.
-    let mut gate = Gate::default();
-    gate.fail_on("total>+0%").unwrap();
-    assert!(gate.check(&diff(&[0], &[0])).unwrap_err().detail().contains("there is nothing to check"));
+    let mut rules = Rules::default();
+    rules.fail_on("total>+0%").unwrap();
+    assert!(rules.check(&diff(&[0], &[0])).unwrap_err().detail().contains("there is nothing to check"));
     assert_eq!(verdict(&[i64::MAX / 2], &[i64::MAX / 2], "total>+0%"), Outcome::Pass);
     assert_eq!(verdict(&[1 << 61], &[1 << 62], "total>+99%"), Outcome::Fail);
 }

@@ -13,11 +13,10 @@ use std::sync::Arc;
 use crate::generate;
 use crate::oracle;
 use oracle::{Frame, Sides, Stack};
+use pprofdiff::graph::{Graph, GraphOptions, Rank};
+use pprofdiff::list::{LineChange, Listing, SourceCode, SourceText};
 use pprofdiff::proto::{Function, Line, Location, Sample, ValueType};
-use pprofdiff::{
-    Diff, Frames, Granularity, Graph, GraphOptions, LineChange, Listing, LoadOptions, Profile, Query, Rank, SourceText,
-    Sources, proto,
-};
+use pprofdiff::{Diff, Frames, Granularity, LoadOptions, Profile, Query, proto};
 use pprofdiff_report::{self as report, TextOptions, listing_html, listing_json, listing_text, svg};
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
@@ -74,7 +73,7 @@ fn check_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
         let total = total(|s| s.0).max(total(|s| s.1)) as f64;
         let cutoff = (total * options.node_fraction) as i64;
 
-        let query = Query { sample_type: Some(kind.clone()), ..Query::default() };
+        let query = Query::default().with_sample_type(kind.clone());
         let graph = diff.measure(&query).unwrap().graph(&options).unwrap();
         let mut expected: Vec<(&Frame, &(Sides, Sides))> =
             top.iter().filter(|(_, (_, cum))| magnitude(*cum) >= cutoff).collect();
@@ -129,7 +128,11 @@ fn check_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
 }
 
 fn graph_options(node_count: usize, node_fraction: f64, edge_fraction: f64, rank: Rank) -> GraphOptions {
-    GraphOptions { node_count, node_fraction, edge_fraction, rank }
+    GraphOptions::default()
+        .with_node_count(node_count)
+        .with_node_fraction(node_fraction)
+        .with_edge_fraction(edge_fraction)
+        .with_rank(rank)
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn pictures_of_the_corpus_are_drawn_as_they_should() {
     for name in oracle::pairs() {
         let diff = pair(&name);
         for (kind, _) in diff.sample_types() {
-            let query = Query { sample_type: Some(kind), ..Query::default() };
+            let query = Query::default().with_sample_type(kind);
             let graph = diff.measure(&query).unwrap().graph(&GraphOptions::default()).unwrap();
             look_at(&svg(&graph).unwrap(), &graph);
         }
@@ -262,7 +265,7 @@ fn a_picture_of_the_story_says_what_happened() {
 
 #[test]
 fn a_graph_that_is_too_large_for_a_picture_is_refused() {
-    let graph = pair("story-cpu").measure(&Query { granularity: Granularity::Addresses, ..Query::default() }).unwrap();
+    let graph = pair("story-cpu").measure(&Query::default().with_granularity(Granularity::Addresses)).unwrap();
     let graph = graph.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
     assert!(graph.nodes.len() > 400);
     assert!(svg(&graph).unwrap_err().to_string().contains("too many for a picture"));
@@ -466,7 +469,7 @@ fn hostile_names_stay_text_in_pictures() {
     let has_graphviz = has_graphviz("hostile_names_stay_text_in_pictures");
     for granularity in [Granularity::Functions, Granularity::Lines, Granularity::Files] {
         for diff in [hostile_diff(), Diff::of_profile(&hostile([1, 2])).unwrap()] {
-            let view = diff.measure(&Query { granularity, ..Query::default() }).unwrap();
+            let view = diff.measure(&Query::default().with_granularity(granularity)).unwrap();
             let graph = view.graph(&GraphOptions::default()).unwrap();
             assert_eq!(graph.nodes.len(), HOSTILE.len() + 1);
             let words = look_at(&svg(&graph).unwrap(), &graph);
@@ -493,10 +496,10 @@ fn hostile_names_stay_text_in_pictures() {
 #[test]
 fn hostile_names_stay_text_in_listings() {
     struct Hostile;
-    impl Sources for Hostile {
+    impl SourceCode for Hostile {
         fn find(&self, base: bool, path: &str) -> Option<SourceText> {
             let text = format!("<b>{base}</b>\n</td><script>\n\x1b[31m\u{202e}\n").repeat(9);
-            Some(SourceText { place: path.to_owned(), text: text.into() })
+            Some(SourceText::new(path, text))
         }
     }
     for diff in [hostile_diff(), Diff::of_profile(&hostile([1, 2])).unwrap()] {
@@ -530,7 +533,7 @@ fn hostile_names_stay_text_in_listings() {
 fn other_viewers_read_stacks_with_both_values() {
     for diff in oracle::pairs().iter().map(|n| pair(n)).chain([hostile_diff()]) {
         for granularity in [Granularity::Functions, Granularity::Lines] {
-            let view = diff.measure(&Query { granularity, ..Query::default() }).unwrap();
+            let view = diff.measure(&Query::default().with_granularity(granularity)).unwrap();
             let stacks = view.stacks(false);
             let mut folded = Vec::new();
             report::folded(&stacks, &mut folded).unwrap();
@@ -544,7 +547,7 @@ fn other_viewers_read_stacks_with_both_values() {
                 base += first.parse::<i64>().unwrap();
                 new += last.parse::<i64>().unwrap();
             }
-            let sum = |f: fn(&pprofdiff::StackRow) -> i64| stacks.rows.iter().map(f).sum::<i64>();
+            let sum = |f: fn(&pprofdiff::stacks::StackRow) -> i64| stacks.rows.iter().map(f).sum::<i64>();
             assert_eq!((base, new), (sum(|r| r.weight.base), sum(|r| r.weight.new)));
 
             let mut scope = Vec::new();
@@ -653,13 +656,13 @@ impl Story {
     }
 }
 
-impl Sources for Story {
+impl SourceCode for Story {
     fn find(&self, base: bool, path: &str) -> Option<SourceText> {
         let text = match base {
             true => Story::main(path)?,
             false => self.branch(path)?.into_iter().map(|(text, _)| text + "\n").collect(),
         };
-        Some(SourceText { place: format!("{}:{path}", if base { "main" } else { "branch" }), text: text.into() })
+        Some(SourceText::new(format!("{}:{path}", if base { "main" } else { "branch" }), text))
     }
 }
 
@@ -708,7 +711,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
             );
             found = (found.0 + l.flat.base, found.1 + l.flat.new);
         }
-        let sum = |f: fn(&pprofdiff::Line) -> i64| r.lines.iter().map(f).sum::<i64>();
+        let sum = |f: fn(&pprofdiff::list::Line) -> i64| r.lines.iter().map(f).sum::<i64>();
         assert_eq!((r.flat.base, r.flat.new), (sum(|l| l.flat.base), sum(|l| l.flat.new)), "{}", r.name);
     }
     assert!(moved >= 5, "only {moved} lines moved and have samples on both sides");
@@ -720,7 +723,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
 fn a_routine_costs_what_its_function_costs() {
     for name in oracle::pairs() {
         let diff = pair(&name);
-        let view = diff.measure(&Query { granularity: Granularity::FileFunctions, ..Query::default() }).unwrap();
+        let view = diff.measure(&Query::default().with_granularity(Granularity::FileFunctions)).unwrap();
         let top = view.top(pprofdiff::Sort::Cum);
         let mut expected: Vec<_> = top
             .rows
@@ -772,7 +775,7 @@ fn what_changed_most_is_listed_where_there_are_sources() {
     }
     for n in [0, 1, 5, usize::MAX] {
         let listed = diff.list_with_sources(&query, n, &story).unwrap().routines;
-        let key = |r: &pprofdiff::Routine| (r.name.clone(), r.file.clone(), r.cum, r.lines.clone());
+        let key = |r: &pprofdiff::list::Routine| (r.name.clone(), r.file.clone(), r.cum, r.lines.clone());
         assert!(listed.iter().map(key).eq(with.iter().take(n).map(key)));
     }
     assert!(diff.list_with_sources(&query, 9, &()).unwrap().routines.is_empty());
@@ -787,10 +790,10 @@ impl Given {
     }
 }
 
-impl Sources for Given {
+impl SourceCode for Given {
     fn find(&self, base: bool, path: &str) -> Option<SourceText> {
         let text = if base { self.0.clone() } else { self.1.clone() }?;
-        Some(SourceText { place: format!("{base}:{path}"), text })
+        Some(SourceText::new(format!("{base}:{path}"), text))
     }
 }
 
@@ -819,10 +822,10 @@ fn profile_of(functions: &[(&str, &str, i64, &[(i64, i64)])]) -> Arc<Profile> {
 type Shown = (i64, i64, String, i64, i64);
 
 /// The lines of the only function there is, and the notes.
-fn only_routine(diff: &Diff, sources: &dyn Sources) -> (pprofdiff::Routine, Vec<Shown>) {
+fn only_routine(diff: &Diff, sources: &dyn SourceCode) -> (pprofdiff::list::Routine, Vec<Shown>) {
     let listing = diff.list(&Query::default(), ".", sources).unwrap();
     let [r] = &listing.routines[..] else { panic!("{:?}", listing.routines) };
-    let shown = |l: &pprofdiff::Line| {
+    let shown = |l: &pprofdiff::list::Line| {
         let text = l.text.as_deref().unwrap_or("-").to_owned();
         (l.base.unwrap_or_default(), l.new.unwrap_or_default(), text, l.flat.base, l.flat.new)
     };
@@ -974,7 +977,7 @@ fn a_function_whose_file_has_another_name_is_one_function() {
 fn listings_say_when_lines_can_not_be_trusted() {
     let side = |file: &str, lines: &[(i64, i64)]| profile_of(&[("f", file, 2, lines)]);
     let diff = Diff::new(&[side("v1/f.go", &[(3, 10), (4, 1)])], &[side("v2/f.go", &[(4, 20), (9, 2)])]).unwrap();
-    let listed = |sources: &dyn Sources| {
+    let listed = |sources: &dyn SourceCode| {
         let (r, lines) = only_routine(&diff, sources);
         assert_eq!((r.flat.base, r.flat.new, r.file.as_deref()), (11, 22, Some("v2/f.go")));
         assert_eq!(r.notes[0], "the base has it in v1/f.go");
@@ -1013,7 +1016,7 @@ proptest! {
             check_graph(&a, &b, graph_options(node_count, fraction, fraction / 2.0, rank));
         }
         let diff = Diff::new(&[load(&a)], &[load(&b)]).unwrap();
-        let view = diff.measure(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
+        let view = diff.measure(&Query::default().with_granularity(Granularity::Lines)).unwrap();
         let graph = view.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
         look_at(&svg(&graph).unwrap(), &graph);
         listing_html(&diff.list(&Query::default(), ".", &()).unwrap());

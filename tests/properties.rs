@@ -10,9 +10,14 @@ use std::sync::Arc;
 use crate::generate;
 use crate::oracle;
 use oracle::{Frame, Sides};
+use pprofdiff::builder::ProfileBuilder;
+use pprofdiff::columns::{self, StringId};
+use pprofdiff::edges::Relation;
+use pprofdiff::graph::GraphOptions;
+use pprofdiff::samples::LabelValue;
 use pprofdiff::{
-    BuilderLine, Compression, Diff, Frames, Granularity, GraphOptions, LabelValue, LoadOptions, Normalize, Profile,
-    ProfileBuilder, Query, Relation, Sort, Status, StringId, WriteOptions, columns, proto,
+    Compression, Diff, Frames, Granularity, LoadOptions, Normalize, Profile, Query, Sort, Source, Status, WriteOptions,
+    proto,
 };
 use pprofdiff_report::{self as report, Kind, Table, listing_json, svg};
 use proptest::prelude::*;
@@ -23,7 +28,7 @@ fn load(bytes: &[u8]) -> Arc<Profile> {
 }
 
 fn query(sample_type: &str, granularity: Granularity, no_inlines: bool) -> Query {
-    Query { sample_type: Some(sample_type.to_owned()), granularity, no_inlines, ..Query::default() }
+    Query::default().with_sample_type(sample_type).with_granularity(granularity).with_no_inlines(no_inlines)
 }
 
 fn frame(frames: &Frames, f: u32) -> Frame {
@@ -39,7 +44,7 @@ fn check_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
     };
     let mut rows = 0;
     for (kind, _) in diff.sample_types() {
-        for (_, granularity) in Granularity::ALL {
+        for &(_, granularity) in Granularity::ALL {
             if granularity == Granularity::Addresses && !addresses {
                 continue;
             }
@@ -149,10 +154,10 @@ fn swap((base, new): Sides) -> Sides {
 fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
     let diff = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(from_ref(base), from_ref(new)).unwrap();
     let (same, ab, ba) = (diff(a, a), diff(a, b), diff(b, a));
-    let raw = |p: &Profile| p.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
+    let raw = |p: &Profile| p.to_bytes(&WriteOptions::default().with_compression(Compression::None)).unwrap();
     for (kind, _) in ab.sample_types() {
         let mut flat_totals = Vec::new();
-        for (_, granularity) in Granularity::ALL {
+        for &(_, granularity) in Granularity::ALL {
             let q = query(&kind, granularity, false);
             assert!(
                 rows(&same, &q)
@@ -202,7 +207,7 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
     }
     // Writing is the identity, in every packing.
     for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
-        let bytes = a.to_bytes(&WriteOptions { compression, level: None }).unwrap();
+        let bytes = a.to_bytes(&WriteOptions::default().with_compression(compression)).unwrap();
         assert!(raw(&load(&bytes)) == raw(a), "writing changes the message");
     }
     // Merging is associative to the byte, and commutative up to order.
@@ -215,7 +220,7 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
 
 /// A profile's samples by content, whatever their order and numbering; values summed.
 fn content(p: &Profile) -> BTreeMap<String, Vec<i64>> {
-    let raw = p.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
+    let raw = p.to_bytes(&WriteOptions::default().with_compression(Compression::None)).unwrap();
     let message = oracle::decode(&raw);
     let mut samples = BTreeMap::new();
     for column in 0..message.sample_type.len() {
@@ -244,8 +249,9 @@ fn results_do_not_depend_on_threads() {
     for name in oracle::pairs() {
         let paths = ["base", "new"].map(|side| oracle::corpus().join(format!("{name}.{side}.pb.gz")));
         let answer = || {
-            let diff = Diff::open(&[&paths[0]], &[&paths[1], &paths[0]], &LoadOptions::default()).unwrap();
-            let view = diff.measure(&Query { granularity: Granularity::Lines, ..Query::default() }).unwrap();
+            let source = |i: usize| Source::Path(paths[i].clone());
+            let diff = Diff::load(&[source(0)], &[source(1), source(0)], &LoadOptions::default()).unwrap();
+            let view = diff.measure(&Query::default().with_granularity(Granularity::Lines)).unwrap();
             let mut out = Vec::new();
             Table::top(&view.top(Sort::Flat), usize::MAX).write_json(&mut out).unwrap();
             Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree).write_json(&mut out).unwrap();
@@ -319,7 +325,7 @@ fn normalizing_by_total_makes_the_totals_equal() {
         let [a, b] = oracle::raw_pair(&name).map(|bytes| load(&bytes));
         let diff = Diff::new(&[a], &[b]).unwrap();
         for (kind, _) in diff.sample_types() {
-            let q = Query { sample_type: Some(kind.clone()), normalize: Normalize::Total, ..Query::default() };
+            let q = Query::default().with_sample_type(kind.clone()).with_normalize(Normalize::Total);
             match diff.measure(&q) {
                 Ok(view) => assert_eq!(view.summary().total.base, view.summary().total.new, "{name} {kind}"),
                 Err(e) => assert!(e.to_string().contains("is zero"), "{name} {kind}: {e}"),
@@ -385,8 +391,7 @@ fn build(p: &proto::Profile) -> ProfileBuilder {
         p.function.iter().map(|f| (f.id, b.function(text(f.name), text(f.filename), f.start_line))).collect();
     let mut locations = BTreeMap::new();
     for l in &p.location {
-        let line =
-            |l: &proto::Line| BuilderLine { function: functions[&l.function_id], line: l.line, column: l.column };
+        let line = |l: &proto::Line| b.line(functions[&l.function_id], l.line).with_column(l.column);
         let lines: Vec<_> = l.line.iter().map(line).collect();
         locations.insert(l.id, b.location(mappings.get(&l.mapping_id).copied(), l.address, &lines).unwrap());
     }
@@ -400,7 +405,7 @@ fn build(p: &proto::Profile) -> ProfileBuilder {
                     0 => LabelValue::Number(l.num, b.string(text(l.num_unit))),
                     _ => LabelValue::Text(b.string(text(l.str))),
                 };
-                pprofdiff::Label { key: b.string(text(l.key)), value }
+                pprofdiff::samples::Label { key: b.string(text(l.key)), value }
             })
             .collect();
         b.sample(&stack, &s.value, &labels).unwrap();
@@ -484,7 +489,7 @@ proptest! {
             line.column = i as i64 % 3;
         }
         let built = build(&message).build("test").unwrap();
-        let again = built.to_bytes(&WriteOptions { compression: Compression::None, level: None }).unwrap();
+        let again = built.to_bytes(&WriteOptions::default().with_compression(Compression::None)).unwrap();
         prop_assert_eq!(all_that_is_said(&oracle::decode(&again)), all_that_is_said(&message));
         // And the engine takes it for the same.
         check_all(&again, &message.encode_to_vec(), true);
@@ -503,7 +508,7 @@ proptest! {
         let types = message.sample_type.len();
         let mut small = build(&message);
         let values = vec![1; types];
-        let label = |key, value| [pprofdiff::Label { key, value }];
+        let label = |key, value| [pprofdiff::samples::Label { key, value }];
         let (key, known) = (small.string("key"), StringId::EMPTY);
         prop_assert!(small.location(mapping, 0, &[]).is_err());
         prop_assert!(small.location(None, 0, &[line]).is_err());

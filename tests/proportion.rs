@@ -10,10 +10,12 @@ use std::process::Command;
 use std::slice::from_ref;
 use std::sync::Arc;
 
+use pprofdiff::check::Rules;
+use pprofdiff::delta::{DeltaOptions, delta};
+use pprofdiff::flame::FlameOptions;
+use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use pprofdiff::{
-    Diff, FlameOptions, Gate, Granularity, GraphOptions, LoadOptions, Policy, Query, Sort, WriteOptions, delta,
-};
+use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
 use pprofdiff_report::{
     self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, listing_json, listing_text, svg,
 };
@@ -197,12 +199,12 @@ fn look_at_everything() {
     let tell = |what: &str| println!("\npeak {what} {}", peak());
     tell("load");
     let diff = Diff::of_profile(&profile).unwrap();
-    let query = Query { granularity: Granularity::Addresses, ..Query::default() };
+    let query = Query::default().with_granularity(Granularity::Addresses);
     let sink = &mut std::io::sink();
     let view = diff.measure(&query).unwrap();
     if std::env::var_os("PPROFDIFF_BRIEF").is_some() {
         Table::top(&view.top(Sort::Flat), usize::MAX);
-        return tell("gate");
+        return tell("check");
     }
     // Every format writes row by row; of text, whose columns are as wide as the widest row, all is made twice.
     let all_formats = |table: &Table, sink: &mut dyn Write| {
@@ -247,14 +249,14 @@ fn look_at_everything() {
     report::to_html_page(&listing);
     drop(listing);
     tell("list");
-    let policy = Policy { cumulative: Some(vec!["cpu".to_owned()]), ..Policy::default() };
+    let policy = DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()]);
     delta(&profile, &profile, &policy).unwrap().to_bytes(&WriteOptions::default()).unwrap();
     tell("delta");
-    let mut gate = Gate::default();
-    gate.fail_on("cum:any>+5%").unwrap();
-    gate.fail_on("flat:regex=x>+5%").unwrap();
-    gate.check(&Diff::new(from_ref(&profile), from_ref(&profile)).unwrap()).unwrap();
-    tell("gate");
+    let mut rules = Rules::default();
+    rules.fail_on("cum:any>+5%").unwrap();
+    rules.fail_on("flat:regex=x>+5%").unwrap();
+    rules.check(&Diff::new(from_ref(&profile), from_ref(&profile)).unwrap()).unwrap();
+    tell("check");
 }
 
 /// What a child said: steps with the peak after each. What one step has freed does not count for the next: glibc gives
@@ -306,7 +308,7 @@ fn crafted_inputs_take_memory_in_proportion() {
             (*peak as f64 - FLOOR as f64).max(0.0) / size as f64,
             began.elapsed()
         );
-        let expected = if error.is_empty() { "gate" } else { "error" };
+        let expected = if error.is_empty() { "check" } else { "error" };
         assert!(last == expected && said.contains(error), "{name}: {last} {said}");
         if times == 1 && *peak > TIMES * size + FLOOR {
             beyond.push(format!("{name}: {} MB, of {} MB and {TIMES} times {} MB", peak / MB, FLOOR / MB, size / MB));

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use crate::generate;
 use crate::oracle;
 use oracle::Frame;
+use pprofdiff::input::pattern_builds;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
+use pprofdiff::series::{Against, Order, Series, SeriesBuilder, SeriesOptions, Step};
 use pprofdiff::{
-    Against, Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Order, Pair, Profile, Query, Series,
-    SeriesBuilder, SeriesOptions, Sort, Source, Status, Step, pattern_builds, series,
+    Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Pair, Profile, Query, Sort, Source, Status,
 };
 use pprofdiff_report::{Table, series_html};
 use proptest::prelude::*;
@@ -27,7 +28,7 @@ fn numbered(contents: &[Vec<u8>]) -> Vec<(String, Source)> {
 }
 
 fn options(against: Against) -> SeriesOptions {
-    SeriesOptions { against, ..SeriesOptions::default() }
+    SeriesOptions::default().with_against(against)
 }
 
 fn frame(frames: &Frames, f: u32) -> Frame {
@@ -149,7 +150,7 @@ proptest! {
     ) {
         let against = if first { Against::First } else { Against::Previous };
         let granularity = Granularity::ALL[granularity].1;
-        let query = Query { sample_type: Some("alpha".to_owned()), granularity, no_inlines, ..Query::default() };
+        let query = Query::default().with_sample_type("alpha").with_granularity(granularity).with_no_inlines(no_inlines);
         // One in eight is broken.
         let messages: Vec<_> = recipes.iter().map(|(r, broken)| (*broken > 0).then(|| generate::profile(r))).collect();
         let contents: Vec<Vec<u8>> =
@@ -159,7 +160,7 @@ proptest! {
             .enumerate()
             .filter_map(|(i, m)| Some((i, plain(m.as_ref()?, "alpha", granularity, no_inlines).unwrap())))
             .collect();
-        let made = in_pool(threads, || series(numbered(&contents), &query, &options(against)));
+        let made = in_pool(threads, || Series::load(numbered(&contents), &query, &options(against)));
         if columns.is_empty() || (first && messages[0].is_none()) {
             let error = made.unwrap_err();
             prop_assert_eq!(error.input(), Some("build-0.pb"));
@@ -191,8 +192,8 @@ fn steps_are_the_diffs_of_the_builds_that_follow_each_other() {
                 if normalize == Normalize::Total && against == Against::Previous {
                     continue;
                 }
-                let query = Query { sample_type: Some(sample_type.to_owned()), normalize, ..Query::default() };
-                let s = series(snapshots(kind), &query, &options(against)).unwrap();
+                let query = Query::default().with_sample_type(sample_type).with_normalize(normalize);
+                let s = Series::load(snapshots(kind), &query, &options(against)).unwrap();
                 let load = |i: usize| {
                     let path = &s.builds.all[i].path;
                     Arc::new(Profile::open(path, &LoadOptions::default()).unwrap())
@@ -229,8 +230,8 @@ fn steps_are_the_diffs_of_the_builds_that_follow_each_other() {
 
 #[test]
 fn each_build_has_the_rows_of_its_own_table() {
-    let query = Query { sample_type: Some("alloc_space".to_owned()), ..Query::default() };
-    let s = series(snapshots("heap"), &query, &SeriesOptions::default()).unwrap();
+    let query = Query::default().with_sample_type("alloc_space");
+    let s = Series::load(snapshots("heap"), &query, &SeriesOptions::default()).unwrap();
     let mut wanted = Vec::new();
     for (key, source) in snapshots("heap") {
         let profile = source.load(&LoadOptions::default()).unwrap();
@@ -257,7 +258,7 @@ fn no_result_depends_on_the_number_of_threads() {
         let source = if i % 7 == 3 { Source::Bytes(format!("bad {i}"), vec![0xff]) } else { source };
         builds.push((i.to_string(), source));
     }
-    let make = || everything(&series(builds.clone(), &query, &SeriesOptions::default()).unwrap());
+    let make = || everything(&Series::load(builds.clone(), &query, &SeriesOptions::default()).unwrap());
     let alone = make();
     for threads in [1, 2, 7] {
         assert!(in_pool(threads, make) == alone, "other with {threads} threads");
@@ -328,7 +329,7 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
         bytes("huge", &cpu(&[("a", i64::MAX / 2 + 1)])),
         bytes("2", &cpu(&[("main;a", 30), ("main;c", 7)])),
     ];
-    let s = series(builds.clone(), &Query::default(), &SeriesOptions::default()).unwrap();
+    let s = Series::load(builds.clone(), &Query::default(), &SeriesOptions::default()).unwrap();
     assert_eq!(s.builds.loaded().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     assert_eq!(
         steps(&s),
@@ -359,12 +360,12 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
     assert_eq!(text.lines().filter(|l| l.starts_with("failed: ")).count(), reasons.len(), "{text}");
 
     // A base has to be good.
-    let error = series(builds, &Query::default(), &options(Against::First)).unwrap_err();
+    let error = Series::load(builds, &Query::default(), &options(Against::First)).unwrap_err();
     assert_eq!(error.input(), Some("broken first.pb"));
     // As has at least one.
-    let error = series([bytes("x", b"\xff"), bytes("y", b"\xff")], &Query::default(), &SeriesOptions::default());
+    let error = Series::load([bytes("x", b"\xff"), bytes("y", b"\xff")], &Query::default(), &SeriesOptions::default());
     assert_eq!(error.unwrap_err().input(), Some("x.pb"));
-    let error = series([], &Query::default(), &SeriesOptions::default()).unwrap_err();
+    let error = Series::load([], &Query::default(), &SeriesOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Query);
 }
 
@@ -378,14 +379,14 @@ fn units_convert_to_the_finest_of_all() {
         bytes("too large", &of("seconds", i64::MAX / 1_500_000)),
         bytes("msec", &of("ms", 4)),
     ];
-    let s = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
+    let s = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap();
     assert_eq!(s.summary.unit, "microseconds");
     let flat: Vec<i64> = s.values().map(|(_, values)| values[0].flat).collect();
     assert_eq!(flat, [3_000, 2_500, 1_000_000, 4_000]);
     assert_eq!(s.builds.loaded().map(|b| b.total).collect::<Vec<_>>(), flat);
     // Units that nobody knows are the same only by their name.
     let builds = [bytes("a", &of("widgets", 1)), bytes("b", &of("widgets", 3)), bytes("c", &of("gadgets", 3))];
-    let s = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
+    let s = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap();
     assert_eq!(steps(&s), owned(&[("a", "a", "b", 2)]));
 }
 
@@ -397,8 +398,8 @@ fn normalized_builds_are_as_long_as_the_first() {
         bytes("2", &cpu(&[("a", 150), ("b", 50)])),
         bytes("3", &cpu(&[("a", 100), ("b", 300)])),
     ];
-    let query = Query { normalize: Normalize::Total, ..Query::default() };
-    let s = series(builds, &query, &SeriesOptions::default()).unwrap();
+    let query = Query::default().with_normalize(Normalize::Total);
+    let s = Series::load(builds, &query, &SeriesOptions::default()).unwrap();
     assert_eq!(
         s.builds.loaded().map(|b| (b.total, b.factor)).collect::<Vec<_>>(),
         [(100, 1.0), (100, 0.5), (100, 0.25)]
@@ -413,21 +414,18 @@ fn normalized_builds_are_as_long_as_the_first() {
 #[test]
 fn filters_and_what_is_said_of_them() {
     let builds = [bytes("1", &cpu(&[("main;a", 1)])), bytes("2", &cpu(&[("main;b", 2), ("main;c", 4)]))];
-    let focus = |re: &str| Query {
-        filters: pprofdiff::Filters { focus: Some(re.to_owned()), ..pprofdiff::Filters::default() },
-        ..Query::default()
-    };
-    let s = series(builds.clone(), &focus("^b$"), &SeriesOptions::default()).unwrap();
+    let focus = |re: &str| Query::default().with_filters(pprofdiff::Filters::default().with("focus", re).unwrap());
+    let s = Series::load(builds.clone(), &focus("^b$"), &SeriesOptions::default()).unwrap();
     assert_eq!(s.summary.warnings, ["1: focus \"^b$\" matched nothing"]);
     assert_eq!(steps(&s), owned(&[("b", "1", "2", 2), ("main", "1", "2", 0)]));
     // Percentages stay those of all.
     assert_eq!(s.builds.all[1].total, 6);
-    let s = series(builds.clone(), &focus("^d$"), &SeriesOptions::default()).unwrap();
+    let s = Series::load(builds.clone(), &focus("^d$"), &SeriesOptions::default()).unwrap();
     assert_eq!(s.summary.warnings, ["focus \"^d$\" matched nothing"]);
     assert!(s.movers(Sort::Flat).rows.is_empty());
-    let no_labels = Query { granularity: Granularity::Addresses, ..Query::default() };
-    for bad in [focus("("), no_labels, Query { normalize: Normalize::Factor(2.0), ..Query::default() }] {
-        let e = series(builds.clone(), &bad, &SeriesOptions::default()).unwrap_err();
+    let no_labels = Query::default().with_granularity(Granularity::Addresses);
+    for bad in [focus("("), no_labels, Query::default().with_normalize(Normalize::Factor(2.0))] {
+        let e = Series::load(builds.clone(), &bad, &SeriesOptions::default()).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::Query);
     }
 }
@@ -440,8 +438,8 @@ fn patterns_give_keys_in_their_natural_order() {
         std::fs::write(dir.join(build).join("cpu.pb"), cpu(&[("a", i as i64 + 1)])).unwrap();
     }
     let builds = pattern_builds(dir.join("build-*/cpu.pb").to_str().unwrap()).unwrap();
-    let options = SeriesOptions { order: Order::Key, ..SeriesOptions::default() };
-    let s = series(builds, &Query::default(), &options).unwrap();
+    let options = SeriesOptions::default().with_order(Order::Key);
+    let s = Series::load(builds, &Query::default(), &options).unwrap();
     assert_eq!(s.builds.all.iter().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["2", "9", "10"]);
     assert_eq!(steps(&s), owned(&[("a", "2", "9", -2), ("a", "9", "10", 1)]));
     assert!(pattern_builds(dir.join("none-*").to_str().unwrap()).is_err());
@@ -451,7 +449,7 @@ fn patterns_give_keys_in_their_natural_order() {
 #[test]
 fn stored_series_are_checked() {
     let builds = [bytes("1", &cpu(&[("a", 1), ("b", 2)])), bytes("2", &cpu(&[("a", 3)]))];
-    let s = series(builds, &Query::default(), &SeriesOptions::default()).unwrap();
+    let s = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap();
     let stored = serde_json::to_string(&s).unwrap();
     assert!(serde_json::from_str::<Series>(&stored).is_ok());
     for (from, to) in [
@@ -469,7 +467,8 @@ fn stored_series_are_checked() {
 #[test]
 fn keys_and_names_are_data_in_html() {
     let evil = "<script>alert('1')</script>";
-    let s = series([bytes(evil, &cpu(&[(evil, 1)])), bytes("2", &cpu(&[]))], &Query::default(), &Default::default());
+    let s =
+        Series::load([bytes(evil, &cpu(&[(evil, 1)])), bytes("2", &cpu(&[]))], &Query::default(), &Default::default());
     let s = s.unwrap();
     for html in [
         series_html(&s, Sort::Flat, 5),

@@ -10,7 +10,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pprofdiff::{Diff, LoadOptions, Profile, Query, Series, SeriesOptions, Sort, Source, series};
+use pprofdiff::series::{Series, SeriesOptions};
+
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source};
 use pprofdiff_report::{Cell, Column, Kind, Table, TextOptions, series_html};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -50,7 +52,7 @@ fn builds() -> Series {
     let [base, new] = oracle::raw_pair("go-mutex").map(|bytes| Source::Bytes("build".to_owned(), bytes));
     let bad = Source::Bytes("bad".to_owned(), b"nothing".to_vec());
     let builds = [("1", base), ("2", bad), ("3", new)].map(|(key, source)| (key.to_owned(), source));
-    series(builds, &Query::default(), &SeriesOptions::default()).unwrap()
+    Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap()
 }
 
 /// Tables of all kinds, of a few rows each.

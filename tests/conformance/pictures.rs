@@ -7,7 +7,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use pprofdiff::{Diff, Granularity, Graph, GraphOptions, LoadOptions, Pair as Sides, Profile, Query, SourceDirs};
+use pprofdiff::graph::{Graph, GraphOptions};
+
+use pprofdiff::list::SourceDirs;
+
+use pprofdiff::{Diff, Granularity, LoadOptions, Pair as Sides, Profile, Query};
 use pprofdiff_report::{Format, Request};
 use regex::Regex;
 
@@ -27,7 +31,10 @@ fn load(path: &Path) -> Arc<Profile> {
 }
 
 fn options((node_count, node_fraction, edge_fraction): (usize, f64, f64)) -> GraphOptions {
-    GraphOptions { node_count, node_fraction, edge_fraction, ..GraphOptions::default() }
+    GraphOptions::default()
+        .with_node_count(node_count)
+        .with_node_fraction(node_fraction)
+        .with_edge_fraction(edge_fraction)
 }
 
 /// What pprof is asked. It counts and draws labels as nodes, which we do not, so they are hidden.
@@ -93,7 +100,7 @@ pub fn examine_graph_of_diff(pair: &Pair, log: &mut Log) {
 }
 
 fn query(sample_type: &str, granularity: Granularity) -> Query {
-    Query { sample_type: Some(sample_type.into()), granularity, ..Query::default() }
+    Query::default().with_sample_type(sample_type).with_granularity(granularity)
 }
 
 fn our_nodes(graph: &Graph, value: fn(Sides) -> i64) -> Vec<Row> {
@@ -106,7 +113,7 @@ fn our_nodes(graph: &Graph, value: fn(Sides) -> i64) -> Vec<Row> {
 
 fn our_edges(graph: &Graph, value: fn(Sides) -> i64) -> Vec<Row> {
     let name = |i: u32| graph.frames.label(graph.nodes[i as usize].frame);
-    let row = |c: &pprofdiff::Call| {
+    let row = |c: &pprofdiff::graph::Call| {
         let arrow = if c.residual { "..." } else { "->" };
         let inlined = if c.inlined { " (inline)" } else { "" };
         let subject = format!("{} {arrow} {}{inlined}", name(c.caller), name(c.callee));
@@ -188,7 +195,7 @@ pub fn examine_listings(pair: &Pair, log: &mut Log) {
             ];
             let theirs = read_listing(&pprof::report_of_command_line("list .", subject, &words));
             let dirs = SourceDirs::new(folders.clone(), folders.clone());
-            let query = Query { trim_path: vec![prefix.into()], ..query(&sample_type, Granularity::Functions) };
+            let query = query(&sample_type, Granularity::Functions).with_trim_path(vec![prefix.into()]);
             let listing = diff.list(&query, ".", &dirs.files()).unwrap();
             let mut ours = Vec::new();
             for r in listing.routines.iter().filter(|r| r.places.1.is_some()) {

@@ -29,7 +29,7 @@ pub fn ask(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, 
         let names: Vec<String> = cumulative.iter().map(|&c| cur.sample_types()[c].0.clone()).collect();
         let (prev, cur) = (file("prev", &pair[0]), file("cur", &pair[1]));
         for level in LEVELS {
-            let bytes = ours.to_bytes(&WriteOptions { level: Some(level), ..WriteOptions::default() }).unwrap();
+            let bytes = ours.to_bytes(&WriteOptions::default().with_level(level)).unwrap();
             let ours = file(&format!("ours-{level}"), &bytes);
             let out = file("out", &[]);
             asked += &format!("{prev}\t{cur}\t{ours}\t{out}\t{level}\t{comment}\t{}\n", names.join(","));

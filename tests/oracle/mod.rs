@@ -117,7 +117,7 @@ pub fn frames(p: &Profile, location: &Location, granularity: Granularity, no_inl
             Granularity::Functions => (name, None, None),
             Granularity::FileFunctions => (name, file, None),
             Granularity::Files => (String::new(), file, None),
-            Granularity::Lines | Granularity::Addresses => (name, file, number),
+            _ => (name, file, number),
         };
         if name.is_empty() && file.is_none() && number.is_none() {
             return nameless(address);

@@ -8,7 +8,9 @@
 
 use std::time::Instant;
 
-use pprofdiff::{DeltaComputer, LoadOptions, OnReset, Policy, Profile, WriteOptions};
+use pprofdiff::delta::{DeltaComputer, DeltaOptions, OnReset};
+
+use pprofdiff::{LoadOptions, Profile, WriteOptions};
 use pprofdiff_bench::{M, series};
 
 fn main() {
@@ -17,7 +19,7 @@ fn main() {
     let out = args.next();
     let paths = series(M).unwrap();
     let snapshots: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
-    let options = WriteOptions { level: Some(1), ..WriteOptions::default() };
+    let options = WriteOptions::default().with_level(1);
     let load = |bytes: &[u8]| Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap();
 
     // Of each snapshot but the first: load, update, pack, all.
@@ -25,7 +27,7 @@ fn main() {
     let (mut size, mut snapshot_size, mut inflated, mut samples) = (0, 0, 0, 0);
     for _ in 0..runs {
         // A few of the made-up stacks occur twice, and count less when one of the two is missing.
-        let mut computer = DeltaComputer::new(Policy { on_reset: OnReset::Clamp, ..Policy::default() });
+        let mut computer = DeltaComputer::new(DeltaOptions::default().with_on_reset(OnReset::Clamp));
         computer.start(&load(&snapshots[0])).unwrap();
         (size, snapshot_size, inflated, samples) = (0, 0, 0, 0);
         for (i, bytes) in snapshots[1..].iter().enumerate() {
@@ -49,7 +51,7 @@ fn main() {
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     let streams = (0..runs).map(|_| {
-        let mut computer = DeltaComputer::new(Policy { on_reset: OnReset::Clamp, ..Policy::default() });
+        let mut computer = DeltaComputer::new(DeltaOptions::default().with_on_reset(OnReset::Clamp));
         computer.start(&load(&snapshots[0])).unwrap();
         let start = Instant::now();
         pool.install(|| {

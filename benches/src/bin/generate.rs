@@ -11,7 +11,7 @@ fn describe(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let p = Profile::open(path, &LoadOptions::default())?;
     let mb = |n: u64| n as f64 / 1e6;
     let mut steps = 0;
-    p.samples().for_each(|sample| sample.each_location(|_| steps += 1));
+    p.samples().for_each(|sample| sample.for_each_location(|_| steps += 1));
     println!(
         "| {} | {} | {} | {} | {:.1} | {:.2} | {:.2} |",
         path.file_name().unwrap_or_default().to_string_lossy(),

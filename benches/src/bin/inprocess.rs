@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, diff_many};
+use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, batch};
 use pprofdiff_bench::{L, M, S, many_pairs, obvious, pair, real_pair};
 use pprofdiff_report::Table;
 use rayon::ThreadPool;
@@ -40,7 +40,7 @@ fn inflate(file: &[u8]) {
 }
 
 fn open(paths: &[PathBuf; 2]) -> Diff {
-    Diff::open(&[&paths[0]], &[&paths[1]], &LoadOptions::default()).unwrap()
+    Diff::open(&paths[0], &paths[1], &LoadOptions::default()).unwrap()
 }
 
 fn top(diff: &Diff) -> Top {
@@ -62,7 +62,7 @@ fn check(paths: &[PathBuf; 2], large: bool) {
 
 fn write(paths: &[PathBuf; 2], compression: Compression) {
     let profile = open(paths).to_profile(&Query::default()).unwrap();
-    profile.to_bytes(&WriteOptions { compression, level: None }).unwrap();
+    profile.to_bytes(&WriteOptions::default().with_compression(compression)).unwrap();
 }
 
 /// What is done with one pair, on two threads.
@@ -100,7 +100,7 @@ fn of_many_pairs(pairs: &[[PathBuf; 2]]) -> Vec<Work> {
         let each = |f: fn(&ThreadPool, Diff)| -> Box<dyn Fn()> {
             let (pool, pairs) = (pool.clone(), pairs.clone());
             Box::new(move || {
-                diff_many(pool.clone(), pairs.iter().cloned(), LoadOptions::default())
+                batch(pool.clone(), pairs.iter().cloned(), LoadOptions::default())
                     .for_each(|diff| f(&pool, diff.unwrap()));
             })
         };

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
-use pprofdiff::{
-    CUMULATIVE, Compression, Filter, Filters, Granularity, GraphOptions, Normalize, OnReset, Policy, Query, Rank, Sort,
-    SourceDirs,
-};
+use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
+use pprofdiff::filter::Filter;
+use pprofdiff::graph::{GraphOptions, Rank};
+use pprofdiff::list::SourceDirs;
+use pprofdiff::{Compression, Filters, Granularity, Normalize, Query, Sort};
 use pprofdiff_report::{Ask, Format, PageOptions};
 
 const EXAMPLES: &str = "\
@@ -207,7 +208,7 @@ pub struct QueryArgs {
     sample_type: Option<String>,
     /// What a row stands for
     #[arg(long, default_value = "functions",
-          value_parser = PossibleValuesParser::new(Granularity::ALL.map(|(name, _)| name)))]
+          value_parser = PossibleValuesParser::new(Granularity::ALL.iter().map(|(name, _)| *name)))]
     granularity: String,
     #[command(flatten)]
     paths: PathArgs,
@@ -223,14 +224,14 @@ pub struct QueryArgs {
 
 impl QueryArgs {
     pub fn query(&self) -> pprofdiff::Result<Query> {
-        Ok(Query {
-            sample_type: self.sample_type.clone(),
-            granularity: self.granularity.parse()?,
-            no_inlines: self.noinlines,
-            trim_path: self.paths.trim_path(),
-            normalize: self.normalize.unwrap_or_default(),
-            filters: self.filters.0.clone(),
-        })
+        let mut query = Query::default();
+        query.sample_type = self.sample_type.clone();
+        query.granularity = self.granularity.parse()?;
+        query.no_inlines = self.noinlines;
+        query.trim_path = self.paths.trim_path();
+        query.normalize = self.normalize.unwrap_or_default();
+        query.filters = self.filters.0.clone();
+        Ok(query)
     }
 }
 
@@ -584,7 +585,7 @@ pub struct DeltaArgs {
     pub output: PathBuf,
     /// The sample types that count from the start of the process; all others are taken from the newer snapshot. Of
     /// those that are known one must occur, of those that are given all
-    #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_values = CUMULATIVE)]
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_values = CUMULATIVE.iter().copied())]
     cumulative: Vec<String>,
     /// What to do when the process was started anew: a counter went down, or the samples are gone that had counted more
     /// than half
@@ -632,7 +633,7 @@ pub struct Schedule {
 }
 
 impl DeltaArgs {
-    pub fn policy(&self) -> Policy {
+    pub fn options(&self) -> DeltaOptions {
         let on_reset = match self.on_reset {
             OnResetArg::Error => OnReset::Error,
             OnResetArg::Pass => OnReset::Pass,
@@ -640,7 +641,8 @@ impl DeltaArgs {
         };
         // The known names need not occur; names that were given must.
         let known = self.cumulative == CUMULATIVE;
-        Policy { cumulative: (!known).then(|| self.cumulative.clone()), on_reset }
+        let options = DeltaOptions::default().with_on_reset(on_reset);
+        if known { options } else { options.with_cumulative(&self.cumulative) }
     }
 
     pub fn schedule(&self) -> Option<Schedule> {
@@ -672,15 +674,15 @@ impl ViewArgs {
     }
 
     pub fn graph_options(&self) -> GraphOptions {
-        GraphOptions {
-            node_count: self.n.unwrap_or(GraphOptions::default().node_count),
-            node_fraction: self.graph.node_fraction,
-            edge_fraction: self.graph.edge_fraction,
-            rank: match self.sort {
-                None => Rank::Entropy,
-                Some(SortBy::Flat) => Rank::Flat,
-                Some(SortBy::Cum) => Rank::Cum,
-            },
-        }
+        let mut options = GraphOptions::default();
+        options.node_count = self.n.unwrap_or(options.node_count);
+        options.node_fraction = self.graph.node_fraction;
+        options.edge_fraction = self.graph.edge_fraction;
+        options.rank = match self.sort {
+            None => Rank::Entropy,
+            Some(SortBy::Flat) => Rank::Flat,
+            Some(SortBy::Cum) => Rank::Cum,
+        };
+        options
     }
 }

@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pprofdiff::{Diff, Error, NamedPair, Source, find_pairs, manifest_pairs, map_pairs};
+use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
+
+use pprofdiff::{Diff, Error, Source, batch};
 use pprofdiff_report::{CsvOptions, PairFormat, PairWriter, Request};
 
 use crate::args::{BatchArgs, BatchFormat};
 use crate::terminal::{Progress, interrupts};
 use crate::{Failure, Inputs, Result, fetch, say, told, write_to};
 
-type Pairs = (Box<dyn Iterator<Item = NamedPair> + Send>, Option<u64>);
+type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
 /// Compares the pairs; the exit code.
 pub fn run(args: &BatchArgs) -> Result<u8> {
@@ -35,7 +37,7 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     let (mut done, mut failed) = (0_u64, 0_u64);
     let interrupted = interrupts();
     write_to(args.output.as_deref(), |out| {
-        for (name, result) in map_pairs(pool, pairs, options, table) {
+        for (name, result) in batch::map(pool, pairs, options, table) {
             done += 1;
             progress.suspend(|| match result {
                 Ok(table) => writer.pair(&name, &table, out),
@@ -71,18 +73,18 @@ fn pairs(args: &BatchArgs, inputs: Inputs) -> Result<Pairs> {
         [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
         [manifest] => {
             let allow_urls = args.allow_urls;
-            let pairs = manifest_pairs(Path::new(manifest))?.map(move |NamedPair { name, sides }| {
+            let pairs = manifest_pairs(Path::new(manifest))?.map(move |mut item| {
                 let found = |side: Vec<Source>| {
                     side.into_iter().map(|s| inputs.found(s, allow_urls)).collect::<Result<Vec<_>, _>>()
                 };
-                let sides = sides.and_then(|[base, new]| Ok([found(base)?, found(new)?]));
-                NamedPair { name, sides }
+                item.sides = item.sides.and_then(|(base, new)| Ok((found(base)?, found(new)?)));
+                item
             });
             Ok((Box::new(pairs), None))
         }
         [base, new] if is_url(base) || is_url(new) => {
             let (base, new) = (inputs.source(Path::new(base))?, inputs.source(Path::new(new))?);
-            let pair = NamedPair { name: new.name(), sides: Ok([vec![base], vec![new]]) };
+            let pair = BatchItem::new(new.name(), vec![base], vec![new]);
             Ok((Box::new(std::iter::once(pair)), Some(1)))
         }
         [base, new] => {

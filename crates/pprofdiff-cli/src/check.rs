@@ -1,10 +1,10 @@
-//! `pprofdiff check`: the gate for CI. Rules from the command line and the configuration, findings out, a verdict as
+//! `pprofdiff check`, for CI. Rules from the command line and the configuration, findings out, a verdict as
 //! the exit code.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use pprofdiff::{Check, Gate};
+use pprofdiff::check::{Check, Rules};
 use pprofdiff_report::{TextOptions, check_github, check_json, check_markdown, check_text, exit_code};
 
 use crate::args::{CheckArgs, CheckFormat};
@@ -14,12 +14,12 @@ use crate::{Failure, Result, color_wanted, open, write_to};
 const CONFIG: &str = "pprofdiff.toml";
 
 pub fn run(args: &CheckArgs) -> Result<u8> {
-    let gate = gate(args)?;
+    let rules = rules(args)?;
     if let [_] = args.input.files.as_slice() {
         return Err(Failure::Message("a check needs BASE and NEW".to_owned()));
     }
     let diff = open(&args.input)?;
-    let check = gate.check(&diff)?;
+    let check = rules.check(&diff)?;
     for path in &args.report {
         let format = match path.extension().and_then(|e| e.to_str()) {
             Some("json") => CheckFormat::Json,
@@ -46,23 +46,23 @@ fn write(check: &Check, format: CheckFormat, color: bool, out: &mut dyn Write) -
     }
 }
 
-fn gate(args: &CheckArgs) -> Result<Gate> {
+fn rules(args: &CheckArgs) -> Result<Rules> {
     let config = args.config.as_deref().or_else(|| Some(Path::new(CONFIG)).filter(|path| path.exists()));
-    let mut gate = match config {
+    let mut rules = match config {
         Some(path) => {
             let name = path.display();
             let text = std::fs::read_to_string(path).map_err(|e| Failure::Message(format!("{name}: {e}")))?;
-            Gate::from_toml(&text).map_err(|e| Failure::Message(format!("{name}: {e}")))?
+            Rules::from_toml(&text).map_err(|e| Failure::Message(format!("{name}: {e}")))?
         }
-        None => Gate::default(),
+        None => Rules::default(),
     };
-    args.fail_on.iter().try_for_each(|rule| gate.fail_on(rule))?;
+    args.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
     if let Some(floor) = &args.floor {
-        gate.set_floor(floor)?;
+        rules.set_floor(floor)?;
     }
     if let Some(sample_type) = &args.sample_type {
-        gate.set_sample_type(sample_type);
+        rules.set_sample_type(sample_type);
     }
-    gate.set_normalize(args.normalize.unwrap_or_default());
-    Ok(gate)
+    rules.set_normalize(args.normalize.unwrap_or_default());
+    Ok(rules)
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pprofdiff::{Delta, DeltaComputer, ErrorKind, Profile, WriteOptions};
+use pprofdiff::delta::{Delta, DeltaComputer};
+
+use pprofdiff::{ErrorKind, Profile, WriteOptions};
 
 use crate::args::{DeltaArgs, Schedule};
 use crate::{Failure, Inputs, Result, fetch, is_stdin, one_stdin, packing, say, write_to};
@@ -16,7 +18,7 @@ const INDEX: &str = "{index}";
 
 pub fn run(args: &DeltaArgs) -> Result<()> {
     let snapshots = args.snapshots.as_slice();
-    for url in snapshots.iter().filter_map(|path| fetch::url(path)).filter(|_| args.policy().cumulative.is_none()) {
+    for url in snapshots.iter().filter_map(|path| fetch::url(path)).filter(|_| args.options().cumulative.is_none()) {
         if let Some(reason) = fetch::not_cumulative(url) {
             return Err(Failure::Message(format!(
                 "{url}: {reason}, so there is nothing to subtract; if this one is different, name the \
@@ -116,8 +118,9 @@ impl<'a> Deltas<'a> {
                 format!("there will be several deltas; name them with their number, such as -o 'delta-{INDEX}.pb.gz'");
             return Err(Failure::Message(message));
         }
-        let options = WriteOptions { level: args.level, ..packing(Some(&args.output)) };
-        Ok(Deltas { args, computer: DeltaComputer::new(args.policy()), options, seen: 0 })
+        let mut options = packing(Some(&args.output));
+        options.level = args.level;
+        Ok(Deltas { args, computer: DeltaComputer::new(args.options()), options, seen: 0 })
     }
 
     /// Takes a snapshot; writes a delta, unless it is the first.
@@ -185,7 +188,7 @@ impl Kept {
 
     fn replace(&self, bytes: &[u8]) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        Ok(pprofdiff::write_file(path, |out| out.write_all(bytes))?)
+        Ok(pprofdiff::output::write_file(path, |out| out.write_all(bytes))?)
     }
 
     fn remove(&self) {

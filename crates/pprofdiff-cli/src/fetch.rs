@@ -37,7 +37,9 @@ mod network {
     use std::io::{self, Read};
     use std::time::Duration;
 
-    use pprofdiff::{Error, Result, redacted};
+    use pprofdiff::text::redacted;
+
+    use pprofdiff::{Error, Result};
     use ureq::Agent;
     use ureq::tls::{RootCerts, TlsConfig};
 
@@ -121,7 +123,7 @@ impl Fetcher {
 
     pub fn get(&self, url: &str) -> pprofdiff::Result<Vec<u8>> {
         let detail = "this build reads no URLs (it has no feature \"network\")";
-        Err(pprofdiff::Error::query(detail).in_input(&pprofdiff::redacted(url)))
+        Err(pprofdiff::Error::query(detail).in_input(&pprofdiff::text::redacted(url)))
     }
 }
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pprofdiff::input::Fetch;
-use pprofdiff::{Diff, Error, LoadOptions, Profile, Source, redacted};
+use pprofdiff::text::redacted;
+use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
 use crate::args::{InputArgs, LoadArgs};
 use crate::fetch::{Fetcher, url};

@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 use args::{Cli, InfoArgs, InfoFormat, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_stdin, one_stdin, open};
-use pprofdiff::{Compression, Diff, SourceDirs, Summary, WriteOptions, harmless, redacted};
+use pprofdiff::list::SourceDirs;
+use pprofdiff::text::{harmless, redacted};
+use pprofdiff::{Compression, Diff, Summary, WriteOptions};
 use pprofdiff_report::{self as report, Ask, PageOptions, Report, Request, Style, missing_sources};
 
 pub use input::load_options;
@@ -271,13 +273,13 @@ fn merge(args: &MergeArgs) -> Result<()> {
 /// How a profile is packed, by the name of the file it goes to.
 fn packing(output: Option<&Path>) -> WriteOptions {
     let compression = output.map_or(Compression::Gzip, Compression::of_path);
-    WriteOptions { compression, level: None }
+    WriteOptions::default().with_compression(compression)
 }
 
 /// Writes to a file, or to standard output.
 fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     match output.filter(|path| !is_stdin(path)) {
-        Some(path) => Ok(pprofdiff::write_file(path, write)?),
+        Some(path) => Ok(pprofdiff::output::write_file(path, write)?),
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
             write(&mut out)?;

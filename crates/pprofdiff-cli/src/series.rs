@@ -1,7 +1,11 @@
 //! `pprofdiff series`: frames along a history of builds, or many builds against one base. What fails is said and stops
 //! nothing.
 
-use pprofdiff::{Against, Order, SeriesOptions, Source, file_builds, pattern_builds, series, sort_builds};
+use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
+
+use pprofdiff::series::{Against, Order, Series, SeriesOptions};
+
+use pprofdiff::Source;
 use pprofdiff_report::{CsvOptions, Table, TextOptions};
 
 use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
@@ -12,12 +16,10 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     let inputs = Inputs::new(&args.load)?;
     let builds = builds(args, &inputs)?;
     let progress = Progress::new(Some(builds.len() as u64), "builds");
-    let options = SeriesOptions {
-        load: inputs.options.clone(),
-        against: if args.base.is_some() { Against::First } else { Against::Previous },
-        order: if args.order == SeriesOrder::Key { Order::Key } else { Order::Given },
-    };
-    let series = series(builds.into_iter().inspect(|_| progress.advance()), &args.query.query()?, &options);
+    let against = if args.base.is_some() { Against::First } else { Against::Previous };
+    let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
+    let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
+    let series = Series::load(builds.into_iter().inspect(|_| progress.advance()), &args.query.query()?, &options);
     progress.finish();
     let series = series?;
     for (_, error) in series.errors() {

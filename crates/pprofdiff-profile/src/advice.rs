@@ -1,14 +1,14 @@
-//! Commands that a person may copy into a shell. Names in them come from strangers: each is one word, whatever it
+//! Commands that a person may copy into a shell. Names in them are untrusted: each is one word, whatever it
 //! holds, and none is taken for an option.
 
-/// The command that writes a profile anew as pprof understands it, with the names that it finds in the binary.
+/// The command that has pprof write the profile again, with the names of functions from the binary.
 pub(crate) fn symbolize(binary: &str, profile: &str) -> String {
     let (binary, profile) = (operand(binary, "BINARY"), operand(profile, "PROFILE"));
     format!("go tool pprof -proto -output=symbolized.pb.gz {binary} {profile}")
 }
 
-/// A file's name as one word for a POSIX shell. The placeholder stands for what is no file's name (`-`, `<bytes>`) or
-/// can't be typed as it is shown.
+/// A file's name as one word for a POSIX shell; the placeholder for what is not a file's name (`-`, `<bytes>`) or can't
+/// be typed.
 fn operand(name: &str, placeholder: &str) -> String {
     let typed = |c: char| c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ';
     if name.is_empty() || name == "-" || name.starts_with('<') || !name.chars().all(typed) {
@@ -37,7 +37,7 @@ mod tests {
         }
     }
 
-    /// A shell is the judge.
+    /// A shell is the oracle.
     #[cfg(unix)]
     #[test]
     fn a_shell_sees_one_word() {

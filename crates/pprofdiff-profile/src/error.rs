@@ -1,7 +1,7 @@
 //! The one error type: which input, which record, at which byte, what is wrong and what to do.
 //!
-//! Errors are for people. `Display` is a single line that a command can print as it is: harmless, whatever the input is
-//! called and says. The parts are public, exactly as they are, so that a caller can build its own.
+//! Errors are for people. `Display` is a single line that is safe to print, whatever the input contains. The parts are
+//! public, unescaped, so that a caller can build its own message.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system said no; [`Error::io_error`] has its words.
+    /// The operating system reported an error; see [`Error::io_error`].
     Io,
     /// The input is not a valid profile.
     Malformed,
@@ -25,12 +25,12 @@ pub enum ErrorKind {
     Limit,
     /// The inputs are valid, but can't be compared or merged with each other.
     Incompatible,
-    /// Counters went down between two snapshots: their process was started anew.
+    /// Counters went down between two snapshots: the process was restarted.
     Reset,
     /// None of a snapshot's sample types is known to count from the start of the process, so there is nothing to
     /// subtract.
     NotCumulative,
-    /// The question can't be answered: an unknown sample type, a bad regular expression, a factor of NaN.
+    /// The request is invalid: an unknown sample type, an invalid regular expression, a factor of NaN.
     Query,
 }
 
@@ -54,7 +54,7 @@ impl Error {
         Error(Box::new(Inner { kind, input, record, offset, detail: detail.into(), advice, io }))
     }
 
-    /// A question that can't be answered.
+    /// An invalid request.
     pub fn query(detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Query, detail)
     }
@@ -64,7 +64,7 @@ impl Error {
         Error::new(ErrorKind::Malformed, detail)
     }
 
-    /// What the operating system said.
+    /// An error of the operating system.
     pub fn io(error: io::Error) -> Error {
         let mut e = Error::new(ErrorKind::Io, error.to_string());
         e.0.io = Some(error);
@@ -77,7 +77,7 @@ impl Error {
         self
     }
 
-    /// Says something before what is wrong.
+    /// Puts words in front of the detail.
     pub fn prefixed(mut self, words: &str) -> Error {
         self.0.detail.insert_str(0, words);
         self

@@ -1,16 +1,16 @@
-//! Text from strangers, made fit to be shown: the one function that every text goes through which reaches a person.
+//! Untrusted text, made safe to show: every text that reaches a person goes through this one function.
 //!
-//! Names, units, comments, labels, file names, source lines, error messages and a server's answers are data of whoever
-//! wrote them. On a terminal they could move the cursor and hide lines, in a comment turn the order of letters around,
-//! in a log of CI give commands. Machines (JSON, CSV, profiles) get them exactly.
+//! Names, units, comments, labels, file names, source lines, error messages and a server's answers are untrusted.
+//! They could move the cursor of a terminal and hide lines, reverse the order of letters in a comment, or give commands
+//! in a CI log. Formats for machines (JSON, CSV, profiles) keep them exactly.
 //!
-//! One character becomes one other, U+FFFD, so widths and lengths stay. Escaping for HTML, Markdown and the like is
+//! One character is replaced by one other, U+FFFD, so widths and lengths stay. Escaping for HTML, Markdown and the like is
 //! each format's own and comes after this.
 
 use std::borrow::Cow;
 
-/// True for what must not be shown as it is: control characters (line breaks too), what changes the direction or order
-/// of text, what is not seen at all, and what XML has no room for.
+/// True for characters that must not be shown: control characters (line breaks too), those that change the direction of
+/// text, invisible ones, and those that XML can't hold.
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -19,24 +19,24 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text with nothing in it that a terminal, a viewer or a log of CI would obey: harmful characters, and the
-/// signs by which the runners of GitHub (`::error::`, `##[error]`), Azure and TeamCity know commands, become U+FFFD.
+/// The text without anything that a terminal, a viewer or a CI log would act on: harmful characters, and the marks of
+/// commands to the runners of GitHub (`::error::`, `##[error]`), Azure and TeamCity, become U+FFFD.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    // Nearly all names are printable ASCII without those signs.
+    // Nearly all names are printable ASCII without those marks.
     let is_plain = text.bytes().all(|b| matches!(b, b' '..=b'~')) && !text.contains("##") && !text.contains("::");
     if is_plain {
         return text.into();
     }
     let command = leading_command(text);
-    let is_bad = |(at, c): (usize, char)| is_harmful(c) || Some(at) == command || is_marked(&text[at..]);
-    if !text.char_indices().any(is_bad) {
+    let is_unsafe = |(at, c): (usize, char)| is_harmful(c) || Some(at) == command || is_marked(&text[at..]);
+    if !text.char_indices().any(is_unsafe) {
         return text.into();
     }
-    text.char_indices().map(|(at, c)| if is_bad((at, c)) { '\u{fffd}' } else { c }).collect()
+    text.char_indices().map(|(at, c)| if is_unsafe((at, c)) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Where a command of GitHub's begins that a line may begin with, behind blanks: `::name::`, `::name key=value::`. A
-/// C++ name such as `::operator new(unsigned long)` is none.
+/// Where a command of GitHub begins that stands at the start of a line, after blanks: `::name::`, `::name key=value::`.
+/// A C++ name such as `::operator new(unsigned long)` is not one.
 fn leading_command(text: &str) -> Option<usize> {
     let is_blank = |c: char| c.is_whitespace() || is_harmful(c);
     let line = text.trim_start_matches(is_blank);
@@ -46,7 +46,7 @@ fn leading_command(text: &str) -> Option<usize> {
     (is_command && rest.contains("::")).then_some(text.len() - line.len())
 }
 
-/// Does a command begin here that is one wherever it stands in a line: `##[error]`, `##vso[task]`, `##teamcity[x]`?
+/// True at a command that may stand anywhere in a line: `##[error]`, `##vso[task]`, `##teamcity[x]`.
 fn is_marked(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("##") else { return false };
     rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).starts_with('[')

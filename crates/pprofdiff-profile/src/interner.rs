@@ -1,7 +1,7 @@
 //! Distinct things by number: the one find-or-insert that every table of distinct strings, frames, labels, stacks and
 //! samples is made with.
 //!
-//! A hash only finds candidates; equality is by content. Hashers are keyed, so nobody can work out at home what collides.
+//! A hash only finds candidates; equality is by content. Hashers are keyed, so collisions can't be prepared.
 
 use std::hash::{BuildHasher, Hash};
 

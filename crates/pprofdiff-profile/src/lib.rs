@@ -4,35 +4,36 @@
 //! input (paths, bytes, patterns, manifests) -> profile (one buffer, columns) -> merge, delta -> message -> bytes
 //! ```
 //!
-//! The lowest layer of pprofdiff: nothing here knows how profiles are compared or shown. The crate starts no thread:
-//! inside a rayon pool of the caller's it uses that pool, elsewhere it works on the calling thread.
+//! The lowest layer of pprofdiff: nothing here knows how profiles are compared or shown. What most callers need is at
+//! the root; the rest is in modules. The crate starts no thread: inside a rayon pool of the caller's it uses that pool,
+//! elsewhere it works on the calling thread.
 
 mod advice;
-mod delta;
+pub mod delta;
 mod error;
 mod harmless;
 pub mod input;
 #[doc(hidden)]
 pub mod interner;
 #[cfg(feature = "files")]
-mod output;
+pub mod output;
 #[doc(hidden)]
 pub mod parallel;
 mod profile;
 mod redact;
 pub mod units;
 
-pub use delta::{CUMULATIVE, Delta, DeltaComputer, OnReset, Policy, Reset, Treatment, delta};
+pub use delta::delta;
 pub use error::{Error, ErrorKind, Result};
-pub use harmless::{harmless, is_harmful};
 pub use input::Source;
-#[cfg(feature = "files")]
-pub use output::write_file;
-pub use profile::{
-    BuilderLine, Compression, FunctionId, Label, LabelValue, LoadOptions, LocationId, MappingId, Profile,
-    ProfileBuilder, Sample, SampleRange, StringId, WriteOptions, columns, merge, proto,
-};
-pub use redact::redacted;
+pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge};
+pub use profile::{builder, columns, proto, samples};
+
+/// Text of profiles and URLs, made safe to show.
+pub mod text {
+    pub use crate::harmless::{harmless, is_harmful};
+    pub use crate::redact::redacted;
+}
 
 /// What the crates of pprofdiff share; no part of the API, and free to change.
 #[doc(hidden)]

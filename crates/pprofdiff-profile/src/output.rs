@@ -1,8 +1,8 @@
 //! Files that are written whole or not at all.
 //!
-//! What is written goes to a temporary file beside the target, to the disk, and then in one step into its place. So
-//! whoever looks sees the old content or the new one, and a full disk, an error or a crash leaves the old one. Only what
-//! is no file (a device, a pipe) is written to as it is.
+//! Content goes to a temporary file beside the target, is synced, and is renamed into place. So readers see the old
+//! content or the new one, and a full disk, an error or a crash leaves the old one. A target that is not a regular file
+//! (a device, a pipe) is written to directly.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -29,7 +29,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     };
     let path = real.as_path();
     if before.is_some() {
-        // Says no where writing to the file would be refused, which replacing it would not; and to a directory.
+        // Fails where writing to the file would be refused, which replacing it would not be; also for a directory.
         let file = OpenOptions::new().write(true).open(path)?;
         if !file.metadata()?.is_file() {
             return fill(&file, write);

@@ -1,6 +1,6 @@
 //! The engine's only use of threads inside one diff: on the caller's rayon pool, or not at all.
 //!
-//! A library that starts threads nobody asked for surprises its callers (and hangs them after
+//! A library that starts threads on its own surprises its callers (and hangs them after
 //! `fork`, where rayon's global pool has no threads left). So work is split only when the caller
 //! already runs inside a pool: `pool.install(|| Diff::load(..))`. Elsewhere the same code runs on
 //! the calling thread. No result depends on which of the two it was.

@@ -1,7 +1,7 @@
-//! URLs without their secrets: what stands before the `@` of a URL is a password, or a token, and is shown nowhere.
+//! URLs without their secrets: user, password or token before the `@` are never shown.
 //!
 //! Every name of a profile goes through here ([`profile/input.rs`](crate::Profile)), so errors, tables, pages and JSON
-//! have nothing to hide. Faces put the words of other libraries through it, which may repeat a URL.
+//! hold no secrets. The command and Python also pass messages of other libraries through it, which may repeat a URL.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ const HIDDEN: &str = "***";
 
 /// The text with the user and password of every URL in it replaced by `***`: `https://***@host/path`.
 ///
-/// A host whose port is no number is taken for the beginning of a password with a `/`, `?` or `#` in it, which such
-/// URLs must not have; then all up to the text's last `@` goes.
+/// A host whose port is not a number is taken for the beginning of a password with a `/`, `?` or `#` in it, which is
+/// invalid in a URL; then everything up to the text's last `@` is hidden.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     let mut rest = text;
@@ -21,7 +21,7 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
         let end = after.find(|c: char| c.is_whitespace() || "/?#".contains(c)).unwrap_or(after.len());
         let authority = &after[..end];
         let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
-        // The last colon of `[::1]` is none of a port.
+        // The last colon of `[::1]` does not begin a port.
         let odd = !port.bytes().all(|b| b.is_ascii_digit()) && !authority.ends_with(']');
         let secret = authority.rfind('@').or_else(|| after.rfind('@').filter(|_| odd));
         rest = match secret {
@@ -52,7 +52,7 @@ mod tests {
             ("zip://in.pb::https://u:secret@host/x.zip", "zip://in.pb::https://***@host/x.zip"),
             ("cannot get 'http://u:secret@h/': no", "cannot get 'http://***@h/': no"),
             ("http://a:secret@h/1 and http://b:secret@h/2", "http://***@h/1 and http://***@h/2"),
-            // Not valid, and still nobody's business.
+            // Invalid, and hidden all the same.
             ("http://u:secret/1@host/heap", "http://***@host/heap"),
             ("http://u:se#secret?@host/heap", "http://***@host/heap"),
             ("http://u:se secret@host/heap", "http://***@host/heap"),

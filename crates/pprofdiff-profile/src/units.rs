@@ -136,7 +136,7 @@ pub fn convert(value: i64, from: &str, to: &str) -> (f64, String) {
     }
 }
 
-/// For those who scale values themselves: the symbols of a unit's family, how many of `unit` each is, and which
+/// For callers that scale values themselves: the symbols of a unit's family, how many of `unit` each is, and which
 /// of them shows values that are too small for all. `None` if the unit is unknown.
 pub fn family(unit: &str) -> Option<(Vec<(&'static str, f64)>, usize)> {
     let from = find(unit)?;

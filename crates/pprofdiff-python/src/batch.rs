@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use arrow_schema::ArrowError;
-use pprofdiff::{Batch, Filters, NamedPair, Query, Source, find_pairs, manifest_pairs};
+use pprofdiff::batch::Batch;
+use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
+use pprofdiff::{Filters, Query, Source};
 use pprofdiff_report::{Ask, Report, Request};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
@@ -44,7 +46,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    fn found(py: Python<'_>, pair: NamedPair) -> PyResult<Pair> {
+    fn found(py: Python<'_>, pair: BatchItem) -> PyResult<Pair> {
         let side = |sources: Vec<Source>| -> PyResult<Py<PyAny>> {
             // What is found are paths.
             let mut files: Vec<_> = sources.iter().filter_map(Source::path).map(Path::as_os_str).collect();
@@ -54,7 +56,7 @@ impl Pair {
             }
         };
         let (base, new, error) = match pair.sides {
-            Ok([base, new]) => (side(base)?, side(new)?, None),
+            Ok((base, new)) => (side(base)?, side(new)?, None),
             Err(e) => (py.None(), py.None(), Some(error::from_engine(py, &e).into_value(py).into_any())),
         };
         Ok(Pair { name: pair.name, base, new, error })
@@ -70,7 +72,7 @@ fn side_name(side: &Bound<'_, PyAny>) -> String {
     let path = || first.extract::<PathBuf>().ok().map(|path| path.display().to_string());
     let named = || first.getattr("name").ok()?.extract::<String>().ok();
     let name = path().or_else(named).unwrap_or_else(|| "<bytes>".to_owned());
-    pprofdiff::redacted(&name).into_owned()
+    pprofdiff::text::redacted(&name).into_owned()
 }
 
 #[pymethods]
@@ -97,7 +99,7 @@ impl Pair {
             }
         };
         // Sides may be URLs.
-        Ok(pprofdiff::redacted(&repr).into_owned())
+        Ok(pprofdiff::text::redacted(&repr).into_owned())
     }
 }
 
@@ -112,14 +114,14 @@ pub fn rebuild_pair(base: Py<PyAny>, new: Py<PyAny>, name: String, error: Option
 #[pyclass(module = "pprofdiff._native")]
 pub struct Manifest {
     /// In a mutex only because a class must be shareable; the one method has it for itself.
-    pairs: Mutex<Receiver<NamedPair>>,
+    pairs: Mutex<Receiver<BatchItem>>,
     reader: Option<JoinHandle<()>>,
     /// Where the thread is.
     process: u32,
 }
 
 impl Manifest {
-    fn new(lines: impl Iterator<Item = NamedPair> + Send + 'static) -> PyResult<Manifest> {
+    fn new(lines: impl Iterator<Item = BatchItem> + Send + 'static) -> PyResult<Manifest> {
         let (sender, pairs) = sync_channel(64);
         let read = move || {
             for pair in lines {
@@ -205,14 +207,13 @@ impl Question {
     ) -> PyResult<Question> {
         let mut wanted = Filters::default();
         set_filters(py, &mut wanted, Some(filters))?;
-        let query = Query {
-            sample_type,
-            granularity: granularity.parse().map_err(|e| error::from_engine(py, &e))?,
-            no_inlines: noinlines,
-            trim_path: prefixes(trim_path),
-            filters: wanted,
-            normalize: parse_normalize(normalize)?,
-        };
+        let mut query = Query::default();
+        query.sample_type = sample_type;
+        query.granularity = granularity.parse().map_err(|e| error::from_engine(py, &e))?;
+        query.no_inlines = noinlines;
+        query.trim_path = prefixes(trim_path);
+        query.filters = wanted;
+        query.normalize = parse_normalize(normalize)?;
         let view: Ask = view.parse().map_err(|e| error::from_engine(py, &e))?;
         Ok(Question(Arc::new(Request { query, ask: view.ordered(parse_sort(py, sort)?, n) })))
     }
@@ -330,7 +331,7 @@ fn describe(e: &Bound<'_, PyAny>) -> String {
     let line = words.lines().collect::<Vec<_>>().join(" ");
     match (line.is_empty(), e.get_type().name()) {
         (true, Ok(name)) => name.to_string_lossy().into_owned(),
-        _ => pprofdiff::harmless(&line).into_owned(),
+        _ => pprofdiff::text::harmless(&line).into_owned(),
     }
 }
 

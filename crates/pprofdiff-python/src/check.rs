@@ -19,7 +19,7 @@ pub struct Check {
 }
 
 impl Check {
-    pub fn new(check: &pprofdiff::Check) -> Check {
+    pub fn new(check: &pprofdiff::check::Check) -> Check {
         Check {
             text: text(|out| check_text(check, out, TextOptions::default())).trim_end().to_owned(),
             json: text(|out| check_json(check, out)),

@@ -2,7 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pprofdiff::{LoadOptions, OnReset, Policy, Source, Treatment};
+use pprofdiff::delta::{DeltaOptions, OnReset, Treatment};
+
+use pprofdiff::{LoadOptions, Source};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 
@@ -16,7 +18,7 @@ use crate::{error, runtime, source};
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct DeltaComputer {
     /// Away while a call works with it, and for good after a call that was interrupted.
-    state: Mutex<Option<Box<pprofdiff::DeltaComputer>>>,
+    state: Mutex<Option<Box<pprofdiff::delta::DeltaComputer>>>,
     last: Mutex<Last>,
     options: LoadOptions,
 }
@@ -39,14 +41,18 @@ fn on_reset(py: Python<'_>, word: &str) -> PyResult<OnReset> {
     }
 }
 
-pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> PyResult<Policy> {
-    Ok(Policy { cumulative, on_reset: on_reset(py, word)? })
+pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> PyResult<DeltaOptions> {
+    let options = DeltaOptions::default().with_on_reset(on_reset(py, word)?);
+    Ok(match cumulative {
+        Some(names) => options.with_cumulative(names),
+        None => options,
+    })
 }
 
 /// Says what the engine warns of: a reset that was no error, samples that are gone.
 pub fn warn(py: Python<'_>, warning: Option<String>) -> PyResult<()> {
     let Some(warning) = warning else { return Ok(()) };
-    let text = std::ffi::CString::new(&*pprofdiff::harmless(&warning))?;
+    let text = std::ffi::CString::new(&*pprofdiff::text::harmless(&warning))?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
@@ -56,7 +62,9 @@ impl DeltaComputer {
         &self,
         py: Python<'_>,
         snapshot: Source,
-        work: impl FnOnce(&mut pprofdiff::DeltaComputer, &pprofdiff::Profile) -> pprofdiff::Result<T> + Send + 'static,
+        work: impl FnOnce(&mut pprofdiff::delta::DeltaComputer, &pprofdiff::Profile) -> pprofdiff::Result<T>
+        + Send
+        + 'static,
     ) -> PyResult<T> {
         let taken = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut state) = taken else {
@@ -93,7 +101,7 @@ impl DeltaComputer {
         on_reset: &str,
         inflated_limit: Option<u64>,
     ) -> PyResult<DeltaComputer> {
-        let computer = pprofdiff::DeltaComputer::new(policy(py, cumulative, on_reset)?);
+        let computer = pprofdiff::delta::DeltaComputer::new(policy(py, cumulative, on_reset)?);
         Ok(DeltaComputer {
             state: Mutex::new(Some(Box::new(computer))),
             last: Mutex::default(),

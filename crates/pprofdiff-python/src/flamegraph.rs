@@ -24,7 +24,7 @@ impl FlameGraph {
 
 /// Writes text to a path, whole or not at all, with the GIL released.
 pub fn save(py: Python<'_>, path: PathBuf, text: impl AsRef<[u8]> + Send + 'static) -> PyResult<()> {
-    runtime::run(py, move || pprofdiff::write_file(path, |out| out.write_all(text.as_ref())))
+    runtime::run(py, move || pprofdiff::output::write_file(path, |out| out.write_all(text.as_ref())))
 }
 
 #[pymethods]

@@ -201,8 +201,10 @@ mod _native {
             None => None,
         };
         runtime::run(py, move || {
-            let mut gate =
-                config.map_or_else(|| Ok(pprofdiff::Gate::default()), |text| pprofdiff::Gate::from_toml(&text))?;
+            let mut gate = config.map_or_else(
+                || Ok(pprofdiff::check::Rules::default()),
+                |text| pprofdiff::check::Rules::from_toml(&text),
+            )?;
             fail_on.iter().try_for_each(|rule| gate.fail_on(rule))?;
             floor.map_or(Ok(()), |floor| gate.set_floor(&floor.to_string()))?;
             if let Some(sample_type) = &sample_type {

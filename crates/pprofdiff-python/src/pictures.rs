@@ -24,7 +24,7 @@ pub struct CallGraph {
 }
 
 impl CallGraph {
-    pub fn new(graph: &pprofdiff::Graph) -> CallGraph {
+    pub fn new(graph: &pprofdiff::graph::Graph) -> CallGraph {
         CallGraph {
             words: format!("<CallGraph of {} frames and {} calls>", graph.nodes.len(), graph.calls.len()),
             dot: text(|out| dot(graph, out)),
@@ -101,7 +101,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    pub fn new(listing: &pprofdiff::Listing) -> Listing {
+    pub fn new(listing: &pprofdiff::list::Listing) -> Listing {
         let shown = text(|out| listing_text(listing, out, TextOptions::default()));
         let hint = missing_sources(listing, ["base_source=", "new_source=", "source_path="]);
         // The hint is all ours.

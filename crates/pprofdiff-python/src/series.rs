@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pprofdiff::{Against, Filters, Normalize, Order, Query, SeriesBuilder, SeriesOptions, Sort, Source};
+use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
+
+use pprofdiff::{Filters, Normalize, Query, Sort, Source};
 use pprofdiff_report::{Table as EngineTable, TextOptions, builds_json, series_html};
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
@@ -18,7 +20,7 @@ use crate::{error, runtime, source};
 /// Read by polars, pandas, DuckDB and others as values(). A notebook shows the frames that moved most.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Series {
-    series: Arc<pprofdiff::Series>,
+    series: Arc<pprofdiff::series::Series>,
 }
 
 impl Series {
@@ -26,7 +28,7 @@ impl Series {
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&pprofdiff::Series) -> T + Send + 'static,
+        f: impl FnOnce(&pprofdiff::series::Series) -> T + Send + 'static,
     ) -> PyResult<T> {
         let series = self.series.clone();
         runtime::run(py, move || Ok(f(&series)))
@@ -35,7 +37,7 @@ impl Series {
     fn table(
         &self,
         py: Python<'_>,
-        make: impl FnOnce(&pprofdiff::Series) -> EngineTable + Send + 'static,
+        make: impl FnOnce(&pprofdiff::series::Series) -> EngineTable + Send + 'static,
     ) -> PyResult<Table> {
         Ok(Table::new(self.run(py, make)?))
     }
@@ -168,8 +170,10 @@ impl Question {
             _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
         };
         let trim_path = prefixes(trim_path);
-        let query = Query { sample_type, granularity, no_inlines: noinlines, trim_path, filters, normalize };
-        let options = SeriesOptions { load: source::options(py, inflated_limit)?, against, order: Order::Given };
+        let mut query = Query::default().with_granularity(granularity).with_no_inlines(noinlines);
+        query = query.with_trim_path(trim_path).with_filters(filters).with_normalize(normalize);
+        query.sample_type = sample_type;
+        let options = SeriesOptions::default().with_load(source::options(py, inflated_limit)?).with_against(against);
         Ok(Question { query, options, raise })
     }
 }
@@ -204,7 +208,7 @@ fn path_keys(profiles: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
         return Ok(None);
     }
     let paths: Option<Vec<PathBuf>> = profiles.try_iter()?.map(|p| path(&p?)).collect::<PyResult<_>>()?;
-    Ok(paths.map(|paths| pprofdiff::file_builds(&paths).into_iter().map(|(key, _)| key).collect()))
+    Ok(paths.map(|paths| pprofdiff::input::file_builds(&paths).into_iter().map(|(key, _)| key).collect()))
 }
 
 /// What the caller calls a profile; otherwise the path, the Profile's name, or its number from 0.
@@ -215,7 +219,8 @@ fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usi
     if let Ok(profile) = object.cast::<Profile>() {
         return Ok(profile.get().profile.name().to_owned());
     }
-    Ok(path(object)?.map_or_else(|| number.to_string(), |p| pprofdiff::redacted(&p.to_string_lossy()).into_owned()))
+    Ok(path(object)?
+        .map_or_else(|| number.to_string(), |p| pprofdiff::text::redacted(&p.to_string_lossy()).into_owned()))
 }
 
 /// Loads builds a window at a time, so that an iterable is read no further ahead, and brings them together.
@@ -229,14 +234,14 @@ fn gather(
     let engine = |e| error::from_engine(py, &e);
     let mut items: Box<dyn Iterator<Item = PyResult<Item>>> = if let Ok(pattern) = profiles.extract::<String>() {
         question.options.order = Order::Key;
-        let mut builds = pprofdiff::pattern_builds(&pattern).map_err(engine)?;
+        let mut builds = pprofdiff::input::pattern_builds(&pattern).map_err(engine)?;
         if let Some(key) = key {
             for (name, source) in &mut builds {
                 if let Source::Path(path) = source {
                     *name = key.call1((path.as_path(),))?.str()?.to_string();
                 }
             }
-            pprofdiff::sort_builds(&mut builds);
+            pprofdiff::input::sort_builds(&mut builds);
         }
         Box::new(builds.into_iter().map(|(key, source)| Ok((key, Ok(source)))))
     } else if profiles.is_instance_of::<PyBytes>() || profiles.cast::<Profile>().is_ok() || path(profiles)?.is_some() {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use pprofdiff::{LoadOptions, Source, redacted};
+use pprofdiff::text::redacted;
+
+use pprofdiff::{LoadOptions, Source};
 use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};

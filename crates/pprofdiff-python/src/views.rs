@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use pprofdiff::{
-    Compression, Filter, Filters, GraphOptions, Measure, Normalize, Query, Rank, Selection, Sort, SourceDirs,
-    WriteOptions,
-};
+use pprofdiff::filter::Filter;
+
+use pprofdiff::graph::{GraphOptions, Rank};
+
+use pprofdiff::list::SourceDirs;
+
+use pprofdiff::{Compression, Filters, Measure, Normalize, Query, Selection, Sort, WriteOptions};
 use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -156,13 +159,9 @@ impl Views {
         trim_path: Option<OneOrMore<String>>,
     ) -> PyResult<Query> {
         let granularity = granularity.parse().map_err(|e| error::from_engine(py, &e))?;
-        Ok(Query {
-            sample_type,
-            granularity,
-            no_inlines: noinlines,
-            trim_path: prefixes(trim_path),
-            ..self.query.clone()
-        })
+        let mut query = self.query.clone().with_granularity(granularity).with_no_inlines(noinlines);
+        query.sample_type = sample_type;
+        Ok(query.with_trim_path(prefixes(trim_path)))
     }
 
     /// What is selected by a query's filters and granularity: made once as long as these stay the same.
@@ -171,7 +170,8 @@ impl Views {
         selected: &Mutex<Option<(Query, Selection)>>,
         query: &Query,
     ) -> pprofdiff::Result<Selection> {
-        let wanted = Query { sample_type: None, normalize: Normalize::None, ..query.clone() };
+        let mut wanted = query.clone().with_normalize(Normalize::None);
+        wanted.sample_type = None;
         let last = selected.lock().ok().and_then(|last| last.clone());
         if let Some((_, selection)) = last.filter(|(query, _)| *query == wanted) {
             return Ok(selection);
@@ -468,7 +468,8 @@ impl Views {
             Some(Sort::Flat) => Rank::Flat,
             Some(Sort::Cum) => Rank::Cum,
         };
-        let options = GraphOptions { node_count: n, node_fraction, edge_fraction, rank };
+        let options = GraphOptions::default().with_node_count(n).with_rank(rank);
+        let options = options.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction);
         let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
         match self.report(py, query, Ask::Graph(options))? {
             Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
@@ -618,7 +619,7 @@ impl Views {
     /// new: a change per operation), or None (as it was). A view raises PprofError where there is nothing
     /// to scale by: a total or duration of zero, or one profile only.
     fn normalize(slf: &Bound<'_, Self>, how: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Diff>> {
-        with_query(slf, Query { normalize: parse_normalize(how)?, ..slf.get().query.clone() })
+        with_query(slf, slf.get().query.clone().with_normalize(parse_normalize(how)?))
     }
 
     /// Write it as a profile, to a path or a file object (opened for bytes).
@@ -641,7 +642,7 @@ impl Views {
             (None, Some(path)) => Compression::of_path(path),
             (None, None) => Compression::Gzip,
         };
-        let bytes = self.packed(py, WriteOptions { compression, level })?;
+        let bytes = self.packed(py, write_options(compression, level))?;
         let Some(path) = path else {
             return file.call_method1("write", (PyBytes::new(py, &bytes),)).map(drop);
         };
@@ -652,7 +653,7 @@ impl Views {
     #[pyo3(signature = (compression = "gzip", level = None))]
     fn to_bytes<'py>(&self, py: Python<'py>, compression: &str, level: Option<u32>) -> PyResult<Bound<'py, PyBytes>> {
         let compression = parse_compression(py, compression)?;
-        Ok(PyBytes::new(py, &self.packed(py, WriteOptions { compression, level })?))
+        Ok(PyBytes::new(py, &self.packed(py, write_options(compression, level))?))
     }
 
     /// top() as a polars.DataFrame, see Table.to_polars().
@@ -786,7 +787,7 @@ impl Profile {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyBytes>))> {
         let py = slf.py();
         // Nearly as fast as a copy, and a fraction of the size.
-        let options = WriteOptions { compression: Compression::Zstd, level: Some(1) };
+        let options = WriteOptions::default().with_compression(Compression::Zstd).with_level(1);
         let profile = slf.get().profile.clone();
         let name = profile.name().to_owned();
         let bytes = runtime::run_apart(py, move || profile.to_bytes(&options))?;
@@ -878,4 +879,10 @@ pub fn rebuild_diff(
     };
     let diff = diff.map_err(|e| error::from_engine(py, &e))?;
     Py::new(py, (Diff { base, new, of_profile }, Views { diff, query, selected: Arc::default(), profile: None }))
+}
+
+fn write_options(compression: Compression, level: Option<u32>) -> WriteOptions {
+    let mut options = WriteOptions::new().with_compression(compression);
+    options.level = level;
+    options
 }

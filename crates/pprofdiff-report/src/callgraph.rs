@@ -8,8 +8,9 @@ use super::names::{self, shorten};
 use super::numbers::{self, Cost, counted, counted_of, growth, share, share_text, whole};
 use super::palette::{LESS, MORE, Rgb, hex, mix};
 use super::text::list_of_inputs;
+use pprofdiff::graph::{Call, Graph};
 use pprofdiff::units;
-use pprofdiff::{Call, Graph, Normalize, Pair, Status, TopRow};
+use pprofdiff::{Normalize, Pair, Status, TopRow};
 
 /// A colour, as both Graphviz and SVG read it.
 pub(super) type Color = String;

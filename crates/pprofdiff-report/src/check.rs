@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::markdown::{code, escape};
 use super::numbers::{growth_of, share_text};
 use super::text::TextOptions;
-use pprofdiff::harmless;
+use pprofdiff::Normalize;
+use pprofdiff::check::{Check, Finding, Halves, Outcome, RuleCheck, Runs};
+use pprofdiff::text::harmless;
 use pprofdiff::units;
-use pprofdiff::{Check, Finding, Halves, Normalize, Outcome, RuleCheck, Runs};
 
 /// GitHub takes 65,536 characters; this leaves room for what a bot puts around it.
 const MARKDOWN_LIMIT: usize = 64_000;
@@ -79,8 +80,8 @@ fn verdict(outcome: Outcome) -> &'static str {
 fn normalized(check: &Check) -> Option<String> {
     let by = match check.normalize {
         Normalize::None => return None,
-        Normalize::Total | Normalize::Duration => "to the base's median",
         Normalize::Factor(_) => "by it",
+        _ => "to the base's median",
     };
     Some(format!("normalized by {}: each run of the new side is scaled {by}", check.normalize.mode()))
 }

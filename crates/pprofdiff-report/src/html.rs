@@ -9,7 +9,7 @@ use super::palette::{LESS, MORE, hex};
 use super::series::html_header;
 use super::table::{Cell, Column, Data, Table};
 use super::text::list_of_inputs;
-use pprofdiff::harmless;
+use pprofdiff::text::harmless;
 use pprofdiff::{Normalize, Side, Summary};
 
 /// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and blue: where

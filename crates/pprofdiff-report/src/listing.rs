@@ -9,8 +9,9 @@ use super::html::{self, escape};
 use super::json::header as json_header;
 use super::numbers::{Cost, whole};
 use super::text::{self, Shown, TextOptions, grid, header};
-use pprofdiff::harmless;
-use pprofdiff::{Line, LineChange, Listing, Pair, Routine};
+use pprofdiff::Pair;
+use pprofdiff::list::{Line, LineChange, Listing, Routine};
+use pprofdiff::text::harmless;
 
 const STYLE: &str = "<style>
 .pprofdiff table.list td{font-family:monospace;border:0;padding:0 8px;white-space:pre}

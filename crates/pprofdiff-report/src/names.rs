@@ -1,6 +1,6 @@
 //! Names in pictures: harmless, short, and broken into lines.
 
-use pprofdiff::harmless;
+use pprofdiff::text::harmless;
 
 /// At most so many characters, none of them harmful: of a longer text the beginning and the end.
 pub(super) fn shorten(text: &str, most: usize) -> String {

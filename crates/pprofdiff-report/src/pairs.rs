@@ -11,7 +11,7 @@ use super::numbers::{signed, total, whole};
 use super::table::{Kind, Table};
 use super::text::TextOptions;
 use pprofdiff::Error;
-use pprofdiff::harmless;
+use pprofdiff::text::harmless;
 
 /// How pairs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

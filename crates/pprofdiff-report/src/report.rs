@@ -6,7 +6,10 @@ use std::sync::Arc;
 #[cfg(feature = "html")]
 use crate::page::Page;
 use crate::table::{Kind, Table};
-use pprofdiff::{Diff, Graph, Listing, Stacks, Summary};
+use pprofdiff::graph::Graph;
+use pprofdiff::list::Listing;
+use pprofdiff::stacks::Stacks;
+use pprofdiff::{Diff, Summary};
 
 /// An answer. Formats write it, each what it can show.
 #[derive(Debug)]

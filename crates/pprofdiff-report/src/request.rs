@@ -10,7 +10,9 @@ use crate::format::Format;
 use crate::page::{PageOptions, page};
 use crate::report::Report;
 use crate::table::{Kind, Table};
-use pprofdiff::{Diff, Error, GraphOptions, Query, Result, Selection, Sort, SourceDirs, WriteOptions};
+use pprofdiff::graph::GraphOptions;
+use pprofdiff::list::SourceDirs;
+use pprofdiff::{Diff, Error, Query, Result, Selection, Sort, WriteOptions};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -224,7 +226,7 @@ impl Request {
             #[cfg(feature = "html")]
             Ask::Page { options, sources } => {
                 let files = sources.as_ref().map(SourceDirs::files);
-                Report::Page(page(diff, query, options, files.as_ref().map(|f| f as &dyn pprofdiff::Sources))?)
+                Report::Page(page(diff, query, options, files.as_ref().map(|f| f as &dyn pprofdiff::list::SourceCode))?)
             }
             Ask::Profile(options) => Report::Profile(diff.to_bytes(query, options)?),
             Ask::Info => Report::Info(diff.clone()),

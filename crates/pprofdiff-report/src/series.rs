@@ -10,8 +10,8 @@ use super::html::{escape, style};
 use super::numbers::{Cost, counted, counted_of, growth, share, share_text, signed};
 use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
 use super::text::{GROWTH, OF_TOTAL, Shown, TextOptions, change_cells, grid, heads, settings};
-use pprofdiff::harmless;
-use pprofdiff::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
+use pprofdiff::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
+use pprofdiff::text::harmless;
 use pprofdiff::{Frames, Normalize, Pair, Sort, Summary};
 
 /// The columns that say which frame a row is of.

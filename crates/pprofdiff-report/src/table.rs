@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use pprofdiff::Builds;
+use pprofdiff::edges::{Edges, Relation};
 use pprofdiff::interner::{Found, Index};
-use pprofdiff::{Edges, Frames, Labels, Pair, Relation, StackRow, Stacks, Status, Summary, Top};
+use pprofdiff::labels::Labels;
+use pprofdiff::series::Builds;
+use pprofdiff::stacks::{StackRow, Stacks};
+use pprofdiff::{Frames, Pair, Status, Summary, Top};
 
 /// What the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
-//! Many pairs: the only place that works on more than one pair at a time.
+//! A batch, which is many pairs of profiles: the only place that works on more than one pair at a time.
 //!
 //! ```text
 //! push -> at most `capacity` pairs, being worked on or finished -> pop, in the order of push
 //! ```
 //!
-//! The pool is the caller's, and so is the pace: who pushes only while there is room holds a bounded
-//! number of profiles in memory, however many pairs there are. A pair that fails is an `Err` in its
+//! The pool is the caller's, and so is the pace: a caller that pushes only while there is room holds a
+//! bounded number of profiles in memory, however many pairs there are. A pair that fails is an `Err` in its
 //! place and stops nothing else. A batch that is dropped drops the pairs that were not yet begun.
 
 use std::collections::VecDeque;
@@ -22,13 +22,13 @@ use crate::Error;
 use crate::Result;
 use crate::diff::Diff;
 #[cfg(feature = "files")]
-use pprofdiff_profile::input::NamedPair;
+use pprofdiff_profile::input::BatchItem;
 use pprofdiff_profile::{LoadOptions, Source};
 
 /// What a pair became. A panic is kept, to be resumed on the thread that asks.
 type Outcome<T> = std::thread::Result<Result<T>>;
 
-/// A queue of pairs that a pool works on; see the module. For a plain loop there is [`diff_many`]. What is kept of a
+/// A queue of pairs that a pool works on; see the module. For a plain loop there is [`batch()`]. What is kept of a
 /// pair is its diff, or whatever [`Batch::push_as`] makes of it: a table takes less memory, and is made on the pool.
 pub struct Batch<T = Diff> {
     pool: Arc<ThreadPool>,
@@ -83,7 +83,7 @@ impl<T: Send + 'static> Batch<T> {
         self.pool.spawn(move || {
             if !cancelled.load(Ordering::Relaxed) {
                 let outcome = catch_unwind(AssertUnwindSafe(|| make(Diff::load(&base, &new, &options)?)));
-                // Nobody listens any more if the batch was dropped meanwhile.
+                // The receiver is gone if the batch was dropped meanwhile.
                 let _ = sender.send(outcome);
             }
         });
@@ -107,7 +107,7 @@ impl<T: Send + 'static> Batch<T> {
 impl<T: Send + 'static> Batch<T> {
     /// Waits for the oldest pair, however long it takes; `None` if there is none.
     fn next(&mut self) -> Option<Result<T>> {
-        // As good as for ever, within what all systems' clocks can add.
+        // Long enough, and short enough that no system clock overflows.
         while !self.is_empty() {
             if let Some(result) = self.pop(Duration::from_secs(3600)) {
                 return Some(result);
@@ -127,13 +127,13 @@ impl<T> Drop for Batch<T> {
 ///
 /// ```no_run
 /// use std::sync::Arc;
-/// use pprofdiff::{LoadOptions, Source, diff_many};
+/// use pprofdiff::{LoadOptions, Source, batch};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let pool = Arc::new(rayon::ThreadPoolBuilder::new().build()?);
 /// let side = |path: String| vec![Source::Path(path.into())];
 /// let pairs = (0..1000).map(|i| (side(format!("{i}.main.pb.gz")), side(format!("{i}.branch.pb.gz"))));
-/// for diff in diff_many(pool, pairs, LoadOptions::default()) {
+/// for diff in batch(pool, pairs, LoadOptions::default()) {
 ///     match diff {
 ///         Ok(diff) => println!("{:?}", diff.sample_types()),
 ///         Err(error) => eprintln!("{error}"),
@@ -142,7 +142,7 @@ impl<T> Drop for Batch<T> {
 /// # Ok(())
 /// # }
 /// ```
-pub fn diff_many(
+pub fn batch(
     pool: Arc<ThreadPool>,
     pairs: impl IntoIterator<Item = (Vec<Source>, Vec<Source>)>,
     options: LoadOptions,
@@ -160,11 +160,11 @@ pub fn diff_many(
 }
 
 /// What `make` makes of the diffs of many named pairs, on the pool: by name, in the order of the pairs. As
-/// [`diff_many`], but a table or a summary takes less memory than a diff, and is made on all cores.
+/// [`batch()`], but a table or a summary takes less memory than a diff, and is made on all cores.
 #[cfg(feature = "files")]
-pub fn map_pairs<T: Send + 'static>(
+pub fn map<T: Send + 'static>(
     pool: Arc<ThreadPool>,
-    pairs: impl IntoIterator<Item = NamedPair>,
+    pairs: impl IntoIterator<Item = BatchItem>,
     options: LoadOptions,
     make: impl Fn(Diff) -> Result<T> + Send + Sync + 'static,
 ) -> impl Iterator<Item = (String, Result<T>)> {
@@ -175,10 +175,10 @@ pub fn map_pairs<T: Send + 'static>(
     let mut taken: VecDeque<(String, Option<Error>)> = VecDeque::new();
     std::iter::from_fn(move || {
         while taken.len() < batch.capacity()
-            && let Some(NamedPair { name, sides }) = pairs.next()
+            && let Some(BatchItem { name, sides, .. }) = pairs.next()
         {
             let error = match sides {
-                Ok([base, new]) => {
+                Ok((base, new)) => {
                     let make = make.clone();
                     batch.push_as(base, new, move |diff| make(diff));
                     None
@@ -223,7 +223,7 @@ mod tests {
             2 => (corpus("go-heap.base.pb.gz"), Vec::new()),
             _ => (corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz")),
         });
-        let results: Vec<_> = diff_many(pool(), pairs, LoadOptions::default()).collect();
+        let results: Vec<_> = batch(pool(), pairs, LoadOptions::default()).collect();
         assert_eq!(results.len(), 40);
         for (i, result) in results.into_iter().enumerate() {
             let name = |d: &Diff| d.new_side().next().unwrap().name().to_owned();
@@ -244,7 +244,7 @@ mod tests {
             taken.set(taken.get() + 1);
             Some((corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz")))
         });
-        for (i, result) in diff_many(pool(), pairs, LoadOptions::default()).take(30).enumerate() {
+        for (i, result) in batch(pool(), pairs, LoadOptions::default()).take(30).enumerate() {
             result.unwrap();
             assert!(taken.get() <= i + 6, "{} pairs taken when {i} were done", taken.get());
         }

@@ -4,9 +4,8 @@
 //! use pprofdiff::{Diff, LoadOptions, Query, Sort};
 //!
 //! # fn main() -> pprofdiff::Result<()> {
-//! let diff = Diff::open(&["main.pb.gz".as_ref()], &["branch.pb.gz".as_ref()], &LoadOptions::default())?;
-//! let measure = diff.measure(&Query::default())?;
-//! let top = measure.top(Sort::Cum);
+//! let diff = Diff::open("main.pb.gz", "branch.pb.gz", &LoadOptions::default())?;
+//! let top = diff.measure(&Query::default())?.top(Sort::Cum);
 //! for row in top.rows.iter().take(10) {
 //!     println!("{} -> {} ({:+})  {}", row.cum.base, row.cum.new, row.cum.delta(), top.frames.name(row.frame));
 //! }
@@ -14,48 +13,41 @@
 //! # }
 //! ```
 //!
-//! The middle layer of pprofdiff: profiles are read by `pprofdiff-profile`, of which callers find here what they
-//! need, and what is found is written by `pprofdiff-report`. A [`Diff`] is two sides, a [`Selection`] what filters
-//! leave of them, a [`Measure`] one sample type of that, from which tables, graphs and listings are made. A [`Gate`]
-//! says whether a change is within limits, a [`Series`] follows many builds. The crate starts no thread: inside a
-//! rayon pool of the caller's (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
+//! A [`Diff`] is two sides, a [`Selection`] what filters leave of them, a [`Measure`] one sample type of that, from
+//! which tables, graphs and listings are made. What most callers need is at the root; the rest is in modules:
+//!
+//! - of a measure: [`top`] (the table of frames), [`edges`] (callers and callees), [`stacks`], [`labels`], [`graph`]
+//!   and [`flame`]; of a diff: `list` (source lines with their costs);
+//! - `check`: whether a change is within limits, for CI;
+//! - [`series`]: many builds, frame by frame; [`mod@batch`]: many pairs of profiles on a pool;
+//! - of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
+//!   [`columns`], [`proto`], [`mod@delta`], [`units`] and [`text`].
+//!
+//! Reports and their formats are in `pprofdiff-report`. The crate starts no thread: inside a rayon pool of the caller's
+//! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
 
-mod batch;
+pub mod batch;
+#[cfg(feature = "check")]
+pub mod check;
 mod diff;
-#[cfg(feature = "gate")]
-mod gate;
-mod series;
+pub mod series;
 #[cfg(feature = "list")]
 mod sources;
 
-#[cfg(feature = "files")]
-pub use batch::map_pairs;
-pub use batch::{Batch, diff_many};
+pub use batch::batch;
+#[cfg(feature = "list")]
+pub use diff::list;
 pub use diff::{
-    Call, Diff, Edge, Edges, Filter, FilterKind, Filters, Flame, FlameFrame, FlameNode, FlameOptions, Frames,
-    Granularity, Graph, GraphOptions, LabelRow, Labels, MatchedStacks, Measure, Normalize, Pair, ProfileSums, Pruned,
-    Query, Rank, Relation, Selection, Side, Sort, StackRow, Stacks, Status, Summary, Top, TopRow, Widths,
+    Diff, Filters, Frames, Granularity, Measure, Normalize, Pair, Query, Selection, Side, Sort, Status, Summary, Top,
+    TopRow,
 };
-#[cfg(feature = "list")]
-pub use diff::{Line, LineChange, Listing, Routine, SourceText, Sources};
-#[cfg(feature = "gate")]
-pub use gate::{Check, Finding, Gate, Halves, Outcome, RuleCheck, Runs};
+pub use diff::{edges, filter, flame, graph, labels, stacks, top};
 #[cfg(feature = "files")]
-pub use pprofdiff_profile::input::{
-    NamedPair, directory_pairs, file_builds, find_pairs, manifest_pairs, pattern_builds, pattern_pairs, sort_builds,
-};
-#[cfg(feature = "files")]
-pub use pprofdiff_profile::write_file;
+pub use pprofdiff_profile::output;
 pub use pprofdiff_profile::{
-    BuilderLine, CUMULATIVE, Compression, Delta, DeltaComputer, Error, ErrorKind, FunctionId, Label, LabelValue,
-    LoadOptions, LocationId, MappingId, OnReset, Policy, Profile, ProfileBuilder, Reset, Result, Sample, Source,
-    StringId, Treatment, WriteOptions, columns, delta, harmless, input, is_harmful, merge, proto, redacted, units,
+    Compression, Error, ErrorKind, LoadOptions, Profile, Result, Source, WriteOptions, delta, merge,
 };
-pub use series::{
-    Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, SeriesBuilder, SeriesOptions, Step, series,
-};
-#[cfg(feature = "list")]
-pub use sources::{SourceDirs, SourceFiles};
+pub use pprofdiff_profile::{builder, columns, input, proto, samples, text, units};
 
 #[doc(hidden)]
 pub use pprofdiff_profile::interner;

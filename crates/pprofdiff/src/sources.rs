@@ -1,11 +1,11 @@
-//! Source files on this machine, for listings: the only place besides the profiles' own door that reads files.
+//! Source files on this machine, for listings: apart from loading profiles, the only place that reads files.
 //!
-//! Paths in a profile are data from strangers, so a file is read only below the folders that the user named: a
+//! Paths in a profile are untrusted, so a file is read only below the folders that the user named: a
 //! profile can't make a listing show another file. Unlike pprof we therefore neither open absolute paths as they
 //! are nor climb to parent folders. Instead the end of a path is enough: `/build/7/src/app/names.go` is found as
 //! `app/names.go` below a checkout.
 //!
-//! What is in a folder may come from strangers too, who can put links there (`env.go -> /proc/self/environ`). A link is
+//! The content of a folder may be untrusted too, and hold links (`env.go -> /proc/self/environ`). A link is
 //! followed where it leads to a regular file below the same folder, and nothing else is read.
 
 use std::cell::RefCell;
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{SourceText, Sources};
+use crate::diff::list::{SourceCode, SourceText};
 
-/// Longer files are no sources of anybody's.
+/// Longer files are not source files.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// Folders with the sources of both builds.
@@ -74,7 +74,7 @@ impl SourceDirs {
     }
 }
 
-impl Sources for SourceFiles<'_> {
+impl SourceCode for SourceFiles<'_> {
     fn find(&self, base: bool, path: &str) -> Option<SourceText> {
         let key = (base, path.to_owned());
         if let Some(found) = self.found.borrow().get(&key) {
@@ -92,7 +92,7 @@ fn is_named(dir: &Path, name: &str) -> bool {
     full.as_deref().unwrap_or(dir).file_name().is_some_and(|n| n == name)
 }
 
-/// What a regular file below a folder says; bytes that are no UTF-8 are replaced.
+/// What a regular file below a folder says; invalid UTF-8 is replaced.
 fn read(dir: &Path, file: &Path) -> Option<String> {
     let dir = fs::canonicalize(dir).ok()?;
     let real = fs::canonicalize(dir.join(file)).ok()?;
@@ -103,8 +103,8 @@ fn read(dir: &Path, file: &Path) -> Option<String> {
     Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// Opens what lies below a folder, step by step and through no link, so that nobody who puts one there meanwhile leads us
-/// out of it. A pipe does not keep us waiting.
+/// Opens what lies below a folder, step by step and through no link, so that a link created meanwhile can't lead
+/// out of it. Opening a pipe does not block.
 #[cfg(unix)]
 fn open(dir: &Path, below: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
@@ -118,7 +118,7 @@ fn open(dir: &Path, below: &Path) -> io::Result<File> {
     Ok(at.into())
 }
 
-/// Opens what lies below a folder. Here somebody who changes the folder at this moment can lead us out of it.
+/// Opens what lies below a folder. Not safe against a link that is created at this moment.
 #[cfg(not(unix))]
 fn open(dir: &Path, below: &Path) -> io::Result<File> {
     File::open(dir.join(below))
@@ -129,7 +129,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::SourceDirs;
-    use crate::diff::Sources;
+    use crate::list::SourceCode;
 
     #[test]
     fn a_file_is_found_by_the_end_of_its_path_and_only_below_the_folders() {
@@ -200,7 +200,7 @@ mod tests {
                 assert_eq!(find(path), None, "{path}");
             }
         }
-        // Whoever is quick, and puts a link where there was none when the path was resolved.
+        // A link that is created after the path was resolved.
         for path in ["out/secret.go", "up.go", "within.go", "whole/main.go"] {
             assert!(super::open(&app, path.as_ref()).is_err(), "{path}");
         }

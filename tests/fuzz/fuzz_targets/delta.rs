@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use pprofdiff::{CUMULATIVE, DeltaComputer, OnReset, Policy};
+use pprofdiff::delta::{CUMULATIVE, DeltaComputer, DeltaOptions, OnReset};
 use pprofdiff_fuzz::{BARE, Choices, LIMIT, load};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -10,7 +10,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let policies = [OnReset::Error, OnReset::Pass, OnReset::Clamp];
     let on_reset = policies[usize::from(choices.byte()) % 3];
     let cumulative = (choices.byte() & 1 == 1).then(|| vec!["samples".to_owned()]);
-    let policy = Policy { cumulative, on_reset };
+    let mut policy = DeltaOptions::default().with_on_reset(on_reset);
+    policy.cumulative = cumulative;
     let mut stream = DeltaComputer::new(policy.clone());
     let n = 2 + usize::from(choices.byte()) % 3;
     for (i, part) in choices.parts(n).into_iter().enumerate() {
@@ -37,8 +38,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
 });
 
 /// Names that the policy gives must occur; of those that are known, one.
-fn stream_refuses(snapshot: &pprofdiff::Profile, policy: &Policy) -> bool {
-    let known = CUMULATIVE.map(str::to_owned);
+fn stream_refuses(snapshot: &pprofdiff::Profile, policy: &DeltaOptions) -> bool {
+    let known: Vec<_> = CUMULATIVE.iter().map(|&name| name.to_owned()).collect();
     let names = policy.cumulative.as_deref().unwrap_or(&known);
     snapshot.sample_types().iter().all(|(kind, _)| !names.contains(kind))
 }

@@ -20,7 +20,7 @@ static DIFF: LazyLock<Diff> = LazyLock::new(|| {
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut choices = Choices(data);
-    let query = Query { filters: choices.filters(), ..Query::default() };
+    let query = Query::default().with_filters(choices.filters());
     let checked = query.filters.check();
     match DIFF.measure(&query) {
         Ok(view) => {

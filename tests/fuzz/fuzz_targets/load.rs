@@ -2,7 +2,9 @@
 
 #![no_main]
 
-use pprofdiff::{LabelValue, Profile};
+use pprofdiff::samples::LabelValue;
+
+use pprofdiff::Profile;
 use pprofdiff_fuzz::LIMIT;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -22,10 +24,10 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let (mut n, mut sums) = (0, vec![0i64; p.sample_types().len()]);
     for sample in p.samples() {
         n += 1;
-        sample.each_location(|l| assert!((l as usize) < p.n_locations()));
+        sample.for_each_location(|l| assert!((l as usize) < p.n_locations()));
         assert!(sample.leaf().is_none_or(|l| (l as usize) < p.n_locations()));
         let mut i = 0;
-        sample.each_value(|v| {
+        sample.for_each_value(|v| {
             assert_eq!(v, sample.value(i));
             sums[i] += v;
             i += 1;

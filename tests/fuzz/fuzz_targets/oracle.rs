@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pprofdiff::proto::Profile as Message;
-use pprofdiff::{Diff, Granularity, LabelValue, Profile, Query, Sort};
+use pprofdiff::samples::LabelValue;
+use pprofdiff::{Diff, Granularity, Profile, Query, Sort};
 use pprofdiff_fuzz::LIMIT;
 use prost::Message as _;
 
@@ -135,10 +136,10 @@ fn same(p: Profile, message: &Message) {
     assert_eq!(p.mapping_files(), message.mapping.iter().map(|m| text(m.filename)).collect::<Vec<_>>());
     for (ours, plain) in p.samples().zip(&message.sample) {
         let mut locations = Vec::new();
-        ours.each_location(|l| locations.push(message.location[l as usize].id));
+        ours.for_each_location(|l| locations.push(message.location[l as usize].id));
         assert_eq!(locations, plain.location_id);
         let mut values = Vec::new();
-        ours.each_value(|v| values.push(v));
+        ours.for_each_value(|v| values.push(v));
         assert_eq!(values, plain.value);
         if p.is_diff() {
             continue;
@@ -177,7 +178,7 @@ fn same(p: Profile, message: &Message) {
             continue;
         }
         let query =
-            Query { sample_type: Some(types[column].0.clone()), granularity: Granularity::Lines, ..Query::default() };
+            Query::default().with_sample_type(types[column].0.clone()).with_granularity(Granularity::Lines);
         let Ok(view) = diff.measure(&query) else { continue };
         if view.summary().unit != types[column].1 {
             continue; // two types of one name

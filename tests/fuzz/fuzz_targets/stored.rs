@@ -4,7 +4,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pprofdiff::{Diff, Profile, Query, Series, SeriesOptions, Sort, Source, series};
+use pprofdiff::series::{Series, SeriesOptions};
+
+use pprofdiff::{Diff, Profile, Query, Sort, Source};
 use pprofdiff_fuzz::{Choices, LIMIT, table};
 use pprofdiff_report::{Kind, Table, series_html};
 
@@ -17,7 +19,7 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     let load = |bytes: &[u8]| Arc::new(Profile::from_bytes("in", bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}")));
     let [base, new] = files.map(load);
     let builds = [("1", &base), ("2", &new)].map(|(key, p)| (key.to_owned(), Source::Profile(p.clone())));
-    let builds = series(builds, &Query::default(), &SeriesOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let builds = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let diff = Diff::new(&[base.clone()], &[new]).unwrap_or_else(|e| panic!("{e}"));
     let mut tables = vec![
         Table::values_of(&builds),

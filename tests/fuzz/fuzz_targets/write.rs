@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use pprofdiff::{Compression, Profile, WriteOptions, merge};
+use pprofdiff::{Compression, merge, Profile, WriteOptions};
 use pprofdiff_fuzz::{BARE, LIMIT, load};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let again = |b: &[u8]| Profile::from_bytes("again", b, &LIMIT).unwrap_or_else(|e| panic!("it does not load: {e}"));
     let bare = bytes(&profile, &BARE);
     for compression in [Compression::Gzip, Compression::Zstd] {
-        let packed = bytes(&profile, &WriteOptions { compression, level: None });
+        let packed = bytes(&profile, &WriteOptions::default().with_compression(compression));
         assert!(bytes(&again(&packed), &BARE) == bare, "packing changes the message");
     }
     let Ok(once) = merge(&[&profile]) else { return };

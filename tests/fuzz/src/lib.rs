@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use pprofdiff::proto::{Label, Profile};
-use pprofdiff::{
-    Compression, Diff, Filters, FlameOptions, Granularity, GraphOptions, LoadOptions, Measure, Normalize, Query, Rank,
-    Sort, SourceText, WriteOptions,
-};
+use pprofdiff::flame::FlameOptions;
+use pprofdiff::graph::{GraphOptions, Rank};
+use pprofdiff::list::SourceText;
+use pprofdiff::{Compression, Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Query, Sort, WriteOptions};
 use pprofdiff_report::{
     self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, listing_html, listing_json, listing_text,
     svg,
@@ -17,7 +17,7 @@ use prost::Message;
 pub const LIMIT: LoadOptions = LoadOptions { inflated_limit: 8 << 20 };
 
 /// The bare message, whatever loads.
-pub const BARE: WriteOptions = WriteOptions { compression: Compression::None, level: None };
+pub const BARE: WriteOptions = WriteOptions::new().with_compression(Compression::None);
 
 /// Choices, taken off the front of an input; zeros once it is used up.
 pub struct Choices<'a>(pub &'a [u8]);
@@ -69,17 +69,15 @@ impl<'a> Choices<'a> {
             4 => Normalize::Factor(f64::from(self.byte()) / 16.0),
             _ => Normalize::None,
         };
-        Query {
-            sample_type: match self.byte() {
-                0..192 => None,
-                n => Some((n - 192).to_string()),
-            },
-            granularity: Granularity::ALL[usize::from(self.byte()) % Granularity::ALL.len()].1,
-            no_inlines: self.flag(),
-            filters,
-            normalize,
-            trim_path: self.text().into_iter().collect(),
-        }
+        let mut query = Query::default().with_filters(filters).with_normalize(normalize);
+        query.sample_type = match self.byte() {
+            0..192 => None,
+            n => Some((n - 192).to_string()),
+        };
+        query.granularity = Granularity::ALL[usize::from(self.byte()) % Granularity::ALL.len()].1;
+        query.no_inlines = self.flag();
+        query.trim_path = self.text().into_iter().collect();
+        query
     }
 
     pub fn filters(&mut self) -> Filters {
@@ -206,14 +204,14 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         4 => {
             let rank = [Rank::Entropy, Rank::Flat, Rank::Cum][most % 3];
             // Laying out a graph takes time; drawn as a picture it is kept small.
-            let options = GraphOptions { node_count: 1 + most % 24, node_fraction: fraction, edge_fraction: 0.0, rank };
+            let options = GraphOptions::default().with_node_count(1 + most % 24).with_node_fraction(fraction).with_edge_fraction(0.0).with_rank(rank);
             let Ok(graph) = view.graph(&options) else { return };
             written(dot(&graph, &mut out));
             let _ = svg(&graph);
         }
         5 => {
             let inverted = choices.flag();
-            let flame = view.flame(&FlameOptions { inverted, min_width: fraction / 8.0, ..FlameOptions::default() });
+            let flame = view.flame(&FlameOptions::default().with_inverted(inverted).with_min_width(fraction / 8.0));
             let root = flame.nodes.first();
             assert!(
                 flame.nodes.iter().all(|n| root.is_some_and(|r| n.width.max <= r.width.max)),
@@ -223,7 +221,7 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         6 => {
             let options = PageOptions { max_frames: most, only_flame: choices.flag(), ..PageOptions::default() };
             let text = Text(most);
-            let sources = choices.flag().then_some(&text as &dyn pprofdiff::Sources);
+            let sources = choices.flag().then_some(&text as &dyn pprofdiff::list::SourceCode);
             let _ = report::page(diff, &query, &options, sources);
         }
         7 => {
@@ -282,8 +280,8 @@ fn serde_json(text: &[u8]) {
 /// Sources in which every file has so many lines.
 struct Text(usize);
 
-impl pprofdiff::Sources for Text {
+impl pprofdiff::list::SourceCode for Text {
     fn find(&self, _: bool, path: &str) -> Option<SourceText> {
-        (!path.is_empty()).then(|| SourceText { place: path.to_owned(), text: "x = 1;\n".repeat(self.0).into() })
+        (!path.is_empty()).then(|| SourceText::new(path, "x = 1;\n".repeat(self.0)))
     }
 }

@@ -1,9 +1,9 @@
 //! What makes two samples the same, as a number of 122 bits that can't be forged.
 //!
-//! Same is what pprof's merge calls so (and ours, see `profile/merge.rs`): locations by their mapping (size, offset,
+//! The same is what pprof's merge takes to be the same (and ours, see `profile/merge.rs`): locations by their mapping (size, offset,
 //! build id or file, not where the kernel put it), their address relative to it, their lines with functions, and whether
-//! they are folded; then the labels. Nothing of a snapshot is kept but these numbers, so nothing is there to verify one
-//! with. What guards against crafted input instead:
+//! they are folded; then the labels. Only these numbers are kept of a snapshot, so a match can't be verified. What guards
+//! against crafted input instead:
 //!
 //! - Strings go through SipHash-2-4 with 128 bits of output, a pseudo-random function under a key that is drawn from the
 //!   system's randomness for each [`Identity`] and never leaves it.
@@ -13,8 +13,8 @@
 //!   get one digest is at most (n / p)^2, whatever they are, as long as who chose them does not know the points. Points
 //!   and digests are seen nowhere: no order, no output, no count depends on them.
 //!
-//! For a million samples of 200 locations with labels, all pairs together, that is below 2^-65: less than the chance that
-//! memory errs. Speed: a location of a stack costs two multiplications that wait for nothing.
+//! For a million samples of 200 locations with labels, all pairs together, that is below 2^-65: less than the chance of a
+//! memory error. Speed: a location of a stack costs two multiplications that wait for nothing.
 
 use std::hash::BuildHasher;
 
@@ -153,7 +153,7 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn new() -> Identity {
-        // The standard library's only door to the system's randomness: a keyed hash, of numbers here.
+        // The standard library gives the system's randomness only through a keyed hash, of numbers here.
         let random = std::hash::RandomState::new();
         let secret = SipHasher24::new_with_keys(random.hash_one(0), random.hash_one(1));
         let points = |level: u8| {
@@ -226,7 +226,7 @@ impl Identity {
     pub(super) fn sample(&mut self, p: &Profile, sample: &Sample<'_>) -> Digest {
         let mut numbers = self.samples.begin();
         let mut n = 0u32;
-        sample.each_location(|l| {
+        sample.for_each_location(|l| {
             numbers.digest(self.of_locations[l as usize]);
             n += 1;
         });

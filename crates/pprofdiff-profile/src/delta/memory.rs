@@ -13,7 +13,7 @@ use crate::profile::NONE;
 #[derive(Default)]
 struct Snapshot {
     digests: Vec<Digest>,
-    /// So many for each sample as there are cumulative sample types.
+    /// For each sample, one for each cumulative sample type.
     counters: Vec<i64>,
 }
 

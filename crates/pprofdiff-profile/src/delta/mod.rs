@@ -10,7 +10,7 @@
 //! snapshot's, and so are all other fields. Of the older snapshot a digest and the counters of each sample are enough
 //! ([`DeltaComputer`]), so a stream of snapshots is held in a fraction of one.
 //!
-//! This floor knows profiles, and neither diffs nor reports.
+//! This module knows profiles, and neither diffs nor reports.
 
 mod identity;
 mod memory;
@@ -26,7 +26,7 @@ use memory::Memory;
 
 /// The sample types that are known to count from the start of the process: those of Go's runtime, and the names that
 /// Pyroscope gives to them.
-pub const CUMULATIVE: [&str; 8] = [
+pub const CUMULATIVE: &[&str] = &[
     "alloc_objects",
     "alloc_space",
     "contentions",
@@ -38,8 +38,9 @@ pub const CUMULATIVE: [&str; 8] = [
 ];
 
 /// What to do when a counter went down, or more than half of what it had counted is gone with its samples: either means
-/// that the process (or its profiler) was started anew.
+/// that the process (or its profiler) was restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum OnReset {
     /// An error of kind [`ErrorKind::Reset`]; a stream stays at the last snapshot.
     #[default]
@@ -52,7 +53,8 @@ pub enum OnReset {
 
 /// How deltas are made.
 #[derive(Debug, Clone, Default)]
-pub struct Policy {
+#[non_exhaustive]
+pub struct DeltaOptions {
     /// The names of the sample types that are cumulative; all others are gauges. [`CUMULATIVE`] unless given, of which
     /// one must occur in the snapshots. A name that is given must occur.
     pub cumulative: Option<Vec<String>>,
@@ -60,8 +62,25 @@ pub struct Policy {
     pub on_reset: OnReset,
 }
 
+impl DeltaOptions {
+    /// With the sample types of these names as cumulative, and no others.
+    #[must_use]
+    pub fn with_cumulative(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.cumulative = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// With this done after a restart.
+    #[must_use]
+    pub fn with_on_reset(mut self, on_reset: OnReset) -> Self {
+        self.on_reset = on_reset;
+        self
+    }
+}
+
 /// How one sample type was treated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Treatment {
     /// The sample type's name.
     pub sample_type: String,
@@ -126,7 +145,7 @@ pub struct Delta<'c> {
     pub treatments: Vec<Treatment>,
     /// True if there was no snapshot before, so that this is the snapshot as it is.
     pub first: bool,
-    /// What went down, if something did and the policy was not to fail. The last comment says this too.
+    /// What went down, if something did and [`DeltaOptions::on_reset`] is not to fail. The last comment says this too.
     pub reset: Option<Reset>,
     /// Number of samples that are left.
     pub samples: usize,
@@ -154,7 +173,7 @@ impl Delta<'_> {
     /// The delta as a loaded profile, which costs checking it as any other; `name` stands for it in errors and reports.
     ///
     /// # Errors
-    /// None that is known: what was written is valid.
+    /// None that are known: what was written is valid.
     pub fn to_profile(&self, name: &str) -> Result<Profile> {
         Profile::decode(name, self.message.to_vec())
     }
@@ -178,7 +197,7 @@ impl Delta<'_> {
 ///
 /// # Errors
 /// As [`DeltaComputer::update`].
-pub fn delta(prev: &Profile, cur: &Profile, policy: &Policy) -> Result<Delta<'static>> {
+pub fn delta(prev: &Profile, cur: &Profile, policy: &DeltaOptions) -> Result<Delta<'static>> {
     let mut computer = DeltaComputer::new(policy.clone());
     computer.start(prev)?;
     let Delta { message: _, treatments, first, reset, samples, vanished } = computer.update(cur)?;
@@ -191,11 +210,11 @@ pub fn delta(prev: &Profile, cur: &Profile, policy: &Policy) -> Result<Delta<'st
 /// It remembers 16 bytes and the cumulative values of each sample of the last snapshot: what vanished is forgotten.
 /// All memory is used again, so after the largest snapshot nothing grows.
 pub struct DeltaComputer {
-    policy: Policy,
+    policy: DeltaOptions,
     before: Option<Before>,
     identity: Identity,
     memory: Memory,
-    /// For each row, its first sample, and its values: so many as there are sample types.
+    /// For each row, its first sample, and its values, one for each sample type.
     first_sample: Vec<u32>,
     values: Vec<i64>,
     writer: MessageWriter,
@@ -210,7 +229,7 @@ struct Before {
 
 impl DeltaComputer {
     /// A computer that knows no snapshot yet.
-    pub fn new(policy: Policy) -> DeltaComputer {
+    pub fn new(policy: DeltaOptions) -> DeltaComputer {
         DeltaComputer {
             policy,
             before: None,
@@ -225,7 +244,7 @@ impl DeltaComputer {
     /// Takes a snapshot as the one before the next, and writes nothing. Whatever was known is forgotten.
     ///
     /// # Errors
-    /// The policy names a sample type that the snapshot does not have, or names none and nothing in the snapshot is
+    /// The options name a sample type that the snapshot does not have, or name none and nothing in the snapshot is
     /// known to be cumulative; the snapshot is a written diff.
     pub fn start(&mut self, snapshot: &Profile) -> Result<()> {
         let treatments = first_treatments(snapshot, &self.policy)?;
@@ -242,13 +261,13 @@ impl DeltaComputer {
     ///
     /// # Errors
     /// As [`DeltaComputer::start`]; a snapshot that is older than the last one or has other cumulative sample types;
-    /// values that differ by more than an int64 holds; and, if the policy is to fail then, counters that went down, or
+    /// values that differ by more than an int64 holds; and, with [`OnReset::Error`], counters that went down, or
     /// of which more than half is gone with their samples. After an error the last snapshot is still the last one.
     pub fn update(&mut self, snapshot: &Profile) -> Result<Delta<'_>> {
         self.update_with(snapshot, self.policy.on_reset)
     }
 
-    /// The same, with another policy for counters that went down.
+    /// The same, with another choice for counters that went down.
     ///
     /// # Errors
     /// As [`DeltaComputer::update`].
@@ -321,11 +340,11 @@ impl DeltaComputer {
             let row = self.memory.row(self.identity.sample(p, &sample));
             if row == self.first_sample.len() {
                 self.first_sample.push(index as u32);
-                sample.each_value(|v| self.values.push(v));
+                sample.for_each_value(|v| self.values.push(v));
             } else {
                 let mut sums = self.values[row * n..][..n].iter_mut();
                 // Loading made sure that no sum over the samples overflows.
-                sample.each_value(|v| sums.next().into_iter().for_each(|sum| *sum = sum.wrapping_add(v)));
+                sample.for_each_value(|v| sums.next().into_iter().for_each(|sum| *sum = sum.wrapping_add(v)));
             }
         }
     }
@@ -378,7 +397,7 @@ impl DeltaComputer {
             let values = &self.values[row * n..][..n];
             row += 1;
             if values.iter().any(|&v| v != 0) {
-                sample.each_location(|l| self.writer.location(l));
+                sample.for_each_location(|l| self.writer.location(l));
                 self.writer.end_sample(values, sample.all_labels());
                 written += 1;
             }
@@ -403,9 +422,9 @@ struct Decrease {
     after: i64,
 }
 
-/// [`treatments`] of the first snapshot. That none of its types is cumulative is a mistake, unless the policy names
-/// them: who has to wait for the second one should learn it now.
-fn first_treatments(snapshot: &Profile, policy: &Policy) -> Result<Vec<Treatment>> {
+/// [`treatments`] of the first snapshot. That none of its types is cumulative is an error, unless the options name
+/// them; it is reported now and not with the second snapshot.
+fn first_treatments(snapshot: &Profile, policy: &DeltaOptions) -> Result<Vec<Treatment>> {
     let treatments = treatments(snapshot, policy)?;
     if policy.cumulative.is_some() || treatments.iter().any(|t| t.cumulative) {
         return Ok(treatments);
@@ -419,8 +438,8 @@ fn first_treatments(snapshot: &Profile, policy: &Policy) -> Result<Vec<Treatment
     Err(Error::new(ErrorKind::NotCumulative, detail).in_input(snapshot.name()))
 }
 
-/// How the policy treats each sample type of a snapshot.
-fn treatments(snapshot: &Profile, policy: &Policy) -> Result<Vec<Treatment>> {
+/// How each sample type of a snapshot is treated.
+fn treatments(snapshot: &Profile, policy: &DeltaOptions) -> Result<Vec<Treatment>> {
     snapshot.one_sided()?;
     let types = snapshot.sample_types();
     if let Some(named) = &policy.cumulative

@@ -14,7 +14,7 @@ use crate::redact::redacted;
 /// `**` stands for any directories.
 ///
 /// # Errors
-/// A pattern that is none, or that matches nothing.
+/// An invalid pattern, or one that matches nothing.
 pub fn pattern_builds(pattern: &str) -> Result<Vec<(String, Source)>> {
     let mut found = pairs::matches(pattern)?;
     if found.is_empty() {
@@ -26,7 +26,7 @@ pub fn pattern_builds(pattern: &str) -> Result<Vec<(String, Source)>> {
 
 /// Files with the part of their path in which they differ as key, in the order given.
 pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
-    // Some may be URLs, to the one who asks.
+    // Some may be URLs.
     let shown: Vec<PathBuf> = files.iter().map(|f| PathBuf::from(&*redacted(&f.to_string_lossy()))).collect();
     let parts = |f: &PathBuf| f.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
     let paths: Vec<Vec<String>> = shown.iter().map(parts).collect();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[cfg(feature = "files")]
 pub use builds::{file_builds, pattern_builds, sort_builds};
 #[cfg(feature = "files")]
-pub use pairs::{NamedPair, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
+pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 
 use crate::error::Result;
 use crate::profile::{LoadOptions, Profile};

@@ -1,4 +1,4 @@
-//! Which files belong together, for bulk jobs: two directories, two patterns, or a manifest.
+//! Which files belong together, for batches: two directories, two patterns, or a manifest.
 //!
 //! Whatever is found comes out, in the order of its name: a file without a partner is an error in its place, so that as
 //! many results can be counted as there were files to compare. A manifest is read while it is worked on.
@@ -18,20 +18,28 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Two sides under one name.
 #[derive(Debug)]
-pub struct NamedPair {
+#[non_exhaustive]
+pub struct BatchItem {
     /// What the sides have in common: a path below both directories, what a pattern's `*` stood for, or as the
     /// manifest says.
     pub name: String,
     /// Where base and new come from, or why there is no pair. What is found here are paths only; those of a manifest
     /// are as it writes them.
-    pub sides: Result<[Vec<Source>; 2]>,
+    pub sides: Result<(Vec<Source>, Vec<Source>)>,
+}
+
+impl BatchItem {
+    /// Two sides that are known.
+    pub fn new(name: impl Into<String>, base: Vec<Source>, new: Vec<Source>) -> BatchItem {
+        BatchItem { name: name.into(), sides: Ok((base, new)) }
+    }
 }
 
 /// Pairs the files of two directories, see [`directory_pairs`], or else those of two patterns, see [`pattern_pairs`].
 ///
 /// # Errors
 /// Theirs; also if there is no file on either side.
-pub fn find_pairs(base: &str, new: &str) -> Result<Vec<NamedPair>> {
+pub fn find_pairs(base: &str, new: &str) -> Result<Vec<BatchItem>> {
     let (base_dir, new_dir) = (Path::new(base), Path::new(new));
     let pairs = if base_dir.is_dir() && new_dir.is_dir() {
         directory_pairs(base_dir, new_dir)?
@@ -48,7 +56,7 @@ pub fn find_pairs(base: &str, new: &str) -> Result<Vec<NamedPair>> {
 ///
 /// # Errors
 /// A directory that can't be read.
-pub fn directory_pairs(base: &Path, new: &Path) -> Result<Vec<NamedPair>> {
+pub fn directory_pairs(base: &Path, new: &Path) -> Result<Vec<BatchItem>> {
     let below = |dir: &Path| -> Result<BTreeMap<String, PathBuf>> {
         let mut found = BTreeMap::new();
         let mut open = vec![dir.to_owned()];
@@ -78,8 +86,8 @@ pub fn directory_pairs(base: &Path, new: &Path) -> Result<Vec<NamedPair>> {
 /// `**` stands for any directories; where links make a file reachable in several ways, it is found once.
 ///
 /// # Errors
-/// A pattern that is none; patterns with different signs; two files for which they stand for the same.
-pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<NamedPair>> {
+/// An invalid pattern; patterns with different wildcards; two files for which they stand for the same.
+pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<BatchItem>> {
     let signs = |pattern: &str| pattern.chars().filter(|c| "*?[".contains(*c)).collect::<String>();
     if signs(base) != signs(new) {
         return Err(Error::query(format!(
@@ -105,11 +113,11 @@ pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<NamedPair>> {
 /// seen, so that a file has its own name where it has several, and a link that leads back to where it lies ends there.
 ///
 /// # Errors
-/// A pattern that is none; a directory that can't be read.
+/// An invalid pattern; a directory that can't be read.
 pub(crate) fn matches(pattern: &str) -> Result<Vec<(String, PathBuf)>> {
-    let bad = |e: &dyn std::fmt::Display| Error::query(format!("the pattern {pattern:?} is invalid: {e}"));
-    Pattern::new(pattern).map_err(|e| bad(&e))?;
-    let signs = signs(pattern).map_err(|e| bad(&e))?;
+    let invalid = |e: &dyn std::fmt::Display| Error::query(format!("the pattern {pattern:?} is invalid: {e}"));
+    Pattern::new(pattern).map_err(|e| invalid(&e))?;
+    let signs = signs(pattern).map_err(|e| invalid(&e))?;
     let mut found = vec![PathBuf::new()];
     let mut parts = Path::new(pattern).components().peekable();
     while let Some(part) = parts.next() {
@@ -124,7 +132,7 @@ pub(crate) fn matches(pattern: &str) -> Result<Vec<(String, PathBuf)>> {
                 found = inside(&found, |_| true)?;
             }
         } else {
-            let part = Pattern::new(text).map_err(|e| bad(&e))?;
+            let part = Pattern::new(text).map_err(|e| invalid(&e))?;
             found = inside(&found, |name| part.matches(name))?;
         }
     }
@@ -226,21 +234,21 @@ fn signs(pattern: &str) -> Result<Regex, regex::Error> {
     Regex::new(&(re + "$"))
 }
 
-fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>) -> Vec<NamedPair> {
-    let alone = |side: &str, path: &Path| {
+fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>) -> Vec<BatchItem> {
+    let missing = |side: &str, path: &Path| {
         Error::new(ErrorKind::Incompatible, format!("there is no such file on the {side} side"))
             .in_input(&path.display().to_string())
     };
-    let mut pairs: BTreeMap<String, Result<[Vec<Source>; 2]>> = BTreeMap::new();
+    let mut pairs: BTreeMap<String, Result<(Vec<Source>, Vec<Source>)>> = BTreeMap::new();
     for (name, path) in base {
         let pair = match new.remove(&name) {
-            Some(partner) => Ok([vec![Source::Path(path)], vec![Source::Path(partner)]]),
-            None => Err(alone("new", &path)),
+            Some(partner) => Ok((vec![Source::Path(path)], vec![Source::Path(partner)])),
+            None => Err(missing("new", &path)),
         };
         pairs.insert(name, pair);
     }
-    pairs.extend(new.into_iter().map(|(name, path)| (name, Err(alone("base", &path)))));
-    pairs.into_iter().map(|(name, sides)| NamedPair { name, sides }).collect()
+    pairs.extend(new.into_iter().map(|(name, path)| (name, Err(missing("base", &path)))));
+    pairs.into_iter().map(|(name, sides)| BatchItem { name, sides }).collect()
 }
 
 /// One line of a manifest.
@@ -268,10 +276,10 @@ impl From<Files> for Vec<Source> {
 }
 
 impl Entry {
-    fn pair(self) -> NamedPair {
-        let sides: [Vec<Source>; 2] = [self.base.into(), self.new.into()];
-        let name = self.name.unwrap_or_else(|| sides[1].first().map_or_else(String::new, Source::name));
-        NamedPair { name, sides: Ok(sides) }
+    fn pair(self) -> BatchItem {
+        let (base, new): (Vec<Source>, Vec<Source>) = (self.base.into(), self.new.into());
+        let name = self.name.unwrap_or_else(|| new.first().map_or_else(String::new, Source::name));
+        BatchItem { name, sides: Ok((base, new)) }
     }
 }
 
@@ -280,7 +288,7 @@ impl Entry {
 ///
 /// # Errors
 /// A file that can't be opened.
-pub fn manifest_pairs(path: &Path) -> Result<Box<dyn Iterator<Item = NamedPair> + Send>> {
+pub fn manifest_pairs(path: &Path) -> Result<Box<dyn Iterator<Item = BatchItem> + Send>> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|e| Error::io(e).in_input(&name))?;
     let json = path.extension().is_some_and(|e| ["jsonl", "ndjson", "json"].iter().any(|j| e.eq_ignore_ascii_case(j)));
@@ -291,8 +299,8 @@ fn read_manifest(
     input: impl BufRead + Send + 'static,
     manifest: String,
     json: bool,
-) -> Box<dyn Iterator<Item = NamedPair> + Send> {
-    let bad = move |line: u64, why: String| NamedPair {
+) -> Box<dyn Iterator<Item = BatchItem> + Send> {
+    let invalid = move |line: u64, why: String| BatchItem {
         name: format!("line {line}"),
         sides: Err(Error::malformed(why).in_input(&manifest).in_record(|| format!("line {line}"))),
     };
@@ -305,9 +313,9 @@ fn read_manifest(
                     Ok((_, text)) if text.trim_ascii().is_empty() => {}
                     Ok((Ok(entry), _)) => return Some(entry.pair()),
                     Ok((Err(e), _)) => {
-                        return Some(bad(line, format!("a pair is {{\"base\": ..., \"new\": ...}}: {e}")));
+                        return Some(invalid(line, format!("a pair is {{\"base\": ..., \"new\": ...}}: {e}")));
                     }
-                    Err(e) => return Some(bad(line, e.to_string())),
+                    Err(e) => return Some(invalid(line, e.to_string())),
                 }
             }
         }));
@@ -317,7 +325,7 @@ fn read_manifest(
         let line = reader.reader().position().line();
         Some(match reader.next()? {
             Ok(entry) => entry.pair(),
-            Err(e) => bad(e.position().map_or(line, csv::Position::line), format!("a pair has base and new: {e}")),
+            Err(e) => invalid(e.position().map_or(line, csv::Position::line), format!("a pair has base and new: {e}")),
         })
     }))
 }
@@ -346,7 +354,7 @@ mod tests {
 
     fn names(text: &'static str, json: bool) -> Vec<(String, Option<[usize; 2]>)> {
         let pairs = read_manifest(text.as_bytes(), "m".to_owned(), json);
-        pairs.map(|p| (p.name, p.sides.ok().map(|f| [f[0].len(), f[1].len()]))).collect()
+        pairs.map(|p| (p.name, p.sides.ok().map(|(base, new)| [base.len(), new.len()]))).collect()
     }
 
     #[test]

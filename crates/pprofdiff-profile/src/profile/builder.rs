@@ -1,7 +1,7 @@
 //! Builds profiles record by record: for readers of other formats, for other tools, and for tests.
 //!
-//! Strings, functions, mappings and locations are interned, so a caller may give the same one again and again. Samples
-//! are kept as they come. [`ProfileBuilder::build`] writes a message and loads it, so what is built is checked by the
+//! Strings, functions, mappings and locations are interned, so a caller may give the same one repeatedly. Samples
+//! are kept as given. [`ProfileBuilder::build`] writes a message and loads it, so what is built is checked by the
 //! same code as what is read, and is as valid.
 
 use std::hash::RandomState;
@@ -25,6 +25,7 @@ pub struct LocationId(u32);
 
 /// One line of a location: a function, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct BuilderLine {
     /// The function.
     pub function: FunctionId,
@@ -32,6 +33,15 @@ pub struct BuilderLine {
     pub line: i64,
     /// The column; 0 if it is not known.
     pub column: i64,
+}
+
+impl BuilderLine {
+    /// With a column.
+    #[must_use]
+    pub fn with_column(mut self, column: i64) -> Self {
+        self.column = column;
+        self
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,11 +60,11 @@ struct Location {
     lines: u32,
 }
 
-/// Builds a [`Profile`]. Ids are numbers of one builder: another may not have them, which is an error, or mean something
-/// else by them.
+/// Builds a [`Profile`]. Ids are numbers of one builder: another builder may not have them, which is an error, or
+/// have something else under them.
 ///
 /// ```
-/// use pprofdiff_profile::ProfileBuilder;
+/// use pprofdiff_profile::builder::ProfileBuilder;
 ///
 /// # fn main() -> pprofdiff_profile::Result<()> {
 /// let mut b = ProfileBuilder::new();
@@ -258,7 +268,7 @@ impl Tables for ProfileBuilder {
         (l.mapping, l.address, false)
     }
 
-    fn each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
+    fn for_each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
         let lines = self.lines.get(self.locations.values[location as usize].lines);
         lines.iter().for_each(|l| f(l.function.0, l.line, l.column));
     }

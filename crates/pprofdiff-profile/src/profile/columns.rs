@@ -90,6 +90,7 @@ pub struct Header {
 
 /// The table of functions.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Functions {
     /// The name as people read it.
     pub name: Vec<StringId>,
@@ -104,6 +105,7 @@ pub struct Functions {
 /// Locations, with their lines as ranges: the lines of `l` are `first_line[l]..first_line[l + 1]`,
 /// innermost (the inlined callee) first, as in the file.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Locations {
     /// Index of the mapping; [`NONE`] if there is none.
     pub mapping: Vec<u32>,

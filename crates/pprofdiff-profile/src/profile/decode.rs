@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::ids::Ids;
 use super::samples::split;
-use super::wire::{Fields, SampleParts, Value, each_int, varint};
+use super::wire::{Fields, SampleParts, Value, for_each_int, varint};
 use super::{BASE_LABEL, Functions, Header, Locations, Mapping, NONE, Profile, StringId, Total, ValueType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
@@ -55,7 +55,7 @@ impl Profile {
     /// A profile out of an inflated message.
     ///
     /// # Errors
-    /// Whatever makes it invalid.
+    /// Everything that makes it invalid.
     #[doc(hidden)]
     pub fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
         if data.len() > u32::MAX as usize {
@@ -126,7 +126,7 @@ fn scan(data: &[u8]) -> Result<Scan> {
                 10 => header.duration_nanos = value.int()?,
                 11 => header.period_type = Some(value_type(fields.message(value)?)?),
                 12 => header.period = value.int()?,
-                13 => each_int(value, |v| {
+                13 => for_each_int(value, |v| {
                     header.comments.push(StringId(u32::try_from(v).unwrap_or(NONE)));
                     Ok(())
                 })?,
@@ -162,7 +162,7 @@ fn value_type(mut fields: Fields<'_>) -> Result<ValueType> {
 }
 
 /// Calls `f` with each record of a table, in order, and adds the record's name and place to its errors.
-fn each_record<'a>(
+fn for_each_record<'a>(
     data: &'a [u8],
     part: &Range<usize>,
     field: u32,
@@ -193,7 +193,7 @@ fn check_string(index: u32, n_strings: u64, what: &str) -> Result<StringId> {
 
 fn strings(data: &[u8], table: &Table) -> Result<Vec<u32>> {
     let mut strings = Vec::with_capacity(table.count);
-    each_record(data, &table.part, STRING, "string", |r| {
+    for_each_record(data, &table.part, STRING, "string", |r| {
         if r.index == 0 && !r.message.is_empty() {
             return Err(Error::malformed("the first string must be empty"));
         }
@@ -210,7 +210,7 @@ fn strings(data: &[u8], table: &Table) -> Result<Vec<u32>> {
 
 fn sample_types(data: &[u8], table: &Table, n_strings: u64) -> Result<Vec<ValueType>> {
     let mut types = Vec::with_capacity(table.count);
-    each_record(data, &table.part, SAMPLE_TYPE, "sample type", |r| {
+    for_each_record(data, &table.part, SAMPLE_TYPE, "sample type", |r| {
         let t = value_type(r.fields.clone())?;
         check_string(t.kind.0, n_strings, "its type")?;
         check_string(t.unit.0, n_strings, "its unit")?;
@@ -236,17 +236,17 @@ fn check_header(header: &Header, n_strings: u64) -> Result<()> {
 /// The error that an id of a table gives, at the record that has it.
 fn id_error(data: &[u8], table: &Table, field: u32, name: &str, (index, error): (usize, Error)) -> Error {
     let mut error = Some(error);
-    let found = each_record(data, &table.part, field, name, |r| match error.take_if(|_| r.index == index) {
+    let found = for_each_record(data, &table.part, field, name, |r| match error.take_if(|_| r.index == index) {
         Some(e) => Err(e),
         None => Ok(()),
     });
-    found.err().or(error).unwrap_or_else(|| Error::malformed(format!("{name} {index} has a bad id")))
+    found.err().or(error).unwrap_or_else(|| Error::malformed(format!("{name} {index} has an invalid id")))
 }
 
 fn mappings(data: &[u8], table: &Table, n_strings: u64) -> Result<(Vec<Mapping>, Ids)> {
     let mut ids = Vec::with_capacity(table.count);
     let mut mappings = Vec::with_capacity(table.count);
-    each_record(data, &table.part, MAPPING, "mapping", |r| {
+    for_each_record(data, &table.part, MAPPING, "mapping", |r| {
         let (mut id, mut start, mut limit, mut offset, mut file, mut build_id, mut flags) = (0, 0, 0, 0, 0, 0, 0);
         let mut fields = r.fields.clone();
         while let Some((field, value)) = fields.next()? {
@@ -283,7 +283,7 @@ fn functions(data: &[u8], table: &Table, n_strings: u64) -> Result<(Functions, I
         file: Vec::with_capacity(n),
         start_line: Vec::with_capacity(n),
     };
-    each_record(data, &table.part, FUNCTION, "function", |r| {
+    for_each_record(data, &table.part, FUNCTION, "function", |r| {
         let (mut id, mut name, mut system_name, mut file, mut start_line) = (0, 0, 0, 0, 0);
         let mut fields = r.fields.clone();
         while let Some((field, value)) = fields.next()? {
@@ -320,7 +320,7 @@ fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) 
         line_column: Vec::with_capacity(n),
     };
     locations.first_line.push(0);
-    each_record(data, &table.part, LOCATION, "location", |r| {
+    for_each_record(data, &table.part, LOCATION, "location", |r| {
         let (mut id, mut mapping, mut address, mut folded) = (0, 0, 0, false);
         let mut fields = r.fields.clone();
         while let Some((field, value)) = fields.next()? {
@@ -443,7 +443,7 @@ fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Res
         }
         known => known.is_some(),
     };
-    each_record(&profile.data, part, SAMPLE, "sample", |r| {
+    for_each_record(&profile.data, part, SAMPLE, "sample", |r| {
         let mut n_values = 0;
         let mut add = |n_values: &mut usize, v: u64| {
             if let Some((sum, magnitude)) = totals.get_mut(*n_values) {
@@ -485,12 +485,12 @@ fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Res
                 let at = fields.offset();
                 let Some((field, value)) = fields.next()? else { break };
                 match field {
-                    1 => each_int(value, |id| match known(id, &mut frames) {
+                    1 => for_each_int(value, |id| match known(id, &mut frames) {
                         true => Ok(()),
                         false => Err(Error::malformed(format!("it refers to location id {id}, which does not exist"))),
                     })
                     .map_err(|e| e.at(at))?,
-                    2 => each_int(value, |v| {
+                    2 => for_each_int(value, |v| {
                         add(&mut n_values, v);
                         Ok(())
                     })

@@ -1,4 +1,4 @@
-//! A profile to bytes: the message as it is, packed as asked.
+//! A profile to bytes: the message as it is, compressed as requested.
 //!
 //! A loaded profile keeps its message, so writing it back is compression and nothing else: unknown
 //! fields and the order of records survive. New messages are made by `message`.
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::Profile;
 use crate::error::{Error, Result};
 
-/// How a written profile is packed.
+/// How a written profile is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Compression {
@@ -28,7 +28,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The packing that a file's name asks for: `.zst` zstd, `.pb` none, anything else gzip.
+    /// The compression that a file's name asks for: `.zst` zstd, `.pb` none, anything else gzip.
     pub fn of_path(path: &Path) -> Compression {
         match path.extension().and_then(|e| e.to_str()) {
             Some("zst") => Compression::Zstd,
@@ -37,7 +37,7 @@ impl Compression {
         }
     }
 
-    /// The levels that there are; 0 alone where nothing is compressed.
+    /// The valid levels; only 0 where nothing is compressed.
     pub const fn levels(self) -> RangeInclusive<u32> {
         match self {
             Compression::Gzip => 0..=9,
@@ -46,7 +46,7 @@ impl Compression {
         }
     }
 
-    /// The level unless one is given. That of gzip is 1: with libdeflate it packs nearly as well as zlib's 6, in a
+    /// The level unless one is given. That of gzip is 1: with libdeflate it compresses nearly as well as zlib's 6, in a
     /// quarter of the time.
     pub const fn default_level(self) -> u32 {
         match self {
@@ -59,11 +59,33 @@ impl Compression {
 
 /// How to write a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WriteOptions {
-    /// The packing.
+    /// The compression.
     pub compression: Compression,
     /// One of [`Compression::levels`]; unless given, [`Compression::default_level`].
     pub level: Option<u32>,
+}
+
+impl WriteOptions {
+    /// Gzip at its default level.
+    pub const fn new() -> WriteOptions {
+        WriteOptions { compression: Compression::Gzip, level: None }
+    }
+
+    /// With a compression, at its default level unless a level is given.
+    #[must_use]
+    pub const fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// With a level of the compression.
+    #[must_use]
+    pub const fn with_level(mut self, level: u32) -> Self {
+        self.level = Some(level);
+        self
+    }
 }
 
 impl Profile {

@@ -15,7 +15,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::libdeflate::gunzip_member;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Deflate's largest expansion is 1032:1 (258 bytes from two bits), so no honest size claim exceeds it.
+/// Deflate's largest expansion is 1032:1 (258 bytes from two bits), so no valid size exceeds it.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The flag of a gzip header that ends in a checksum of its own.
@@ -26,7 +26,7 @@ fn is_zstd(bytes: &[u8]) -> bool {
     matches!(bytes, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// What is known of the input before it is read.
+/// What is known about the input before it is read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Hint {
     /// Length of the compressed input.
@@ -64,7 +64,7 @@ pub(crate) fn inflate_file(bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As [`inflate_file`], of bytes that somebody else owns.
+/// As [`inflate_file`], of borrowed bytes.
 pub(crate) fn inflate_slice(bytes: &[u8], limit: u64) -> Result<Vec<u8>> {
     match gunzip_whole(bytes, limit) {
         Some(out) => Ok(out),
@@ -78,7 +78,7 @@ fn gunzip_whole(_: &[u8], _: u64) -> Option<Vec<u8>> {
     None
 }
 
-/// A file of one gzip member whose claimed size holds. `None` is no verdict.
+/// A file of one gzip member whose claimed size is right. `None` says nothing about the file.
 #[cfg(feature = "libdeflate")]
 fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     let claimed = Hint::of_slice(bytes).believable()?;
@@ -126,7 +126,7 @@ fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
 fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Error::io)?;
-    // What zstd has to say of damage, and after how many bytes, depends on where the blocks end that it was given.
+    // What zstd reports for damaged data depends on the blocks in which it was read, so its message is not used.
     if let Err(e) = read_limited(&mut decoder, &mut out, limit) {
         let detail = match e.to_string() {
             text if text.contains("memory") => "the zstd data wants a window of more than 128 MiB to be inflated",
@@ -151,7 +151,7 @@ fn check_limit(len: usize, limit: u64) -> Result<()> {
     Ok(())
 }
 
-/// Most bytes that are reserved on a claim alone. What is larger grows, at the price of clearing it.
+/// Most bytes that are reserved for a size that the file only claims. Larger outputs grow as they are inflated.
 const MAX_RESERVED: u64 = 512 << 20;
 
 /// The buffer that is inflated into: `bytes[..len]` is inflated, the rest is zero and free.
@@ -238,7 +238,7 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
         match status {
             Ok(Status::StreamEnd) => break,
             Ok(Status::Ok | Status::BufError) if consumed + produced > 0 => {}
-            // What zlib has to say of it depends on that too.
+            // What zlib reports depends on the blocks too.
             Ok(_) | Err(_) => return Err(Error::malformed("the gzip data is damaged").at(start)),
         }
     }

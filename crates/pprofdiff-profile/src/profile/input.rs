@@ -1,4 +1,4 @@
-//! The one door through which every input comes: paths, bytes and readers, in any packing.
+//! The entry point of all input: paths, bytes and readers, in any compression.
 //!
 //! A file is read as a whole, which is what the fastest inflater wants; a raw one is read into the buffer that strings will be
 //! slices of. What has no size (a pipe), or is larger than a profile may be, is inflated while it is read. No file is

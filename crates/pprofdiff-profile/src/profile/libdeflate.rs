@@ -30,7 +30,7 @@ impl Decompressor {
 
 impl Drop for Decompressor {
     fn drop(&mut self) {
-        // SAFETY: it came from `libdeflate_alloc_decompressor`, and nobody else has it.
+        // SAFETY: it came from `libdeflate_alloc_decompressor`, and is not shared.
         unsafe { libdeflate_free_decompressor(self.0.as_ptr()) }
     }
 }

@@ -264,13 +264,13 @@ impl<'p> Merger<'p> {
             // The base of a written diff is negative already.
             let sign = if part.side == Some(true) { -sign } else { sign };
             values.clear();
-            sample.each_value(|v| values.push(v));
+            sample.for_each_value(|v| values.push(v));
             if columns.iter().all(|&(c, _)| values[c] == 0) {
                 continue;
             }
             locations.clear();
             if part.selection.is_whole() {
-                sample.each_location(|l| locations.push(l));
+                sample.for_each_location(|l| locations.push(l));
             } else if !part.selection.locations(index, &sample, &mut locations) {
                 continue;
             }
@@ -525,7 +525,7 @@ impl Tables for Merger<'_> {
         (l.mapping, l.address, l.folded)
     }
 
-    fn each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
+    fn for_each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
         let lines = self.locations[location as usize].lines.clone();
         self.lines[lines].iter().for_each(|l| f(l.function, l.number, l.column));
     }

@@ -2,7 +2,7 @@
 //!
 //! Records are numbered in the order of first use, as Go's own writers do: the bytes are deterministic, ids are as
 //! small as can be, and things that are used together lie together, which compresses well. All buffers are kept from
-//! one message to the next, so a series of messages allocates for the largest alone.
+//! one message to the next, so a sequence of messages allocates only for the largest.
 
 use super::wire::put;
 use super::{Header, Label, LabelValue, Mapping, NONE, Numbers, Profile, StringId};
@@ -19,7 +19,7 @@ pub trait Tables {
     /// A location's mapping (or `NONE`), its address, and whether it is folded.
     fn location(&self, index: u32) -> (u32, u64, bool);
     /// Calls `f` with function, line and column of each line of a location, innermost first.
-    fn each_line(&self, location: u32, f: impl FnMut(u32, i64, i64));
+    fn for_each_line(&self, location: u32, f: impl FnMut(u32, i64, i64));
 }
 
 impl Tables for Profile {
@@ -45,7 +45,7 @@ impl Tables for Profile {
         (l.mapping[i], l.address[i], l.folded[i])
     }
 
-    fn each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
+    fn for_each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
         let l = &self.locations;
         for i in l.lines(location).map(|line| line as usize) {
             f(l.line_function[i], l.line_number[i], l.line_column[i]);
@@ -227,7 +227,7 @@ impl MessageWriter {
             put::int(&mut self.message, 1, i as u64 + 1);
             put::int(&mut self.message, 2, mapping);
             put::int(&mut self.message, 3, address);
-            tables.each_line(location, |function, line, column| {
+            tables.for_each_line(location, |function, line, column| {
                 self.inner.clear();
                 put::int(&mut self.inner, 1, self.functions.get(function) + 1);
                 put::int(&mut self.inner, 2, line as u64);

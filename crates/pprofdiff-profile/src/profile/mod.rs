@@ -7,11 +7,11 @@
 //! What a [`Profile`] holds is validated as a whole before loading returns, so nothing that works on
 //! one can fail on its content later. Strings are slices of the inflated buffer. The tables of
 //! functions, locations and lines are columns with dense indexes from 0; samples stay on the wire
-//! and are read from there by whoever needs them ([`Profile::samples`]), which costs one pass over
+//! and are read from there when they are needed ([`Profile::samples`]), which costs one pass over
 //! varints and saves a copy several times the size of the tables. Nothing is allocated per sample,
 //! location or string.
 
-mod builder;
+pub mod builder;
 pub mod columns;
 mod decode;
 mod encode;
@@ -24,15 +24,13 @@ mod memo;
 mod merge;
 mod message;
 pub mod proto;
-mod samples;
+pub mod samples;
 mod types;
 pub(crate) mod wire;
 
 use std::collections::HashSet;
 use std::path::Path;
 
-pub use builder::{BuilderLine, FunctionId, LocationId, MappingId, ProfileBuilder};
-pub use columns::StringId;
 pub(crate) use columns::*;
 pub use encode::{Compression, WriteOptions, pack};
 pub use input::LoadOptions;
@@ -40,7 +38,7 @@ pub use memo::Memo;
 pub(crate) use memo::Numbers;
 pub use merge::{Fields, Merger, Part, Selection, merge};
 pub(crate) use message::{About, MessageWriter};
-pub use samples::{Label, LabelValue, Sample, SampleRange};
+pub(crate) use samples::{Label, LabelValue, Sample};
 pub use types::{CommonType, common_types, default_type};
 
 use crate::advice;
@@ -196,7 +194,7 @@ impl Profile {
                 self.name
             ));
         }
-        // Rare enough that nobody expects it, and then a column would be missing in silence.
+        // Rare, and without a warning a column would be missing silently.
         let mut seen = HashSet::new();
         if let Some(twice) = self.sample_types.iter().find(|t| !seen.insert(self.string(t.kind))) {
             let kind = self.text(twice.kind);

@@ -1,5 +1,5 @@
 //! The messages of `profile.proto` as prost types, for callers that build profiles of their own and
-//! for tests that judge the reader. Strings are bytes, since not all writers write UTF-8.
+//! for tests of the reader. Strings are bytes, since not all writers write UTF-8.
 //!
 //! The engine itself does not read through these: one object a sample is what it avoids.
 

@@ -59,7 +59,7 @@ impl Profile {
 
     /// Calls `f` with each sample of a range of this profile's; what inner loops use instead of [`Profile::samples`].
     #[inline(always)]
-    pub fn each_sample<'p>(&'p self, range: &SampleRange, mut f: impl FnMut(Sample<'p>)) {
+    pub fn for_each_sample<'p>(&'p self, range: &SampleRange, mut f: impl FnMut(Sample<'p>)) {
         let mut rest = self.data.get(range.0.clone()).unwrap_or_default();
         while let Some(sample) = self.next_sample(&mut rest) {
             f(sample);
@@ -113,7 +113,7 @@ pub(super) fn split(data: &[u8], part: Range<usize>, n: usize) -> Vec<Range<usiz
 impl<'p> Sample<'p> {
     /// Calls `f` with the index of each of the sample's locations, leaf first.
     #[inline(always)]
-    pub fn each_location(&self, mut f: impl FnMut(u32)) {
+    pub fn for_each_location(&self, mut f: impl FnMut(u32)) {
         let ids = &self.profile.location_ids;
         let sequential = matches!(ids, Ids::Sequential(_));
         // Loading has seen that every id exists.
@@ -130,7 +130,7 @@ impl<'p> Sample<'p> {
 
     /// Calls `f` with each value, one for each sample type.
     #[inline(always)]
-    pub fn each_value(&self, mut f: impl FnMut(i64)) {
+    pub fn for_each_value(&self, mut f: impl FnMut(i64)) {
         self.parts.values.each(|v| f(v as i64));
     }
 

@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
 
 /// Calls `f` for every number of a repeated integer field's occurrence: one if unpacked, any if packed.
 #[inline]
-pub(crate) fn each_int(value: Value<'_>, mut f: impl FnMut(u64) -> Result<()>) -> Result<()> {
+pub(crate) fn for_each_int(value: Value<'_>, mut f: impl FnMut(u64) -> Result<()>) -> Result<()> {
     match value {
         Value::Varint(v) => f(v),
         Value::Bytes(mut packed) => {
@@ -376,10 +376,10 @@ fn number(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
     }
 }
 
-/// True if it is plain at a glance that packed numbers are well formed and in `1..=n`; false says nothing.
+/// True if a quick look shows that packed numbers are well formed and in `1..=n`; false says nothing.
 ///
-/// Judges every byte by itself and the two before it, eight bytes at a time and without decoding anything. A
-/// number is surely in range if no byte of it is zero and it has fewer digits (of 7 bits, the last byte being
+/// Checks every byte together with the two before it, eight bytes at a time and without decoding anything. A
+/// number is certainly in range if no byte of it is zero and it has fewer digits (of 7 bits, the last byte being
 /// the highest) than `n`, or as many and its first two are less than those of `n`.
 #[inline(always)]
 fn packed_within(bytes: &[u8], n: u32) -> bool {
@@ -393,8 +393,8 @@ fn packed_within(bytes: &[u8], n: u32) -> bool {
     };
     // Sets the top bit of each byte that is at least `limit` (0 to 0x80).
     let at_least = |low: u64, limit: u32| (low + (0x80 - u64::from(limit)) * EACH) & TOP;
-    let (mut bad, mut more_before, mut reached_before) = (0, 0, 0);
-    let mut judge = |word: u64| {
+    let (mut invalid, mut more_before, mut reached_before) = (0, 0, 0);
+    let mut check = |word: u64| {
         let (low, more) = (word & !TOP, word & TOP);
         let zero = !(low + !TOP) & !more & TOP;
         let more_1 = more << 8 | more_before >> 56;
@@ -402,16 +402,16 @@ fn packed_within(bytes: &[u8], n: u32) -> bool {
         let reached = at_least(low, next);
         let next_reached = reached << 8 | reached_before >> 56;
         let too_large = at_least(low, highest + 1) | at_least(low, highest) & next_reached;
-        bad |= zero | more_1 & more_2 & (more | too_large);
+        invalid |= zero | more_1 & more_2 & (more | too_large);
         (more_before, reached_before) = (more, reached);
     };
     let (words, rest) = bytes.as_chunks::<8>();
-    words.iter().for_each(|word| judge(u64::from_le_bytes(*word)));
+    words.iter().for_each(|word| check(u64::from_le_bytes(*word)));
     if !rest.is_empty() {
         // Filled up with ones, each a number by itself, unless the last number is cut off; see below.
-        judge(rest.iter().rev().fold(EACH, |word, &byte| word << 8 | u64::from(byte)));
+        check(rest.iter().rev().fold(EACH, |word, &byte| word << 8 | u64::from(byte)));
     }
-    bad == 0 && bytes.last().is_none_or(|&last| last < 0x80)
+    invalid == 0 && bytes.last().is_none_or(|&last| last < 0x80)
 }
 
 /// A sample's message, taken apart.

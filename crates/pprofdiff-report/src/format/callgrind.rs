@@ -10,7 +10,9 @@ use std::io::{self, Write};
 use super::{Format, unsupported};
 use crate::report::Report;
 use crate::request::{Ask, Request};
-use pprofdiff::{Granularity, Graph, GraphOptions, Pair, Query, Rank, harmless};
+use pprofdiff::graph::{Graph, GraphOptions, Rank};
+use pprofdiff::text::harmless;
+use pprofdiff::{Granularity, Pair};
 
 pub(crate) const FORMAT: Format = Format {
     name: "callgrind",
@@ -21,8 +23,12 @@ pub(crate) const FORMAT: Format = Format {
     warns: false,
     shows: |request| match request.ask {
         Ask::Top { limit: None, .. } | Ask::Tree { limit: None, .. } => {
-            let query = Query { granularity: Granularity::Addresses, no_inlines: false, ..request.query.clone() };
-            let whole = GraphOptions { node_count: 0, node_fraction: 0.0, edge_fraction: 0.0, rank: Rank::Flat };
+            let query = request.query.clone().with_granularity(Granularity::Addresses).with_no_inlines(false);
+            let whole = GraphOptions::default()
+                .with_node_count(0)
+                .with_node_fraction(0.0)
+                .with_edge_fraction(0.0)
+                .with_rank(Rank::Flat);
             Some(Request { query, ask: Ask::Graph(whole) })
         }
         _ => None,

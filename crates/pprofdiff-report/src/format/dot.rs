@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use crate::callgraph::Look;
 use crate::format::{Format, graph, unsupported};
 use crate::report::Report;
-use pprofdiff::{Graph, Status};
+use pprofdiff::Status;
+use pprofdiff::graph::Graph;
 
 pub(crate) const FORMAT: Format = Format {
     name: "dot",

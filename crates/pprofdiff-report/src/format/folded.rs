@@ -9,8 +9,8 @@ use std::io::{self, Write};
 
 use crate::format::{Format, all_stacks, unsupported};
 use crate::report::Report;
-use pprofdiff::Stacks;
-use pprofdiff::harmless;
+use pprofdiff::stacks::Stacks;
+use pprofdiff::text::harmless;
 
 pub(crate) const FORMAT: Format = Format {
     name: "folded",

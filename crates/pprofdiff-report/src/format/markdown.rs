@@ -6,7 +6,7 @@ use crate::format::{Format, rows, unsupported};
 use crate::numbers::total;
 use crate::series::{failure, header};
 use crate::table::{Cell, Column, Data, Table};
-use pprofdiff::harmless;
+use pprofdiff::text::harmless;
 
 pub(crate) const FORMAT: Format = Format {
     name: "markdown",

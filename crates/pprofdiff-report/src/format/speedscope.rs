@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::format::{Format, all_stacks, unsupported};
 use crate::report::Report;
-use pprofdiff::{Pair, StackRow, Stacks};
+use pprofdiff::Pair;
+use pprofdiff::stacks::{StackRow, Stacks};
 
 pub(crate) const FORMAT: Format = Format {
     name: "speedscope",

@@ -13,7 +13,8 @@ use crate::html::{escape, escape_ours};
 use crate::layout::{self, Link, Point, Way};
 use crate::names::shorten;
 use crate::report::Report;
-use pprofdiff::{Call, Graph, Status};
+use pprofdiff::Status;
+use pprofdiff::graph::{Call, Graph};
 use pprofdiff::{Error, Result};
 
 pub(crate) const FORMAT: Format = Format {

@@ -13,7 +13,7 @@ use crate::report::Report;
 use crate::request::Ask;
 use crate::table::{Cell, Kind, Table};
 use pprofdiff::Profile;
-use pprofdiff::harmless;
+use pprofdiff::text::harmless;
 use pprofdiff::units;
 use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
 

@@ -28,13 +28,14 @@ use super::text::list_of_inputs;
 use crate::format::{Format, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
+use pprofdiff::edges::{Edges, Relation};
+use pprofdiff::flame::{Flame, FlameFrame, FlameNode, FlameOptions};
+use pprofdiff::graph::{Graph, GraphOptions};
+use pprofdiff::list::SourceCode;
+use pprofdiff::text::{harmless, is_harmful};
 use pprofdiff::units;
-use pprofdiff::{
-    Diff, Edges, Flame, FlameFrame, FlameNode, FlameOptions, Frames, Graph, GraphOptions, Measure, Normalize, Pair,
-    Query, Relation, Side, Sort, Sources, Summary, Top, TopRow,
-};
+use pprofdiff::{Diff, Frames, Measure, Normalize, Pair, Query, Side, Sort, Summary, Top, TopRow};
 use pprofdiff::{Error, Result};
-use pprofdiff::{harmless, is_harmful};
 
 pub(crate) const FORMAT: Format = Format {
     name: "html",
@@ -142,7 +143,7 @@ impl Page {
 ///
 /// # Errors
 /// As [`Diff::measure`].
-pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn Sources>) -> Result<Page> {
+pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn SourceCode>) -> Result<Page> {
     let selection = diff.select(query)?;
     let wanted = diff.find_sample_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
@@ -210,7 +211,14 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
 fn sample_type(view: &Measure, names: &mut Names, max_frames: usize, options: &PageOptions) -> Result<(Value, u32)> {
     let s = view.summary();
     let stacks = view.matched_stacks();
-    let grow = |inverted| stacks.flame(&FlameOptions { inverted, min_width: options.min_width, max_frames });
+    let grow = |inverted| {
+        stacks.flame(
+            &FlameOptions::default()
+                .with_inverted(inverted)
+                .with_min_width(options.min_width)
+                .with_max_frames(max_frames),
+        )
+    };
     let (down, up) = (grow(false), grow(true));
     drop(stacks);
     let mut part = json!({
@@ -350,7 +358,7 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Va
     rows.iter().for_each(|r| in_table[r.frame as usize] = true);
 
     // Edges are grouped by node, in the order of the nodes.
-    let mut of_frame: HashMap<u32, &[pprofdiff::Edge]> = HashMap::new();
+    let mut of_frame: HashMap<u32, &[pprofdiff::edges::Edge]> = HashMap::new();
     for group in edges.edges.chunk_by(|a, b| a.node == b.node) {
         of_frame.insert(group[0].node, group);
     }
@@ -397,7 +405,7 @@ fn call_graph(graph: &Graph, names: &mut Names) -> Option<Value> {
 }
 
 /// The listing, as HTML; nothing if no function has sources.
-fn source(diff: &Diff, query: &Query, sources: &dyn Sources) -> Result<String> {
+fn source(diff: &Diff, query: &Query, sources: &dyn SourceCode) -> Result<String> {
     let listing = diff.list_with_sources(query, LISTED, sources)?;
     if listing.routines.is_empty() {
         return Ok(String::new());

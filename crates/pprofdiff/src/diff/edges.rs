@@ -2,7 +2,7 @@
 //!
 //! An edge is an ordered pair of frames that follow each other in a stack; it counts once per sample
 //! however often the pair recurs, and a frame that calls itself has no edge. Edges are numbered by
-//! their pair of frame indexes ([`Calls`]); "once" is a stamp, as in `top`.
+//! their pair of frame indexes (`Calls`); "once" is a stamp, as in `top`.
 
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ impl Relation {
 
 /// An edge, seen from one of its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Edge {
     /// The frame that is looked at.
     pub node: u32,
@@ -46,6 +47,7 @@ pub struct Edge {
 
 /// Nodes with their callers and callees.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Edges {
     /// What the table is of.
     pub summary: Arc<Summary>,
@@ -90,7 +92,7 @@ impl Measure {
     /// Callers and callees of the frames whose label (as [`Frames::label`]) matches `pattern`, or of all.
     ///
     /// # Errors
-    /// A bad regular expression.
+    /// An invalid regular expression.
     pub fn edges(&self, pattern: Option<&str>, sort: Sort) -> Result<Edges> {
         let regex = pattern.map(|p| pattern::compile("peek", p)).transpose()?;
         let mut top = self.top(sort);
@@ -134,7 +136,7 @@ impl Measure {
         // The last sample that took the edge, and the sum.
         let mut sums: Vec<(u32, i64)> = Vec::new();
         let mut stamp = 0;
-        self.each_stack(base, |value, stack| {
+        self.for_each_stack(base, |value, stack| {
             stamp += 1;
             for pair in stack.windows(2).filter(|pair| pair[0] != pair[1]) {
                 let id = calls.id(pair[0], pair[1]);

@@ -2,8 +2,8 @@
 //!
 //! pprof edits the profile step by step: drop_frames, tagroot and tagleaf, focus / ignore / hide /
 //! show, show_from, tagfocus / tagignore, tagshow / taghide, prune_from, noinlines. All but the tag filters decide by
-//! location, whatever sample it occurs in, so a [`FilterPlan`] does them once per location: which of its
-//! lines are left, and a set of flags. A sample is then a walk over flags ([`FilterPlan::apply`]).
+//! location, whatever sample it occurs in, so a `FilterPlan` does them once per location: which of its
+//! lines are left, and a set of flags. A sample is then a walk over flags (`FilterPlan::apply`).
 //!
 //! Deciding by location has an effect that is kept because pprof's numbers have it: where show_from or
 //! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
@@ -17,17 +17,20 @@ use serde::{Deserialize, Serialize};
 use super::pattern::{self, Foreign};
 use super::tags::{TagFilter, label_values, printed};
 use crate::{Error, Result};
+use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::columns::StringId;
+use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::shared::Selection;
-use pprofdiff_profile::{LabelValue, Profile, Sample, StringId};
 
 /// Describes the filters once, in the order in which they apply: each becomes a field of [`Filters`] and a row of
-/// [`Filters::ALL`], from which the faces make their options.
+/// [`Filters::ALL`], from which the command and Python make their options.
 macro_rules! filters {
     ($($name:ident: $kind:ident, $about:literal;)*) => {
         /// Filters as a user gives them. The names and the meaning are pprof's.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
+        #[non_exhaustive]
         pub struct Filters {
             $(#[doc = concat!($about, ".")] pub $name: Option<String>,)*
         }
@@ -60,7 +63,7 @@ filters! {
     prune_from: Frames, "Drop what is below the leaf-most match";
 }
 
-/// One of [`Filters::ALL`]: what a face needs to offer it.
+/// One of [`Filters::ALL`]: what the command and Python need to offer it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Filter {
@@ -118,6 +121,16 @@ impl Filter {
 }
 
 impl Filters {
+    /// With a filter, by its name ([`Filters::ALL`]).
+    ///
+    /// # Errors
+    /// There is no filter of that name.
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Result<Filters> {
+        let filter = Filter::named(name).ok_or_else(|| Error::query(format!("there is no filter {name:?}")))?;
+        filter.set(&mut self, Some(value.into()));
+        Ok(self)
+    }
+
     /// The filters that are set, by name, in the order in which they apply.
     pub fn set(&self) -> Vec<(&'static str, &str)> {
         Filters::ALL.iter().filter_map(|f| f.value(self).map(|v| (f.name, v))).collect()
@@ -131,7 +144,7 @@ impl Filters {
     /// Says what is wrong with the expressions before anything is looked at.
     ///
     /// # Errors
-    /// A bad regular expression or range.
+    /// An invalid regular expression or range.
     pub fn check(&self) -> Result<()> {
         Compiled::new(self, false).map(drop)
     }
@@ -187,7 +200,7 @@ impl Compiled {
     }
 }
 
-/// What a filter that was given has matched, by its name; so that one that matched nothing can be said.
+/// Whether each given filter matched anything, by its name, for a warning if not.
 pub(crate) type Matched = Vec<(&'static str, bool)>;
 
 // Flags of a location.
@@ -199,7 +212,7 @@ const HIDDEN: u8 = 16;
 const SHOW_FROM: u8 = 32;
 const PRUNE_FROM: u8 = 64;
 
-/// The filters, worked out for one profile.
+/// The plan of the filters for one profile.
 #[derive(Clone)]
 pub(crate) struct FilterPlan {
     /// Nothing at all is filtered, and lines stay as they are.
@@ -223,7 +236,7 @@ pub(crate) struct FilterPlan {
 }
 
 impl FilterPlan {
-    /// Works the filters out for one profile. `units` are those of the numeric labels.
+    /// Makes the plan for one profile. `units` are those of the numeric labels.
     pub(crate) fn new(
         profile: &Profile,
         filters: &Compiled,
@@ -287,7 +300,7 @@ impl FilterPlan {
     }
 
     /// Calls `f` with each line that is left of a location, innermost first.
-    pub(crate) fn each_line(&self, profile: &Profile, location: u32, mut f: impl FnMut(u32)) {
+    pub(crate) fn for_each_line(&self, profile: &Profile, location: u32, mut f: impl FnMut(u32)) {
         let l = location as usize;
         match self.first.get(l + 1) {
             Some(&end) => self.lines[self.first[l] as usize..end as usize].iter().for_each(|&line| f(line)),
@@ -300,7 +313,7 @@ impl FilterPlan {
     pub(crate) fn apply(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
         locations.clear();
         if self.trivial {
-            sample.each_location(|l| locations.push(l));
+            sample.for_each_location(|l| locations.push(l));
             return true;
         }
         let added = self.added.get(index);
@@ -308,7 +321,7 @@ impl FilterPlan {
             locations.extend(leaf);
         }
         let own = locations.len();
-        sample.each_location(|l| locations.push(l));
+        sample.for_each_location(|l| locations.push(l));
         let flag = |l: u32| self.flags[l as usize];
         if self.drops {
             let cut = cut_of_drops(&locations[own..], flag);
@@ -570,8 +583,8 @@ fn retain_from(lines: &mut Vec<u32>, start: usize, keep: impl Fn(u32) -> bool) {
     lines.truncate(end);
 }
 
-/// For each function: whether the profile's own drop_frames and keep_frames drop it; `None` if none is. pprof passes over
-/// expressions that are none; so do we, also over those that take too much work, and say it.
+/// For each function: whether the profile's own drop_frames and keep_frames drop it; `None` if none is. pprof ignores
+/// invalid expressions; so do we, also those that take too much work, with a warning.
 fn dropped_functions(p: &Profile, warnings: &mut Vec<String>) -> Option<Vec<bool>> {
     match try_dropped(p) {
         Ok(dropped) => dropped.filter(|dropped| dropped.contains(&true)),
@@ -674,7 +687,7 @@ impl Selection for Filtered<'_> {
     }
 
     fn lines(&self, location: u32, f: &mut dyn FnMut(u32)) {
-        self.plan.each_line(self.profile, location, f);
+        self.plan.for_each_line(self.profile, location, f);
     }
 
     fn locations(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {

@@ -15,9 +15,9 @@
 //! hold, and what can't be seen costs next to nothing. Memory is the stacks, and at most two nodes a kept
 //! frame (itself, and its `(pruned)` child).
 //!
-//! A width is a sum over the stacks beneath a node, and no stack is negative wide, so a parent is never
+//! A width is a sum over the stacks beneath a node, and no stack has a negative width, so a parent is never
 //! narrower than its children together, whichever width is drawn. (The difference of two cum values has no such
-//! law, which is why subtracting one flame graph from another can't be drawn.) For the same reason a node
+//! property, which is why a subtracted flame graph can't be drawn.) For the same reason a node
 //! that is thin has only thin ones beneath it, and pruning it loses nothing that would be seen.
 
 use std::cmp::{Ordering, Reverse};
@@ -25,10 +25,12 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::normalize::Scale;
-use super::{Frames, Measure, Pair, Stacks, Status, Summary};
+use super::stacks::Stacks;
+use super::{Frames, Measure, Pair, Status, Summary};
 
 /// Which way a flame graph grows, and how much of it is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct FlameOptions {
     /// From the leaf to its callers, instead of from the root to its callees.
     pub inverted: bool,
@@ -36,6 +38,29 @@ pub struct FlameOptions {
     pub min_width: f64,
     /// The most frames to keep. The widest are.
     pub max_frames: usize,
+}
+
+impl FlameOptions {
+    /// From the leaf to its callers, or not.
+    #[must_use]
+    pub fn with_inverted(mut self, inverted: bool) -> Self {
+        self.inverted = inverted;
+        self
+    }
+
+    /// Without the nodes below this part of the whole.
+    #[must_use]
+    pub fn with_min_width(mut self, min_width: f64) -> Self {
+        self.min_width = min_width;
+        self
+    }
+
+    /// With at most this many frames.
+    #[must_use]
+    pub fn with_max_frames(mut self, max_frames: usize) -> Self {
+        self.max_frames = max_frames;
+        self
+    }
 }
 
 impl Default for FlameOptions {
@@ -96,6 +121,7 @@ pub enum FlameFrame {
 
 /// One box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlameNode {
     /// What it stands for.
     pub frame: FlameFrame,
@@ -120,6 +146,7 @@ impl FlameNode {
 
 /// What the `(pruned)` boxes of a graph hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Pruned {
     /// Number of stacks that end in one.
     pub stacks: usize,
@@ -133,6 +160,7 @@ pub struct Pruned {
 
 /// A flame graph of two sides, or of one.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Flame {
     /// What it is of.
     pub summary: Arc<Summary>,
@@ -152,7 +180,7 @@ impl Measure {
         self.matched_stacks().flame(options)
     }
 
-    /// What flame graphs are cut out of: for who wants more than one of them.
+    /// What flame graphs are cut out of: for callers that want more than one.
     pub fn matched_stacks(&self) -> MatchedStacks {
         // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded sum of
         // scaled stacks.

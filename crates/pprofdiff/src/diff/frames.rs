@@ -1,6 +1,6 @@
 //! Frames, interned: every distinct frame of both sides has one dense index, so that sums are arrays.
 //!
-//! In two steps, so that the profiles need not wait for each other: [`MemberFrames`] interns the
+//! In two steps, so that the profiles need not wait for each other: [`InputFrames`] interns the
 //! frames of one profile, and [`Frames::merge`] brings them together by content.
 //!
 //! Each level is interned once and is a number for the next: strings (by their bytes, so that a
@@ -20,12 +20,13 @@ use super::filter::FilterPlan;
 use super::identity::{self, Granularity, Identity};
 use super::{Query, texts};
 use crate::{Error, ErrorKind, Result};
+use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::shared::Memo;
-use pprofdiff_profile::{Profile, StringId};
 
-/// One hasher for all members of a view, so that their hashes can be compared. Seeded by process.
+/// One hasher for all inputs of a view, so that their hashes can be compared. Seeded by process.
 pub(crate) type State = foldhash::fast::RandomState;
 
 /// A piece of a profile's buffer, or of the view's own text.
@@ -67,7 +68,7 @@ impl Texts {
 }
 
 /// The frames of one profile, and which of them each location expands to.
-pub(crate) struct MemberFrames {
+pub(crate) struct InputFrames {
     texts: Texts,
     frames: Vec<Frame>,
     /// The frames of location `l` are `expanded[first[l]..first[l + 1]]`, innermost first.
@@ -96,14 +97,14 @@ impl Innermost {
     }
 }
 
-impl MemberFrames {
+impl InputFrames {
     pub(crate) fn new(
         profile: &Arc<Profile>,
         plan: &FilterPlan,
         query: &Query,
         shifts: &[u64],
         state: &State,
-    ) -> MemberFrames {
+    ) -> InputFrames {
         let granularity = query.granularity;
         let locations = profile.locations();
         let n = locations.len();
@@ -119,7 +120,7 @@ impl MemberFrames {
                 Granularity::Addresses => identity::shifted_address(profile, shifts, location),
                 _ => 0,
             };
-            plan.each_line(profile, location, |line| {
+            plan.for_each_line(profile, location, |line| {
                 let function = locations.line_function[line as usize] as usize;
                 if by_function {
                     let known = memo.get(function);
@@ -150,17 +151,17 @@ impl MemberFrames {
             first.push(expanded.len() as u32);
         }
         let ContentInterner { texts, frames: Interner { values: frames, .. }, .. } = b.interner;
-        MemberFrames { texts, frames, first, expanded }
+        InputFrames { texts, frames, first, expanded }
     }
 
-    /// The frames of a location, innermost first; indexes of this member.
+    /// The frames of a location, innermost first; indexes of this input.
     #[inline]
     pub(crate) fn of(&self, location: u32) -> &[u32] {
         let l = location as usize;
         &self.expanded[self.first[l] as usize..self.first[l + 1] as usize]
     }
 
-    /// The innermost frame of each location: a table half as large as that of [`MemberFrames::of`], since it
+    /// The innermost frame of each location: a table half as large as that of [`InputFrames::of`], since it
     /// is what the inner loops wait for.
     pub(crate) fn innermost(&self) -> Vec<Innermost> {
         let innermost = self.first.windows(2).map(|w| Innermost::new(self.expanded[w[0] as usize], w[1] - w[0] > 1));
@@ -286,7 +287,7 @@ impl FrameInterner {
         FrameInterner { interner: ContentInterner::new(None, State::default()), granularity }
     }
 
-    /// The numbers that these frames of a view, or of another gathering, have here.
+    /// The numbers that these frames of a view, or of another interner, have here.
     ///
     /// # Errors
     /// More than 4 GiB of names.
@@ -316,9 +317,9 @@ impl FrameInterner {
     pub(crate) fn frames(self) -> Frames {
         let ContentInterner { texts, frames: Interner { values: frames, .. }, .. } = self.interner;
         let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
-        let only = MemberFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new() };
+        let only = InputFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new() };
         let mut frames = Frames {
-            members: vec![only],
+            inputs: vec![only],
             texts: numbered,
             frames,
             granularity: self.granularity,
@@ -329,10 +330,10 @@ impl FrameInterner {
     }
 }
 
-/// All distinct frames of a view, with the profiles that their names lie in.
+/// All distinct frames of a view, with the profiles that hold their names.
 pub struct Frames {
-    members: Vec<MemberFrames>,
-    /// Where each distinct text is first found: member, and index there.
+    inputs: Vec<InputFrames>,
+    /// Where each distinct text is first found: input, and index there.
     texts: Vec<(u32, u32)>,
     /// With texts numbered as in `texts`.
     frames: Vec<Frame>,
@@ -392,22 +393,18 @@ impl<'de> Deserialize<'de> for Frames {
 }
 
 impl Frames {
-    /// Brings the members' frames together. Also gives each member's translation from its own
+    /// Brings the inputs' frames together. Also gives each input's translation from its own
     /// indexes to the common ones.
-    pub(crate) fn merge(
-        members: Vec<MemberFrames>,
-        granularity: Granularity,
-        state: &State,
-    ) -> (Frames, Vec<Vec<u32>>) {
+    pub(crate) fn merge(inputs: Vec<InputFrames>, granularity: Granularity, state: &State) -> (Frames, Vec<Vec<u32>>) {
         let mut text_index = Index::default();
         let mut texts: Vec<(u32, u32)> = Vec::new();
         let mut frames = Interner::with_capacity(0, state.clone());
-        let mut translations = Vec::with_capacity(members.len());
-        let bytes = |(m, i): (u32, u32)| members[m as usize].texts.get(i);
-        let hash_of = |(m, i): (u32, u32)| members[m as usize].texts.texts[i as usize].hash;
-        for (m, member) in members.iter().enumerate() {
-            let mut common = Vec::with_capacity(member.texts.texts.len());
-            for i in 0..member.texts.texts.len() as u32 {
+        let mut translations = Vec::with_capacity(inputs.len());
+        let bytes = |(m, i): (u32, u32)| inputs[m as usize].texts.get(i);
+        let hash_of = |(m, i): (u32, u32)| inputs[m as usize].texts.texts[i as usize].hash;
+        for (m, input) in inputs.iter().enumerate() {
+            let mut common = Vec::with_capacity(input.texts.texts.len());
+            for i in 0..input.texts.texts.len() as u32 {
                 let place = (m as u32, i);
                 let hash = hash_of(place);
                 let same = |n: u32| {
@@ -421,14 +418,14 @@ impl Frames {
                 common.push(found.number());
             }
             let text = |id: u32| common[id as usize];
-            let mut translation = Vec::with_capacity(member.len());
-            for f in &member.frames {
+            let mut translation = Vec::with_capacity(input.len());
+            for f in &input.frames {
                 let frame = Frame { name: text(f.name), file: text(f.file), mapping: text(f.mapping), ..*f };
                 translation.push(frames.number(frame));
             }
             translations.push(translation);
         }
-        let mut frames = Frames { members, texts, frames: frames.values, granularity, longest_text: usize::MAX };
+        let mut frames = Frames { inputs, texts, frames: frames.values, granularity, longest_text: usize::MAX };
         frames.limit_labels();
         (frames, translations)
     }
@@ -436,7 +433,7 @@ impl Frames {
     fn limit_labels(&mut self) {
         // Of profiles that are not kept there are the texts alone.
         let size = |texts: &Texts| texts.profile.as_ref().map_or(texts.own.len(), |p| p.inflated_size());
-        let profiles = self.members.iter().map(|m| size(&m.texts)).sum();
+        let profiles = self.inputs.iter().map(|m| size(&m.texts)).sum();
         let lengths = self.frames.iter().flat_map(|f| [f.name, f.file, f.mapping]).map(|text| self.text(text).len());
         self.longest_text = texts::longest(profiles, lengths.fold(0, usize::saturating_add), 3 * self.frames.len());
     }
@@ -451,13 +448,13 @@ impl Frames {
         })
     }
 
-    pub(crate) fn member(&self, index: usize) -> &MemberFrames {
-        &self.members[index]
+    pub(crate) fn input(&self, index: usize) -> &InputFrames {
+        &self.inputs[index]
     }
 
     fn text(&self, id: u32) -> &[u8] {
         let (m, i) = self.texts[id as usize];
-        self.members[m as usize].texts.get(i)
+        self.inputs[m as usize].texts.get(i)
     }
 
     /// Number of distinct frames. Some may have no row in a view, since no sample has them.

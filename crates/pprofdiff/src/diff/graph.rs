@@ -21,6 +21,7 @@ use pprofdiff_profile::columns::NONE;
 
 /// Which frames are kept if there are too many of them, and what they are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Rank {
     /// By how much a frame tells, as pprof's graphs: cum, weighted by how evenly the cost is spread over its callers
     /// and callees, so that a frame which only passes on what it got counts less.
@@ -34,6 +35,7 @@ pub enum Rank {
 
 /// How much of the call graph to keep. The defaults are pprof's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GraphOptions {
     /// Most frames; 0 for any number.
     pub node_count: usize,
@@ -45,6 +47,36 @@ pub struct GraphOptions {
     pub rank: Rank,
 }
 
+impl GraphOptions {
+    /// With at most this many frames; 0 for any number.
+    #[must_use]
+    pub fn with_node_count(mut self, node_count: usize) -> Self {
+        self.node_count = node_count;
+        self
+    }
+
+    /// Without the frames below this part of the total.
+    #[must_use]
+    pub fn with_node_fraction(mut self, fraction: f64) -> Self {
+        self.node_fraction = fraction;
+        self
+    }
+
+    /// Without the edges below this part of the total.
+    #[must_use]
+    pub fn with_edge_fraction(mut self, fraction: f64) -> Self {
+        self.edge_fraction = fraction;
+        self
+    }
+
+    /// With frames ordered, and kept, by another rank.
+    #[must_use]
+    pub fn with_rank(mut self, rank: Rank) -> Self {
+        self.rank = rank;
+        self
+    }
+}
+
 impl Default for GraphOptions {
     fn default() -> GraphOptions {
         GraphOptions { node_count: 80, node_fraction: 0.005, edge_fraction: 0.001, rank: Rank::Entropy }
@@ -53,6 +85,7 @@ impl Default for GraphOptions {
 
 /// A call from one frame to another, of all samples in which it occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call {
     /// The caller's index in [`Graph::nodes`].
     pub caller: u32,
@@ -68,6 +101,7 @@ pub struct Call {
 
 /// A call graph.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Graph {
     /// What the graph is of.
     pub summary: Arc<Summary>,
@@ -182,7 +216,7 @@ impl Measure {
         let mut stamp = 0;
         for walk in self.walks_of(base) {
             let numbers: Vec<u32> = walk.translation.iter().map(|&f| number[f as usize]).collect();
-            walk.each(|value, locations, _| {
+            walk.for_each(|value, locations, _| {
                 stamp += 1;
                 let (mut caller, mut residual) = (NONE, false);
                 for &l in locations.iter().rev() {

@@ -9,11 +9,13 @@ use std::borrow::Cow;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
+use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::{Profile, StringId};
+use pprofdiff_profile::columns::StringId;
 
 /// What one row of a table stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Granularity {
     /// One row a function name.
     #[default]
@@ -30,7 +32,7 @@ pub enum Granularity {
 
 impl Granularity {
     /// All, with the names that users give them.
-    pub const ALL: [(&'static str, Granularity); 5] = [
+    pub const ALL: &'static [(&'static str, Granularity)] = &[
         ("functions", Granularity::Functions),
         ("filefunctions", Granularity::FileFunctions),
         ("files", Granularity::Files),
@@ -49,7 +51,7 @@ impl std::str::FromStr for Granularity {
 
     fn from_str(s: &str) -> crate::Result<Granularity> {
         Granularity::ALL.iter().find(|(name, _)| *name == s).map(|(_, g)| *g).ok_or_else(|| {
-            let names = Granularity::ALL.map(|(name, _)| name).join(", ");
+            let names = Granularity::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
             crate::Error::query(format!("there is no granularity {s:?}; there are {names}"))
         })
     }
@@ -184,10 +186,10 @@ pub(crate) fn clean_path(path: &[u8]) -> Option<Vec<u8>> {
     Some(clean)
 }
 
-/// For each member and each of its mappings: what to add to an address so that the same place in the
-/// same binary has the same address in all members.
+/// For each input and each of its mappings: what to add to an address so that the same place in the
+/// same binary has the same address in all inputs.
 ///
-/// The first member that uses a mapping sets the place; as in pprof, and in a diff that was written,
+/// The first input that uses a mapping sets the place; as in pprof, and in a diff that was written,
 /// only what a sample with a value refers to counts as used, and the very first mapping.
 pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
     type Key<'p> = (u64, u64, &'p [u8]);
@@ -209,9 +211,9 @@ pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
         }
         for sample in p.samples() {
             let mut zero = true;
-            sample.each_value(|v| zero &= v == 0);
+            sample.for_each_value(|v| zero &= v == 0);
             if !zero {
-                sample.each_location(|l| see(p.locations().mapping[l as usize]));
+                sample.for_each_location(|l| see(p.locations().mapping[l as usize]));
             }
         }
     }

@@ -10,11 +10,14 @@ use std::sync::Arc;
 use super::tags::number_units;
 use super::texts::{self, TextInterner};
 use super::{Measure, Pair, Status, Summary};
+use pprofdiff_profile::Profile;
+use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::interner::Interner;
-use pprofdiff_profile::{LabelValue, Profile, StringId};
+use pprofdiff_profile::samples::LabelValue;
 
 /// One value of one label key. [`Labels`] tells which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LabelRow {
     key: u32,
     value: Value,
@@ -33,6 +36,7 @@ enum Value {
 
 /// The values of all labels.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Labels {
     /// What the table is of.
     pub summary: Arc<Summary>,
@@ -99,9 +103,9 @@ impl Measure {
         let mut rows: Vec<LabelRow> = Vec::new();
         let mut numbers: Interner<(u32, Value), foldhash::quality::RandomState> = Interner::default();
         for walk in self.walks() {
-            let (p, base) = (&*walk.member.profile, walk.member.base);
+            let (p, base) = (&*walk.input.profile, walk.input.base);
             let mut known = KnownTexts::default();
-            walk.each_sample(|weight, sample| {
+            walk.for_each_sample(|weight, sample| {
                 for label in walk.labels(&sample) {
                     let key = known.id(p, label.key, &mut texts);
                     let value = match label.value {
@@ -138,7 +142,7 @@ impl Measure {
             };
             by_key().then_with(|| delta(a).cmp(&delta(b))).then_with(by_value)
         });
-        let units = number_units(self.walks().map(|w| &*w.member.profile));
+        let units = number_units(self.walks().map(|w| &*w.input.profile));
         let all = rows.iter().map(|r| 2 * texts.get(r.key).len()).fold(0, usize::saturating_add);
         let longest_key = texts::longest(self.profile_bytes(), all, 2 * rows.len());
         Labels { summary: self.summary().clone(), rows, texts, longest_key, units }

@@ -3,10 +3,10 @@
 //! The cost of a line of the base belongs to the same statement of the new side, whatever its number has become
 //! there. So where the texts of both builds are at hand, their lines are aligned by a text diff, which looks at
 //! whole files and not at the indentation; lines that only one build has are deleted or inserted. Where a text is
-//! missing, or the texts differ in too many lines ([`MOST_ALIGNED`]), lines are paired by their offset in the function
-//! ([`Shift`]), and the routine's notes say so.
+//! missing, or the texts differ in too many lines (`MOST_ALIGNED`), lines are paired by their offset in the function
+//! (`Shift`), and the routine's notes say so.
 //!
-//! This floor reads no files: the texts come from a [`Sources`].
+//! This module reads no files: the texts come from a [`SourceCode`].
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,17 +19,18 @@ use super::pattern;
 use super::top::Sort;
 use super::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
 use crate::Result;
-use pprofdiff_profile::StringId;
+pub use crate::sources::{SourceDirs, SourceFiles};
 use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::columns::StringId;
 
 /// Where a listing gets its texts from. `()` has none.
-pub trait Sources {
-    /// The text of a file of one side's build; `None` if it is not to be had. The path is that of the profile, without
+pub trait SourceCode {
+    /// The text of a file of one side's build; `None` if there is none. The path is that of the profile, without
     /// the prefix that the query's `trim_path` cuts off.
     fn find(&self, base: bool, path: &str) -> Option<SourceText>;
 }
 
-impl Sources for () {
+impl SourceCode for () {
     fn find(&self, _base: bool, _path: &str) -> Option<SourceText> {
         None
     }
@@ -37,6 +38,7 @@ impl Sources for () {
 
 /// The text of a source file.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SourceText {
     /// Where it was found, for people.
     pub place: String,
@@ -44,10 +46,17 @@ pub struct SourceText {
     pub text: Arc<str>,
 }
 
+impl SourceText {
+    /// A text, and where it was found.
+    pub fn new(place: impl Into<String>, text: impl Into<Arc<str>>) -> SourceText {
+        SourceText { place: place.into(), text: text.into() }
+    }
+}
+
 /// What became of a line between the builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineChange {
-    /// Both builds have it, or nobody knows.
+    /// Both builds have it, or it is not known.
     Same,
     /// Only the new build has it.
     Inserted,
@@ -68,6 +77,7 @@ impl LineChange {
 
 /// A line of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Line {
     /// Its number in the base; `None` if the base does not have it, or if this is a single profile. Where a text is
     /// missing and lines are paired by offset it is where the line should be.
@@ -86,6 +96,7 @@ pub struct Line {
 
 /// A function in a file.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Routine {
     /// The function.
     pub name: String,
@@ -107,6 +118,7 @@ pub struct Routine {
 
 /// Functions, line by line.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Listing {
     /// What the listing is of.
     pub summary: Arc<Summary>,
@@ -132,7 +144,7 @@ struct Side {
     path: Option<Arc<str>>,
     /// flat and cum by line.
     lines: BTreeMap<i64, (i64, i64)>,
-    /// Where the function begins; 0 if nobody says.
+    /// Where the function begins; 0 if it is not known.
     start: i64,
     cum: i64,
 }
@@ -203,8 +215,8 @@ impl Diff {
     /// The functions whose name matches, line by line. The query's granularity does not matter: it is `lines`.
     ///
     /// # Errors
-    /// As [`Diff::measure`], and a bad regular expression.
-    pub fn list(&self, query: &Query, pattern: &str, sources: &dyn Sources) -> Result<Listing> {
+    /// As [`Diff::measure`], and an invalid regular expression.
+    pub fn list(&self, query: &Query, pattern: &str, sources: &dyn SourceCode) -> Result<Listing> {
         let regex = pattern::compile("list", pattern)?;
         let (summary, routines) = self.routines(query, &|name| regex.is_match(name), sources, |all| all.collect())?;
         Ok(Listing { summary, routines })
@@ -214,7 +226,7 @@ impl Diff {
     ///
     /// # Errors
     /// As [`Diff::measure`].
-    pub fn list_with_sources(&self, query: &Query, n: usize, sources: &dyn Sources) -> Result<Listing> {
+    pub fn list_with_sources(&self, query: &Query, n: usize, sources: &dyn SourceCode) -> Result<Listing> {
         let has_text = |r: &Routine| r.places != (None, None);
         let (summary, routines) =
             self.routines(query, &|_| true, sources, |all| all.filter(has_text).take(n).collect())?;
@@ -226,7 +238,7 @@ impl Diff {
         &self,
         query: &Query,
         matches: &dyn Fn(&[u8]) -> bool,
-        sources: &dyn Sources,
+        sources: &dyn SourceCode,
         choose: impl FnOnce(&mut dyn Iterator<Item = Routine>) -> Vec<Routine>,
     ) -> Result<(Arc<Summary>, Vec<Routine>)> {
         // Paths are trimmed here, since sources are looked for by more of them than is shown.
@@ -299,7 +311,7 @@ impl Measure {
     /// Looks up where each function begins.
     fn starts(&self, numbers: &Numbers<'_>, groups: &mut [Group], trim: &[String]) {
         for walk in self.walks() {
-            let (p, functions) = (&walk.member.profile, walk.member.profile.functions());
+            let (p, functions) = (&walk.input.profile, walk.input.profile.functions());
             // By the profile's strings, each of which is looked up once.
             let mut names: HashMap<StringId, Option<u32>> = HashMap::new();
             let mut files: HashMap<StringId, Option<u32>> = HashMap::new();
@@ -316,7 +328,7 @@ impl Measure {
                 });
                 if let Some(id) = name.zip(file).and_then(|key| numbers.groups.get(&key).copied()) {
                     let group = &mut groups[id as usize];
-                    let side = if walk.member.base { &mut group.base } else { &mut group.new };
+                    let side = if walk.input.base { &mut group.base } else { &mut group.new };
                     side.start = if side.start == 0 { start } else { side.start.min(start) };
                 }
             }
@@ -328,7 +340,7 @@ impl Measure {
         let sums = self.sides(|base| {
             let mut sums = vec![(0u64, 0i64); groups.len()];
             let mut stamp = 0;
-            self.each_stack(base, |value, stack| {
+            self.for_each_stack(base, |value, stack| {
                 stamp += 1;
                 for &frame in stack {
                     if let Some((last, sum)) = sums.get_mut(group_of[frame as usize] as usize)
@@ -487,7 +499,7 @@ type Numbered = (Option<i64>, Option<i64>);
 
 /// Texts, each split once, and aligned once for all functions of a file.
 struct Texts<'s> {
-    sources: &'s dyn Sources,
+    sources: &'s dyn SourceCode,
     two_sided: bool,
     /// By the place.
     split: HashMap<String, Arc<Text>>,
@@ -500,7 +512,7 @@ struct Texts<'s> {
 }
 
 impl<'s> Texts<'s> {
-    fn new(sources: &'s dyn Sources, two_sided: bool) -> Texts<'s> {
+    fn new(sources: &'s dyn SourceCode, two_sided: bool) -> Texts<'s> {
         Texts { sources, two_sided, split: HashMap::new(), n: 0, aligned: HashMap::new(), left: MOST_TEXT }
     }
 
@@ -613,7 +625,7 @@ impl<'s> Texts<'s> {
                 }
             }
         }
-        // A side that has neither samples nor a text has no lines either.
+        // A side without samples and text has no lines.
         let has = |side: &Side, text: &Option<Arc<Text>>| !side.lines.is_empty() || text.is_some();
         let (in_base, in_new) = (self.two_sided && has(&g.base, &texts.0), has(&g.new, &texts.1));
         let number = |place: i128, has: bool| i64::try_from(place).ok().filter(|&n| has && n > 0);

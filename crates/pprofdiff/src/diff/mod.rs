@@ -1,7 +1,7 @@
 //! Two sides, compared: which frames, edges, stacks and labels each has, and what changed.
 //!
 //! ```text
-//! Diff (members of two sides, common sample types)
+//! Diff (inputs of two sides, common sample types)
 //!   -> Selection (granularity, filters: frames interned)
 //!        -> Measure (one sample type, normalization)
 //!             -> top, edges, stacks, labels (each an ordered list of rows), flame (a tree cut out of the stacks)
@@ -11,46 +11,39 @@
 //! for all of its measures; each table is then one pass over the samples. A single profile has the same views, with one
 //! side.
 
-mod edges;
-mod filter;
-mod flame;
+pub mod edges;
+pub mod filter;
+pub mod flame;
 mod frames;
-mod graph;
+pub mod graph;
 mod identity;
-mod labels;
+pub mod labels;
 #[cfg(feature = "list")]
-mod list;
+pub mod list;
 mod normalize;
 mod pattern;
 mod selection;
-mod stacks;
+pub mod stacks;
 mod tags;
 mod texts;
-mod top;
+pub mod top;
 mod write;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub use edges::{Edge, Edges, Relation};
-pub use filter::{Filter, FilterKind, Filters};
-pub use flame::{Flame, FlameFrame, FlameNode, FlameOptions, MatchedStacks, Pruned, Widths};
+pub use filter::Filters;
 pub(crate) use frames::FrameInterner;
 pub use frames::Frames;
-pub use graph::{Call, Graph, GraphOptions, Rank};
 pub use identity::Granularity;
-pub use labels::{LabelRow, Labels};
-#[cfg(feature = "list")]
-pub use list::{Line, LineChange, Listing, Routine, SourceText, Sources};
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
-#[cfg(feature = "gate")]
+#[cfg(feature = "check")]
 pub(crate) use pattern::compile;
-#[cfg(feature = "gate")]
+#[cfg(feature = "check")]
 pub(crate) use selection::Walk;
 pub use selection::{Measure, Query, Selection, Side, Summary};
-pub use stacks::{StackRow, Stacks};
-pub use top::{ProfileSums, Sort, Top, TopRow};
+pub use top::{Sort, Top, TopRow};
 
 use serde::{Deserialize, Serialize};
 
@@ -109,12 +102,12 @@ impl Status {
     }
 }
 
-/// Sample types that a warning names at most.
+/// The most sample types that a warning names.
 const MOST_NAMED: usize = 10;
 
-/// One profile's part in a comparison.
+/// One profile of a comparison, or one side of a written diff.
 #[derive(Debug, Clone)]
-pub(crate) struct Member {
+pub(crate) struct Input {
     pub profile: Arc<Profile>,
     /// Its place in [`CommonType::columns`].
     pub index: usize,
@@ -126,7 +119,7 @@ pub(crate) struct Member {
     part_totals: Arc<[Total]>,
 }
 
-impl Member {
+impl Input {
     /// What values are multiplied by on top of the unit's factor: the base of a written diff is negative.
     pub(crate) fn sign(&self) -> i64 {
         if self.part == Some(true) { -1 } else { 1 }
@@ -148,11 +141,11 @@ impl Member {
     }
 
     /// One side of a written diff.
-    fn part(profile: &Arc<Profile>, base: bool) -> Member {
+    fn part(profile: &Arc<Profile>, base: bool) -> Input {
         let mut totals = vec![Total::default(); profile.totals().len()];
         for s in profile.samples().filter(|s| s.is_base() == base) {
             let mut column = totals.iter_mut();
-            s.each_value(|v| {
+            s.for_each_value(|v| {
                 // A part of the samples can't overflow where all of them do not.
                 if let Some(total) = column.next() {
                     total.sum += if base { -v } else { v };
@@ -160,18 +153,18 @@ impl Member {
                 }
             });
         }
-        Member { profile: profile.clone(), index: 0, base, part: Some(base), part_totals: totals.into() }
+        Input { profile: profile.clone(), index: 0, base, part: Some(base), part_totals: totals.into() }
     }
 
-    fn whole(profile: &Arc<Profile>, index: usize, base: bool) -> Member {
-        Member { profile: profile.clone(), index, base, part: None, part_totals: Arc::default() }
+    fn whole(profile: &Arc<Profile>, index: usize, base: bool) -> Input {
+        Input { profile: profile.clone(), index, base, part: None, part_totals: Arc::default() }
     }
 }
 
 /// A comparison of a base with something new; each side may be several profiles, which add up.
 #[derive(Debug, Clone)]
 pub struct Diff {
-    pub(crate) members: Arc<[Member]>,
+    pub(crate) inputs: Arc<[Input]>,
     pub(crate) types: Arc<[CommonType]>,
     default_type: usize,
     /// Two sides; false for the views of a single profile.
@@ -190,20 +183,21 @@ impl Diff {
         }
         base.iter().chain(new).try_for_each(|p| p.one_sided())?;
         // The new side leads, as in pprof: its order of sample types, its addresses.
-        let member = |(i, p): (usize, &Arc<Profile>)| Member::whole(p, i, i >= new.len());
-        Diff::from_members(new.iter().chain(base).enumerate().map(member).collect(), true)
+        let input = |(i, p): (usize, &Arc<Profile>)| Input::whole(p, i, i >= new.len());
+        Diff::from_inputs(new.iter().chain(base).enumerate().map(input).collect(), true)
     }
 
-    /// Loads the files of both sides and compares them; inside a rayon pool, at the same time.
+    /// Loads two files and compares them; inside a rayon pool, at the same time. For several files on a side, see
+    /// [`Diff::load`].
     ///
     /// # Errors
     /// As [`Profile::open`] and [`Diff::new`].
-    pub fn open(base: &[&Path], new: &[&Path], options: &LoadOptions) -> Result<Diff> {
-        let sources = |paths: &[&Path]| paths.iter().map(|p| Source::Path(p.to_path_buf())).collect::<Vec<_>>();
-        Diff::load(&sources(base), &sources(new), options)
+    pub fn open(base: impl AsRef<Path>, new: impl AsRef<Path>, options: &LoadOptions) -> Result<Diff> {
+        let source = |path: &Path| [Source::Path(path.to_owned())];
+        Diff::load(&source(base.as_ref()), &source(new.as_ref()), options)
     }
 
-    /// Loads both sides, whatever they come from, and compares them; inside a rayon pool, at the same time.
+    /// Loads both sides, each of one or several sources, and compares them; inside a rayon pool, at the same time.
     ///
     /// # Errors
     /// As [`Profile::open`] and [`Diff::new`].
@@ -227,21 +221,21 @@ impl Diff {
     /// as a diff again; any other profile as itself, with one side.
     pub fn of_profile(profile: &Arc<Profile>) -> Result<Diff> {
         if profile.is_diff() {
-            return Diff::from_members(vec![Member::part(profile, false), Member::part(profile, true)], true);
+            return Diff::from_inputs(vec![Input::part(profile, false), Input::part(profile, true)], true);
         }
-        Diff::from_members(vec![Member::whole(profile, 0, false)], false)
+        Diff::from_inputs(vec![Input::whole(profile, 0, false)], false)
     }
 
-    fn from_members(members: Vec<Member>, two_sided: bool) -> Result<Diff> {
-        let mut profiles: Vec<&Profile> = members.iter().map(|m| &*m.profile).collect();
-        if members.iter().any(|m| m.part.is_some()) {
+    fn from_inputs(inputs: Vec<Input>, two_sided: bool) -> Result<Diff> {
+        let mut profiles: Vec<&Profile> = inputs.iter().map(|m| &*m.profile).collect();
+        if inputs.iter().any(|m| m.part.is_some()) {
             profiles.truncate(1);
         }
         let types = common_types(&profiles)?;
         // Of a written diff, which is one profile, both sides are the same.
-        let side = |base| members.iter().filter(|m| m.base == base).map(|m| &*m.profile).collect::<Vec<_>>();
+        let side = |base| inputs.iter().filter(|m| m.base == base).map(|m| &*m.profile).collect::<Vec<_>>();
         let default_type = default_type(&side(false), &side(true), &types);
-        Ok(Diff { members: members.into(), types: types.into(), default_type, two_sided })
+        Ok(Diff { inputs: inputs.into(), types: types.into(), default_type, two_sided })
     }
 
     /// True if there are two sides; false if this is a single profile.
@@ -278,18 +272,18 @@ impl Diff {
 
     /// The profiles of the base; empty if this is a single profile.
     pub fn base(&self) -> impl Iterator<Item = &Arc<Profile>> {
-        self.members.iter().filter(|m| m.base).map(|m| &m.profile)
+        self.inputs.iter().filter(|m| m.base).map(|m| &m.profile)
     }
 
     /// The profiles of the new side, or the single profile.
     pub fn new_side(&self) -> impl Iterator<Item = &Arc<Profile>> {
-        self.members.iter().filter(|m| !m.base).map(|m| &m.profile)
+        self.inputs.iter().filter(|m| !m.base).map(|m| &m.profile)
     }
 
     /// All profiles, each once, with what it is here: `base`, `new` or `profile`.
     pub fn profiles(&self) -> impl Iterator<Item = (&'static str, &Profile)> {
-        let whole = |m: &Member| m.part.is_some() || !self.two_sided;
-        let side = move |m: &Member| {
+        let whole = |m: &Input| m.part.is_some() || !self.two_sided;
+        let side = move |m: &Input| {
             if whole(m) {
                 "profile"
             } else if m.base {
@@ -298,8 +292,8 @@ impl Diff {
                 "new"
             }
         };
-        let members = self.members.iter().filter(|m| m.part != Some(true));
-        let (base, new): (Vec<&Member>, Vec<&Member>) = members.partition(|m| m.base);
+        let inputs = self.inputs.iter().filter(|m| m.part != Some(true));
+        let (base, new): (Vec<&Input>, Vec<&Input>) = inputs.partition(|m| m.base);
         base.into_iter().chain(new).map(move |m| (side(m), &*m.profile))
     }
 
@@ -325,7 +319,7 @@ impl Diff {
     /// The sums of a sample type over one side, in its common unit.
     pub(crate) fn side_total(&self, base: bool, sample_type: usize) -> Total {
         let mut total = Total::default();
-        for m in self.members.iter().filter(|m| m.base == base) {
+        for m in self.inputs.iter().filter(|m| m.base == base) {
             let (column, times) = self.types[sample_type].columns[m.index];
             let part = m.total(column);
             total.sum += part.sum * times;
@@ -337,8 +331,8 @@ impl Diff {
     /// Nanoseconds that one side's profiles took together.
     pub(crate) fn side_duration(&self, base: bool) -> i64 {
         // A written diff tells only the new side's duration.
-        let members = self.members.iter().filter(|m| m.base == base && m.part != Some(true));
-        let durations = members.map(|m| m.profile.duration_nanos());
+        let inputs = self.inputs.iter().filter(|m| m.base == base && m.part != Some(true));
+        let durations = inputs.map(|m| m.profile.duration_nanos());
         durations.fold(0, i64::saturating_add)
     }
 }

@@ -6,6 +6,7 @@ use crate::{Error, Result};
 
 /// How the new side is scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Normalize {
     /// Not at all.
     #[default]
@@ -57,7 +58,7 @@ impl std::str::FromStr for Normalize {
     }
 }
 
-/// A factor as exact as it can be had.
+/// A factor, exact where possible.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scale {
     One,

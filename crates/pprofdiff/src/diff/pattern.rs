@@ -5,8 +5,8 @@
 //! `\Q...\E` quotes, `\w`, `\d`, `\s` and `\b` know only ASCII, and in a class `[`, `&&`, `--` and `~~` have no
 //! meaning of their own. What is repeated, and what repeats it, are repeated at most 1000 times together.
 //!
-//! A user's expression costs what it costs. One that comes out of a file was written by a stranger, as were the names
-//! that it is tried on: [`Foreign`] is bounded in what it may cost.
+//! A user's own expression may cost any time. One that comes out of a file is untrusted, as are the names that it is
+//! matched with: [`Foreign`] bounds its cost.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// the error.
 ///
 /// # Errors
-/// What is no regular expression, or passes RE2's limits.
+/// An invalid regular expression, or one beyond RE2's limits.
 pub(crate) fn compile(what: &str, pattern: &str) -> Result<Regex> {
     let re = translate(pattern).and_then(|pattern| {
         let built = RegexBuilder::new(&pattern).size_limit(16 << 20).dfa_size_limit(16 << 20).build();
@@ -44,8 +44,8 @@ const FOREIGN_STATES: usize = 256 << 10;
 const FOREIGN_SETS: usize = 512 << 10;
 const FOREIGN_RESTARTS: usize = 2;
 
-/// A regular expression that came out of a file, to be tried on whole names. It keeps count of what it costs, over all
-/// names, and gives up beyond a bound that does not depend on them.
+/// A regular expression that came out of a file, matched with whole names. It counts its cost over all names, and fails
+/// beyond a bound that does not depend on them.
 pub(crate) struct Foreign {
     what: &'static str,
     automaton: DFA,
@@ -171,7 +171,7 @@ fn translate(pattern: &str) -> Result<String, String> {
                     Some(c @ ('b' | 'B')) if !in_class => out.extend(["(?-u:\\", c.encode_utf8(&mut [0; 4]), ")"]),
                     _ => {
                         out.push_str(&rest[..taken]);
-                        // A class by name: its braces are none of ours.
+                        // A class by name: its braces are not a repetition.
                         if let (Some('p' | 'P' | 'x'), Some(end)) = (escaped, rest.find('}'))
                             && rest[2..].starts_with('{')
                         {
@@ -262,8 +262,8 @@ mod tests {
         for (pattern, text, matches) in cases {
             assert_eq!(compile("test", pattern).unwrap().is_match(text.as_bytes()), matches, "{pattern} on {text}");
         }
-        for bad in ["(", "a**b(", r"\", "[a", "(?P<n"] {
-            let error = compile("focus", bad).unwrap_err().to_string();
+        for invalid in ["(", "a**b(", r"\", "[a", "(?P<n"] {
+            let error = compile("focus", invalid).unwrap_err().to_string();
             assert!(error.contains("focus") && !error.contains('\n'), "{error}");
         }
         // As in RE2, each of these alone is one too many.
@@ -292,8 +292,8 @@ mod tests {
                 "{pattern} on {name}"
             );
         }
-        for bad in ["(", "a{1001}", "\\pL{500}", &"a|".repeat(10_000)] {
-            assert!(Foreign::new("test", bad).is_err(), "{bad:.20}");
+        for invalid in ["(", "a{1001}", "\\pL{500}", &"a|".repeat(10_000)] {
+            assert!(Foreign::new("test", invalid).is_err(), "{invalid:.20}");
         }
     }
 

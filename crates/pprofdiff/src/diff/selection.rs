@@ -6,17 +6,19 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::filter::{Compiled, FilterKind, FilterPlan};
-use super::frames::{Frames, Innermost, MemberFrames, State};
+use super::frames::{Frames, Innermost, InputFrames, State};
 use super::identity::{self, Granularity};
 use super::normalize::{Normalize, Scale};
 use super::tags::number_units;
-use super::{Diff, Filters, Member, Pair};
+use super::{Diff, Filters, Input, Pair};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::{Label, Profile, Sample, SampleRange, parallel};
+use pprofdiff_profile::samples::{Label, Sample, SampleRange};
+use pprofdiff_profile::{Profile, parallel};
 
 /// What to look at, and how.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Query {
     /// The sample type's name; the default one if not given.
     pub sample_type: Option<String>,
@@ -33,8 +35,53 @@ pub struct Query {
     pub normalize: Normalize,
 }
 
+impl Query {
+    /// With a sample type, by its name.
+    #[must_use]
+    pub fn with_sample_type(mut self, name: impl Into<String>) -> Self {
+        self.sample_type = Some(name.into());
+        self
+    }
+
+    /// With rows of another granularity.
+    #[must_use]
+    pub fn with_granularity(mut self, granularity: Granularity) -> Self {
+        self.granularity = granularity;
+        self
+    }
+
+    /// With inlined functions as part of their caller, or not.
+    #[must_use]
+    pub fn with_no_inlines(mut self, no_inlines: bool) -> Self {
+        self.no_inlines = no_inlines;
+        self
+    }
+
+    /// With these prefixes cut off the paths of files.
+    #[must_use]
+    pub fn with_trim_path(mut self, prefixes: Vec<String>) -> Self {
+        self.trim_path = prefixes;
+        self
+    }
+
+    /// With filters.
+    #[must_use]
+    pub fn with_filters(mut self, filters: Filters) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    /// With the new side scaled.
+    #[must_use]
+    pub fn with_normalize(mut self, normalize: Normalize) -> Self {
+        self.normalize = normalize;
+        self
+    }
+}
+
 /// One side of a measure, for headers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Side {
     /// The profiles' names.
     pub paths: Vec<String>,
@@ -50,6 +97,7 @@ pub struct Side {
 
 /// What a measure is of: everything a table needs besides its rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Summary {
     /// The base; `None` if this is a single profile.
     pub base: Option<Side>,
@@ -78,8 +126,8 @@ pub struct Summary {
     pub total: Pair,
 }
 
-/// What a question selects of a diff, or of a single profile: filters worked out, frames interned, both sides brought
-/// together. It does once what costs; each [`Measure`] of it is cheap and shares the frames.
+/// What a query selects of a diff, or of a single profile: filters applied, frames interned, both sides brought
+/// together. This is what costs, and is done once; each [`Measure`] of it is cheap and shares the frames.
 #[derive(Clone)]
 pub struct Selection {
     diff: Diff,
@@ -95,10 +143,10 @@ struct Shared {
     new: Side,
     /// The filters that are set, by pprof's names.
     filters: Vec<(String, String)>,
-    /// For each member.
+    /// For each input.
     plans: Vec<FilterPlan>,
     frames: Arc<Frames>,
-    /// For each member: from its own frame indexes to the common ones.
+    /// For each input: from its own frame indexes to the common ones.
     translations: Vec<Vec<u32>>,
     warnings: Vec<String>,
 }
@@ -107,24 +155,24 @@ impl Diff {
     /// Selects what the query's filters, granularity and `no_inlines` say: works out the filters and interns the frames.
     ///
     /// # Errors
-    /// A bad regular expression. Nothing of the input can be wrong at this point.
+    /// An invalid regular expression. The profiles were checked when they were loaded.
     pub fn select(&self, query: &Query) -> Result<Selection> {
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let mut warnings: Vec<String> = Vec::new();
-        for m in self.members.iter().filter(|m| m.part != Some(true)) {
+        for m in self.inputs.iter().filter(|m| m.part != Some(true)) {
             warnings.extend(m.profile.warnings());
         }
         let plans = self.plans(query, &filters, &mut warnings)?;
-        let profiles: Vec<&Profile> = self.members.iter().map(|m| &*m.profile).collect();
+        let profiles: Vec<&Profile> = self.inputs.iter().map(|m| &*m.profile).collect();
         let shifts = match query.granularity {
             Granularity::Addresses => identity::address_shifts(&profiles),
             _ => vec![Vec::new(); profiles.len()],
         };
         let state = State::default();
-        let inputs: Vec<_> = self.members.iter().zip(&plans).zip(&shifts).collect();
-        let members =
-            parallel::map(&inputs, |((m, plan), shifts)| MemberFrames::new(&m.profile, plan, query, shifts, &state));
-        let (frames, translations) = Frames::merge(members, query.granularity, &state);
+        let zipped: Vec<_> = self.inputs.iter().zip(&plans).zip(&shifts).collect();
+        let inputs =
+            parallel::map(&zipped, |((m, plan), shifts)| InputFrames::new(&m.profile, plan, query, shifts, &state));
+        let (frames, translations) = Frames::merge(inputs, query.granularity, &state);
         warnings.extend(frames.warning());
         let shared = Shared {
             granularity: query.granularity,
@@ -146,7 +194,7 @@ impl Diff {
     /// # Errors
     /// Theirs.
     pub fn measure(&self, query: &Query) -> Result<Measure> {
-        // An unknown sample type costs nothing.
+        // First, so that an unknown sample type costs nothing.
         self.find_sample_type(query.sample_type.as_deref())?;
         self.select(query)?.measure(query.sample_type.as_deref(), query.normalize)
     }
@@ -162,7 +210,7 @@ impl Diff {
         Ok(scale)
     }
 
-    /// The filters worked out for each member; says which of them matched nothing anywhere.
+    /// The plan of the filters for each input; warns of those that matched nothing.
     pub(crate) fn plans(
         &self,
         query: &Query,
@@ -170,10 +218,10 @@ impl Diff {
         warnings: &mut Vec<String>,
     ) -> Result<Vec<FilterPlan>> {
         let by_range = query.filters.has(FilterKind::Labels);
-        let units = if by_range { number_units(self.members.iter().map(|m| &*m.profile)) } else { Default::default() };
-        let mut plans = Vec::with_capacity(self.members.len());
+        let units = if by_range { number_units(self.inputs.iter().map(|m| &*m.profile)) } else { Default::default() };
+        let mut plans = Vec::with_capacity(self.inputs.len());
         let mut matched: Vec<(&str, bool)> = Vec::new();
-        for m in self.members.iter() {
+        for m in self.inputs.iter() {
             let mut own_warnings = Vec::new();
             let (plan, hits) = FilterPlan::new(&m.profile, filters, &units, &mut own_warnings)?;
             for w in own_warnings {
@@ -198,17 +246,17 @@ impl Diff {
     }
 
     fn side(&self, base: bool) -> Side {
-        let members: Vec<&Member> = self.members.iter().filter(|m| m.base == base).collect();
-        let samples = |m: &&Member| match m.part {
+        let inputs: Vec<&Input> = self.inputs.iter().filter(|m| m.base == base).collect();
+        let samples = |m: &&Input| match m.part {
             None => m.profile.n_samples(),
             Some(part) => m.profile.samples().filter(|s| s.is_base() == part).count(),
         };
         Side {
-            paths: members.iter().map(|m| m.profile.name().to_owned()).collect(),
-            samples: members.iter().map(samples).sum(),
-            counted: members.iter().try_fold(0, |sum: i64, m| m.counted()?.checked_add(sum)),
+            paths: inputs.iter().map(|m| m.profile.name().to_owned()).collect(),
+            samples: inputs.iter().map(samples).sum(),
+            counted: inputs.iter().try_fold(0, |sum: i64, m| m.counted()?.checked_add(sum)),
             duration_nanos: self.side_duration(base),
-            time_nanos: members.iter().map(|m| m.profile.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
+            time_nanos: inputs.iter().map(|m| m.profile.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
         }
     }
 }
@@ -272,7 +320,7 @@ impl Measure {
         &self.summary
     }
 
-    /// With one more thing that a user should know.
+    /// With one more warning.
     fn warned(mut self, warning: Option<String>) -> Measure {
         Arc::make_mut(&mut self.summary).warnings.extend(warning);
         self
@@ -296,36 +344,36 @@ impl Measure {
     pub(crate) fn walks(&self) -> impl Iterator<Item = Walk<'_>> {
         let Selection { diff, shared } = &self.selection;
         let columns = &diff.types[self.sample_type].columns;
-        diff.members.iter().enumerate().map(move |(index, member)| {
-            let (column, times) = columns[member.index];
+        diff.inputs.iter().enumerate().map(move |(index, input)| {
+            let (column, times) = columns[input.index];
             Walk {
                 index,
-                member,
-                frames: shared.frames.member(index),
+                input,
+                frames: shared.frames.input(index),
                 translation: &shared.translations[index],
                 plan: &shared.plans[index],
                 column,
-                times: times * member.sign(),
+                times: times * input.sign(),
             }
         })
     }
 
     /// Those of one side.
     pub(crate) fn walks_of(&self, base: bool) -> impl Iterator<Item = Walk<'_>> {
-        self.walks().filter(move |w| w.member.base == base)
+        self.walks().filter(move |w| w.input.base == base)
     }
 
     /// Bytes of all profiles, which bound what a view may take.
     pub(crate) fn profile_bytes(&self) -> usize {
-        self.walks().map(|w| w.member.profile.inflated_size()).sum()
+        self.walks().map(|w| w.input.profile.inflated_size()).sum()
     }
 
     /// Calls `f` with each sample that counts of one side: value, common frame indexes root first.
-    pub(crate) fn each_stack(&self, base: bool, mut f: impl FnMut(i64, &[u32])) {
+    pub(crate) fn for_each_stack(&self, base: bool, mut f: impl FnMut(i64, &[u32])) {
         let mut stack = Vec::new();
         for walk in self.walks_of(base) {
             let mut visitor = StackVisitor { walk: &walk, innermost: walk.innermost(), stack, f: &mut f };
-            walk.visit(&walk.member.profile.sample_range(), &mut visitor);
+            walk.visit(&walk.input.profile.sample_range(), &mut visitor);
             stack = visitor.stack;
         }
     }
@@ -341,8 +389,8 @@ impl Measure {
 pub(crate) struct Walk<'m> {
     /// The profile's number among those of the measure.
     pub index: usize,
-    pub member: &'m Member,
-    pub frames: &'m MemberFrames,
+    pub input: &'m Input,
+    pub frames: &'m InputFrames,
     /// From the profile's own frame indexes to the common ones.
     pub translation: &'m [u32],
     plan: &'m FilterPlan,
@@ -353,24 +401,24 @@ pub(crate) struct Walk<'m> {
 impl<'m> Walk<'m> {
     /// True if nothing is filtered, so that samples keep all their locations.
     fn is_unfiltered(&self) -> bool {
-        self.plan.is_trivial() && self.member.part.is_none()
+        self.plan.is_trivial() && self.input.part.is_none()
     }
 
     /// The ranges of samples that can be walked at the same time: all in one where they are filtered.
     pub(crate) fn ranges(&self) -> Vec<SampleRange> {
-        let profile = &self.member.profile;
+        let profile = &self.input.profile;
         if self.is_unfiltered() { profile.sample_ranges() } else { vec![profile.sample_range()] }
     }
 
     /// The sum of the magnitudes of its values, before filters.
     pub(crate) fn total(&self) -> i64 {
-        self.member.total(self.column).magnitude * self.times.abs()
+        self.input.total(self.column).magnitude * self.times.abs()
     }
 
     /// The sum of its values, before filters.
-    #[cfg(feature = "gate")]
+    #[cfg(feature = "check")]
     pub(crate) fn sum(&self) -> i64 {
-        self.member.total(self.column).sum * self.times
+        self.input.total(self.column).sum * self.times
     }
 
     /// The labels of a sample that are shown.
@@ -382,9 +430,9 @@ impl<'m> Walk<'m> {
     /// Shows the visitor each sample that counts. `range` is one of [`Walk::ranges`].
     #[inline(always)]
     pub(crate) fn visit(&self, range: &SampleRange, visitor: &mut impl SampleVisitor<'m>) {
-        let profile = &*self.member.profile;
+        let profile = &*self.input.profile;
         if self.is_unfiltered() {
-            profile.each_sample(range, |sample| {
+            profile.for_each_sample(range, |sample| {
                 let value = sample.value(self.column);
                 if value != 0 {
                     visitor.sample(value * self.times, sample, sample);
@@ -394,9 +442,9 @@ impl<'m> Walk<'m> {
         }
         let mut kept = Vec::new();
         let mut index = 0;
-        profile.each_sample(range, |sample| {
+        profile.for_each_sample(range, |sample| {
             let value = sample.value(self.column);
-            let counts = value != 0 && self.member.part.is_none_or(|part| part == sample.is_base());
+            let counts = value != 0 && self.input.part.is_none_or(|part| part == sample.is_base());
             if counts && self.plan.apply(index, &sample, &mut kept) {
                 visitor.sample(value * self.times, &kept[..], sample);
             }
@@ -420,13 +468,13 @@ impl<'m> Walk<'m> {
     }
 
     /// Calls `f` with each sample that counts: its value, and itself.
-    pub(crate) fn each_sample(&self, f: impl FnMut(i64, Sample<'m>)) {
-        self.visit(&self.member.profile.sample_range(), &mut WithoutLocations(f));
+    pub(crate) fn for_each_sample(&self, f: impl FnMut(i64, Sample<'m>)) {
+        self.visit(&self.input.profile.sample_range(), &mut WithoutLocations(f));
     }
 
     /// Calls `f` with each sample that counts: its value, the locations that filters leave of it (leaf first), and itself.
-    pub(crate) fn each(&self, f: impl FnMut(i64, &[u32], Sample<'m>)) {
-        self.visit(&self.member.profile.sample_range(), &mut Collecting { locations: Vec::new(), f });
+    pub(crate) fn for_each(&self, f: impl FnMut(i64, &[u32], Sample<'m>)) {
+        self.visit(&self.input.profile.sample_range(), &mut Collecting { locations: Vec::new(), f });
     }
 }
 
@@ -439,15 +487,15 @@ pub(crate) trait SampleVisitor<'m> {
 
 /// Locations of a sample, leaf first.
 pub(crate) trait SampleLocations: Copy {
-    fn each(self, f: impl FnMut(u32));
+    fn for_each(self, f: impl FnMut(u32));
     fn leaf(self) -> Option<u32>;
 }
 
 /// All of them.
 impl SampleLocations for Sample<'_> {
     #[inline(always)]
-    fn each(self, f: impl FnMut(u32)) {
-        self.each_location(f);
+    fn for_each(self, f: impl FnMut(u32)) {
+        self.for_each_location(f);
     }
 
     #[inline(always)]
@@ -459,7 +507,7 @@ impl SampleLocations for Sample<'_> {
 /// Those that filters leave.
 impl SampleLocations for &[u32] {
     #[inline(always)]
-    fn each(self, f: impl FnMut(u32)) {
+    fn for_each(self, f: impl FnMut(u32)) {
         self.iter().copied().for_each(f);
     }
 
@@ -493,7 +541,7 @@ impl<'m, F: FnMut(i64, &[u32])> SampleVisitor<'m> for StackVisitor<'_, 'm, F> {
     fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
         let StackVisitor { walk, innermost, stack, f } = self;
         stack.clear();
-        locations.each(|l| walk.push_frames(innermost[l as usize], l, stack));
+        locations.for_each(|l| walk.push_frames(innermost[l as usize], l, stack));
         stack.reverse();
         f(value, stack);
     }
@@ -509,7 +557,7 @@ impl<'m, F: FnMut(i64, &[u32], Sample<'m>)> SampleVisitor<'m> for Collecting<F> 
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
         self.locations.clear();
-        locations.each(|l| self.locations.push(l));
+        locations.for_each(|l| self.locations.push(l));
         (self.f)(value, &self.locations, sample);
     }
 }

@@ -1,6 +1,6 @@
 //! Whole stacks: every distinct sequence of frames, with the values of both sides.
 //!
-//! A stack is known by a keyed hash of its frames ([`Keys`]) that can't be forged, so matching the sides compares no
+//! A stack is known by a keyed hash of its frames (`Keys`) that can't be forged, so matching the sides compares no
 //! frames. One side's stacks lie end to end in one array; a stack is a range of one of the two.
 
 use std::cmp::Reverse;
@@ -14,11 +14,13 @@ use super::labels::KnownTexts;
 use super::selection::{SampleLocations, SampleVisitor, Walk};
 use super::texts::{self, TextInterner};
 use super::{Frames, Measure, Pair, Status, Summary};
+use pprofdiff_profile::Profile;
 use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
-use pprofdiff_profile::{LabelValue, Profile, Sample};
+use pprofdiff_profile::samples::{LabelValue, Sample};
 
 /// One distinct stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StackRow {
     /// Where its frames lie in [`Stacks::of_base`] or [`Stacks::of_new`]; use [`Stacks::frames_of`].
     range: Range<usize>,
@@ -33,6 +35,7 @@ pub struct StackRow {
 
 /// All distinct stacks.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Stacks {
     /// What the table is of.
     pub summary: Arc<Summary>,
@@ -52,7 +55,7 @@ pub struct Stacks {
 /// With the frames' numbers x_1, x_2, ... (from 1, leaf first), the labels' number x_0 and secret random numbers k_i
 /// of 128 bits, it is the sum of k_i * x_i modulo 2^128. That is multilinear hashing: two different sequences of numbers
 /// below 2^32 have the same sum with a probability of at most 2^-96, over the choice of the keys. The keys are new for
-/// each use and shown by nothing, so this holds for crafted input too: among a hundred million stacks, 2^-43 for all pairs
+/// each use and never shown, so this holds for crafted input too: among a hundred million stacks, 2^-43 for all pairs
 /// together. A multiplication a frame, and none waits for another.
 #[derive(Clone)]
 struct Keys {
@@ -85,7 +88,7 @@ impl Keys {
     }
 }
 
-/// The standard library's keyed hash of a number is as good as random.
+/// A number's keyed hash by the standard library serves as a random number.
 fn key(random: &RandomState, i: usize) -> u128 {
     u128::from(random.hash_one((i, 0u8))) << 64 | u128::from(random.hash_one((i, 1u8)))
 }
@@ -138,7 +141,7 @@ impl Measure {
     }
 
     /// [`Measure::stacks`] in the order in which they come in the files: those of the base, then what only new has.
-    /// For who goes through all of them anyway: putting them in order costs more than matching them.
+    /// For callers that go through all of them anyway: ordering them costs more than matching them.
     pub fn stacks_as_found(&self, by_labels: bool) -> Stacks {
         let mut label_sets = LabelSets::default();
         let keys = Keys::new();
@@ -195,7 +198,7 @@ impl Measure {
         mut labels: impl FnMut(&Walk<'s>, Sample<'s>) -> u32,
     ) -> Table {
         let mut walks = self.walks_of(base).peekable();
-        let mut table = Table::with_room_for(walks.peek().map(|w| &*w.member.profile));
+        let mut table = Table::with_room_for(walks.peek().map(|w| &*w.input.profile));
         for walk in walks {
             let visitor = &mut StackCollector {
                 walk: &walk,
@@ -204,7 +207,7 @@ impl Measure {
                 table: &mut table,
                 labels: |sample| labels(&walk, sample),
             };
-            walk.visit(&walk.member.profile.sample_range(), visitor);
+            walk.visit(&walk.input.profile.sample_range(), visitor);
         }
         table
     }
@@ -226,7 +229,7 @@ impl<'m, L: FnMut(Sample<'m>) -> u32> SampleVisitor<'m> for StackCollector<'_, '
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
         let StackCollector { walk, innermost, table, .. } = self;
         let start = table.stacks.len();
-        locations.each(|l| walk.push_frames(innermost[l as usize], l, &mut table.stacks));
+        locations.for_each(|l| walk.push_frames(innermost[l as usize], l, &mut table.stacks));
         let labels = (self.labels)(sample);
         // A sample whose frames were all filtered away, or that never had any, is no stack.
         if table.stacks.len() > start {
@@ -326,7 +329,7 @@ impl Default for LabelCollector {
 impl LabelCollector {
     /// The number of a sample's labels.
     fn number<'m>(&mut self, walk: &Walk<'m>, sample: Sample<'m>) -> u32 {
-        let p = &*walk.member.profile;
+        let p = &*walk.input.profile;
         if self.known.0 != walk.index {
             self.known = (walk.index, KnownTexts::default());
         }

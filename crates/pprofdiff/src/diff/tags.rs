@@ -9,8 +9,10 @@ use regex::bytes::Regex;
 
 use super::pattern;
 use crate::Result;
+use pprofdiff_profile::Profile;
+use pprofdiff_profile::columns::StringId;
+use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::units;
-use pprofdiff_profile::{LabelValue, Profile, Sample, StringId};
 
 /// The values of one label key in a sample.
 pub(crate) fn label_values<'p>(p: &'p Profile, sample: &Sample<'p>, key: &[u8]) -> Vec<LabelValue> {

@@ -1,4 +1,4 @@
-//! Texts that a view makes up or collects: each once, and none that is out of proportion to the profiles.
+//! Texts that a view builds or collects: each once, and none out of proportion to the profiles.
 
 use pprofdiff_profile::interner::Sequences;
 
@@ -8,9 +8,10 @@ pub(crate) type TextInterner = Sequences<u8, foldhash::quality::RandomState>;
 /// Texts up to this length are never shortened.
 const SHORT_ENOUGH: usize = 256;
 
-/// What is put together of a profile's texts repeats those that it has once: a few hundred kilobytes could stand for
-/// gigabytes. So all of it has at most twice the bytes of the profiles and 32 MiB, or texts from some length on lose their
-/// middle. Given the profiles' bytes, the bytes of all texts and their number: the most bytes that each may keep.
+/// The most bytes that each of some texts may keep, given the profiles' bytes, those of all texts, and their number.
+///
+/// Built texts repeat what the profile has once: a few hundred kilobytes could stand for gigabytes. So together they have
+/// at most twice the bytes of the profiles and 32 MiB; if they have more, long texts lose their middle.
 pub(crate) fn longest(profiles: usize, all: usize, n: usize) -> usize {
     let most = profiles.saturating_mul(2).saturating_add(32 << 20);
     if all <= most { usize::MAX } else { (most / n.max(1)).max(SHORT_ENOUGH) }

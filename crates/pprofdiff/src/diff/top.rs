@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::frames::{Innermost, MemberFrames};
+use super::frames::{Innermost, InputFrames};
 use super::selection::{SampleLocations, SampleVisitor, Walk};
 use super::{Frames, Measure, Pair, Status, Summary};
-use pprofdiff_profile::{Sample, SampleRange, parallel};
+use pprofdiff_profile::parallel;
+use pprofdiff_profile::samples::{Sample, SampleRange};
 
 /// What rows are ordered by. Rows that are equal in it are ordered by the other of the two, then by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,6 +36,7 @@ impl Sort {
 
 /// One frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TopRow {
     /// Index in [`Top::frames`].
     pub frame: u32,
@@ -48,6 +50,7 @@ pub struct TopRow {
 
 /// The table of frames.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Top {
     /// What the table is of.
     pub summary: Arc<Summary>,
@@ -67,6 +70,7 @@ struct Cum {
 
 /// One profile's sums, of the frames that it has: many profiles, each with frames of its own, take no more than together.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ProfileSums {
     /// Of the base's side?
     pub is_base: bool,
@@ -83,7 +87,7 @@ impl ProfileSums {
     }
 }
 
-/// The sums of a member, or of a part of its samples, by its own frame indexes.
+/// The sums of a input, or of a part of its samples, by its own frame indexes.
 struct Sums {
     flat: Vec<i64>,
     cum: Vec<Cum>,
@@ -106,7 +110,7 @@ impl Measure {
                 }
                 let (row, present) = (&mut rows[common as usize], &mut present[common as usize]);
                 let (flat, cum) = (sums.flat[own], sums.cum[own].sum);
-                if walk.member.base {
+                if walk.input.base {
                     present.0 = true;
                     row.flat.base += flat;
                     row.cum.base += cum;
@@ -136,10 +140,10 @@ impl Measure {
     /// The sums of each profile by itself: whether it is of the base, the total of its values, and its frames.
     pub fn profile_sums(&self) -> Vec<ProfileSums> {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
-            let sums = Sums::of(walk, &walk.member.profile.sample_range());
+            let sums = Sums::of(walk, &walk.input.profile.sample_range());
             let own = walk.translation.iter().zip(sums.flat.iter().zip(&sums.cum));
             let mut of_profile =
-                ProfileSums { is_base: walk.member.base, total: walk.total(), frames: Default::default() };
+                ProfileSums { is_base: walk.input.base, total: walk.total(), frames: Default::default() };
             for (&common, (&flat, cum)) in own.filter(|(_, (flat, cum))| (**flat, cum.sum) != (0, 0)) {
                 let sums = of_profile.frames.entry(common).or_default();
                 *sums = (sums.0 + flat, sums.1 + cum.sum);
@@ -150,12 +154,12 @@ impl Measure {
 
     /// (flat, cum) of several frames taken as one, of each profile by itself: samples that have any of them
     /// count once in cum. `chosen` has a place for each frame.
-    #[cfg(feature = "gate")]
+    #[cfg(feature = "check")]
     pub(crate) fn profile_sums_of_any(&self, chosen: &[bool]) -> Vec<(i64, i64)> {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
             let is_chosen = |&f: &u32| chosen[walk.translation[f as usize] as usize];
             let (mut flat, mut cum) = (0, 0);
-            walk.each(|value, locations, _| {
+            walk.for_each(|value, locations, _| {
                 let leaf = locations.first().and_then(|&l| walk.frames.of(l).first());
                 flat += if leaf.is_some_and(is_chosen) { value } else { 0 };
                 cum += if locations.iter().any(|&l| walk.frames.of(l).iter().any(is_chosen)) { value } else { 0 };
@@ -192,7 +196,7 @@ impl Sums {
 /// Adds samples up.
 struct Summing<'m> {
     sums: Sums,
-    frames: &'m MemberFrames,
+    frames: &'m InputFrames,
     innermost: Vec<Innermost>,
     /// Number of the sample, from 1.
     stamp: u32,
@@ -209,7 +213,7 @@ impl<'m> SampleVisitor<'m> for Summing<'_> {
         // Which locations are more than one frame can't be predicted, so they are put aside without a branch.
         let mut inlined = [0; 64];
         let mut n_inlined = 0;
-        locations.each(|l| {
+        locations.for_each(|l| {
             let first = innermost[l as usize];
             sums.add(*stamp, value, first.frame());
             inlined[n_inlined % 64] = l;

@@ -46,11 +46,11 @@ impl Diff {
         };
         let scales: Vec<Scale> = (0..self.types.len()).map(scale).collect::<Result<_>>()?;
         let mut merger = Merger::new(&self.types);
-        for (m, plan) in self.members.iter().zip(&plans) {
+        for (m, plan) in self.inputs.iter().zip(&plans) {
             let selection = Filtered { profile: &m.profile, plan };
             merger.add(Part { profile: &m.profile, index: m.index, side: m.part, as_base: m.base, selection });
         }
-        let profiles: Vec<&Profile> = self.members.iter().map(|m| &*m.profile).collect();
+        let profiles: Vec<&Profile> = self.inputs.iter().map(|m| &*m.profile).collect();
         let fields = Fields { duration_nanos: self.side_duration(false), frames_dropped: true, by_stack: true };
         Ok(merger.finish(&profiles, fields, |is_base, column, v| if is_base { v } else { scales[column].apply(v) }))
     }

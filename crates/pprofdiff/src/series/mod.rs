@@ -1,7 +1,7 @@
 //! Many builds, frame by frame: along a history, or each against one base. Build x frame as a sparse table.
 //!
 //! ```text
-//! source -> Profile -> View -> Top -> column: frames and values, nothing of the profile   (on the pool, by windows)
+//! source -> Profile -> Measure -> Top -> column: frames and values, nothing of the profile   (on the pool, by windows)
 //!                                       \-> names, interned once for all builds            (in the order of the builds)
 //! columns -> one unit, normalized -> Series -> values, steps, movers
 //! ```
@@ -11,7 +11,7 @@
 //! column; its neighbours are then compared with each other.
 //!
 //! What is here are values and differences. Statistics over the values of a frame would start from the same points as
-//! steps do, see `each_frame`.
+//! steps do, see `for_each_frame`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -34,11 +34,11 @@ pub enum Against {
     /// The one before it: a history.
     #[default]
     Previous,
-    /// The first: a matrix of builds against one base.
+    /// The first: each build against one base.
     First,
 }
 
-/// Who put the builds into their order; it is said, and changes nothing.
+/// What the builds are ordered by; reported, without any effect on the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Order {
     /// The caller.
@@ -50,17 +50,42 @@ pub enum Order {
 
 /// How a series is made.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct SeriesOptions {
     /// How profiles are loaded.
     pub load: LoadOptions,
     /// What each build is compared with.
     pub against: Against,
-    /// Who put them into their order.
+    /// What they are ordered by.
     pub order: Order,
+}
+
+impl SeriesOptions {
+    /// With these options for loading profiles.
+    #[must_use]
+    pub fn with_load(mut self, load: LoadOptions) -> Self {
+        self.load = load;
+        self
+    }
+
+    /// With what each build is compared with.
+    #[must_use]
+    pub fn with_against(mut self, against: Against) -> Self {
+        self.against = against;
+        self
+    }
+
+    /// With what the builds are ordered by.
+    #[must_use]
+    pub fn with_order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
 }
 
 /// One build, for headers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Build {
     /// What tells it from the others.
     pub key: String,
@@ -80,14 +105,15 @@ pub struct Build {
     pub factor: f64,
 }
 
-/// All builds of a series, good or bad, in their order.
+/// All builds of a series, loaded and failed, in their order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Builds {
     /// The builds.
     pub all: Vec<Build>,
     /// What each is compared with.
     pub against: Against,
-    /// Who put them into their order.
+    /// What they are ordered by.
     pub order: Order,
 }
 
@@ -105,6 +131,7 @@ impl Builds {
 
 /// What one build says of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FrameValue {
     /// Index in [`Series::frames`].
     pub frame: u32,
@@ -116,6 +143,7 @@ pub struct FrameValue {
 
 /// How a frame changed from one build to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// Index in [`Series::frames`].
     pub frame: u32,
@@ -147,6 +175,7 @@ impl Step {
 
 /// One frame over all builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mover {
     /// Index in [`Series::frames`].
     pub frame: u32,
@@ -163,6 +192,7 @@ pub struct Mover {
 
 /// Steps or movers, in their order.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Ranked<T> {
     /// What the series is of.
     pub summary: Arc<Summary>,
@@ -179,6 +209,7 @@ pub struct Ranked<T> {
 /// Build x frame; see the module.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(try_from = "Stored")]
+#[non_exhaustive]
 pub struct Series {
     /// What the series is of. Its totals are those of the first and of the last build that have values.
     pub summary: Arc<Summary>,
@@ -193,7 +224,7 @@ pub struct Series {
     errors: Vec<(usize, Error)>,
 }
 
-/// A series that was stored, and may be anything. Why builds failed is left of it in words only.
+/// A stored series, not yet checked. Of failed builds it has only the message.
 #[derive(Deserialize)]
 struct Stored {
     summary: Arc<Summary>,
@@ -207,8 +238,8 @@ impl TryFrom<Stored> for Series {
 
     fn try_from(stored: Stored) -> Result<Series, &'static str> {
         let Stored { summary, builds, frames, columns } = stored;
-        let good = builds.all.iter().enumerate().filter(|(_, b)| b.error.is_none()).map(|(i, _)| i);
-        if columns.is_empty() || !columns.iter().map(|(build, _)| *build).eq(good) {
+        let loaded = builds.all.iter().enumerate().filter(|(_, b)| b.error.is_none()).map(|(i, _)| i);
+        if columns.is_empty() || !columns.iter().map(|(build, _)| *build).eq(loaded) {
             return Err("the columns are not those of the builds");
         }
         let mut seen = vec![usize::MAX; frames.len()];
@@ -251,9 +282,9 @@ struct Loaded {
 
 /// Makes a [`Series`] of builds that come one after the other.
 pub struct SeriesBuilder {
-    /// What each build is asked, as it is; the sample type is decided by the first that has values.
+    /// Asked of each build; the first that has values decides the sample type.
     query: Query,
-    /// What is done when all builds are there.
+    /// Applied when all builds are there.
     normalize: Normalize,
     options: SeriesOptions,
     names: FrameInterner,
@@ -261,7 +292,7 @@ pub struct SeriesBuilder {
     keys: HashSet<String>,
 }
 
-/// Builds of a window for each thread: enough that threads seldom wait for each other at its end.
+/// Builds in a window for each thread: enough that threads seldom wait at its end.
 const WINDOW: usize = 4;
 
 /// Loads a profile and keeps its column, with frames of its own.
@@ -297,7 +328,7 @@ impl SeriesBuilder {
     /// A series without builds.
     ///
     /// # Errors
-    /// A question that no series can answer: a bad regular expression, addresses (which mean something else in each
+    /// What no series can answer: an invalid regular expression, addresses (which mean something else in each
     /// build), or a factor to normalize by (there are many builds).
     pub fn new(query: &Query, options: &SeriesOptions) -> Result<SeriesBuilder> {
         query.filters.check()?;
@@ -328,8 +359,8 @@ impl SeriesBuilder {
         let mut rest = builds;
         while !rest.is_empty() {
             // The first build that has values decides on the sample type, so it can't share a window with others.
-            let leading = !self.loaded.iter().any(|l| l.column.is_ok());
-            let window = if leading { 1 } else { WINDOW * parallel::threads() };
+            let is_first = !self.loaded.iter().any(|l| l.column.is_ok());
+            let window = if is_first { 1 } else { WINDOW * parallel::threads() };
             let (now, later) = rest.split_at(window.min(rest.len()));
             let (query, load) = (&self.query, &self.options.load);
             let columns = parallel::map(now, |(_, source)| column(source, query, load));
@@ -346,7 +377,7 @@ impl SeriesBuilder {
         Ok(())
     }
 
-    /// Takes note of a build that the caller could not even get hold of.
+    /// Adds a build that the caller could not get.
     ///
     /// # Errors
     /// As [`SeriesBuilder::add`].
@@ -382,7 +413,7 @@ impl SeriesBuilder {
         let times = self.finest_unit();
         let mut all = Vec::with_capacity(self.loaded.len());
         let (mut columns, mut errors, mut warnings) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut leader: Option<(Total, i64, String)> = None;
+        let mut first: Option<(Total, i64, String)> = None;
         for (index, (Loaded { key, path, column }, times)) in self.loaded.into_iter().zip(times).enumerate() {
             let mut build =
                 Build { key, path, error: None, samples: 0, duration_nanos: 0, time_nanos: 0, total: 0, factor: 1.0 };
@@ -391,7 +422,7 @@ impl SeriesBuilder {
                 column.fit(times, Scale::One)?;
                 column.unit = unit;
                 let (total, duration, _) =
-                    leader.get_or_insert_with(|| (column.total, column.duration_nanos, column.unit.clone()));
+                    first.get_or_insert_with(|| (column.total, column.duration_nanos, column.unit.clone()));
                 let durations = (*duration, column.duration_nanos);
                 let scale = Scale::new(self.normalize, (total.sum, column.total.sum), durations)?;
                 column.fit(1, scale)?;
@@ -422,19 +453,19 @@ impl SeriesBuilder {
             let error = errors.into_iter().next().map(|(_, e)| e);
             return Err(error.unwrap_or_else(|| Error::query("a series needs builds, and there are none")));
         }
-        let good = builds.loaded();
+        let loaded = builds.loaded();
         let total = |build: Option<&Build>| build.map_or(0, |b| b.total);
         let summary = Summary {
             base: None,
             new: Side {
-                paths: good.clone().map(|b| b.path.clone()).collect(),
-                samples: good.clone().map(|b| b.samples).sum(),
+                paths: loaded.clone().map(|b| b.path.clone()).collect(),
+                samples: loaded.clone().map(|b| b.samples).sum(),
                 counted: None,
-                duration_nanos: good.clone().map(|b| b.duration_nanos).fold(0, i64::saturating_add),
-                time_nanos: good.clone().map(|b| b.time_nanos).filter(|&t| t != 0).min().unwrap_or(0),
+                duration_nanos: loaded.clone().map(|b| b.duration_nanos).fold(0, i64::saturating_add),
+                time_nanos: loaded.clone().map(|b| b.time_nanos).filter(|&t| t != 0).min().unwrap_or(0),
             },
             sample_type: self.query.sample_type.unwrap_or_default(),
-            unit: leader.map_or_else(String::new, |(_, _, unit)| unit),
+            unit: first.map_or_else(String::new, |(_, _, unit)| unit),
             granularity: self.query.granularity,
             no_inlines: self.query.no_inlines,
             trim_path: self.query.trim_path,
@@ -442,7 +473,7 @@ impl SeriesBuilder {
             normalize: self.normalize,
             factor: 1.0,
             warnings: warnings.into_iter().map(|(warning, keys)| of_some(&warning, &keys, columns.len())).collect(),
-            total: Pair { base: total(good.clone().next()), new: total(good.clone().next_back()) },
+            total: Pair { base: total(loaded.clone().next()), new: total(loaded.clone().next_back()) },
         };
         Ok(Series {
             summary: summary.into(),
@@ -506,38 +537,6 @@ fn of_some(warning: &str, keys: &[String], all: usize) -> String {
     }
 }
 
-/// Loads builds (each with a key that no other has) and brings them together; inside a rayon pool on all its threads. A
-/// build that fails is told by [`Series::builds`] in its place, and stops nothing.
-///
-/// ```no_run
-/// use pprofdiff::{Query, SeriesOptions, Sort, pattern_builds, series};
-///
-/// # fn main() -> pprofdiff::Result<()> {
-/// let series = series(pattern_builds("builds/*/cpu.pb.gz")?, &Query::default(), &SeriesOptions::default())?;
-/// for mover in series.movers(Sort::Flat).rows.iter().take(10) {
-///     let (from, to) = (&series.builds.all[mover.step.from], &series.builds.all[mover.step.to]);
-///     println!("{:+} from {} to {}: {}", mover.step.flat.delta(), from.key, to.key, series.frames.name(mover.frame));
-/// }
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// As [`SeriesBuilder::new`] and [`SeriesBuilder::finish`].
-pub fn series(
-    builds: impl IntoIterator<Item = (String, Source)>,
-    query: &Query,
-    options: &SeriesOptions,
-) -> Result<Series> {
-    let mut builder = SeriesBuilder::new(query, options)?;
-    let mut builds = builds.into_iter().peekable();
-    while builds.peek().is_some() {
-        let window: Vec<_> = builds.by_ref().take(WINDOW * parallel::threads()).collect();
-        builder.add(&window)?;
-    }
-    builder.finish()
-}
-
 /// One frame's value in one column.
 #[derive(Clone, Copy)]
 struct Point {
@@ -547,6 +546,40 @@ struct Point {
 }
 
 impl Series {
+    /// Loads builds (each with a key that no other has) and brings them together; inside a rayon pool on all its threads. A
+    /// build that fails is told by [`Series::builds`] in its place, and stops nothing.
+    ///
+    /// ```no_run
+    /// use pprofdiff::input::pattern_builds;
+    /// use pprofdiff::series::{Series, SeriesOptions};
+    /// use pprofdiff::{Query, Sort};
+    ///
+    /// # fn main() -> pprofdiff::Result<()> {
+    /// let series = Series::load(pattern_builds("builds/*/cpu.pb.gz")?, &Query::default(), &SeriesOptions::default())?;
+    /// for mover in series.movers(Sort::Flat).rows.iter().take(10) {
+    ///     let (from, to) = (&series.builds.all[mover.step.from], &series.builds.all[mover.step.to]);
+    ///     println!("{:+} from {} to {}: {}", mover.step.flat.delta(), from.key, to.key, series.frames.name(mover.frame));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`SeriesBuilder::new`] and [`SeriesBuilder::finish`].
+    pub fn load(
+        builds: impl IntoIterator<Item = (String, Source)>,
+        query: &Query,
+        options: &SeriesOptions,
+    ) -> Result<Series> {
+        let mut builder = SeriesBuilder::new(query, options)?;
+        let mut builds = builds.into_iter().peekable();
+        while builds.peek().is_some() {
+            let window: Vec<_> = builds.by_ref().take(WINDOW * parallel::threads()).collect();
+            builder.add(&window)?;
+        }
+        builder.finish()
+    }
+
     /// The builds that failed: index in [`Builds::all`], and why.
     pub fn errors(&self) -> &[(usize, Error)] {
         &self.errors
@@ -562,19 +595,19 @@ impl Series {
     pub fn history(&self, frames: &[u32], sort: Sort) -> Vec<Vec<i64>> {
         let mut place = vec![usize::MAX; self.frames.len()];
         frames.iter().enumerate().for_each(|(i, &f)| place[f as usize] = i);
-        let mut courses = vec![vec![0; self.columns.len()]; frames.len()];
+        let mut histories = vec![vec![0; self.columns.len()]; frames.len()];
         for (c, (_, values)) in self.columns.iter().enumerate() {
             for v in values {
-                if let Some(course) = courses.get_mut(place[v.frame as usize]) {
-                    course[c] = if sort == Sort::Flat { v.flat } else { v.cum };
+                if let Some(history) = histories.get_mut(place[v.frame as usize]) {
+                    history[c] = if sort == Sort::Flat { v.flat } else { v.cum };
                 }
             }
         }
-        courses
+        histories
     }
 
     /// Calls `f` with each frame that any build has, and its points in the order of the builds.
-    fn each_frame(&self, mut f: impl FnMut(u32, &[Point])) {
+    fn for_each_frame(&self, mut f: impl FnMut(u32, &[Point])) {
         // The table turned around: the places of a frame's values are `places[ends[frame - 1]..ends[frame]]`.
         let mut ends = vec![0_usize; self.frames.len() + 1];
         self.columns.iter().flat_map(|(_, values)| values).for_each(|v| ends[v.frame as usize + 1] += 1);
@@ -612,7 +645,7 @@ impl Series {
     }
 
     /// Calls `f` with each step of a frame that changes something, in the order of the builds.
-    fn each_step(&self, frame: u32, points: &[Point], mut f: impl FnMut(Step)) {
+    fn for_each_step(&self, frame: u32, points: &[Point], mut f: impl FnMut(Step)) {
         let mut found = |columns, before: Option<Point>, after: Option<Point>| {
             let step = self.step(frame, columns, before, after);
             if step.flat.delta() != 0 || step.cum.delta() != 0 {
@@ -649,17 +682,17 @@ impl Series {
     /// All steps that change something: by the magnitudes of the change ([`Sort`]), then by build, then by frame.
     pub fn steps(&self, sort: Sort) -> Ranked<Step> {
         let mut rows = Vec::new();
-        self.each_frame(|frame, points| self.each_step(frame, points, |step| rows.push(step)));
+        self.for_each_frame(|frame, points| self.for_each_step(frame, points, |step| rows.push(step)));
         self.ranked(sort, rows, |step| (step, step.to))
     }
 
     /// All frames: by the magnitudes of the largest step of each ([`Sort`]), then by name.
     pub fn movers(&self, sort: Sort) -> Ranked<Mover> {
         let mut rows = Vec::new();
-        self.each_frame(|frame, points| {
+        self.for_each_frame(|frame, points| {
             let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
             let mut largest: Option<Step> = None;
-            self.each_step(frame, points, |step| {
+            self.for_each_step(frame, points, |step| {
                 if largest.is_none_or(|l| step.size(sort) > l.size(sort)) {
                     largest = Some(step);
                 }

@@ -1,7 +1,7 @@
-//! The gate: is what changed between two sides within limits?
+//! The check: is what changed between two sides within limits?
 //!
 //! ```text
-//! Gate (rules, allow-list, floor) + Diff -> Check (what each rule found, one verdict)
+//! Rules (limits, allow-list, floor) + Diff -> Check (what each rule found, one verdict)
 //! ```
 //!
 //! Here the profiles of a side do not add up: they are replicates, runs of the same program. What is compared with
@@ -18,15 +18,16 @@ mod rule;
 use regex::bytes::Regex;
 use serde::Serialize;
 
-use crate::diff::{Diff, Frames, Measure, Normalize, ProfileSums, Query, Scale, Walk};
+use crate::diff::top::ProfileSums;
+use crate::diff::{Diff, Frames, Measure, Normalize, Query, Scale, Walk};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
 pub use exact::Halves;
 use rule::{Cost, Limit, Rule, Subject};
 
-/// Rules, and what is excused from them.
+/// Rules, and what is allowed to break them.
 #[derive(Debug, Clone, Default)]
-pub struct Gate {
+pub struct Rules {
     rules: Vec<Rule>,
     allow: Vec<Allow>,
     /// In percent.
@@ -51,7 +52,7 @@ struct Allow {
 pub enum Outcome {
     /// Within the limit.
     Pass,
-    /// The limit is exceeded, and the allow-list excuses it.
+    /// The limit is exceeded, and the allow-list allows it.
     Allowed,
     /// The limit is exceeded, but the runs of the two sides overlap.
     Inconclusive,
@@ -73,6 +74,7 @@ impl Outcome {
 
 /// One side's values of one thing, over its runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Runs {
     /// Of an even number of runs, the mean of the two in the middle.
     pub median: Halves,
@@ -86,6 +88,7 @@ pub struct Runs {
 
 /// What was found of one thing that a rule limits.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// The frame; `None` for the total, and for frames that are taken as one.
     pub frame: Option<String>,
@@ -112,12 +115,13 @@ pub struct Finding {
 
 /// What became of one rule.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct RuleCheck {
     /// As it was written.
     pub rule: String,
     /// The worst of its findings.
     pub outcome: Outcome,
-    /// Of what the values are.
+    /// The sample type of the values.
     pub sample_type: String,
     /// The unit of the values.
     pub unit: String,
@@ -133,6 +137,7 @@ pub struct RuleCheck {
 
 /// What became of all rules.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Check {
     /// The worst of the rules; `Pass` if all that is exceeded is allowed.
     pub verdict: Outcome,
@@ -143,25 +148,25 @@ pub struct Check {
     /// How the runs of the new side were scaled.
     #[serde(skip)]
     pub normalize: Normalize,
-    /// In the order of the gate.
+    /// In the order in which they were added.
     pub rules: Vec<RuleCheck>,
     /// What a user should know before trusting the verdict.
     pub warnings: Vec<String>,
 }
 
-impl Gate {
+impl Rules {
     /// Reads the table `check` of a `pprofdiff.toml`.
     ///
     /// # Errors
-    /// What is no TOML, has unknown keys, or a rule that is not understood.
-    pub fn from_toml(text: &str) -> Result<Gate> {
+    /// Invalid TOML, unknown keys, or an invalid rule.
+    pub fn from_toml(text: &str) -> Result<Rules> {
         rule::from_toml(text)
     }
 
     /// Adds a rule: `[TYPE:]total|flat|cum[:any|:each=RE|:regex=RE]>LIMIT`.
     ///
     /// # Errors
-    /// What is not understood.
+    /// An invalid rule.
     pub fn fail_on(&mut self, rule: &str) -> Result<()> {
         self.rules.push(rule.parse()?);
         Ok(())
@@ -170,7 +175,7 @@ impl Gate {
     /// Ignores frames below this part of the total (`0.5%`) on both sides, for rules without a floor of their own.
     ///
     /// # Errors
-    /// What is no part of a whole.
+    /// Not a percentage.
     pub fn set_floor(&mut self, floor: &str) -> Result<()> {
         self.floor = Some(rule::percent(floor)?);
         Ok(())
@@ -219,7 +224,7 @@ impl Gate {
             };
             rules.push(self.apply(rule, &measured[at].1, &mut used, &mut warnings)?);
         }
-        // What there is to say of the profiles does not depend on the sample type.
+        // Warnings about profiles do not depend on the sample type.
         warnings.splice(0..0, measured[0].1.measure.summary().warnings.iter().cloned());
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
             warnings.push(format!("the allow-list's {} excused nothing", allow.name()));
@@ -381,13 +386,13 @@ impl Measured {
         }
     }
 
-    /// Is it large enough, on one of the sides, to be looked at?
+    /// True if it is large enough, on one of the sides, to be looked at.
     fn reaches(&self, floor: Decimal, [base, new]: &[Runs; 2]) -> bool {
         let large = |v: &Runs, total: &Runs| floor.is_reached_by(v.median, total.median);
         large(base, &self.base_total) || large(new, &self.new_total)
     }
 
-    /// An error if half of the new profiles or more are empty: their median would be what the empty ones say. A
+    /// An error if half of the new profiles or more are empty: their median would be that of the empty ones. A
     /// warning if fewer are.
     fn empty_runs(&self, diff: &Diff) -> Result<Option<String>> {
         let totals = &self.new_total.values;
@@ -425,7 +430,7 @@ impl Measured {
     }
 }
 
-/// Do the two sides' ranges not overlap? One run a side is no range.
+/// True if the two sides' ranges do not overlap. One run a side is not a range.
 fn apart(base: &Runs, new: &Runs) -> bool {
     base.values.len() == 1 && new.values.len() == 1 || base.max < new.min || new.max < base.min
 }
@@ -434,12 +439,12 @@ fn apart(base: &Runs, new: &Runs) -> bool {
 /// median by itself. A run of which nothing was measured stays empty, and is warned of.
 fn scales(measure: &Measure, normalize: Normalize) -> Result<Vec<Scale>> {
     let amount = |walk: &Walk<'_>| match normalize {
-        Normalize::Duration => walk.member.profile.duration_nanos(),
+        Normalize::Duration => walk.input.profile.duration_nanos(),
         _ => walk.sum(),
     };
     let base = Runs::new(measure.walks_of(true).map(|walk| amount(&walk)).collect()).median;
     let scale = |walk: Walk<'_>| {
-        if walk.member.base || walk.total() == 0 {
+        if walk.input.base || walk.total() == 0 {
             return Ok(Scale::One);
         }
         let quotient = base.over(amount(&walk));
@@ -447,7 +452,7 @@ fn scales(measure: &Measure, normalize: Normalize) -> Result<Vec<Scale>> {
         scale.check(0, walk.total())?;
         Ok(scale)
     };
-    measure.walks().map(|walk| scale(walk.clone()).map_err(|e: Error| e.in_input(walk.member.profile.name()))).collect()
+    measure.walks().map(|walk| scale(walk.clone()).map_err(|e: Error| e.in_input(walk.input.profile.name()))).collect()
 }
 
 fn sides(is_base: &[bool], values: &[i64]) -> [Runs; 2] {

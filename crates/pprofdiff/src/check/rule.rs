@@ -6,7 +6,7 @@ use regex::bytes::Regex;
 use serde::Deserialize;
 
 use super::exact::Decimal;
-use super::{Allow, Gate};
+use super::{Allow, Rules};
 use crate::diff::compile;
 use crate::{Error, Result};
 use pprofdiff_profile::units;
@@ -55,7 +55,7 @@ pub(super) struct Rule {
     pub cost: Cost,
     pub subject: Subject,
     pub limit: Limit,
-    /// Frames below so many percent of the total on both sides are ignored; the gate's own floor if not given.
+    /// Frames below so many percent of the total on both sides are ignored; the floor of [`Rules`] if not given.
     pub floor: Option<Decimal>,
 }
 
@@ -105,7 +105,7 @@ impl FromStr for Limit {
         match (grows, unit) {
             (true, "%") => Ok(Limit::Growth(value)),
             (false, "%") => Ok(Limit::Share(value)),
-            (_, unit) if !unit.is_empty() && units::find(unit).is_none() => Err(format!("{unit:?} is no unit")),
+            (_, unit) if !unit.is_empty() && units::find(unit).is_none() => Err(format!("{unit:?} is not a unit")),
             (true, unit) => Ok(Limit::Increase(value, unit.to_owned())),
             (false, unit) => Ok(Limit::Value(value, unit.to_owned())),
         }
@@ -116,10 +116,10 @@ impl FromStr for Rule {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Rule> {
-        let bad = |why: &str| Error::query(format!("the rule {text:?} is invalid: {why}"));
+        let invalid = |why: &str| Error::query(format!("the rule {text:?} is invalid: {why}"));
         // A limit has no such sign, an expression may.
-        let (what, limit) = text.rsplit_once('>').ok_or_else(|| bad("it has no limit, such as >+5%"))?;
-        let limit: Limit = limit.trim().parse().map_err(|e: String| bad(&e))?;
+        let (what, limit) = text.rsplit_once('>').ok_or_else(|| invalid("it has no limit, such as >+5%"))?;
+        let limit: Limit = limit.trim().parse().map_err(|e: String| invalid(&e))?;
         let cost = |word: &str| match word.trim() {
             "total" => Some(Cost::Total),
             "flat" => Some(Cost::Flat),
@@ -131,24 +131,24 @@ impl FromStr for Rule {
             (Some(cost), frames) => (None, cost, frames),
             (None, Some(rest)) => {
                 let (word, frames) = rest.split_once(':').map_or((rest, None), |(word, frames)| (word, Some(frames)));
-                let known = cost(word).ok_or_else(|| bad("what it limits is total, flat or cum"))?;
+                let known = cost(word).ok_or_else(|| invalid("what it limits is total, flat or cum"))?;
                 (Some(first.trim().to_owned()), known, frames)
             }
-            (None, None) => return Err(bad("what it limits is total, flat or cum")),
+            (None, None) => return Err(invalid("what it limits is total, flat or cum")),
         };
         let expression = |re: &str| compile(&format!("the rule {text:?}"), re);
         let subject = match (cost, frames.map(str::trim)) {
             (Cost::Total, None) => Subject::Whole,
-            (Cost::Total, Some(_)) => return Err(bad("a total has no frames; write flat or cum")),
+            (Cost::Total, Some(_)) => return Err(invalid("a total has no frames; write flat or cum")),
             (_, None | Some("any")) => Subject::Each(None),
             (_, Some(frames)) => match frames.split_once('=') {
                 Some(("regex", re)) => Subject::Together(expression(re)?),
                 Some(("each", re)) => Subject::Each(Some(expression(re)?)),
-                _ => return Err(bad("frames are any, each=RE or regex=RE")),
+                _ => return Err(invalid("frames are any, each=RE or regex=RE")),
             },
         };
         if matches!((cost, &limit), (Cost::Total, Limit::Share(_))) {
-            return Err(bad("the total is always 100% of itself; write >+5% for growth"));
+            return Err(invalid("the total is always 100% of itself; write >+5% for growth"));
         }
         Ok(Rule { text: text.trim().to_owned(), sample_type, cost, subject, limit, floor: None })
     }
@@ -202,15 +202,15 @@ struct Excuse {
     reason: String,
 }
 
-pub(super) fn from_toml(text: &str) -> Result<Gate> {
+pub(super) fn from_toml(text: &str) -> Result<Rules> {
     let file: File = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         Error::query(format!("line {line}: {}", e.message().lines().next().unwrap_or("not TOML")))
     })?;
-    let mut gate = Gate::default();
-    let Some(settings) = file.check else { return Ok(gate) };
-    gate.sample_type = settings.sample_type;
-    gate.floor = settings.floor.as_deref().map(percent).transpose()?;
+    let mut rules = Rules::default();
+    let Some(settings) = file.check else { return Ok(rules) };
+    rules.sample_type = settings.sample_type;
+    rules.floor = settings.floor.as_deref().map(percent).transpose()?;
     for entry in settings.rules {
         let own = match entry {
             Entry::Text(fail_on) => Own { fail_on, sample_type: None, floor: None },
@@ -219,14 +219,14 @@ pub(super) fn from_toml(text: &str) -> Result<Gate> {
         let mut rule: Rule = own.fail_on.parse()?;
         rule.sample_type = rule.sample_type.or(own.sample_type);
         rule.floor = own.floor.as_deref().map(percent).transpose()?;
-        gate.rules.push(rule);
+        rules.rules.push(rule);
     }
     for Excuse { frame, rule, reason } in settings.allow {
         if frame.is_none() && rule.is_none() || reason.trim().is_empty() {
             return Err(Error::query("what is allowed has a frame or a rule, and a reason"));
         }
         let frame = frame.map(|re| Ok((compile("what is allowed", &re)?, re))).transpose()?;
-        gate.allow.push(Allow { frame, rule, reason });
+        rules.allow.push(Allow { frame, rule, reason });
     }
-    Ok(gate)
+    Ok(rules)
 }

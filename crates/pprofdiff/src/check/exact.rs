@@ -1,4 +1,4 @@
-//! Numbers of the gate, exact: limits are decimals, medians are whole numbers of halves.
+//! Numbers of the check, exact: limits are decimals, medians are whole numbers of halves.
 //!
 //! Nothing is divided or rounded before a verdict: both sides of a comparison are multiplied out in i128. Only one of
 //! them can be too large for that (each function says which), and it saturates, which leaves it the larger one.
@@ -27,7 +27,7 @@ impl Decimal {
         10_i128.pow(self.places)
     }
 
-    /// For people; verdicts do not use it.
+    /// For display; verdicts do not use it.
     pub(super) fn to_f64(self) -> f64 {
         self.digits as f64 / self.scale() as f64
     }

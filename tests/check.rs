@@ -1,4 +1,4 @@
-//! The gate as CI uses it: a table of cases with their exit codes, its outputs, and proof that it can fail: real
+//! `pprofdiff check` as CI uses it: a table of cases with their exit codes, its outputs, and proof that it can fail: real
 //! profiles of which one function is made dearer, checked by sums over prost's messages.
 
 #![allow(clippy::unwrap_used)]
@@ -19,7 +19,7 @@ struct Dir(PathBuf);
 
 impl Dir {
     fn new(name: &str) -> Dir {
-        let dir = std::env::temp_dir().join(format!("pprofdiff-gate-{name}-{}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("pprofdiff-check-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
         Dir(dir)
@@ -287,7 +287,7 @@ fn runs_of_the_new_side_are_normalized_each_by_itself() {
     }
 }
 
-/// With one run a side the gate sees what the table of frames shows.
+/// With one run a side the check sees what the table of frames shows.
 #[test]
 fn normalized_values_are_those_of_the_table() {
     let d = Dir::new("normalized-table");
@@ -469,7 +469,7 @@ fn leaf(p: &Profile, s: &Sample) -> Vec<u8> {
     function.map_or_else(Vec::new, |f| p.string_table[f.name as usize].clone())
 }
 
-/// The gate can fail: a real profile passes against itself; with any of its larger functions made dearer by a
+/// The check can fail: a real profile passes against itself; with any of its larger functions made dearer by a
 /// quarter it fails, naming that function alone.
 #[test]
 fn a_mutated_profile_fails_and_an_unchanged_one_passes() {
