@@ -65,7 +65,7 @@ impl<T: Send + 'static> Batch<T> {
         self.pending.is_empty()
     }
 
-    /// True if another pair keeps within the capacity.
+    /// True if there is room for another pair.
     pub fn has_room(&self) -> bool {
         self.len() < self.capacity()
     }
@@ -96,7 +96,7 @@ impl<T: Send + 'static> Batch<T> {
         let outcome = match self.pending.front()?.recv_timeout(timeout) {
             Ok(outcome) => outcome,
             Err(RecvTimeoutError::Timeout) => return None,
-            // Only a batch that is dropped leaves pairs undone.
+            // Only dropping a batch leaves pairs undone.
             Err(RecvTimeoutError::Disconnected) => unreachable!("a pair sends its outcome"),
         };
         self.pending.pop_front();

@@ -37,7 +37,7 @@ pub struct SourceFiles<'d> {
 
 impl SourceDirs {
     /// Looks below `base` for the base's files and below `new` for the new side's; of several folders the first that
-    /// has a file wins.
+    /// has the file is used.
     ///
     /// Below a folder, a path is looked for whole, then without its first part, and so on. Its last part alone is
     /// enough only if the part before it is the folder's name: else any `main.go` would do.

@@ -197,8 +197,8 @@ impl Delta<'_> {
 ///
 /// # Errors
 /// As [`DeltaComputer::update`].
-pub fn delta(prev: &Profile, cur: &Profile, policy: &DeltaOptions) -> Result<Delta<'static>> {
-    let mut computer = DeltaComputer::new(policy.clone());
+pub fn delta(prev: &Profile, cur: &Profile, options: &DeltaOptions) -> Result<Delta<'static>> {
+    let mut computer = DeltaComputer::new(options.clone());
     computer.start(prev)?;
     let Delta { message: _, treatments, first, reset, samples, vanished } = computer.update(cur)?;
     let message = Cow::Owned(computer.writer.into_message());
@@ -210,7 +210,7 @@ pub fn delta(prev: &Profile, cur: &Profile, policy: &DeltaOptions) -> Result<Del
 /// It remembers 16 bytes and the cumulative values of each sample of the last snapshot: what vanished is forgotten.
 /// All memory is used again, so after the largest snapshot nothing grows.
 pub struct DeltaComputer {
-    policy: DeltaOptions,
+    options: DeltaOptions,
     before: Option<Before>,
     identity: Identity,
     memory: Memory,
@@ -229,9 +229,9 @@ struct Before {
 
 impl DeltaComputer {
     /// A computer that knows no snapshot yet.
-    pub fn new(policy: DeltaOptions) -> DeltaComputer {
+    pub fn new(options: DeltaOptions) -> DeltaComputer {
         DeltaComputer {
-            policy,
+            options,
             before: None,
             identity: Identity::new(),
             memory: Memory::default(),
@@ -247,7 +247,7 @@ impl DeltaComputer {
     /// The options name a sample type that the snapshot does not have, or name none and nothing in the snapshot is
     /// known to be cumulative; the snapshot is a written diff.
     pub fn start(&mut self, snapshot: &Profile) -> Result<()> {
-        let treatments = first_treatments(snapshot, &self.policy)?;
+        let treatments = first_treatments(snapshot, &self.options)?;
         let columns = cumulative_columns(&treatments);
         self.before = None;
         self.read(snapshot);
@@ -264,7 +264,7 @@ impl DeltaComputer {
     /// values that differ by more than an int64 holds; and, with [`OnReset::Error`], counters that went down, or
     /// of which more than half is gone with their samples. After an error the last snapshot is still the last one.
     pub fn update(&mut self, snapshot: &Profile) -> Result<Delta<'_>> {
-        self.update_with(snapshot, self.policy.on_reset)
+        self.update_with(snapshot, self.options.on_reset)
     }
 
     /// The same, with another choice for counters that went down.
@@ -275,12 +275,12 @@ impl DeltaComputer {
         let in_input = |e: Error| e.in_input(snapshot.name());
         let (treatments, columns, duration_nanos) = match &self.before {
             None => {
-                let treatments = first_treatments(snapshot, &self.policy)?;
+                let treatments = first_treatments(snapshot, &self.options)?;
                 let columns = cumulative_columns(&treatments);
                 (treatments, columns, snapshot.duration_nanos())
             }
             Some(before) => {
-                let treatments = treatments(snapshot, &self.policy)?;
+                let treatments = treatments(snapshot, &self.options)?;
                 let columns = counter_columns(before, &treatments).map_err(in_input)?;
                 (treatments, columns, time_between(before, snapshot).map_err(in_input)?)
             }
@@ -424,9 +424,9 @@ struct Decrease {
 
 /// [`treatments`] of the first snapshot. That none of its types is cumulative is an error, unless the options name
 /// them; it is reported now and not with the second snapshot.
-fn first_treatments(snapshot: &Profile, policy: &DeltaOptions) -> Result<Vec<Treatment>> {
-    let treatments = treatments(snapshot, policy)?;
-    if policy.cumulative.is_some() || treatments.iter().any(|t| t.cumulative) {
+fn first_treatments(snapshot: &Profile, options: &DeltaOptions) -> Result<Vec<Treatment>> {
+    let treatments = treatments(snapshot, options)?;
+    if options.cumulative.is_some() || treatments.iter().any(|t| t.cumulative) {
         return Ok(treatments);
     }
     let types: Vec<&str> = treatments.iter().map(|t| t.sample_type.as_str()).collect();
@@ -439,10 +439,10 @@ fn first_treatments(snapshot: &Profile, policy: &DeltaOptions) -> Result<Vec<Tre
 }
 
 /// How each sample type of a snapshot is treated.
-fn treatments(snapshot: &Profile, policy: &DeltaOptions) -> Result<Vec<Treatment>> {
+fn treatments(snapshot: &Profile, options: &DeltaOptions) -> Result<Vec<Treatment>> {
     snapshot.one_sided()?;
     let types = snapshot.sample_types();
-    if let Some(named) = &policy.cumulative
+    if let Some(named) = &options.cumulative
         && let Some(unknown) = named.iter().find(|name| !types.iter().any(|(kind, _)| kind == *name))
     {
         let there: Vec<&str> = types.iter().map(|(kind, _)| kind.as_str()).collect();
@@ -450,7 +450,7 @@ fn treatments(snapshot: &Profile, policy: &DeltaOptions) -> Result<Vec<Treatment
             format!("there is no sample type {unknown:?} that could be cumulative; there are {}", there.join(", "));
         return Err(Error::query(detail).in_input(snapshot.name()));
     }
-    let cumulative = |kind: &str| match &policy.cumulative {
+    let cumulative = |kind: &str| match &options.cumulative {
         Some(named) => named.iter().any(|name| name == kind),
         None => CUMULATIVE.contains(&kind),
     };

@@ -91,7 +91,7 @@ impl Profile {
 }
 
 /// Splits the part of a message that holds `n` records, at records' boundaries: about equal parts, if there is more than
-/// one thread to work on them, and if there are so many that walking over them for nothing does not matter.
+/// one thread to work on them, and enough records that the extra walk over them does not matter.
 pub(super) fn split(data: &[u8], part: Range<usize>, n: usize) -> Vec<Range<usize>> {
     let wanted = parallel::parts(n, 1 << 16);
     let mut parts = Vec::with_capacity(wanted);
@@ -100,7 +100,7 @@ pub(super) fn split(data: &[u8], part: Range<usize>, n: usize) -> Vec<Range<usiz
     for i in 1..wanted {
         let end = part.start + part.len() / wanted * i;
         while fields.offset() < end {
-            // Who reads the part will find what is wrong here.
+            // Reading the part will report what is wrong here.
             let Ok(Some(_)) = fields.next() else { break };
         }
         parts.push(start..fields.offset());

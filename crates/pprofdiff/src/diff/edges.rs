@@ -61,7 +61,7 @@ pub struct Edges {
 
 /// Ordered pairs of numbers below a bound, numbered in the order in which they come.
 ///
-/// Most callees are called by whom they were called the last time, so that is looked at before the table is.
+/// Most callees have the same caller as the last time, so that one is checked before the table.
 pub(super) struct Calls {
     numbers: Interner<(u32, u32), foldhash::fast::RandomState>,
     /// For each callee: its last caller, and the number of the two.

@@ -1,9 +1,9 @@
 //! The call graph: the frames worth drawing, and what they call.
 //!
-//! Which frames and edges are kept is pprof's rule: frames whose cum is below a fraction of the total go; of the
-//! others the most telling are kept, up to a number; where a stack runs through frames that were not kept, the
-//! kept ones on both ends are joined by a *residual* edge; thin edges go, and residual edges that only repeat a
-//! longer way. Of two sides a value counts by the largest of |base|, |new| and |delta|: pprof takes the delta
+//! Which frames and edges are kept is pprof's rule: frames whose cum is below a fraction of the total are dropped; of the
+//! others the highest ranked are kept, up to a number; where a stack runs through frames that were not kept, the
+//! kept ones on both ends are joined by a *residual* edge; light edges are dropped, and residual edges that only
+//! repeat a longer path. Of two sides a value counts by the largest of |base|, |new| and |delta|: pprof takes the delta
 //! alone, and so loses whatever is large on both sides.
 //!
 //! Costs a pass over the samples for the table of frames, and one or two for edges.
@@ -23,8 +23,8 @@ use pprofdiff_profile::columns::NONE;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Rank {
-    /// By how much a frame tells, as pprof's graphs: cum, weighted by how evenly the cost is spread over its callers
-    /// and callees, so that a frame which only passes on what it got counts less.
+    /// As pprof's graphs: cum, weighted by how evenly the cost is spread over its callers
+    /// and callees, so that a frame which only passes calls on counts less.
     #[default]
     Entropy,
     /// By flat.
@@ -39,9 +39,9 @@ pub enum Rank {
 pub struct GraphOptions {
     /// Most frames; 0 for any number.
     pub node_count: usize,
-    /// Frames with less than this part of the total go.
+    /// Frames with less than this part of the total are dropped.
     pub node_fraction: f64,
-    /// Edges with less than this part of the total go.
+    /// Edges with less than this part of the total are dropped.
     pub edge_fraction: f64,
     /// Which frames are kept if there are more than `node_count`.
     pub rank: Rank,
@@ -107,17 +107,17 @@ pub struct Graph {
     pub summary: Arc<Summary>,
     /// The frames that nodes refer to.
     pub frames: Arc<Frames>,
-    /// The kept frames, the most telling first.
+    /// The kept frames, by rank.
     pub nodes: Vec<TopRow>,
     /// The kept calls, by weight descending, then by the names of caller and callee.
     pub calls: Vec<Call>,
-    /// Number of frames before any went.
+    /// Number of frames before any were dropped.
     pub nodes_total: usize,
-    /// Frames with a smaller cum went.
+    /// Frames with a smaller cum were dropped.
     pub node_cutoff: u64,
-    /// Calls with a smaller weight went.
+    /// Calls with a smaller weight were dropped.
     pub edge_cutoff: u64,
-    /// How many calls between kept frames went, because they weigh less than `edge_cutoff`.
+    /// How many calls between kept frames were dropped because they weigh less than `edge_cutoff`.
     pub dropped_calls: usize,
 }
 
@@ -164,7 +164,7 @@ impl Measure {
         self.order(&mut nodes, &mut calls, options.rank);
         if options.node_count != 0 && nodes.len() > options.node_count {
             nodes.truncate(options.node_count);
-            // What ran through the frames that went is now residual, which may change the order.
+            // What ran through the dropped frames is now residual, which may change the order.
             calls = self.calls(&nodes);
             self.order(&mut nodes, &mut calls, options.rank);
         }
@@ -252,7 +252,7 @@ impl Measure {
 
     /// Orders nodes by rank, and calls by weight; renumbers the calls' ends.
     fn order(&self, nodes: &mut Vec<TopRow>, calls: &mut [Call], rank: Rank) {
-        // A sum of floats depends on its order, so that is one which no hash map has a say in.
+        // A sum of floats depends on its order, so it must not depend on a hash map.
         calls.sort_unstable_by_key(|c| (Reverse(magnitude(c.weight)), c.caller, c.callee));
         let scores: Vec<u64> = match rank {
             Rank::Flat => nodes.iter().map(|n| magnitude(n.flat)).collect(),
@@ -324,13 +324,13 @@ fn entropy(nodes: &[TopRow], calls: &[Call]) -> Vec<u64> {
     nodes.iter().enumerate().map(score).collect()
 }
 
-/// How many calls are looked at to find residual ones that say nothing new. 80 frames that all call each other take a
+/// How many calls are looked at to find redundant residual ones. 80 frames that all call each other take a
 /// hundredth of it.
 const MOST_LOOKS: usize = 50_000_000;
 
 /// Removes residual calls whose callee the caller also reaches in another way: for each node, from the lightest of
-/// its incoming calls up to the first that is not residual. In graphs of many thousands of calls those stay for which that
-/// can't be found out in time; they are true too.
+/// its incoming calls up to the first that is not residual. In graphs of many thousands of calls the search stops at
+/// [`MOST_LOOKS`]; calls that then stay are redundant, not wrong.
 fn remove_redundant(n_nodes: usize, calls: &mut Vec<Call>) {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); n_nodes];
     for (i, c) in calls.iter().enumerate() {

@@ -15,7 +15,7 @@ use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::samples::LabelValue;
 
-/// One value of one label key. [`Labels`] tells which.
+/// One value of one label key; see [`Labels::key`] and [`Labels::value`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LabelRow {

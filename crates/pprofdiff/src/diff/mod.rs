@@ -111,7 +111,7 @@ pub(crate) struct Input {
     pub profile: Arc<Profile>,
     /// Its place in [`CommonType::columns`].
     pub index: usize,
-    /// Of the base's side?
+    /// True if it is of the base's side.
     pub base: bool,
     /// `Some(b)`: the profile is a written diff; only the samples of its base (true), or the others.
     pub part: Option<bool>,

@@ -87,7 +87,7 @@ impl ProfileSums {
     }
 }
 
-/// The sums of a input, or of a part of its samples, by its own frame indexes.
+/// The sums of an input, or of a part of its samples, by its own frame indexes.
 struct Sums {
     flat: Vec<i64>,
     cum: Vec<Cum>,
@@ -228,7 +228,7 @@ impl<'m> SampleVisitor<'m> for Summing<'_> {
 }
 
 impl Top {
-    /// Orders the rows anew.
+    /// Reorders the rows.
     pub fn sort(&mut self, sort: Sort) {
         let size = |row: &TopRow| sort.size(row.flat, row.cum);
         self.rows.sort_unstable_by_key(|row| Reverse(size(row)));

@@ -129,7 +129,7 @@ impl Builds {
     }
 }
 
-/// What one build says of one frame.
+/// One build's values of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FrameValue {
@@ -160,7 +160,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The column that a sort goes by.
+    /// The column that rows are sorted by.
     pub fn value(&self, sort: Sort) -> Pair {
         match sort {
             Sort::Flat => self.flat,
@@ -258,7 +258,7 @@ impl TryFrom<Stored> for Series {
     }
 }
 
-/// Most that the values of a build add up to by magnitude: no difference of two is larger than an int64.
+/// The largest sum of the magnitudes of a build's values: no difference of two is larger than an int64.
 const MOST: u64 = (i64::MAX / 2) as u64;
 
 /// What is kept of a profile, in its own unit.
@@ -351,7 +351,7 @@ impl SeriesBuilder {
     }
 
     /// Loads builds, each with a key that no other has; inside a rayon pool on all its threads. A build that fails is
-    /// told by [`Series::builds`] in its place.
+    /// in [`Series::builds`], in its place, with its error.
     ///
     /// # Errors
     /// That of the first build, if all are compared with it.
@@ -547,7 +547,7 @@ struct Point {
 
 impl Series {
     /// Loads builds (each with a key that no other has) and brings them together; inside a rayon pool on all its threads. A
-    /// build that fails is told by [`Series::builds`] in its place, and stops nothing.
+    /// build that fails is in [`Series::builds`], in its place, with its error, and stops nothing.
     ///
     /// ```no_run
     /// use pprofdiff::input::pattern_builds;
