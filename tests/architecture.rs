@@ -69,6 +69,23 @@ fn every_file_opens_with_what_it_is_for() {
     }
 }
 
+/// A field can then be added without breaking callers. `LoadOptions` is left out: constants are made of it.
+#[test]
+fn options_can_grow() {
+    let is_options = |line: &str| line.starts_with("pub struct ") && line.ends_with("Options {");
+    let mut found = 0;
+    for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff/src"] {
+        for (path, text) in files(dir, &[".rs"]) {
+            let lines = text.lines().zip(text.lines().skip(1));
+            for (before, line) in lines.filter(|(_, l)| is_options(l) && !l.contains("LoadOptions")) {
+                assert_eq!(before, "#[non_exhaustive]", "{}: {line}", path.display());
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 5, "only {found} kinds of options");
+}
+
 #[test]
 fn one_module_has_unsafe_code() {
     for (path, text) in

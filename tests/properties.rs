@@ -16,8 +16,8 @@ use pprofdiff::edges::Relation;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::samples::LabelValue;
 use pprofdiff::{
-    Compression, Diff, Frames, Granularity, LoadOptions, Normalize, Profile, Query, Sort, Source, Status, WriteOptions,
-    proto,
+    Compression, Diff, Filters, Frames, Granularity, LoadOptions, Normalize, Profile, Query, Sort, Source, Status,
+    WriteOptions, proto,
 };
 use pprofdiff_report::{self as report, Kind, Table, listing_json, svg};
 use proptest::prelude::*;
@@ -547,4 +547,23 @@ fn two_profiles_make_a_diff_whoever_owns_them() {
     let diff = Diff::between(load("story-cpu.base.pb.gz"), shared.clone()).unwrap();
     assert_eq!(diff.base().map(|p| p.n_samples()).collect::<Vec<_>>(), [156]);
     assert!(diff.new_side().count() == 1 && diff.new_side().all(|p| Arc::ptr_eq(p, &shared)));
+}
+
+#[test]
+fn paths_and_sources_give_the_same_diff() {
+    let path = |side: &str| oracle::corpus().join(format!("go-mutex.{side}.pb.gz"));
+    let options = LoadOptions::default();
+    let rows = |diff: Diff| diff.measure(&Query::default()).unwrap().top(Sort::Cum).rows;
+    let opened = rows(Diff::open(path("base"), path("new").to_str().unwrap(), &options).unwrap());
+    let source = |side| Source::Path(path(side));
+    assert!(!opened.is_empty());
+    assert_eq!(opened, rows(Diff::load(&[source("base")], &[source("new")], &options).unwrap()));
+    assert_ne!(opened, rows(Diff::load(&[source("base")], &[source("new"), source("new")], &options).unwrap()));
+}
+
+#[test]
+fn filters_are_set_by_name() {
+    let filters = Filters::default().with("focus", "a").unwrap().with("hide", "").unwrap();
+    assert_eq!((filters.focus.as_deref(), filters.set()), (Some("a"), vec![("focus", "a")]));
+    assert!(filters.with("fokus", "a").unwrap_err().to_string().contains("there is no filter \"fokus\""));
 }

@@ -4,8 +4,8 @@
 //! They could move the cursor of a terminal and hide lines, reverse the order of letters in a comment, or give commands
 //! in a CI log. Formats for machines (JSON, CSV, profiles) keep them exactly.
 //!
-//! One character is replaced by one other, U+FFFD, so widths and lengths stay. Escaping for HTML, Markdown and the like is
-//! each format's own and comes after this.
+//! One character is replaced by one other, U+FFFD, so widths and lengths stay. Escaping for HTML, Markdown and the like
+//! is each format's own and comes after this.
 
 use std::borrow::Cow;
 

@@ -20,8 +20,8 @@ impl Index {
         Index { numbers: HashTable::with_capacity(n) }
     }
 
-    /// The number of the thing that has this hash and is the `same`. If there is none, it gets the number `next`, and the
-    /// caller keeps it under that. `hash_of` gives the hash of a thing that has a number.
+    /// The number of the thing that has this hash and is the `same`. If there is none, it gets the number `next`, and
+    /// the caller keeps it under that. `hash_of` gives the hash of a thing that has a number.
     #[inline(always)]
     pub fn find_or_insert(
         &mut self,

@@ -170,7 +170,8 @@ pub struct ColumnUnit {
 
 impl ColumnUnit {
     /// The unit that suits the largest of the values shown, which so has at least three significant digits. pprof takes
-    /// one for a whole report, from the smallest value and the total: seconds of difference between hours become `0.02hrs`.
+    /// one for a whole report, from the smallest value and the total: seconds of difference between hours become
+    /// `0.02hrs`.
     pub fn of(unit: &str, shown: impl Iterator<Item = i64>) -> ColumnUnit {
         let Some(from) = find(unit) else { return ColumnUnit { from: None, to: None } };
         let largest = shown.map(i64::unsigned_abs).max().unwrap_or(0);

@@ -1,20 +1,20 @@
 //! What makes two samples the same, as a number of 122 bits that can't be forged.
 //!
-//! The same is what pprof's merge takes to be the same (and ours, see `profile/merge.rs`): locations by their mapping (size, offset,
-//! build id or file, not where the kernel put it), their address relative to it, their lines with functions, and whether
-//! they are folded; then the labels. Only these numbers are kept of a snapshot, so a match can't be verified. What guards
-//! against crafted input instead:
+//! The same is what pprof's merge takes to be the same (and ours, see `profile/merge.rs`): locations by their mapping
+//! (size, offset, build id or file, not where the kernel put it), their address relative to it, their lines with
+//! functions, and whether they are folded; then the labels. Only these numbers are kept of a snapshot, so a match can't
+//! be verified. What guards against crafted input instead:
 //!
-//! - Strings go through SipHash-2-4 with 128 bits of output, a pseudo-random function under a key that is drawn from the
-//!   system's randomness for each [`Identity`] and never leaves it.
-//! - Everything above strings (functions, mappings, locations, samples) is a sequence of numbers below p = 2^61 - 1, read
-//!   as the coefficients of a polynomial, and its digest is that polynomial's value at a secret point; twice, modulo p at
-//!   two independent points. Two different sequences of n numbers agree at no more than n points, so the chance that they
-//!   get one digest is at most (n / p)^2, whatever they are, as long as who chose them does not know the points. Points
-//!   and digests are seen nowhere: no order, no output, no count depends on them.
+//! - Strings go through SipHash-2-4 with 128 bits of output, a pseudo-random function under a key that is drawn from
+//!   the system's randomness for each [`Identity`] and never leaves it.
+//! - Everything above strings (functions, mappings, locations, samples) is a sequence of numbers below p = 2^61 - 1,
+//!   read as the coefficients of a polynomial, and its digest is that polynomial's value at a secret point; twice,
+//!   modulo p at two independent points. Two different sequences of n numbers agree at no more than n points, so the
+//!   chance that they get one digest is at most (n / p)^2, whatever they are, as long as their author does not know the
+//!   points. Points and digests are seen nowhere: no order, no output, no count depends on them.
 //!
-//! For a million samples of 200 locations with labels, all pairs together, that is below 2^-65: less than the chance of a
-//! memory error. Speed: a location of a stack costs two multiplications that wait for nothing.
+//! For a million samples of 200 locations with labels, all pairs together, that is below 2^-65: less than the chance of
+//! a memory error. Speed: a location of a stack costs two multiplications that wait for nothing.
 
 use std::hash::BuildHasher;
 

@@ -1,9 +1,9 @@
 //! What is remembered of the last snapshot: for each of its samples a digest and the counters, and nothing else.
 //!
 //! A process writes its samples in nearly the same order each time, so the next one is guessed to be the one that
-//! followed the last one found, and only where the guess is wrong is anything looked up (the table for that is made when
-//! it happens first). All buffers are used again for the next snapshot, and hold one snapshot's samples: what vanished
-//! is forgotten.
+//! followed the last one found, and only where the guess is wrong is anything looked up (the table for that is made
+//! when it happens first). All buffers are used again for the next snapshot, and hold one snapshot's samples: what
+//! vanished is forgotten.
 
 use super::identity::Digest;
 use crate::interner::{Found, Index};

@@ -1,5 +1,5 @@
-//! Where profiles come from: files, bytes, what is fetched, and what is loaded already; files by pattern, in pairs, in manifests, or as the
-//! builds of a history.
+//! Where profiles come from: files, bytes, what is fetched, and what is loaded already; files by pattern, in pairs, in
+//! manifests, or as the builds of a history.
 
 #[cfg(feature = "files")]
 mod builds;
@@ -39,8 +39,8 @@ impl fmt::Debug for Fetch {
 
 /// Where a profile comes from.
 ///
-/// A path is always a file's, whatever it looks like: what a text means, a file or a URL, is decided by whoever takes
-/// it from a user, who also fetches.
+/// A path is always a file's, whatever it looks like: whether a user's text is a file or a URL is decided by the
+/// caller, which also fetches.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Source {

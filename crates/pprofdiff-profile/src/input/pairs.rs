@@ -91,7 +91,7 @@ pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<BatchItem>> {
     let signs = |pattern: &str| pattern.chars().filter(|c| "*?[".contains(*c)).collect::<String>();
     if signs(base) != signs(new) {
         return Err(Error::query(format!(
-            "the patterns {base:?} and {new:?} do not have the same signs in the same order"
+            "the patterns {base:?} and {new:?} do not have the same wildcards in the same order"
         )));
     }
     let found = |pattern: &str| -> Result<BTreeMap<String, PathBuf>> {
@@ -109,8 +109,9 @@ pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<BatchItem>> {
 
 /// The files that a pattern matches, in the order of their paths, each with what its signs stood for (joined by `/`).
 ///
-/// `**` stands for a directory and all below it, each once: links are followed when all that is there without them has been
-/// seen, so that a file has its own name where it has several, and a link that leads back to where it lies ends there.
+/// `**` stands for a directory and all below it, each once: links are followed when all that is there without them has
+/// been seen, so that a file has its own name where it has several, and a link that leads back to where it lies ends
+/// there.
 ///
 /// # Errors
 /// An invalid pattern; a directory that can't be read.

@@ -419,9 +419,9 @@ fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// A few bytes that name a location stand for all its lines, so a small file could ask for any number of frames: of time
-/// in every view, and of memory where stacks are kept. The most frames that a profile may have; `None` where it can't
-/// come to so many, so that they need not be counted.
+/// A few bytes that name a location stand for all its lines, so a small file could stand for any number of frames, and
+/// cost any time in every view, and any memory where stacks are kept. The most frames that a profile may have; `None`
+/// where it can't have more, so that they need not be counted.
 fn most_frames(profile: &Profile) -> Option<u64> {
     let most_lines = profile.locations.first_line.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
     let most = 2 * profile.data.len() as u64 + (4 << 20);

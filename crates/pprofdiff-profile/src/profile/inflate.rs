@@ -1,11 +1,12 @@
 //! Bytes of a file to the bytes of the message: gzip (all members), zstd, or as they are.
 //!
-//! Two ways for gzip, which is most of the time that loading takes. The usual file, one member that is in memory as a whole,
-//! is inflated by libdeflate at once ([`gunzip_whole`]). Everything else, and whatever that does not take, is read a block
-//! at a time with `flate2`'s low-level `Decompress`, framed here by hand: its `GzDecoder` computes the checksum with a slower
-//! routine and copies through one more buffer, which costs as much as half of the inflation itself (benches/README.md). It
-//! also says what is wrong with a file. Output goes to one buffer that is never larger than the limit; a size that the
-//! file claims is used for the first reservation only, and never beyond what deflate can reach.
+//! Two ways for gzip, which is most of the time that loading takes. The usual file, one member that is in memory as a
+//! whole, is inflated by libdeflate at once ([`gunzip_whole`]). Everything else, and whatever that does not take, is
+//! read a block at a time with `flate2`'s low-level `Decompress`, framed here by hand: its `GzDecoder` computes the
+//! checksum with a slower routine and copies through one more buffer, which costs as much as half of the inflation
+//! itself (benches/README.md). It also says what is wrong with a file. Output goes to one buffer that is never larger
+//! than the limit; a size that the file claims is used for the first reservation only, and never beyond what deflate
+//! can reach.
 
 use std::io::{self, BufRead, Read};
 

@@ -1,8 +1,8 @@
 //! The entry point of all input: paths, bytes and readers, in any compression.
 //!
-//! A file is read as a whole, which is what the fastest inflater wants; a raw one is read into the buffer that strings will be
-//! slices of. What has no size (a pipe), or is larger than a profile may be, is inflated while it is read. No file is
-//! mapped: another process that truncates it could pull the map away under us.
+//! A file is read as a whole, which is what the fastest inflater wants; a raw one is read into the buffer that strings
+//! will be slices of. What has no size (a pipe), or is larger than a profile may be, is inflated while it is read. No
+//! file is mapped: another process that truncates it could pull the map away under us.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -68,7 +68,8 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
             return load(&name, inflate(&mut BufReader::with_capacity(BLOCK, file), None, limit)?);
         }
         let mut bytes = Vec::new();
-        // A failed reservation is no error yet: reading reports it if it really comes to that. One byte more shows the end.
+        // A failed reservation is no error yet: reading reports it if it really comes to that. One byte more shows the
+        // end.
         let _ = bytes.try_reserve_exact(metadata.len() as usize + 1);
         (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(Error::io)?;
         load(&name, inflate_file(bytes, limit)?)

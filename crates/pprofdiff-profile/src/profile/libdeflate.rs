@@ -1,11 +1,11 @@
 //! One gzip member inflated by libdeflate: the engine's only unsafe code.
 //!
-//! libdeflate takes two thirds of zlib-rs's time (benches/README.md), but wants all of the input and a buffer for all of
-//! the output at once. Its safe binding, `libdeflater`, does not tell where in the input a member ended, without which
-//! further members, or bytes that belong to nothing, would go unseen; hence this call of our own.
+//! libdeflate takes two thirds of zlib-rs's time (benches/README.md), but wants all of the input and a buffer for all
+//! of the output at once. Its safe binding, `libdeflater`, does not tell where in the input a member ended, without
+//! which further members, or bytes that belong to nothing, would go unseen; hence this call of our own.
 //!
-//! What is unsafe here: a decompressor is made, used and freed by its one owner; the buffers are slices, which libdeflate
-//! is told the lengths of, and it writes to no more than that.
+//! What is unsafe here: a decompressor is made, used and freed by its one owner; the buffers are slices, which
+//! libdeflate is told the lengths of, and it writes to no more than that.
 
 #![allow(unsafe_code)]
 
@@ -35,13 +35,14 @@ impl Drop for Decompressor {
     }
 }
 
-/// Inflates the gzip member that `input` begins with into the front of `out`: how many bytes of each it took, or `None` if
-/// the member is damaged or does not fit. Its checksum and length are checked.
+/// Inflates the gzip member that `input` begins with into the front of `out`: how many bytes of each it took, or `None`
+/// if the member is damaged or does not fit. Its checksum and length are checked.
 pub(super) fn gunzip_member(input: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
     let decompressor = Decompressor::new()?;
     let (mut read, mut written) = (0, 0);
-    // SAFETY: `decompressor` is alive and used by this call alone; `input` is valid for reads and `out` for writes of the
-    // lengths that are given; being slices one of which is exclusive, they do not overlap. `read` and `written` are ours.
+    // SAFETY: `decompressor` is alive and used by this call alone; `input` is valid for reads and `out` for writes of
+    // the lengths that are given; being slices one of which is exclusive, they do not overlap. `read` and `written` are
+    // ours.
     let result = unsafe {
         libdeflate_gzip_decompress_ex(
             decompressor.0.as_ptr(),

@@ -1,7 +1,7 @@
 //! Numbers for the records of a table, each found when it is first asked for.
 //!
 //! A table may be much larger than what samples use of it (ten million strings in twenty megabytes). So what is never
-//! set stays a page of zeros that the system has not made yet, and beginning anew costs what was used.
+//! set stays a page of zeros that the system has not allocated yet, and a reset costs what was used.
 
 use super::NONE;
 
@@ -40,7 +40,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Begins anew with a table of `n` records.
+    /// Resets it for a table of `n` records.
     pub fn reset(&mut self, n: usize) {
         if n > self.memo.of.len() {
             self.memo = Memo::new(n);

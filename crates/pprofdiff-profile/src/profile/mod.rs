@@ -270,8 +270,8 @@ impl Profile {
         &self.locations
     }
 
-    /// What tells mapped binaries apart, wherever they are mapped: size in pages, offset, and the build id or else the file.
-    /// pprof's key.
+    /// What tells mapped binaries apart, wherever they are mapped: size in pages, offset, and the build id or else the
+    /// file. pprof's key.
     pub fn mapping_key(&self, mapping: u32) -> (u64, u64, StringId) {
         let m = &self.mappings[mapping as usize];
         (m.size(), m.offset, if self.string(m.build_id).is_empty() { m.file } else { m.build_id })

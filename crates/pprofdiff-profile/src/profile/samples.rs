@@ -90,8 +90,8 @@ impl Profile {
     }
 }
 
-/// Splits the part of a message that holds `n` records, at records' boundaries: about equal parts, if there is more than
-/// one thread to work on them, and enough records that the extra walk over them does not matter.
+/// Splits the part of a message that holds `n` records, at records' boundaries: about equal parts, if there is more
+/// than one thread to work on them, and enough records that the extra walk over them does not matter.
 pub(super) fn split(data: &[u8], part: Range<usize>, n: usize) -> Vec<Range<usize>> {
     let wanted = parallel::parts(n, 1 << 16);
     let mut parts = Vec::with_capacity(wanted);

@@ -181,7 +181,7 @@ pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// The rest of [`varint`]: `v` is what the first three bytes gave. The length is 0 if there is no number: so the
-/// result is two registers, and those who decode short numbers keep theirs there too.
+/// result is two registers, and callers that decode short numbers keep theirs there too.
 #[inline(never)]
 fn long_varint(data: &[u8], mut v: u64) -> (u64, usize) {
     if let Some(word) = data.first_chunk::<8>() {

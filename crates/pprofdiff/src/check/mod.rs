@@ -7,9 +7,9 @@
 //! Here the profiles of a side do not add up: they are replicates, runs of the same program. What is compared with
 //! a limit is the median of each side. A rule fails if the limit is exceeded and the two sides' ranges are apart;
 //! exceeded by sides that overlap is inconclusive. A limit on the new side alone (a value, a part of the total)
-//! compares no sides: it fails if all runs exceed it, and is inconclusive if only most do. With one run a side, limits alone
-//! decide. P-values are reported and decide nothing (`rank`). No verdict depends on a rounded number (`exact`), except that
-//! normalized sums are rounded to whole units before anything is compared.
+//! compares no sides: it fails if all runs exceed it, and is inconclusive if only most do. With one run a side, limits
+//! alone decide. P-values are reported and decide nothing (`rank`). No verdict depends on a rounded number (`exact`),
+//! except that normalized sums are rounded to whole units before anything is compared.
 
 mod exact;
 mod rank;
@@ -186,8 +186,8 @@ impl Rules {
         self.sample_type = Some(sample_type.to_owned());
     }
 
-    /// Scales each run of the new side by itself, to the median of the base's totals or durations, or all by one factor.
-    /// Sums are exact before, and rounded once to whole units; rules are applied to what that gives.
+    /// Scales each run of the new side by itself, to the median of the base's totals or durations, or all by one
+    /// factor. Sums are exact before, and rounded once to whole units; rules are applied to what that gives.
     pub fn set_normalize(&mut self, normalize: Normalize) {
         self.normalize = normalize;
     }

@@ -3,7 +3,7 @@
 //! H. B. Mann, D. R. Whitney, Ann. Math. Statist. 18 (1947) 50; Y. Benjamini, Y. Hochberg, J. R. Statist. Soc. B 57
 //! (1995) 289. They are reported and decide nothing: with three runs a side no p-value can be below 0.1.
 
-/// Up to so many runs together, the distribution of the rank sum is counted out; it is exact with ties as well.
+/// Up to this many runs together, the distribution of the rank sum is enumerated, which is exact with ties as well.
 const COUNTED: usize = 20;
 
 /// The two-sided p-value for the two samples being of one distribution.

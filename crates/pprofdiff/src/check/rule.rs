@@ -11,7 +11,7 @@ use crate::diff::compile;
 use crate::{Error, Result};
 use pprofdiff_profile::units;
 
-/// Below so many percent of the total, a rule on each frame ignores a frame, unless told otherwise.
+/// The default floor, in percent of the total: a rule on each frame ignores frames below it.
 pub(super) const FLOOR: Decimal = Decimal::whole(1);
 
 /// What a rule limits.
@@ -55,7 +55,7 @@ pub(super) struct Rule {
     pub cost: Cost,
     pub subject: Subject,
     pub limit: Limit,
-    /// Frames below so many percent of the total on both sides are ignored; the floor of [`Rules`] if not given.
+    /// Frames below this percentage of the total on both sides are ignored; the floor of [`Rules`] if not given.
     pub floor: Option<Decimal>,
 }
 

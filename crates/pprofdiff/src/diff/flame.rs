@@ -182,8 +182,8 @@ impl Measure {
 
     /// What flame graphs are cut out of: for callers that want more than one.
     pub fn matched_stacks(&self) -> MatchedStacks {
-        // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded sum of
-        // scaled stacks.
+        // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded sum
+        // of scaled stacks.
         let exact = Measure { scale: Scale::One, ..self.clone() };
         let stacks = exact.stacks_as_found(false);
         MatchedStacks { stacks, summary: self.summary().clone(), scale: self.scale }

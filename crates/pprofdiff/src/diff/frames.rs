@@ -348,8 +348,8 @@ impl std::fmt::Debug for Frames {
     }
 }
 
-/// Frames as they are stored: distinct texts, then each frame by the numbers of its name, file and mapping, its line and
-/// its address.
+/// Frames as they are stored: distinct texts, then each frame by the numbers of its name, file and mapping, its line
+/// and its address.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     granularity: Granularity,
@@ -522,8 +522,8 @@ impl Frames {
         some_text(self.text(self.frames[frame as usize].mapping))
     }
 
-    /// The frame on one line, in pprof's words: `address name file:line`. Where many frames share very long texts, those
-    /// lose their middle here, and the view warns of it.
+    /// The frame on one line, in pprof's words: `address name file:line`. Where many frames share very long texts,
+    /// those lose their middle here, and the view warns of it.
     pub fn label(&self, frame: u32) -> String {
         let f = &self.frames[frame as usize];
         let [name, file] = [f.name, f.file].map(|id| self.short(id));

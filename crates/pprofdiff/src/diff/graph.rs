@@ -1,10 +1,10 @@
 //! The call graph: the frames worth drawing, and what they call.
 //!
-//! Which frames and edges are kept is pprof's rule: frames whose cum is below a fraction of the total are dropped; of the
-//! others the highest ranked are kept, up to a number; where a stack runs through frames that were not kept, the
-//! kept ones on both ends are joined by a *residual* edge; light edges are dropped, and residual edges that only
-//! repeat a longer path. Of two sides a value counts by the largest of |base|, |new| and |delta|: pprof takes the delta
-//! alone, and so loses whatever is large on both sides.
+//! Which frames and edges are kept is pprof's rule: frames whose cum is below a fraction of the total are dropped; of
+//! the others the highest ranked are kept, up to a number; where a stack runs through frames that were not kept, the
+//! kept ones on both ends are joined by a *residual* edge; light edges are dropped, and residual edges that only repeat
+//! a longer path. Of two sides a value counts by the largest of |base|, |new| and |delta|: pprof takes the delta alone,
+//! and so loses whatever is large on both sides.
 //!
 //! Costs a pass over the samples for the table of frames, and one or two for edges.
 

@@ -129,7 +129,7 @@ pub struct Listing {
 /// Lines to show before and after those with samples, where the function's first line is not known.
 const MARGIN: i64 = 5;
 
-/// The changed lines of two texts are aligned if there are at most so many pairs of them (50,000 lines each): about
+/// The changed lines of two texts are aligned if there are at most this many pairs of them (50,000 lines each): about
 /// half a second in the worst case, of few distinct lines in random order. What both texts begin and end with is free.
 const MOST_ALIGNED: u64 = 2_500_000_000;
 

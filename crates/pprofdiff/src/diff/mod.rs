@@ -297,8 +297,8 @@ impl Diff {
         base.into_iter().chain(new).map(move |m| (side(m), &*m.profile))
     }
 
-    /// Index in [`Diff::sample_types`] of a sample type by its name (where pprof's old names without `inuse_` are used, with it as
-    /// well), or by its number.
+    /// Index in [`Diff::sample_types`] of a sample type by its name (where pprof's old names without `inuse_` are used,
+    /// with it as well), or by its number.
     ///
     /// # Errors
     /// There is none.

@@ -37,10 +37,9 @@ fn invalid(what: &str, why: &str) -> Error {
 const FOREIGN_LENGTH: usize = 4 << 10;
 /// Bytes of its automaton: about 3,000 states. That of pprof's longest has 700.
 const FOREIGN_STATES: usize = 256 << 10;
-/// Bytes that hold the sets of states that it is in at the same time, each found once, and how often they may be
-/// thrown away and begun anew. From that follows what an expression may cost: for each set that there is room for, and
-/// each byte that may come next, the states of another set are found once. All else is one step a byte. pprof's longest
-/// takes 24 kB, whatever the names.
+/// Bytes of the cache of a lazy DFA (sets of states, each computed once), and how often it may be cleared. This bounds
+/// the cost of an expression: for each set that fits, and each next byte, one other set is computed once. All else is
+/// one step a byte. pprof's longest takes 24 kB, whatever the names.
 const FOREIGN_SETS: usize = 512 << 10;
 const FOREIGN_RESTARTS: usize = 2;
 

@@ -1,5 +1,5 @@
-//! What is asked of a diff, in two steps: a selection (filters, granularity) does what costs, a measure of it (sample type,
-//! normalization) is cheap. Also the one walk from samples to what filters leave of them.
+//! What is asked of a diff, in two steps: a selection (filters, granularity) does what costs, a measure of it (sample
+//! type, normalization) is cheap. Also the one walk from samples to what filters leave of them.
 
 use std::sync::Arc;
 
@@ -152,7 +152,8 @@ struct Shared {
 }
 
 impl Diff {
-    /// Selects what the query's filters, granularity and `no_inlines` say: works out the filters and interns the frames.
+    /// Selects what the query's filters, granularity and `no_inlines` say: works out the filters and interns the
+    /// frames.
     ///
     /// # Errors
     /// An invalid regular expression. The profiles were checked when they were loaded.
@@ -472,14 +473,15 @@ impl<'m> Walk<'m> {
         self.visit(&self.input.profile.sample_range(), &mut WithoutLocations(f));
     }
 
-    /// Calls `f` with each sample that counts: its value, the locations that filters leave of it (leaf first), and itself.
+    /// Calls `f` with each sample that counts: its value, the locations that filters leave of it (leaf first), and
+    /// itself.
     pub(crate) fn for_each(&self, f: impl FnMut(i64, &[u32], Sample<'m>)) {
         self.visit(&self.input.profile.sample_range(), &mut Collecting { locations: Vec::new(), f });
     }
 }
 
-/// What walks over samples. A trait and no closure, so that there is code of its own for samples that are whole and for
-/// filtered ones: with one for both, the table of frames takes 13 % more instructions.
+/// Visits samples. A trait and not a closure, so that whole and filtered samples are compiled separately: compiled
+/// together, the table of frames takes 13 % more instructions.
 pub(crate) trait SampleVisitor<'m> {
     /// A sample: its value, and the locations that filters leave of it.
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>);

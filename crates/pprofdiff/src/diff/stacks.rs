@@ -53,10 +53,10 @@ pub struct Stacks {
 /// What stands for a stack: a number of 128 bits.
 ///
 /// With the frames' numbers x_1, x_2, ... (from 1, leaf first), the labels' number x_0 and secret random numbers k_i
-/// of 128 bits, it is the sum of k_i * x_i modulo 2^128. That is multilinear hashing: two different sequences of numbers
-/// below 2^32 have the same sum with a probability of at most 2^-96, over the choice of the keys. The keys are new for
-/// each use and never shown, so this holds for crafted input too: among a hundred million stacks, 2^-43 for all pairs
-/// together. A multiplication a frame, and none waits for another.
+/// of 128 bits, it is the sum of k_i * x_i modulo 2^128. That is multilinear hashing: two different sequences of
+/// numbers below 2^32 have the same sum with a probability of at most 2^-96, over the choice of the keys. The keys are
+/// new for each use and never shown, so this holds for crafted input too: among a hundred million stacks, 2^-43 for all
+/// pairs together. A multiplication a frame, and none waits for another.
 #[derive(Clone)]
 struct Keys {
     random: RandomState,
@@ -114,7 +114,8 @@ impl Table {
         Table { index: Index::with_capacity(n), rows: Vec::with_capacity(n), stacks: Vec::with_capacity(bytes / 2) }
     }
 
-    /// The row of a stack that was put at the end of `stacks` from `start` on; what is known already is taken off again.
+    /// The row of a stack that was put at the end of `stacks` from `start` on; what is known already is taken off
+    /// again.
     #[inline]
     fn add(&mut self, hash: u128, start: usize, labels: u32, value: i64) {
         let Table { index, rows, stacks } = self;
@@ -245,7 +246,7 @@ impl Stacks {
         &stacks[row.range.clone()]
     }
 
-    /// A row's labels as `key=value`, sorted; none unless the stacks are told apart by labels.
+    /// A row's labels as `key=value`, sorted; none unless stacks with different labels are different rows.
     pub fn labels_of(&self, row: &StackRow) -> impl Iterator<Item = &str> {
         self.label_numbers_of(row).iter().map(|&label| self.label(label))
     }
@@ -314,7 +315,7 @@ struct LabelCollector {
 impl Default for LabelCollector {
     fn default() -> LabelCollector {
         let mut sets = Sequences::default();
-        // The first set is empty: that of stacks that are told apart by frames alone.
+        // The first set is empty: that of stacks whose labels do not count.
         sets.number(&[]);
         LabelCollector {
             texts: TextInterner::default(),

@@ -10,14 +10,14 @@ const SHORT_ENOUGH: usize = 256;
 
 /// The most bytes that each of some texts may keep, given the profiles' bytes, those of all texts, and their number.
 ///
-/// Built texts repeat what the profile has once: a few hundred kilobytes could stand for gigabytes. So together they have
-/// at most twice the bytes of the profiles and 32 MiB; if they have more, long texts lose their middle.
+/// Built texts repeat what the profile has once: a few hundred kilobytes could stand for gigabytes. So together they
+/// have at most twice the bytes of the profiles and 32 MiB; if they have more, long texts lose their middle.
 pub(crate) fn longest(profiles: usize, all: usize, n: usize) -> usize {
     let most = profiles.saturating_mul(2).saturating_add(32 << 20);
     if all <= most { usize::MAX } else { (most / n.max(1)).max(SHORT_ENOUGH) }
 }
 
-/// A text for display, of at most so many bytes: of a longer one the ends, and its number, so that different texts stay
+/// A text for display, of at most `most` bytes: of a longer one the ends, and its number, so that different texts stay
 /// different.
 pub(crate) fn shortened(text: &[u8], most: usize, number: u32) -> String {
     if text.len() <= most {

@@ -68,7 +68,8 @@ struct Cum {
     sum: i64,
 }
 
-/// One profile's sums, of the frames that it has: many profiles, each with frames of its own, take no more than together.
+/// One profile's sums, only of the frames that it has, so that many profiles with different frames take no more than
+/// one with all.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ProfileSums {

@@ -546,8 +546,8 @@ struct Point {
 }
 
 impl Series {
-    /// Loads builds (each with a key that no other has) and brings them together; inside a rayon pool on all its threads. A
-    /// build that fails is in [`Series::builds`], in its place, with its error, and stops nothing.
+    /// Loads builds (each with a key that no other has) and brings them together; inside a rayon pool on all its
+    /// threads. A build that fails is in [`Series::builds`], in its place, with its error, and stops nothing.
     ///
     /// ```no_run
     /// use pprofdiff::input::pattern_builds;
