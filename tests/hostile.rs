@@ -129,7 +129,7 @@ fn nothing_hostile_reaches_a_person() {
     d.write("sources/src/plain.go", format!("package a\n{}\n", evil("source").replace('\n', "")));
     let rows = ["text", "markdown"].as_slice();
     let all = ["text", "markdown", "folded", "html", "dot", "svg", "callgrind"].as_slice();
-    let check = ["text", "markdown", "github"].as_slice();
+    let checks = ["text", "markdown", "github"].as_slice();
     let reason: String = evil("reason").chars().map(|c| format!("\\u{:04X}", c as u32)).collect();
     d.write("allow.toml", format!("[[check.allow]]\nframe = 'plain'\nreason = \"{reason}\"\n"));
     let cases: &[(&[&str], &[&str])] = &[
@@ -149,9 +149,9 @@ fn nothing_hostile_reaches_a_person() {
         (&["traces", new], rows),
         (&["labels", base, new], rows),
         (&["info", base, new], &["text"]),
-        (&["check", base, new, "--fail-on", "cum>+1%", "--fail-on", "total>+1%"], check),
-        (&["check", base, new, "--fail-on", "flat:each=(?s).*\u{202e}.*>+1%", "--config", "allow.toml"], check),
-        (&["check", base, new, "--fail-on", "cum>+1%", "--config", "allow.toml"], check),
+        (&["check", base, new, "--fail-on", "cum>+1%", "--fail-on", "total>+1%"], checks),
+        (&["check", base, new, "--fail-on", "flat:each=(?s).*\u{202e}.*>+1%", "--config", "allow.toml"], checks),
+        (&["check", base, new, "--fail-on", "cum>+1%", "--config", "allow.toml"], checks),
         (&["batch", "a", "b"], &["text"]),
         (&["series", &format!("many/1{new}"), &format!("many/2{new}")], rows),
         (&["series", &format!("many/1{new}"), &format!("many/2{new}"), "--rows", "values"], rows),
