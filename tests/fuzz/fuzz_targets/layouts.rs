@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::graph::{GraphOptions, Rank};
+use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, Query};
 use pprofdiff_fuzz::Choices;
 use pprofdiff_report::{dot, svg};
@@ -38,7 +38,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let view = view.unwrap_or_else(|e| panic!("{e}"));
     // All frames, or so few that calls run through others.
     for node_count in [0, few] {
-        let options = GraphOptions::default().with_node_count(node_count).with_node_fraction(0.0).with_edge_fraction(0.0).with_rank(Rank::Cum);
+        let options = GraphOptions::default()
+            .with_node_count(node_count)
+            .with_node_fraction(0.0)
+            .with_edge_fraction(0.0)
+            .with_rank(Rank::Cum);
         let graph = view.graph(&options).unwrap_or_else(|e| panic!("{e}"));
         assert!(dot(&graph, &mut Vec::new()).is_ok());
         let svg = svg(&graph).unwrap_or_else(|e| panic!("{e}"));

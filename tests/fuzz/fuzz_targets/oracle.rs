@@ -177,8 +177,7 @@ fn same(p: Profile, message: &Message) {
         if types[..column].iter().any(|t| t.0 == types[column].0) {
             continue;
         }
-        let query =
-            Query::default().with_sample_type(types[column].0.clone()).with_granularity(Granularity::Lines);
+        let query = Query::default().with_sample_type(types[column].0.clone()).with_granularity(Granularity::Lines);
         let Ok(view) = diff.measure(&query) else { continue };
         if view.summary().unit != types[column].1 {
             continue; // two types of one name

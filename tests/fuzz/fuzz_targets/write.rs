@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use pprofdiff::{Compression, merge, Profile, WriteOptions};
+use pprofdiff::{Compression, Profile, WriteOptions, merge};
 use pprofdiff_fuzz::{BARE, LIMIT, load};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pprofdiff::proto::{Label, Profile};
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceText;
+use pprofdiff::proto::{Label, Profile};
 use pprofdiff::{Compression, Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Query, Sort, WriteOptions};
 use pprofdiff_report::{
     self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, listing_html, listing_json, listing_text,
@@ -204,7 +204,11 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         4 => {
             let rank = [Rank::Entropy, Rank::Flat, Rank::Cum][most % 3];
             // Laying out a graph takes time; drawn as a picture it is kept small.
-            let options = GraphOptions::default().with_node_count(1 + most % 24).with_node_fraction(fraction).with_edge_fraction(0.0).with_rank(rank);
+            let options = GraphOptions::default()
+                .with_node_count(1 + most % 24)
+                .with_node_fraction(fraction)
+                .with_edge_fraction(0.0)
+                .with_rank(rank);
             let Ok(graph) = view.graph(&options) else { return };
             written(dot(&graph, &mut out));
             let _ = svg(&graph);
