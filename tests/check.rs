@@ -411,13 +411,13 @@ fn the_configuration() {
     let out = d.run(&more);
     assert_eq!(out.status.code(), Some(0));
     assert!(text(&out).contains("allowed: encodes twice as much"), "{}", text(&out));
-    // It excuses only what it says, and says when there was nothing to excuse.
+    // It allows only what it names, and warns if there was nothing to allow.
     d.write("pprofdiff.toml", format!("{rules}[[check.allow]]\nframe = '^dec/'\nreason = 'decodes'\n"));
     let out = d.run(&more);
     assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out).contains("excused nothing"), "{}", text(&out));
-    let excuse = "[[check.allow]]\nrule = 'flat:any>+10%'\nreason = 'known'\n";
-    d.write("pprofdiff.toml", format!("{rules}{excuse}"));
+    assert!(text(&out).contains("allowed nothing"), "{}", text(&out));
+    let allow = "[[check.allow]]\nrule = 'flat:any>+10%'\nreason = 'known'\n";
+    d.write("pprofdiff.toml", format!("{rules}{allow}"));
     assert_eq!(d.run(&more).status.code(), Some(0));
     assert_eq!(d.run(&[&more[..], &["--fail-on", "cum:any>+10%"]].concat()).status.code(), Some(1));
     // Tables of others are theirs.

@@ -227,7 +227,7 @@ impl Rules {
         // Warnings about profiles do not depend on the sample type.
         warnings.splice(0..0, measured[0].1.measure.summary().warnings.iter().cloned());
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
-            warnings.push(format!("the allow-list's {} excused nothing", allow.name()));
+            warnings.push(format!("the allow-list's {} allowed nothing", allow.name()));
         }
         let verdict = rules.iter().map(|r| r.outcome).max().filter(|&o| o != Outcome::Allowed);
         Ok(Check {
@@ -279,11 +279,11 @@ impl Rules {
             let frame = frame.map(|f| measured.frames().label(f));
             let mut reason = None;
             if outcome != Outcome::Pass {
-                let excuse = self.allow.iter().position(|a| a.excuses(rule, frame.as_deref()));
-                if let Some(excuse) = excuse {
-                    used[excuse] = true;
+                let allow = self.allow.iter().position(|a| a.covers(rule, frame.as_deref()));
+                if let Some(allow) = allow {
+                    used[allow] = true;
                     outcome = Outcome::Allowed;
-                    reason = Some(self.allow[excuse].reason.clone());
+                    reason = Some(self.allow[allow].reason.clone());
                 }
             }
             let delta = new.median.minus(base.median);
@@ -313,7 +313,7 @@ impl Rules {
 }
 
 impl Allow {
-    fn excuses(&self, rule: &Rule, frame: Option<&str>) -> bool {
+    fn covers(&self, rule: &Rule, frame: Option<&str>) -> bool {
         let frame_fits = match (&self.frame, frame) {
             (Some((re, _)), Some(frame)) => re.is_match(frame.as_bytes()),
             (Some(_), None) => false,
