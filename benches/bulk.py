@@ -45,7 +45,7 @@ def executor_of(way: str) -> Iterator[concurrent.futures.Executor | None]:
     if way in ("fork", "spawn"):
         context = multiprocessing.get_context(way)
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
-            list(pprofdiff.diff_many(pairs("tiny")[:50], executor=pool).tables(1))
+            list(pprofdiff.batch(pairs("tiny")[:50], executor=pool).tables(1))
             yield pool
     elif way == "dask":
         import distributed
@@ -54,7 +54,7 @@ def executor_of(way: str) -> Iterator[concurrent.futures.Executor | None]:
         with cluster, distributed.Client(cluster) as client:
             client.wait_for_workers(2)
             executor = client.get_executor()
-            list(pprofdiff.diff_many(pairs("tiny")[:50], executor=executor).tables(1))
+            list(pprofdiff.batch(pairs("tiny")[:50], executor=executor).tables(1))
             yield executor
     else:
         yield None
@@ -77,7 +77,7 @@ def measure(way: str, kind: str) -> None:
     with executor_of(way) as executor:
         tables = []
         start, before = time.perf_counter(), cpu()
-        many = pprofdiff.diff_many(job, executor=executor).tables(10 if kind == "S, 10 rows" else None)
+        many = pprofdiff.batch(job, executor=executor).tables(10 if kind == "S, 10 rows" else None)
         if way.endswith("stream"):
             names: set[str] = set()
             errors = 0

@@ -22,13 +22,13 @@ def top() -> None:
 
 def many() -> None:
     """The diffs of all pairs."""
-    for result in pprofdiff.diff_many(PAIRS, on_error="raise"):
+    for result in pprofdiff.batch(PAIRS, on_error="raise"):
         assert result.diff
 
 
 def tops() -> None:
     """The diffs of all pairs, and the table of functions of each."""
-    for result in pprofdiff.diff_many(PAIRS, on_error="raise"):
+    for result in pprofdiff.batch(PAIRS, on_error="raise"):
         result.diff.top()
 
 

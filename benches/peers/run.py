@@ -185,7 +185,7 @@ def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: 
     return medians, {name: Path(path).stat().st_size for name, path in out.items() if Path(path).exists()}
 
 
-def measure_many() -> dict[str, Times]:
+def measure_batch() -> dict[str, Times]:
     """The 200 pairs of size S, in Rust and Python."""
     files = [path for seed in range(1, 201) for path in pair("S", seed)]
     with (
@@ -336,7 +336,7 @@ def targets(
         works = processes[size]
         row(f"diff written, gzip, {size}", "Go library, CPU", works["gomerge"][1] / works["written"][1], 8, 15)
         row(f"its bytes, {size}", "Go library's", written[size]["ours"] / written[size]["go"], 1, 1)
-    for name, text in (("many", "`diff_many`"), ("tops", "`diff_many`, with the tables")):
+    for name, text in (("many", "`batch`"), ("tops", "`batch`, with the tables")):
         ratio(f"{text}, one thread", "inflate", many[f"{name}_1"], many["inflate_1"], 1.8, 1.6)
         ratio(f"{text}, two threads", "inflate", many[f"{name}_2"], many["inflate_2"], 1.8, 1.6)
         row(f"{text}, two threads", "one thread", many[f"{name}_1"][0] / many[f"{name}_2"][0], 1.9, 2)
@@ -402,7 +402,7 @@ def main() -> None:
         gomerge, pprof = build(scratch)
         shapes = shapes_of(output(str(RELEASE / "generate")))
         say("Python and many pairs")
-        start, many = measure_start(), measure_many()
+        start, many = measure_start(), measure_batch()
         python = {size: measure_python(size) for size in sizes if size != "L"}
         polars = {size: measure_polars(size) for size in sizes if size == "L"}
         inside, processes, written = {}, {}, {}
@@ -425,7 +425,7 @@ def main() -> None:
                 ["200 pairs of size S", "one thread", "two threads", "Python, all cores"],
                 [
                     ["the limit: libdeflate inflates all files", ms["inflate_1"], ms["inflate_2"], ""],
-                    ["`diff_many`", ms["many_1"], ms["many_2"], ms["python_many"]],
+                    ["`batch`", ms["many_1"], ms["many_2"], ms["python_batch"]],
                     ["with the table of functions of each", ms["tops_1"], ms["tops_2"], ms["python_tops"]],
                 ],
             ),

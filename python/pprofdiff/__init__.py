@@ -7,17 +7,17 @@
     d.filter(focus="parse").peek("tokenize")
     d.write("diff.pb.gz")
 
-`load` opens one profile, `merge` adds some up, `diff_many` compares many pairs (which `pairs` finds) over all cores,
+`load` opens one profile, `merge` adds some up, `batch` compares many pairs (which `pairs` finds) over all cores,
 or on the workers of an executor; `delta` and `deltas` say what happened between snapshots of a growing profile. A view
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
 read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost,
 `flamegraph` and `save_html` are the pictures. `check` says whether what changed is within limits. `series` follows
-frames along a history of builds, and `matrix` compares many builds with one base.
+frames along a history of builds, or compares many builds with one base.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
+from ._batch import Batch, batch
 from ._deltas import deltas
-from ._many import DiffMany, diff_many
 from ._native import (
     CallGraph,
     Check,
@@ -37,18 +37,17 @@ from ._native import (
     delta,
     diff,
     load,
-    matrix,
     merge,
     pairs,
     series,
 )
 
 __all__ = [
+    "Batch",
     "CallGraph",
     "Check",
     "DeltaComputer",
     "Diff",
-    "DiffMany",
     "FlameGraph",
     "Listing",
     "Pair",
@@ -59,13 +58,12 @@ __all__ = [
     "Table",
     "Views",
     "__version__",
+    "batch",
     "check",
     "delta",
     "deltas",
     "diff",
-    "diff_many",
     "load",
-    "matrix",
     "merge",
     "pairs",
     "series",

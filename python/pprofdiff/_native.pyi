@@ -14,7 +14,6 @@ from typing import (
     Protocol,
     SupportsIndex,
     TypeAlias,
-    TypedDict,
     TypeVar,
     Unpack,
     final,
@@ -25,6 +24,8 @@ import pandas
 import polars
 import pyarrow
 from typing_extensions import Buffer, disjoint_base
+
+from .types import Build, Filters, PairSummary, Routine, RuleCheck, Sort, TableSummary, ViewOptions
 
 __version__: Final[str]
 
@@ -38,9 +39,6 @@ _Source: TypeAlias = str | PathLike[str] | Buffer | _Readable | Profile
 # Lists and tuples; as a Sequence, because a list[str] is no list[_Source].
 _Side: TypeAlias = _Source | Sequence[_Source]
 _Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
-_Sort: TypeAlias = Literal["flat", "cum"]
-_Granularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines", "addresses"]
-_BuildGranularity: TypeAlias = Literal["functions", "filefunctions", "files", "lines"]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]
 _OnReset: TypeAlias = Literal["error", "pass", "clamp"]
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair, covariant=True)
@@ -149,32 +147,14 @@ def check(
     does.
     """
 
-class _Filters(TypedDict, total=False):
-    focus: str | None
-    ignore: str | None
-    hide: str | None
-    show: str | None
-    show_from: str | None
-    prune_from: str | None
-    tagfocus: str | None
-    tagignore: str | None
-    tagshow: str | None
-    taghide: str | None
-    tagroot: str | None
-    tagleaf: str | None
-
 def series(
     profiles: str | Iterable[_Source],
     key: Callable[[Any], object] | None = None,
     *,
-    sample_type: str | None = None,
-    granularity: _BuildGranularity = "functions",
-    noinlines: bool = False,
-    trim_path: str | Sequence[str] | None = None,
-    normalize: Literal["total", "duration"] | None = None,
+    base: _Source | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     inflated_limit: int | None = None,
-    **filters: Unpack[_Filters],
+    **options: Unpack[ViewOptions],
 ) -> Series:
     """Follow frames along a history of builds.
 
@@ -193,29 +173,9 @@ def series(
     Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
     """
 
-def matrix(
-    profiles: str | Iterable[_Source],
-    base: _Source | None = None,
-    key: Callable[[Any], object] | None = None,
-    *,
-    sample_type: str | None = None,
-    granularity: _BuildGranularity = "functions",
-    noinlines: bool = False,
-    trim_path: str | Sequence[str] | None = None,
-    normalize: Literal["total", "duration"] | None = None,
-    on_error: Literal["collect", "raise"] = "collect",
-    inflated_limit: int | None = None,
-    **filters: Unpack[_Filters],
-) -> Series:
-    """Compare many builds with one base.
-
-    `base` is whatever load() takes, and has the key "base"; None stands for the first of `profiles`. All else is
-    as for series(), but that each build is compared with the base, whose error is raised.
-    """
-
 @overload
 def pairs(base: str | PathLike[str], new: str | PathLike[str]) -> list[Pair]:
-    """Which files belong together: Pairs for diff_many(), in the order of their names.
+    """Which files belong together: Pairs for batch(), in the order of their names.
 
     `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
     a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
@@ -230,7 +190,7 @@ def pairs(base: str | PathLike[str], new: str | PathLike[str]) -> list[Pair]:
 
 @overload
 def pairs(base: str | PathLike[str], new: None = None) -> Iterator[Pair]:
-    """Which files belong together: Pairs for diff_many(), in the order of their names.
+    """Which files belong together: Pairs for batch(), in the order of their names.
 
     `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
     a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
@@ -268,11 +228,8 @@ class Views:
         self,
         n: int | None = None,
         *,
-        sort: _Sort = "flat",
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
+        sort: Sort = "flat",
+        **options: Unpack[ViewOptions],
     ) -> Table:
         """The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
         called), then by that of the other, then by name; of one profile, by the values.
@@ -286,11 +243,8 @@ class Views:
         regex: str,
         n: int | None = None,
         *,
-        sort: _Sort = "flat",
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
+        sort: Sort = "flat",
+        **options: Unpack[ViewOptions],
     ) -> Table:
         """The callers and callees of the frames that match a regular expression, which is searched in their
         names (with file and line where the granularity has them).
@@ -302,11 +256,8 @@ class Views:
         self,
         n: int | None = None,
         *,
-        sort: _Sort = "flat",
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
+        sort: Sort = "flat",
+        **options: Unpack[ViewOptions],
     ) -> Table:
         """The callers and callees of all frames; columns as peek()."""
     def stacks(
@@ -314,10 +265,7 @@ class Views:
         n: int | None = None,
         *,
         labels: bool = False,
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
+        **options: Unpack[ViewOptions],
     ) -> Table:
         """Whole stacks.
 
@@ -328,11 +276,7 @@ class Views:
     def labels(
         self,
         n: int | None = None,
-        *,
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
+        **options: Unpack[ViewOptions],
     ) -> Table:
         """What the values of each label cost.
 
@@ -341,22 +285,14 @@ class Views:
         """
     def folded(
         self,
-        *,
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
+        **options: Unpack[ViewOptions],
     ) -> str:
         """Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
         "root;caller;leaf VALUE".
         """
     def to_speedscope(
         self,
-        *,
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
+        **options: Unpack[ViewOptions],
     ) -> str:
         """Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
         Negative values, which it does not have, are left out.
@@ -365,13 +301,10 @@ class Views:
         self,
         n: int = 80,
         *,
-        sort: _Sort | None = None,
+        sort: Sort | None = None,
         node_fraction: float = 0.005,
         edge_fraction: float = 0.001,
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
+        **options: Unpack[ViewOptions],
     ) -> CallGraph:
         """The call graph: the `n` most telling frames (0: any number) and what they call.
 
@@ -390,9 +323,7 @@ class Views:
         base_source: _Paths | None = None,
         new_source: _Paths | None = None,
         source_path: _Paths | None = None,
-        trim_path: str | Sequence[str] | None = None,
-        sample_type: str | None = None,
-        noinlines: bool = False,
+        **options: Unpack[ViewOptions],
     ) -> Listing:
         """Source lines with their flat and cum, of the functions whose name matches a regular expression.
 
@@ -407,15 +338,12 @@ class Views:
     def to_html(
         self,
         *,
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
         min_width: float | None = None,
         max_frames: int | None = None,
         base_source: _Paths | None = None,
         new_source: _Paths | None = None,
         source_path: _Paths | None = None,
-        trim_path: str | Sequence[str] | None = None,
+        **options: Unpack[ViewOptions],
     ) -> str:
         """The page for a browser, as text: summary, flame graph, table, callers and callees, and call
         graph of every sample type (of more than a hundred, the first), in one file that asks nobody for anything.
@@ -432,26 +360,20 @@ class Views:
         self,
         path: str | PathLike[str],
         *,
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
         min_width: float | None = None,
         max_frames: int | None = None,
         base_source: _Paths | None = None,
         new_source: _Paths | None = None,
         source_path: _Paths | None = None,
-        trim_path: str | Sequence[str] | None = None,
+        **options: Unpack[ViewOptions],
     ) -> None:
         """Write to_html() to a path."""
     def flamegraph(
         self,
         *,
-        sample_type: str | None = None,
-        granularity: _Granularity = "functions",
-        noinlines: bool = False,
-        trim_path: str | Sequence[str] | None = None,
         min_width: float | None = None,
         max_frames: int | None = None,
+        **options: Unpack[ViewOptions],
     ) -> FlameGraph:
         """The flame graph of both sides, of one sample type, which a notebook shows; `.save(path)` writes it.
 
@@ -459,7 +381,7 @@ class Views:
         vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
         `max_frames` as to_html().
         """
-    def filter(self, **filters: Unpack[_Filters]) -> Diff:
+    def filter(self, **filters: Unpack[Filters]) -> Diff:
         """The same profiles, filtered; the filters have pprof's names and meaning.
 
         They are regular expressions, searched in function names, file names and the binary's name. focus
@@ -570,7 +492,7 @@ class Diff(Views):
 
 @final
 class Pair:
-    """Two sides under one name, for diff_many(). Made by pairs(), or by hand.
+    """Two sides under one name, for batch(). Made by pairs(), or by hand.
 
     `base` and `new` are as for diff(); the name is the new side's unless given.
     """
@@ -593,7 +515,7 @@ class Pair:
 
 @final
 class Result(Generic[_Pair]):
-    """What became of one pair of diff_many(): a diff or a table, or an error."""
+    """What became of one pair of batch(): a diff or a table, or an error."""
 
     __match_args__: Final = ("pair", "diff", "error")
     def __new__(
@@ -609,7 +531,7 @@ class Result(Generic[_Pair]):
     def table(self) -> Table | None:
         """The Table, if tables were asked for; None if the pair failed."""
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> PairSummary:
         """The pair in one row, of what tables() gave: name, error (as text), sample_type, unit, total_base, total_new,
         total_delta, frames (how many there are), and of the frame that changed most frame (its name), flat_delta and
         cum_delta. What there is not is None.
@@ -693,7 +615,7 @@ class Listing:
     """Source lines with their costs, made by list()."""
 
     @property
-    def routines(self) -> list[dict[str, Any]]:
+    def routines(self) -> list[Routine]:
         """The functions, each a dict: name, file, base_source and new_source (where the texts were found, or
         None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
         dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
@@ -718,7 +640,7 @@ class Check:
     def exit_code(self) -> int:
         """What the command would end with: 0 pass, 1 fail, 3 inconclusive."""
     @property
-    def rules(self) -> list[dict[str, Any]]:
+    def rules(self) -> list[RuleCheck]:
         """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list
         of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive",
         "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as median an int, unless it
@@ -741,7 +663,7 @@ class Series:
     """
 
     @property
-    def builds(self) -> list[dict[str, Any]]:
+    def builds(self) -> list[Build]:
         """The builds in their order, each a dict: key, path, and either error (why it has no values), or samples,
         duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
         multiplied by).
@@ -754,14 +676,14 @@ class Series:
 
         Columns: build (its key), name, file, line, mapping (None where the granularity has none), flat, cum.
         """
-    def movers(self, n: int | None = None, *, sort: _Sort = "flat") -> Table:
+    def movers(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
         """The frames, ordered by the largest step of each: by how much it changed from one build to another.
 
         `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line,
         mapping, first_seen and last_seen (the keys of the first and last build that have the frame), builds (how
         many have it), and of its largest step those of steps(). `n` rows, or all.
         """
-    def steps(self, n: int | None = None, *, sort: _Sort = "flat") -> Table:
+    def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
         """All steps that change something, the largest first: how a frame changed from one build to the next, or of a
         matrix from the base to one of the others.
 
@@ -793,15 +715,13 @@ class Table:
     def columns(self) -> list[str]:
         """The names of the columns."""
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> TableSummary:
         """What the table is of, as the header of to_json(): the sides, sample_type, unit, granularity,
         filters, normalize, warnings and totals; of a series the builds in place of sides and totals.
         """
     @property
     def rows_total(self) -> int:
         """Number of rows before any were cut off."""
-    def column(self, name: str) -> list[Any]:
-        """The values of one column: str, int, list of str, or None where there is none."""
     def sort(self, by: str, descending: bool = True) -> Table:
         """Ordered by one column; rows that are equal in it keep their order."""
     def head(self, n: int = 20) -> Table:
@@ -830,5 +750,7 @@ class Table:
     def __getitem__(self, index: SupportsIndex, /) -> dict[str, Any]: ...
     @overload
     def __getitem__(self, index: slice, /) -> Table: ...
+    @overload
+    def __getitem__(self, index: str, /) -> list[Any]: ...
     def __iter__(self) -> Iterator[dict[str, Any]]: ...
     def _repr_html_(self) -> str: ...

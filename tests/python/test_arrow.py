@@ -134,7 +134,7 @@ def test_large_values_and_addresses():
     p = pprofdiff.load(profile([(["main"], big, {})]))
     for frame in (p.to_polars(), p.to_pandas()):
         assert frame["flat"][0] == big
-    high = pprofdiff.load(pair("go-heap")[0]).top(granularity="addresses").column("address")
+    high = pprofdiff.load(pair("go-heap")[0]).top(granularity="addresses")["address"]
     assert all(isinstance(a, int) for a in high)
 
 
@@ -150,7 +150,7 @@ for table in (d.top(), d.top(granularity="addresses"), d.stacks(labels=True), d.
     assert len(frame) == len(table) and list(frame.columns) == table.columns
     for name in table.columns:
         mine = [None if v is pandas.NA else v for v in frame[name].tolist()]
-        assert mine == table.column(name), name
+        assert mine == table[name], name
 assert "pyarrow.lib" not in sys.modules
 try:
     d.to_polars()

@@ -1,4 +1,4 @@
-"""diff_many on executors: the same answers wherever a pair is compared, and no pair lost when a worker dies."""
+"""batch on executors: the same answers wherever a pair is compared, and no pair lost when a worker dies."""
 
 import concurrent.futures
 import contextlib
@@ -78,7 +78,7 @@ def many() -> list:
 
 def answers(executor: Executor | None, **options) -> list[tuple[str, bytes | tuple[str, str]]]:
     """Name and table of each pair, to the byte, or what kind of error it is."""
-    results = pprofdiff.diff_many(many(), executor=executor, **options).tables(granularity="lines", sort="cum")
+    results = pprofdiff.batch(many(), executor=executor, **options).tables(granularity="lines", sort="cum")
     found = []
     for given, result in itertools.zip_longest(many(), results):
         assert type(result.pair) is type(given)
@@ -147,7 +147,7 @@ def test_any_executor(wanted: list):
     assert answers(OneByOne()) == wanted
     assert answers(OneByOne(), workers=1) == wanted
     with pytest.raises(pprofdiff.PprofError, match="at least 1"):
-        pprofdiff.diff_many([], executor=OneByOne(), workers=0)
+        pprofdiff.batch([], executor=OneByOne(), workers=0)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_dask_goes_on_when_a_worker_is_killed(client):
     pids = list(client.run(os.getpid).values())
     pairs = [pair("story-cpu")] * 3000
     done = []
-    for result in pprofdiff.diff_many(pairs, executor=client.get_executor()).tables(1):
+    for result in pprofdiff.batch(pairs, executor=client.get_executor()).tables(1):
         assert result.error is None, result.error
         done.append(result.table.to_json())
         if len(done) == 100:
@@ -202,7 +202,7 @@ def test_dask_whose_cluster_ends_says_what_is_missing():
         warnings.simplefilter("ignore")
         cluster = distributed.LocalCluster(**options, silence_logs="CRITICAL")
         with cluster, distributed.Client(cluster) as client:
-            for result in pprofdiff.diff_many(pairs, executor=client.get_executor()).tables(1):
+            for result in pprofdiff.batch(pairs, executor=client.get_executor()).tables(1):
                 results.append(result)
                 if len(results) == 50:
                     cluster.close()
@@ -220,7 +220,7 @@ def test_a_pool_whose_worker_is_killed_says_what_is_missing():
         executor.submit(os.getpid).result(TIMEOUT)
         victim = next(iter(executor._processes))
         results = []
-        for result in pprofdiff.diff_many(pairs, executor=executor).tables(1):
+        for result in pprofdiff.batch(pairs, executor=executor).tables(1):
             results.append(result)
             if len(results) == 50:
                 os.kill(victim, signal.SIGKILL)
@@ -236,9 +236,9 @@ def test_a_pool_whose_worker_is_killed_says_what_is_missing():
 @pytest.mark.usefixtures("no_fork_warning")
 def test_a_worker_starts_no_threads():
     with pool("spawn", 1) as executor:
-        results = pprofdiff.diff_many([pair("story-cpu")] * 20, executor=executor).tables()
+        results = pprofdiff.batch([pair("story-cpu")] * 20, executor=executor).tables()
         assert all(r.error is None for r in results)
-        results = pprofdiff.diff_many([pair("story-cpu")] * 3, executor=executor)
+        results = pprofdiff.batch([pair("story-cpu")] * 3, executor=executor)
         assert all(r.diff is not None for r in results)
         assert [name for name in executor.submit(threads).result(TIMEOUT) if name.startswith("pprofdiff")] == []
         executor.submit(pprofdiff.load, pair("story-cpu")[0]).result(TIMEOUT)
@@ -256,7 +256,7 @@ def threads() -> list[str]:
 @pytest.mark.usefixtures("no_fork_warning")
 def test_diffs_come_back_whole(story: pprofdiff.Diff):
     with pool("fork", 2) as executor:
-        results = pprofdiff.diff_many([pair("story-cpu"), ("none", "none")] * 3, executor=executor).collect()
+        results = pprofdiff.batch([pair("story-cpu"), ("none", "none")] * 3, executor=executor).collect()
     assert [type(r.error) for r in results] == [type(None), FileNotFoundError] * 3
     for result in results[::2]:
         assert result.table is None
@@ -282,7 +282,7 @@ class Counting(OneByOne):
 def test_tasks_are_small_few_and_within_a_window():
     executor = Counting()
     ahead = 0
-    results = pprofdiff.diff_many(itertools.repeat(pair("go-mutex")), executor=executor, workers=2).tables(1)
+    results = pprofdiff.batch(itertools.repeat(pair("go-mutex")), executor=executor, workers=2).tables(1)
     for i, _ in enumerate(itertools.islice(results, 2000), 1):
         ahead = max(ahead, executor.pairs - i)
     assert executor.largest < 1000  # bytes a pair: paths and a question
@@ -299,7 +299,7 @@ def test_memory_urls_in_process():
     wanted = pprofdiff.diff(base, new).top().to_dicts()
     with concurrent.futures.ThreadPoolExecutor(2) as executor:
         for options in ({}, {"executor": executor}):
-            (result,) = pprofdiff.diff_many([urls], **options).tables()
+            (result,) = pprofdiff.batch([urls], **options).tables()
             assert result.table.to_dicts() == wanted
             assert result.name == urls[1]
 
@@ -308,14 +308,14 @@ def test_memory_urls_in_process():
 def test_an_open_file_is_sent_as_bytes():
     base, new = pair("go-heap")
     with pool("fork", 1) as executor, base.open("rb") as file:
-        (result,) = pprofdiff.diff_many([(file, new)], executor=executor).tables()
+        (result,) = pprofdiff.batch([(file, new)], executor=executor).tables()
     assert result.table.to_dicts() == pprofdiff.diff(base, new).top().to_dicts()
 
 
 def test_on_error_raise():
     good = pair("go-mutex")
     with concurrent.futures.ThreadPoolExecutor(2) as executor:
-        results = pprofdiff.diff_many([good, good, ("none", good[1]), good], executor=executor, on_error="raise")
+        results = pprofdiff.batch([good, good, ("none", good[1]), good], executor=executor, on_error="raise")
         assert next(results).diff is not None
         assert next(results).diff is not None
         with pytest.raises(FileNotFoundError):
@@ -330,7 +330,7 @@ def test_what_the_pairs_raise_comes_in_its_turn():
         raise LookupError("no more")
 
     with concurrent.futures.ThreadPoolExecutor(2) as executor:
-        results = pprofdiff.diff_many(pairs(), executor=executor)
+        results = pprofdiff.batch(pairs(), executor=executor)
         assert next(results).error is None
         assert next(results).error is None
         with pytest.raises(LookupError):
@@ -340,14 +340,14 @@ def test_what_the_pairs_raise_comes_in_its_turn():
 def test_an_executor_that_was_shut_down():
     executor = concurrent.futures.ThreadPoolExecutor(1)
     executor.shutdown()
-    results = pprofdiff.diff_many([pair("go-mutex")] * 3, executor=executor).collect()
+    results = pprofdiff.batch([pair("go-mutex")] * 3, executor=executor).collect()
     assert [type(r.error) for r in results] == [RuntimeError] * 3
 
 
 @pytest.mark.usefixtures("no_fork_warning")
 def test_the_arrow_stream_is_the_same():
     def stream(executor: Executor | None) -> pa.Table:
-        return pa.table(pprofdiff.diff_many(many(), executor=executor).tables(50))
+        return pa.table(pprofdiff.batch(many(), executor=executor).tables(50))
 
     with pool("fork", 2) as executor:
         assert stream(executor).equals(stream(None))
@@ -379,7 +379,7 @@ import pprofdiff
 PAIR = tuple(sys.argv[1:])
 if __name__ == "__main__":
     {ENDS[executor]}
-    results = pprofdiff.diff_many(itertools.repeat(PAIR), executor=executor)
+    results = pprofdiff.batch(itertools.repeat(PAIR), executor=executor)
     {work}
 """
     return [sys.executable, "-W", "ignore", "-c", code, *map(str, pair("story-cpu"))]
@@ -432,7 +432,7 @@ def test_workers_heed_ctrl_c_in_tasks_as_they_did_and_not_between(ignored: bool)
     before = (signal.signal, (signal.SIGINT, signal.SIG_IGN)) if ignored else (None, ())
     fork = multiprocessing.get_context("fork")
     with concurrent.futures.ProcessPoolExecutor(1, fork, *before) as executor:
-        results = pprofdiff.diff_many([("sigint://x", "sigint://x")] * 3, executor=executor).collect()
+        results = pprofdiff.batch([("sigint://x", "sigint://x")] * 3, executor=executor).collect()
         between = executor.submit(signal.getsignal, signal.SIGINT).result()
     inside = str(signal.SIG_IGN if ignored else signal.getsignal(signal.SIGINT))
     assert [str(result.error) for result in results] == [inside] * 3
@@ -458,7 +458,7 @@ def test_a_worker_dies_when_tasks_were_given_up(executor: str, given_up: str):
         del results
         print(True)
     os.kill(workers[0], signal.SIGKILL)
-    again = pprofdiff.diff_many([PAIR] * 3, executor=executor).tables(1)
+    again = pprofdiff.batch([PAIR] * 3, executor=executor).tables(1)
     print([type(result.error).__name__ for result in again], flush=True)
     if GIVEN_UP == "by others":
         os.kill(workers[1], signal.SIGKILL)  # nobody else does it

@@ -151,9 +151,9 @@ def test_messages_are_harmless_and_attributes_exact(tmp_path: Path):
     assert missing.value.filename == f"{path}b"
     assert str(missing.value).isprintable()
     word = "flat\x1b\u2066"
-    with pytest.raises(pprofdiff.PprofError) as caught:
-        pprofdiff.load(HEAP).top().column(word)
-    assert str(caught.value).isprintable()
+    with pytest.raises(KeyError) as unknown:
+        pprofdiff.load(HEAP).top()[word]
+    assert str(unknown.value).isprintable()
 
 
 def test_errors_made_by_hand_have_the_attributes():

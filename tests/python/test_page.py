@@ -115,10 +115,8 @@ def tree(d: pprofdiff.Views, sample_type: str, inverted: bool = False) -> Node:
     }
     table = d.stacks(sample_type=sample_type)
     two_sided = "base" in table.columns
-    bases = table.column("base") if two_sided else [0] * len(table)
-    for frames, base, new in zip(
-        table.column("frames"), bases, table.column("new" if two_sided else "weight"), strict=True
-    ):
+    bases = table["base"] if two_sided else [0] * len(table)
+    for frames, base, new in zip(table["frames"], bases, table["new" if two_sided else "weight"], strict=True):
         widths = dict(zip(WIDTHS, (max(abs(base), abs(new)), abs(base), abs(new), abs(new - base)), strict=True))
         node = root
         path = [root]
@@ -299,7 +297,7 @@ def test_every_stack_of_both_inputs_is_in_the_page(name: str):
 def test_the_table_is_the_table(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     rows = page.locator("#table tbody tr")
-    names = story.top(100, sort="cum").column("name")
+    names = story.top(100, sort="cum")["name"]
     # Rows that are equal in cum are ordered by flat, then by name, here and there.
     assert page.locator("#table tbody td:first-child").all_inner_texts() == names
     assert rows.nth(0).locator("td").all_inner_texts() == re.split(
@@ -312,7 +310,7 @@ def test_the_table_is_the_table(show: Open, story: pprofdiff.Diff):
     by_base = sorted(story.top(), key=lambda r: (-r["flat_base"], r["name"]))
     assert rows.nth(0).get_by_role("button").inner_text() == by_base[0]["name"]
     page.click("th[data-key=name] button")
-    assert rows.nth(0).get_by_role("button").inner_text() == min(story.top().column("name"))
+    assert rows.nth(0).get_by_role("button").inner_text() == min(story.top()["name"])
     page.fill("#filter", r"^logmill/names\.")
     assert page.inner_text("#rows") == "4 of 156 functions"
     assert rows.count() == 4

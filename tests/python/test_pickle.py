@@ -73,7 +73,7 @@ def test_errors(source: object):
 
 
 def test_results():
-    for result in pprofdiff.diff_many([pair("story-cpu"), (b"", b"")]):
+    for result in pprofdiff.batch([pair("story-cpu"), (b"", b"")]):
         copied = again(result)
         assert copied.pair == result.pair
         assert str(copied.error) == str(result.error)

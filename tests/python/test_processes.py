@@ -85,7 +85,7 @@ class TestFork:
         def work() -> None:
             assert question(story) == wanted
             assert ask_files("story-cpu") == wanted
-            assert all(r.error is None for r in pprofdiff.diff_many([pair("story-cpu")] * 20))
+            assert all(r.error is None for r in pprofdiff.batch([pair("story-cpu")] * 20))
             in_a_fork(lambda: ask_files("story-cpu"))
 
         in_a_fork(work)
@@ -116,7 +116,7 @@ class TestFork:
                 thread.join()
 
     def test_an_iterator_stays_with_its_process(self):
-        results = pprofdiff.diff_many(itertools.repeat(pair("story-cpu")))
+        results = pprofdiff.batch(itertools.repeat(pair("story-cpu")))
         next(results)
 
         def work() -> None:
@@ -145,8 +145,8 @@ def test_multiprocessing(method: str, story: pprofdiff.Diff):
 LONG_CALLS = {
     "merge": "pprofdiff.merge([BASE] * 100_000)",
     "diff": "pprofdiff.diff([BASE] * 100_000, NEW)",
-    "diff_many": "[0 for r in pprofdiff.diff_many(itertools.repeat((BASE, NEW)))]",
-    "one pair of many": "next(pprofdiff.diff_many([([BASE] * 100_000, NEW)]))",
+    "batch": "[0 for r in pprofdiff.batch(itertools.repeat((BASE, NEW)))]",
+    "one pair of many": "next(pprofdiff.batch([([BASE] * 100_000, NEW)]))",
     "a profile that does not come": "pprofdiff.load(PIPE)",
     "a manifest that does not come": "list(pprofdiff.pairs(PIPE))",
 }

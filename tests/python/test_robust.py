@@ -173,7 +173,7 @@ LONG_WORK = {
     "sources": ("pprofdiff.merge([PATH] * 10_000_000)", 0.1),
     "to_dicts": ("labels.to_dicts()", 0.1),
     "list": ("list(labels)", 0.1),
-    "deep": ("stacks.column('frames')", 0.1),
+    "deep": ("stacks['frames']", 0.1),
 }
 
 
@@ -251,14 +251,14 @@ def test_threads_share_an_iterator_of_rows(tmp_path: Path):
 
 # What goes on, or is not asked for its results any more, when the interpreter ends.
 UNFINISHED = {
-    "an iterator": "results = pprofdiff.diff_many(endless()); next(results)",
-    "a stream": "tables = pprofdiff.diff_many(endless()).tables(); stream = tables.__arrow_c_stream__()",
+    "an iterator": "results = pprofdiff.batch(endless()); next(results)",
+    "a stream": "tables = pprofdiff.batch(endless()).tables(); stream = tables.__arrow_c_stream__()",
     "threads that load": "daemons(lambda: [pprofdiff.load(BASE).top().to_dicts() for _ in endless()])",
-    "threads that compare": "daemons(lambda: list(pprofdiff.diff_many(endless())))",
+    "threads that compare": "daemons(lambda: list(pprofdiff.batch(endless())))",
     "threads in one long call": "daemons(lambda: pprofdiff.merge([BASE] * 100_000))",
-    "an exit": "[sys.exit(0) for _ in pprofdiff.diff_many(endless())]",
-    "a pool of threads": "r = pprofdiff.diff_many(endless(), executor=futures.ThreadPoolExecutor(2)); next(r)",
-    "a pool of processes": "r = pprofdiff.diff_many(endless(), executor=futures.ProcessPoolExecutor(2)); next(r)",
+    "an exit": "[sys.exit(0) for _ in pprofdiff.batch(endless())]",
+    "a pool of threads": "r = pprofdiff.batch(endless(), executor=futures.ThreadPoolExecutor(2)); next(r)",
+    "a pool of processes": "r = pprofdiff.batch(endless(), executor=futures.ProcessPoolExecutor(2)); next(r)",
 }
 
 

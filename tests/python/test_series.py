@@ -1,4 +1,4 @@
-"""series and matrix: keys, order, tables, bad builds, and what notebooks and data frames see."""
+"""series: keys, order, tables, bad builds, and what notebooks and data frames see."""
 
 import io
 import pickle
@@ -121,9 +121,9 @@ def test_data_frames(heap: pprofdiff.Series):
         assert pl.DataFrame(other).to_dicts() == other.to_dicts()
 
 
-def test_a_matrix():
+def test_builds_against_one_base():
     branches = [build(a=12, b=4), build(c=1)]
-    m = pprofdiff.matrix(branches, base=build(a=10, b=4), key=lambda b: "left" if b is branches[0] else "right")
+    m = pprofdiff.series(branches, base=build(a=10, b=4), key=lambda b: "left" if b is branches[0] else "right")
     assert keys(m) == ["base", "left", "right"]
     assert rows(m.steps(), "name", "from", "to", "status", "flat_delta")[:4] == [
         ("a", "base", "right", "removed", -10),
@@ -131,12 +131,10 @@ def test_a_matrix():
         ("a", "base", "left", "changed", 2),
         ("c", "base", "right", "added", 1),
     ]
-    first = pprofdiff.matrix([build(a=10, b=4), *branches])
-    assert rows(first.steps(), "name", "flat_delta") == rows(m.steps(), "name", "flat_delta")
     with pytest.raises(pprofdiff.PprofError):
-        pprofdiff.matrix(branches, base=b"\xff")
+        pprofdiff.series(branches, base=b"\xff")
     with pytest.raises(FileNotFoundError):
-        pprofdiff.matrix(["none", SNAPSHOTS[0]])
+        pprofdiff.series([SNAPSHOTS[0]], base="none")
 
 
 def test_bad_builds():

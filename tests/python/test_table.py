@@ -3,11 +3,14 @@
 import csv
 import io
 import json
+import pickle
+from collections.abc import Callable
 
+import polars
 import pytest
 
 import pprofdiff
-from conftest import profile
+from conftest import pair, profile
 
 
 @pytest.fixture
@@ -25,8 +28,10 @@ def test_it_is_a_sequence_of_dicts(table: pprofdiff.Table):
     for bad in (len(rows), -len(rows) - 1):
         with pytest.raises(IndexError):
             table[bad]
-    with pytest.raises(TypeError, match=r"column\(\)"):
-        table["name"]
+    for name in table.columns:
+        assert table[name] == [row[name] for row in rows]
+    with pytest.raises(KeyError, match=r"there is no column .names.; there are name, file"):
+        table["names"]
     with pytest.raises(TypeError):
         table[1.5]
 
@@ -44,11 +49,11 @@ def test_slices_are_tables(table: pprofdiff.Table, cut: slice):
 
 def test_sort(table: pprofdiff.Table):
     for column in table.columns:
-        down, up = table.sort(column).column(column), table.sort(column, descending=False).column(column)
+        down, up = table.sort(column)[column], table.sort(column, descending=False)[column]
         key = (lambda v: (v is not None, v)) if None not in down else (lambda v: v is not None)
         assert down == sorted(down, key=key, reverse=True)
         assert up == sorted(up, key=key)
-    assert [r["name"] for r in table.sort("name", False)] == sorted(table.column("name"))
+    assert [r["name"] for r in table.sort("name", False)] == sorted(table["name"])
     # Rows that are equal keep their order.
     statuses = table.sort("status", False)
     for status in ("added", "changed"):
@@ -61,13 +66,13 @@ def test_head_counts_nodes_where_rows_are_edges(story: pprofdiff.Diff, table: pp
     assert len(table.head(3)) == 3
     assert len(table.head(10**9)) == len(table)
     tree = story.tree()
-    assert len(set(tree.head(3).column("node"))) == 3
+    assert len(set(tree.head(3)["node"])) == 3
     assert tree.head(3).to_dicts() == story.tree(3).to_dicts()
 
 
 def test_column(story: pprofdiff.Diff):
-    assert story.stacks().column("frames")[0][0] == "runtime.main"
-    assert set(story.top().column("line")) == {None}
+    assert story.stacks()["frames"][0][0] == "runtime.main"
+    assert set(story.top()["line"]) == {None}
 
 
 def test_summary(table: pprofdiff.Table):
@@ -86,8 +91,8 @@ def test_json(table: pprofdiff.Table):
 
 def test_csv(table: pprofdiff.Table):
     rows = list(csv.DictReader(io.StringIO(table.to_csv())))
-    assert [r["name"] for r in rows] == table.column("name")
-    assert [int(r["flat_delta"]) for r in rows] == table.column("flat_delta")
+    assert [r["name"] for r in rows] == table["name"]
+    assert [int(r["flat_delta"]) for r in rows] == table["flat_delta"]
 
 
 def test_csv_for_spreadsheets():
@@ -113,3 +118,68 @@ def test_an_empty_table(story: pprofdiff.Diff):
 def test_text_is_cut_after_twenty_rows(table: pprofdiff.Table):
     assert f"20 of {len(table)} frames" in repr(table)
     assert table._repr_html_().count("<tr>") == 21
+
+
+def test_several_sample_types_are_one_table():
+    heap, types = pprofdiff.diff(*pair("go-heap")), ["alloc_objects", "alloc_space"]
+    views: dict[str, tuple[Callable[..., pprofdiff.Table], list[str]]] = {
+        "top": (heap.top, ["name", "mapping"]),
+        "tree": (heap.tree, ["node", "other", "relation"]),
+        "peek": (lambda **options: heap.peek("alloc", **options), ["node", "other", "relation"]),
+        "stacks": (heap.stacks, ["frames"]),
+        "labels": (pprofdiff.diff(*pair("go-labels-cpu")).labels, ["key", "value"]),
+    }
+    for name, (view, keys) in views.items():
+        own = ["samples", "cpu"] if name == "labels" else types
+        both = view(sample_type=own)
+        alone = [view(sample_type=sample_type) for sample_type in own]
+        # The plain join of what each type alone shows.
+        wanted: dict[object, dict[str, object]] = {}
+        for sample_type, table in zip(own, alone, strict=True):
+            for row in table:
+                costs = [c for c in row if c.endswith(("base", "new", "delta"))]
+                joined = wanted.setdefault(str([row[k] for k in keys]), {})
+                joined |= {f"{sample_type}_{c}": row[c] for c in costs}
+        costs = [c for c in both.columns if c.endswith(("base", "new", "delta")) and "ratio" not in c]
+        assert len(costs) == 2 * len([c for c in alone[0].columns if c.endswith(("base", "new", "delta"))])
+        assert len(both) == len(wanted), name
+        for row in both:
+            joined = wanted[str([row[k] for k in keys])]
+            assert {c: row[c] for c in costs} == {c: joined.get(c, 0) for c in costs}, name
+            for side in ("base", "new"):
+                of = "flat_" if name == "top" else ""
+                count, cost = row[f"{own[0]}_{of}{side}"], row[f"{own[1]}_{of}{side}"]
+                assert row[f"{of}ratio_{side}"] == (cost / count if count else None), name
+        first = [str([row[k] for k in keys]) for row in alone[0]]
+        if name in ("top", "stacks"):
+            assert [str([row[k] for k in keys]) for row in both][: len(first)] == first
+        assert [both.summary["sample_type"]] + [t["sample_type"] for t in both.summary["sample_types"]] == own[:1] + own
+        assert polars.DataFrame(both).to_dicts() == both.to_dicts()
+        assert len(both.to_pandas()) == len(both) == both.to_csv().count("\n") - 1
+        assert json.loads(both.to_json())["rows"] == both.to_dicts()
+        assert f"{own[1]}/{own[0]}" in repr(both)
+        assert f"{own[1]}/{own[0]}" in both.to_markdown().replace("\\_", "_")
+        assert pickle.loads(pickle.dumps(both)).to_dicts() == both.to_dicts()
+
+
+def test_what_shows_one_sample_type_says_so():
+    heap, types = pprofdiff.diff(*pair("go-heap")), ["alloc_objects", "alloc_space"]
+    for refused in (
+        lambda: heap.folded(sample_type=types),
+        lambda: heap.callgraph(sample_type=types),
+        lambda: heap.list("main", sample_type=types),
+        lambda: pprofdiff.series([pair("go-heap")[0]], sample_type=types),
+    ):
+        with pytest.raises(pprofdiff.PprofError, match="one sample type|several sample types"):
+            refused()
+    with pytest.raises(pprofdiff.PprofError, match='"alloc_space" is asked for twice'):
+        heap.top(sample_type=["alloc_space", "alloc_space"])
+    with pytest.raises(TypeError, match='no option "foucs"; there are sample_type'):
+        heap.top(foucs="x")  # type: ignore[call-arg]
+
+
+def test_a_view_takes_filters_and_normalization_itself(story: pprofdiff.Diff):
+    wanted = story.filter(focus="tableInsensitive").normalize("total").top()
+    assert story.top(focus="tableInsensitive", normalize="total").to_dicts() == wanted.to_dicts()
+    # An empty filter is taken away, for this view.
+    assert story.filter(focus="tableInsensitive").top(focus="").to_dicts() == story.top().to_dicts()

@@ -10,6 +10,19 @@ import pytest
 
 import pprofdiff
 from conftest import PAIRS, pair, profile
+from pprofdiff.types import (
+    Build,
+    Filters,
+    Finding,
+    PairSummary,
+    Routine,
+    RuleCheck,
+    Runs,
+    SampleType,
+    SourceLine,
+    TableSummary,
+    ViewOptions,
+)
 
 SIDES = ["base", "new", "delta"]
 VIEWS = {
@@ -48,7 +61,7 @@ def test_columns(labelled: pprofdiff.Diff, view: str):
 def test_arguments(story: pprofdiff.Diff):
     by_cum = story.top(5, sort="cum", sample_type="samples", granularity="lines", noinlines=True)
     assert len(by_cum) == 5
-    deltas = [abs(d) for d in by_cum.column("cum_delta")]
+    deltas = [abs(d) for d in by_cum["cum_delta"]]
     assert deltas == sorted(deltas, reverse=True)
     assert by_cum[0]["line"] is not None
     assert by_cum.summary["sample_type"] == "samples"
@@ -61,15 +74,15 @@ def test_arguments(story: pprofdiff.Diff):
 
 def test_peek(story: pprofdiff.Diff):
     edges = story.peek("tableInsensitive")
-    assert set(edges.column("node")) == {"logmill/headers.tableInsensitive"}
-    assert set(edges.column("relation")) == {"caller", "callee"}
+    assert set(edges["node"]) == {"logmill/headers.tableInsensitive"}
+    assert set(edges["relation"]) == {"caller", "callee"}
     assert len(story.peek("no such function")) == 0
 
 
 def test_labels_of_stacks(labelled: pprofdiff.Diff):
     table = labelled.stacks(labels=True)
     assert table.columns[:2] == ["frames", "labels"]
-    assert any("=" in label for labels in table.column("labels") for label in labels)
+    assert any("=" in label for labels in table["labels"] for label in labels)
     assert len(table) >= len(labelled.stacks())
 
 
@@ -96,7 +109,6 @@ def test_folded(story: pprofdiff.Diff):
         lambda d: d.normalize(-1).top(),
         lambda d: d.new[0].normalize(2).top(),
         lambda d: d.top().sort("name or so"),
-        lambda d: d.top().column("name or so"),
         lambda d: pprofdiff.diff([], d.new),
         lambda d: pprofdiff.diff(d.new[0], profile([(["main"], 1, {})])),
     ],
@@ -122,16 +134,49 @@ def test_filters_add_up_and_can_be_taken_away(story: pprofdiff.Diff):
 
 
 def test_every_filter_arrives(labelled: pprofdiff.Diff):
-    # The keywords are the engine's; the stub names them once more for editors, and help says what each does.
-    stub = Path(pprofdiff.__file__).with_name("_native.pyi").read_text()
-    named = re.search(r"class _Filters.*?\n((?:    \w+: str \| None\n)+)", stub)
-    assert named
-    names = re.findall(r"(\w+):", named[1])
+    # The keywords are the engine's; TypedDicts name them once more for editors, and help says what each does.
+    names = Filters.__annotations__
     with pytest.raises(TypeError, match="no filter"):
         labelled.filter(focuss="x")  # type: ignore[call-arg]
     assert len(names) >= 10
     for name in names:
         assert labelled.filter(**{name: "x"}).top().summary["filters"] == {name: "x"}
+        assert labelled.top(**{name: "x"}).summary["filters"] == {name: "x"}
+    with pytest.raises(TypeError) as caught:
+        labelled.top(focuss="x")  # type: ignore[call-arg]
+    assert set(re.findall(r"\w+", str(caught.value).split("there are")[1])) == {*ViewOptions.__annotations__}
+
+
+def keys_are(value: object, of: type) -> None:
+    """Checks that a dict has the keys of a TypedDict, those that it must have, and no others."""
+    assert isinstance(value, dict)
+    assert of.__required_keys__ <= {*value} <= {*of.__annotations__}, of  # type: ignore[attr-defined]
+
+
+def test_results_have_the_keys_of_their_types(story: pprofdiff.Diff):
+    heap = pair("go-heap")
+    keys_are(story.top().summary, TableSummary)
+    keys_are(story.new[0].top().summary, TableSummary)
+    both = pprofdiff.diff(*heap).top(sample_type=["alloc_objects", "alloc_space"]).summary
+    keys_are(both, TableSummary)
+    for sample_type in both["sample_types"]:
+        keys_are(sample_type, SampleType)
+    for one in (story, story.new[0]):
+        (routine, *_) = one.list("tableInsensitive").routines
+        keys_are(routine, Routine)
+        for line in routine["lines"]:
+            keys_are(line, SourceLine)
+    series = pprofdiff.series([heap[0], heap[1], "none"])
+    for made in (*series.builds, *series.movers().summary["builds"]):
+        keys_are(made, Build)
+    keys_are(series.steps().summary, TableSummary)
+    (rule,) = pprofdiff.check(*heap, ["cum:any>+1%"]).rules
+    keys_are(rule, RuleCheck)
+    for finding in rule["findings"]:
+        keys_are(finding, Finding)
+        keys_are(finding["base"], Runs)
+    for result in pprofdiff.batch([heap, (heap[0], "none")]).tables(1):
+        keys_are(result.summary, PairSummary)
 
 
 def test_normalize(story: pprofdiff.Diff):
@@ -214,7 +259,7 @@ def test_prefixes_are_cut_off_the_paths_of_files(story: pprofdiff.Diff, prefix: 
     assert files.summary["trim_path"] == ([prefix] if isinstance(prefix, str) else prefix)
     assert "headers/table.go:64" in story.folded(granularity="lines", trim_path=prefix)
     assert "logmill/headers/table.go" in {r["file"] for r in story.top(granularity="files", trim_path="")}
-    (many,) = pprofdiff.diff_many([(story.base[0], story.new[0])]).tables(granularity="files", trim_path=prefix)
+    (many,) = pprofdiff.batch([(story.base[0], story.new[0])]).tables(granularity="files", trim_path=prefix)
     assert many.table is not None
     assert many.table.to_csv() == files.to_csv()
     history = pprofdiff.series([story.base[0], story.new[0]], granularity="files", trim_path=prefix)

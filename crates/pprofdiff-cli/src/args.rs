@@ -10,7 +10,7 @@ use pprofdiff::filter::Filter;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Compression, Filters, Granularity, Normalize, Query, Sort};
-use pprofdiff_report::{Ask, Format, PageOptions};
+use pprofdiff_report::{Ask, Format, PageOptions, Request};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -203,9 +203,10 @@ fn formats() -> PossibleValuesParser {
 /// What to look at, and how: the same for all verbs.
 #[derive(Args)]
 pub struct QueryArgs {
-    /// Sample type, such as cpu or alloc_space [default: the profile's]
-    #[arg(long, value_name = "TYPE")]
-    sample_type: Option<String>,
+    /// Sample type, such as cpu or alloc_space [default: the profile's]; of several, tables have them side by side, and
+    /// the ratio of two of which one counts
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',')]
+    sample_type: Vec<String>,
     /// What a row stands for
     #[arg(long, default_value = "functions",
           value_parser = PossibleValuesParser::new(Granularity::ALL.iter().map(|(name, _)| *name)))]
@@ -223,15 +224,28 @@ pub struct QueryArgs {
 }
 
 impl QueryArgs {
-    pub fn query(&self) -> pprofdiff::Result<Query> {
+    /// The request of a view.
+    pub fn request(&self, ask: Ask) -> pprofdiff::Result<Request> {
+        let (sample_type, beside) = match self.sample_type.split_first() {
+            Some((first, others)) => (Some(first.clone()), others.to_vec()),
+            None => (None, Vec::new()),
+        };
         let mut query = Query::default();
-        query.sample_type = self.sample_type.clone();
+        query.sample_type = sample_type;
         query.granularity = self.granularity.parse()?;
         query.no_inlines = self.noinlines;
         query.trim_path = self.paths.trim_path();
         query.normalize = self.normalize.unwrap_or_default();
         query.filters = self.filters.0.clone();
-        Ok(query)
+        Ok(Request { query, beside, ask })
+    }
+
+    /// The query of a verb that shows one sample type.
+    pub fn of_one_type(&self, verb: &str) -> pprofdiff::Result<Query> {
+        match self.request(Ask::default())? {
+            Request { query, beside, .. } if beside.is_empty() => Ok(query),
+            _ => Err(pprofdiff::Error::query(format!("{verb} shows one sample type at a time"))),
+        }
     }
 }
 

@@ -1,13 +1,11 @@
 //! `pprofdiff batch`: many pairs over all cores, in order and in bounded memory. What fails is said and stops nothing.
 
+use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
+use pprofdiff::{Diff, Error, Source, batch};
+use pprofdiff_report::{CsvOptions, PairFormat, PairWriter};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
-
-use pprofdiff::{Diff, Error, Source, batch};
-use pprofdiff_report::{CsvOptions, PairFormat, PairWriter, Request};
 
 use crate::args::{BatchArgs, BatchFormat};
 use crate::terminal::{Progress, interrupts};
@@ -20,7 +18,7 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     let inputs = Inputs::new(&args.load)?;
     let options = inputs.options.clone();
     let (pairs, count) = pairs(args, inputs)?;
-    let request = Request { query: args.query.query()?, ask: args.ask() };
+    let request = args.query.request(args.ask())?;
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
     let progress = Progress::new(count, "pairs");

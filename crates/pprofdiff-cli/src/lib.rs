@@ -22,7 +22,7 @@ use input::{Inputs, is_stdin, one_stdin, open};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{harmless, redacted};
 use pprofdiff::{Compression, Diff, Summary, WriteOptions};
-use pprofdiff_report::{self as report, Ask, PageOptions, Report, Request, Style, missing_sources};
+use pprofdiff_report::{self as report, Ask, PageOptions, Report, Style, missing_sources};
 
 pub use input::load_options;
 
@@ -163,7 +163,7 @@ fn top(args: &ViewArgs) -> Ask {
 fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) -> Result<()> {
     let format = args.format()?;
     let output = args.output.as_deref().filter(|path| !is_stdin(path));
-    let mut request = Request { query: args.query.query()?, ask }.for_format(format)?;
+    let mut request = args.query.request(ask)?.for_format(format)?;
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
     if args.n.is_some() && format.writes_whole() {
         return refuse(&format!("-n limits rows; {} is written whole", format.name));

@@ -1,11 +1,9 @@
 //! `pprofdiff series`: frames along a history of builds, or many builds against one base. What fails is said and stops
 //! nothing.
 
-use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
-
-use pprofdiff::series::{Against, Order, Series, SeriesOptions};
-
 use pprofdiff::Source;
+use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
+use pprofdiff::series::{Against, Order, Series, SeriesOptions};
 use pprofdiff_report::{CsvOptions, Table, TextOptions};
 
 use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
@@ -19,7 +17,8 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
-    let series = Series::load(builds.into_iter().inspect(|_| progress.advance()), &args.query.query()?, &options);
+    let query = args.query.of_one_type("series")?;
+    let series = Series::load(builds.into_iter().inspect(|_| progress.advance()), &query, &options);
     progress.finish();
     let series = series?;
     for (_, error) in series.errors() {

@@ -161,6 +161,17 @@ pub fn show(value: i64, unit: &str) -> String {
     }
 }
 
+/// As [`show`], of a value that need not be whole; of an unknown unit with two decimals.
+pub fn show_real(value: f64, unit: &str) -> String {
+    format(match find(unit) {
+        Some(from) => {
+            let to = suited(value, from);
+            Scaled { value: value * from.factor() as f64 / to.factor() as f64, symbol: to.unit().symbol }
+        }
+        None => Scaled { value, symbol: "" },
+    })
+}
+
 /// One unit for a column of numbers, so that they compare at a glance.
 #[derive(Clone, Copy)]
 pub struct ColumnUnit {

@@ -8,8 +8,8 @@ use arrow_array::builder::{Int64Builder, StringBuilder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Int32Array, Int64Array, LargeStringArray, ListArray, RecordBatch, RecordBatchIterator,
-    StringArray, UInt64Array,
+    ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, LargeStringArray, ListArray, RecordBatch,
+    RecordBatchIterator, StringArray, UInt64Array,
 };
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
@@ -51,8 +51,8 @@ impl Numbers {
 /// Lists of strings by their numbers in a dictionary, which all rows share. A number from
 /// 2^31 on would be negative, which is refused as any that is not in the dictionary.
 fn lists(lists: &Lists, ids: ScalarBuffer<i32>) -> Result<ArrayRef, ArrowError> {
-    let too_many = |_| ArrowError::OffsetOverflowError(lists.ids.len());
-    let ends = lists.ends.iter().map(|&end| i32::try_from(end)).collect::<Result<Vec<i32>, _>>().map_err(too_many)?;
+    let too_batch = |_| ArrowError::OffsetOverflowError(lists.ids.len());
+    let ends = lists.ends.iter().map(|&end| i32::try_from(end)).collect::<Result<Vec<i32>, _>>().map_err(too_batch)?;
     let strings = DictionaryArray::<Int32Type>::try_new(Int32Array::new(ids, None), strings(&lists.dictionary))?;
     let item = Field::new(
         "item",
@@ -72,6 +72,7 @@ fn batch(table: &Arc<Table>) -> Result<RecordBatch, ArrowError> {
             Data::Value(_) => Arc::new(Int64Array::new(Numbers::share(table, index), None)),
             Data::Line(lines) => Arc::new(Int64Array::from(lines.clone())),
             Data::Address(addresses) => Arc::new(UInt64Array::from(addresses.clone())),
+            Data::Ratio(ratios) => Arc::new(Float64Array::from(ratios.clone())),
             Data::Lists(column) => lists(column, Numbers::share(table, index))?,
         };
         fields.push(Field::new(&*column.name, array.data_type().clone(), true));

@@ -1,5 +1,5 @@
 //! Many pairs: what a pair and its result are, the engine's batch as an iterator, and one pair on the calling thread,
-//! which is what a worker of an executor does. `python/pprofdiff/_many.py` makes `diff_many` of these.
+//! which is what a worker of an executor does. `python/pprofdiff/_batch.py` makes `batch` of these.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,20 +12,21 @@ use std::thread::{Builder, JoinHandle};
 use arrow_schema::ArrowError;
 use pprofdiff::batch::Batch;
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
-use pprofdiff::{Filters, Query, Source};
-use pprofdiff_report::{Ask, Report, Request};
+use pprofdiff::{Query, Source};
+use pprofdiff_report::{Ask, Cost, Data, Measured, Report, Request, Role};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::arrow::PairRows;
+use crate::options::{ViewOptions, parse_sort};
 use crate::source::{self, Side};
 use crate::table::Table;
-use crate::views::{Diff, OneOrMore, Profile, parse_normalize, parse_sort, prefixes, rebuild, set_filters};
+use crate::views::{Diff, Profile, rebuild};
 use crate::{arrow, error, runtime};
 
-/// Two sides under one name, for diff_many(). Made by pairs(), or by hand.
+/// Two sides under one name, for batch(). Made by pairs(), or by hand.
 ///
 /// `base` and `new` are as for diff(); the name is the new side's unless given.
 #[pyclass(frozen, module = "pprofdiff")]
@@ -163,7 +164,7 @@ impl Manifest {
     }
 }
 
-/// Which files belong together: Pairs for diff_many(), in the order of their names.
+/// Which files belong together: Pairs for batch(), in the order of their names.
 ///
 /// `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
 /// a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
@@ -185,43 +186,29 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
     found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
 }
 
-/// The question of diff_many(...).tables(), which travels to workers.
+/// The question of batch(...).tables(), which travels to workers.
 #[pyclass(frozen, name = "_Question", module = "pprofdiff._native")]
 pub struct Question(Arc<Request>);
 
 #[pymethods]
 impl Question {
     #[new]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         view: &str,
         n: Option<usize>,
         sort: &str,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
-        normalize: Option<&Bound<'_, PyAny>>,
-        filters: &Bound<'_, PyDict>,
+        options: &Bound<'_, PyDict>,
     ) -> PyResult<Question> {
-        let mut wanted = Filters::default();
-        set_filters(py, &mut wanted, Some(filters))?;
-        let mut query = Query::default();
-        query.sample_type = sample_type;
-        query.granularity = granularity.parse().map_err(|e| error::from_engine(py, &e))?;
-        query.no_inlines = noinlines;
-        query.trim_path = prefixes(trim_path);
-        query.filters = wanted;
-        query.normalize = parse_normalize(normalize)?;
+        let options = ViewOptions::new(py, &Query::default(), Some(options))?;
         let view: Ask = view.parse().map_err(|e| error::from_engine(py, &e))?;
-        Ok(Question(Arc::new(Request { query, ask: view.ordered(parse_sort(py, sort)?, n) })))
+        Ok(Question(Arc::new(options.request(view.ordered(parse_sort(py, sort)?, n)))))
     }
 
-    /// The view's name.
+    /// True if the answers can be an Arrow stream of all pairs: frames, of one sample type.
     #[getter]
-    fn view(&self) -> &'static str {
-        self.0.ask.name()
+    fn streams(&self) -> bool {
+        matches!(self.0.ask, Ask::Top { .. }) && self.0.beside.is_empty()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -235,7 +222,7 @@ pub fn rebuild_question(bytes: &[u8]) -> PyResult<Question> {
     Ok(Question(Arc::new(postcard::from_bytes(bytes).map_err(error::pickle)?)))
 }
 
-/// What became of one pair of diff_many(): a diff or a table, or an error.
+/// What became of one pair of batch(): a diff or a table, or an error.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Result {
     /// The pair as it was given.
@@ -293,8 +280,11 @@ impl Result {
         dict.set_item("frames", table.map(|t| t.rows_total))?;
         let first = table.filter(|t| !t.is_empty());
         dict.set_item("frame", first.map(|t| t.label(0)))?;
-        for column in ["flat_delta", "cum_delta"] {
-            dict.set_item(column, first.and_then(|t| t.values(column).first().copied()))?;
+        for (name, measured) in [("flat_delta", Measured::Flat), ("cum_delta", Measured::Cum)] {
+            let role = Role::Delta(Cost { measured, sample_type: 0 });
+            let column = first.and_then(|t| t.columns.iter().find(|c| c.role == role));
+            let delta = column.and_then(|c| if let Data::Value(v) = &c.data { v.first() } else { None });
+            dict.set_item(name, delta)?;
         }
         Ok(dict)
     }

@@ -9,6 +9,7 @@ mod check;
 mod delta;
 mod error;
 mod flamegraph;
+mod options;
 mod pictures;
 mod runtime;
 mod series;
@@ -39,16 +40,16 @@ mod _native {
     use crate::delta::{policy, warn};
     #[pymodule_export]
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
+    use crate::options::parse_normalize;
     #[pymodule_export]
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     #[pymodule_export]
-    use crate::series::{Series, matrix, rebuild_series, series};
+    use crate::series::{Series, rebuild_series, series};
     use crate::source::{self, Side};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
     use crate::table::rebuild_table;
-    use crate::views::parse_normalize;
     #[pymodule_export]
     use crate::views::{Diff, Profile, Views, rebuild_diff, rebuild_profile};
     use crate::{error, runtime};

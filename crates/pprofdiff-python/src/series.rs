@@ -1,21 +1,20 @@
-//! `series` and `matrix`: many builds, frame by frame.
-
-use std::path::PathBuf;
-use std::sync::Arc;
+//! `series`: many builds, frame by frame.
 
 use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
-
-use pprofdiff::{Filters, Normalize, Query, Sort, Source};
+use pprofdiff::{Query, Sort, Source};
 use pprofdiff_report::{Table as EngineTable, TextOptions, builds_json, series_html};
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use crate::options::{ViewOptions, parse_sort};
 use crate::table::{ROWS_SHOWN, Table, text};
-use crate::views::{OneOrMore, Profile, parse_sort, prefixes, rebuild, set_filters};
+use crate::views::{Profile, rebuild};
 use crate::{error, runtime, source};
 
-/// Many builds, frame by frame: made by series() along a history, and by matrix() against one base.
+/// Many builds, frame by frame: made by series().
 ///
 /// Read by polars, pandas, DuckDB and others as values(). A notebook shows the frames that moved most.
 #[pyclass(frozen, module = "pprofdiff")]
@@ -83,8 +82,8 @@ impl Series {
         self.table(py, move |series| EngineTable::movers(&series.movers(sort), n.unwrap_or(usize::MAX)))
     }
 
-    /// All steps that change something, the largest first: how a frame changed from one build to the next, or of a
-    /// matrix from the base to one of the others.
+    /// All steps that change something, the largest first: how a frame changed from one build to the next, or from the
+    /// base to one of the others.
     ///
     /// Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
     /// cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
@@ -143,39 +142,6 @@ struct Question {
     query: Query,
     options: SeriesOptions,
     raise: bool,
-}
-
-impl Question {
-    #[allow(clippy::too_many_arguments)]
-    fn new(
-        py: Python<'_>,
-        against: Against,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
-        normalize: Option<&str>,
-        on_error: &str,
-        inflated_limit: Option<u64>,
-        given: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Question> {
-        let engine = |e| error::from_engine(py, &e);
-        let normalize = normalize.map_or(Ok(Normalize::None), str::parse).map_err(engine)?;
-        let granularity = granularity.parse().map_err(engine)?;
-        let mut filters = Filters::default();
-        set_filters(py, &mut filters, given)?;
-        let raise = match on_error {
-            "collect" => false,
-            "raise" => true,
-            _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
-        };
-        let trim_path = prefixes(trim_path);
-        let mut query = Query::default().with_granularity(granularity).with_no_inlines(noinlines);
-        query = query.with_trim_path(trim_path).with_filters(filters).with_normalize(normalize);
-        query.sample_type = sample_type;
-        let options = SeriesOptions::default().with_load(source::options(py, inflated_limit)?).with_against(against);
-        Ok(Question { query, options, raise })
-    }
 }
 
 /// A build's source, or what the caller's own reading of it said.
@@ -294,7 +260,7 @@ fn gather(
     }
 }
 
-/// Follow frames along a history of builds.
+/// Follow frames along a history of builds, or compare many builds with one base.
 ///
 /// `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
 /// stands for is the build's key, and keys order the builds (numbers in them count as numbers). `key` gives a
@@ -302,85 +268,35 @@ fn gather(
 /// from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
 /// items ahead.
 ///
+/// Each build is compared with the one before it; given `base`, which is whatever load() takes and has the key "base",
+/// with that one, whose error is raised.
+///
 /// A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
-/// nothing; with on_error="raise" its error is raised. `sample_type` None is the default one of the first build
-/// that loads; units are converted to the finest. `normalize` scales all builds to the first, by "total" or
-/// "duration". `granularity`, `noinlines` and `trim_path` are as in Views, filters are keywords, as those of
-/// Views.filter().
+/// nothing; with on_error="raise" its error is raised. The other keywords are those of Views: `sample_type` (one) is
+/// unless given the default one of the first build that loads, and units are converted to the finest; `normalize`
+/// scales all builds to the first, by "total" or "duration".
 ///
 /// Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
 #[pyfunction]
-#[pyo3(signature = (
-    profiles, key = None, *, sample_type = None, granularity = "functions", noinlines = false, trim_path = None,
-    normalize = None, on_error = "collect", inflated_limit = None, **filters
-))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (profiles, key = None, *, base = None, on_error = "collect", inflated_limit = None, **options))]
 pub fn series(
     py: Python<'_>,
     profiles: &Bound<'_, PyAny>,
     key: Option<&Bound<'_, PyAny>>,
-    sample_type: Option<String>,
-    granularity: &str,
-    noinlines: bool,
-    trim_path: Option<OneOrMore<String>>,
-    normalize: Option<&str>,
-    on_error: &str,
-    inflated_limit: Option<u64>,
-    filters: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Series> {
-    let against = Against::Previous;
-    let question = Question::new(
-        py,
-        against,
-        sample_type,
-        granularity,
-        noinlines,
-        trim_path,
-        normalize,
-        on_error,
-        inflated_limit,
-        filters,
-    )?;
-    gather(py, None, profiles, key, question)
-}
-
-/// Compare many builds with one base.
-///
-/// `base` is whatever load() takes, and has the key "base"; None stands for the first of `profiles`. All else is
-/// as for series(), but that each build is compared with the base, whose error is raised.
-#[pyfunction]
-#[pyo3(signature = (
-    profiles, base = None, key = None, *, sample_type = None, granularity = "functions", noinlines = false,
-    trim_path = None, normalize = None, on_error = "collect", inflated_limit = None, **filters
-))]
-#[allow(clippy::too_many_arguments)]
-pub fn matrix(
-    py: Python<'_>,
-    profiles: &Bound<'_, PyAny>,
     base: Option<&Bound<'_, PyAny>>,
-    key: Option<&Bound<'_, PyAny>>,
-    sample_type: Option<String>,
-    granularity: &str,
-    noinlines: bool,
-    trim_path: Option<OneOrMore<String>>,
-    normalize: Option<&str>,
     on_error: &str,
     inflated_limit: Option<u64>,
-    filters: Option<&Bound<'_, PyDict>>,
+    options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Series> {
-    let against = Against::First;
-    let question = Question::new(
-        py,
-        against,
-        sample_type,
-        granularity,
-        noinlines,
-        trim_path,
-        normalize,
-        on_error,
-        inflated_limit,
-        filters,
-    )?;
+    let query = ViewOptions::new(py, &Query::default(), options)?.of_one_type(py, "series()")?;
+    let raise = match on_error {
+        "collect" => false,
+        "raise" => true,
+        _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
+    };
+    let against = if base.is_some() { Against::First } else { Against::Previous };
+    let options = SeriesOptions::default().with_load(source::options(py, inflated_limit)?).with_against(against);
+    let options = options.with_order(Order::Given);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
-    gather(py, base, profiles, key, question)
+    gather(py, base, profiles, key, Question { query, options, raise })
 }

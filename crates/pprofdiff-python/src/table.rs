@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_buffer::ScalarBuffer;
 use pprofdiff_report::{Cell, CsvOptions, Data, Table as EngineTable, TextOptions};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 
@@ -18,8 +18,9 @@ pub const ROWS_SHOWN: usize = 20;
 
 /// The rows of a view, as columns, under a summary.
 ///
-/// A sequence of dicts with the columns' names for keys; slices are Tables. Polars, pandas, pyarrow,
-/// DuckDB and others read it through the Arrow C stream interface.
+/// A sequence of dicts with the columns' names for keys: table[0] is a row, table[:3] a Table, and table["name"] a
+/// column, as a list of str, int, float, list of str, or None where there is none. Polars, pandas, pyarrow, DuckDB and
+/// others read it through the Arrow C stream interface.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Table {
     pub table: Arc<EngineTable>,
@@ -65,6 +66,7 @@ impl Values {
             Cell::Missing => Ok(py.None().into_bound(py)),
             Cell::Text(text) => Ok(PyString::new(py, text).into_any()),
             Cell::Int(v) => v.into_bound_py_any(py),
+            Cell::Ratio(v) => v.into_bound_py_any(py),
             Cell::List(lists, row) => {
                 let (numbers, n) = (lists.numbers(row), lists.dictionary.len());
                 if self.strings.is_none() && numbers.len() < n {
@@ -232,11 +234,6 @@ impl Table {
         self.table.rows_total
     }
 
-    /// The values of one column: str, int, list of str, or None where there is none.
-    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        self.values(py, self.find(py, name)?)
-    }
-
     /// Ordered by one column; rows that are equal in it keep their order.
     #[pyo3(signature = (by, descending = true))]
     fn sort(&self, py: Python<'_>, by: String, descending: bool) -> PyResult<Table> {
@@ -286,7 +283,7 @@ impl Table {
         slf.py().import("polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// The table as a pandas.DataFrame: values int64, line Int64, address UInt64, text string, lists
+    /// The table as a pandas.DataFrame: values int64, ratios float64, line Int64, address UInt64, text string, lists
     /// object. Needs pandas, but not pyarrow.
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pandas = py.import("pandas")?;
@@ -296,6 +293,9 @@ impl Table {
                 Data::Value(values) => numpy(py, values.clone(), "int64")?,
                 Data::Line(lines) => nullable(py, lines, "int64")?,
                 Data::Address(addresses) => nullable(py, addresses, "uint64")?,
+                Data::Ratio(ratios) => {
+                    numpy(py, ratios.iter().map(|v| v.unwrap_or(f64::NAN)).collect::<Vec<f64>>(), "float64")?
+                }
                 Data::Text(_) => pandas.call_method1("array", (self.values(py, i)?, "string"))?,
                 Data::Lists(_) => pandas.call_method1("Series", (self.values(py, i)?, py.None(), "object"))?,
             };
@@ -338,10 +338,9 @@ impl Table {
             })?;
             return Ok(Bound::new(py, Table::new(table))?.into_any());
         }
-        if index.is_instance_of::<PyString>() {
-            return Err(PyTypeError::new_err(
-                "a Table is indexed by row numbers and slices; for a column there is column()",
-            ));
+        if let Ok(name) = index.cast::<PyString>() {
+            let column = self.find(py, name.to_str()?).map_err(|e| PyKeyError::new_err(e.value(py).to_string()))?;
+            return Ok(self.values(py, column)?.into_any());
         }
         let row: isize = index.extract()?;
         let row = if row < 0 { row + len } else { row };

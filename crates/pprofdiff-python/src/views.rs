@@ -1,33 +1,33 @@
 //! Profile and Diff: the same views, of one thing or of two.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-
-use pprofdiff::filter::Filter;
-
 use pprofdiff::graph::{GraphOptions, Rank};
-
 use pprofdiff::list::SourceDirs;
-
-use pprofdiff::{Compression, Filters, Measure, Normalize, Query, Selection, Sort, WriteOptions};
+use pprofdiff::{Compression, Measure, Normalize, Query, Selection, Sort, WriteOptions};
 use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta, PyDict};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use crate::flamegraph::{self, FlameGraph};
+use crate::options::{OneOrMore, ViewOptions, all, parse_normalize, parse_sort, set_filters};
 use crate::pictures::{CallGraph, Listing};
 use crate::table::{ROWS_SHOWN, Table, text};
 use crate::{error, runtime, source};
 
 /// What Profile and Diff have in common: views, filters, and writing.
 ///
-/// All views take `sample_type` (a name out of `sample_types`; None: the default one), `granularity`
-/// ("functions", "filefunctions", "files", "lines" or "addresses": what a row stands for) and
-/// `noinlines` (count inlined functions as part of the one they were inlined into). `trim_path` is a prefix, or a list
-/// of them, to cut off the paths of files; given one, versions of folders ("y@v1.2.3") are cut as well, so that two
-/// checkouts compare. Values are int64 in the sample type's own unit. A question that can't be answered raises
-/// PprofError.
+/// All views take these keywords, as do series() and the tables of batch(). `sample_type` is a name out of
+/// `sample_types` (None: the default one); given a list of names, tables have them side by side: the columns of costs are
+/// named after their sample type first ("alloc_space_flat_base"), and of two types of which one counts there are ratios
+/// (flat_ratio_base: bytes an object; float, None where there is none). `granularity` is what a row stands for:
+/// "functions", "filefunctions", "files", "lines" or "addresses". `noinlines` counts inlined functions as part of the one
+/// they were inlined into. `trim_path` is a prefix, or a list of them, to cut off the paths of files; given one,
+/// versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize` and the filters (focus,
+/// ignore, ...) are as in normalize() and filter(), for this one view.
+///
+/// Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
 #[pyclass(frozen, subclass, module = "pprofdiff")]
 pub struct Views {
     diff: pprofdiff::Diff,
@@ -59,23 +59,6 @@ pub struct Diff {
     of_profile: bool,
 }
 
-pub fn parse_sort(py: Python<'_>, sort: &str) -> PyResult<Sort> {
-    match sort {
-        "flat" => Ok(Sort::Flat),
-        "cum" => Ok(Sort::Cum),
-        _ => Err(error::message(py, &format!("sort is 'flat' or 'cum', not {sort:?}"))),
-    }
-}
-
-/// "total", "duration", a factor, or None.
-pub fn parse_normalize(how: Option<&Bound<'_, PyAny>>) -> PyResult<Normalize> {
-    let Some(how) = how else { return Ok(Normalize::None) };
-    match how.extract::<f64>() {
-        Ok(factor) => Ok(Normalize::Factor(factor)),
-        Err(_) => how.extract::<&str>()?.parse().map_err(|e| error::from_engine(how.py(), &e)),
-    }
-}
-
 fn parse_compression(py: Python<'_>, name: &str) -> PyResult<Compression> {
     match name {
         "gzip" => Ok(Compression::Gzip),
@@ -83,40 +66,6 @@ fn parse_compression(py: Python<'_>, name: &str) -> PyResult<Compression> {
         "none" => Ok(Compression::None),
         _ => Err(error::message(py, &format!("compression is 'gzip', 'zstd' or 'none', not {name:?}"))),
     }
-}
-
-/// An argument that may be one value or a list of them.
-#[derive(FromPyObject)]
-pub enum OneOrMore<T> {
-    One(T),
-    More(Vec<T>),
-}
-
-fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
-    match given {
-        None => Vec::new(),
-        Some(OneOrMore::One(one)) => vec![one],
-        Some(OneOrMore::More(more)) => more,
-    }
-}
-
-/// The prefixes of `trim_path=`; an empty one is none.
-pub fn prefixes(given: Option<OneOrMore<String>>) -> Vec<String> {
-    all(given).into_iter().filter(|prefix| !prefix.is_empty()).collect()
-}
-
-/// Sets the filters that are given as keywords: None leaves one as it is, an empty text takes it away.
-pub fn set_filters(py: Python<'_>, filters: &mut Filters, given: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    for (name, value) in given.into_iter().flatten() {
-        let name: String = name.extract()?;
-        let Some(filter) = Filter::named(&name) else {
-            return Err(PyTypeError::new_err(format!("there is no filter {name:?}; see Views.filter()")));
-        };
-        if let Some(value) = value.extract::<Option<String>>()? {
-            filter.set(filters, Some(value));
-        }
-    }
-    filters.check().map_err(|e| error::from_engine(py, &e))
 }
 
 /// What a page holds.
@@ -149,19 +98,9 @@ fn page_sources(
 }
 
 impl Views {
-    /// The stored query, with what a view adds to it.
-    fn query(
-        &self,
-        py: Python<'_>,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
-    ) -> PyResult<Query> {
-        let granularity = granularity.parse().map_err(|e| error::from_engine(py, &e))?;
-        let mut query = self.query.clone().with_granularity(granularity).with_no_inlines(noinlines);
-        query.sample_type = sample_type;
-        Ok(query.with_trim_path(prefixes(trim_path)))
+    /// What was set with filter() and normalize(), with what a view's keywords add.
+    fn options(&self, py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<ViewOptions> {
+        ViewOptions::new(py, &self.query, given)
     }
 
     /// What is selected by a query's filters and granularity: made once as long as these stay the same.
@@ -184,30 +123,30 @@ impl Views {
     }
 
     /// The answer to a question, worked out while other threads run.
-    fn report(&self, py: Python<'_>, query: Query, ask: Ask) -> PyResult<Report> {
+    fn report(&self, py: Python<'_>, request: Request) -> PyResult<Report> {
         let (diff, selected) = (self.diff.clone(), self.selected.clone());
-        runtime::run(py, move || {
-            Request { query, ask }.answer_with(&diff, |query| Views::select(&diff, &selected, query))
-        })
+        runtime::run(py, move || request.answer_with(&diff, |query| Views::select(&diff, &selected, query)))
     }
 
-    fn table(&self, py: Python<'_>, query: Query, ask: Ask) -> PyResult<Table> {
-        match self.report(py, query, ask)?.table() {
+    fn table(&self, py: Python<'_>, options: ViewOptions, ask: Ask) -> PyResult<Table> {
+        match self.report(py, options.request(ask))?.table() {
             Some(table) => Ok(Table::new(table.into_owned())),
             None => Err(PyTypeError::new_err("this view is no table")),
         }
     }
 
     /// The answer to a question as a format writes it.
-    fn written(&self, py: Python<'_>, query: Query, ask: Ask, format: &str) -> PyResult<String> {
-        let format = Format::named(format).map_err(|e| error::from_engine(py, &e))?;
-        let report = self.report(py, query, ask)?;
+    fn written(&self, py: Python<'_>, options: ViewOptions, ask: Ask, format: &str) -> PyResult<String> {
+        let engine = |e| error::from_engine(py, &e);
+        let format = Format::named(format).map_err(engine)?;
+        let request = options.request(ask).for_format(format).map_err(engine)?;
+        let report = self.report(py, request)?;
         runtime::run(py, move || Ok(text(|out| (format.write)(&report, out, Default::default()))))
     }
 
     /// The table of frames, as the questions without arguments show it.
     fn default_table(&self, py: Python<'_>) -> PyResult<Table> {
-        self.table(py, self.query.clone(), Ask::default())
+        self.table(py, self.query.clone().into(), Ask::default())
     }
 
     /// The default table's first rows in some format; or why there is none, since a repr never fails.
@@ -226,7 +165,7 @@ impl Views {
     fn page(
         &self,
         py: Python<'_>,
-        query: Query,
+        options: ViewOptions,
         min_width: Option<f64>,
         max_frames: Option<usize>,
         content: Content,
@@ -236,18 +175,18 @@ impl Views {
             Content::All(sources) => (false, sources),
         };
         let default = PageOptions::default();
-        let options = PageOptions {
+        let page = PageOptions {
             min_width: min_width.unwrap_or(default.min_width),
             max_frames: max_frames.unwrap_or(default.max_frames),
             only_flame,
         };
-        if !(0.0..=1.0).contains(&options.min_width) {
+        if !(0.0..=1.0).contains(&page.min_width) {
             return Err(error::message(
                 py,
-                &format!("min_width is a part of the whole, 0 to 1, not {}", options.min_width),
+                &format!("min_width is a part of the whole, 0 to 1, not {}", page.min_width),
             ));
         }
-        match self.report(py, query, Ask::Page { options, sources })? {
+        match self.report(py, options.request(Ask::Page { options: page, sources }))? {
             Report::Page(page) => Ok(page),
             _ => Err(PyTypeError::new_err("this view is no page")),
         }
@@ -300,8 +239,7 @@ impl Views {
     /// flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no
     /// status. `n` rows, or all.
     #[pyo3(signature = (
-        n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
-        trim_path = None
+        n = None, *, sort = "flat", **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn top(
@@ -309,13 +247,10 @@ impl Views {
         py: Python<'_>,
         n: Option<usize>,
         sort: &str,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
-        self.table(py, query, Ask::Top { sort, limit: n })
+        let (sort, options) = (parse_sort(py, sort)?, self.options(py, options)?);
+        self.table(py, options, Ask::Top { sort, limit: n })
     }
 
     /// The callers and callees of the frames that match a regular expression, which is searched in their
@@ -324,8 +259,7 @@ impl Views {
     /// Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
     /// rows of `n` nodes, or all. No row if nothing matches.
     #[pyo3(signature = (
-        regex, n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
-        trim_path = None
+        regex, n = None, *, sort = "flat", **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn peek(
@@ -334,19 +268,15 @@ impl Views {
         regex: String,
         n: Option<usize>,
         sort: &str,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
-        self.table(py, query, Ask::Peek { regex, sort, limit: n })
+        let (sort, options) = (parse_sort(py, sort)?, self.options(py, options)?);
+        self.table(py, options, Ask::Peek { regex, sort, limit: n })
     }
 
     /// The callers and callees of all frames; columns as peek().
     #[pyo3(signature = (
-        n = None, *, sort = "flat", sample_type = None, granularity = "functions", noinlines = false,
-        trim_path = None
+        n = None, *, sort = "flat", **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn tree(
@@ -354,13 +284,10 @@ impl Views {
         py: Python<'_>,
         n: Option<usize>,
         sort: &str,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
-        let (sort, query) = (parse_sort(py, sort)?, self.query(py, sample_type, granularity, noinlines, trim_path)?);
-        self.table(py, query, Ask::Tree { sort, limit: n })
+        let (sort, options) = (parse_sort(py, sort)?, self.options(py, options)?);
+        self.table(py, options, Ask::Tree { sort, limit: n })
     }
 
     /// Whole stacks.
@@ -369,8 +296,7 @@ impl Views {
     /// `labels`, stacks whose samples have different labels are told apart, and a column labels (a list
     /// of "key=value") follows frames. `n` rows, or all.
     #[pyo3(signature = (
-        n = None, *, labels = false, sample_type = None, granularity = "functions", noinlines = false,
-        trim_path = None
+        n = None, *, labels = false, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn stacks(
@@ -378,13 +304,10 @@ impl Views {
         py: Python<'_>,
         n: Option<usize>,
         labels: bool,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
-        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
-        self.table(py, query, Ask::Stacks { by_labels: labels, limit: n })
+        let options = self.options(py, options)?;
+        self.table(py, options, Ask::Stacks { by_labels: labels, limit: n })
     }
 
     /// What the values of each label cost.
@@ -392,49 +315,27 @@ impl Views {
     /// Columns: key, value, unit (of numeric labels only), base, new, delta, status; of one profile weight.
     /// `n` rows, or all.
     #[pyo3(signature = (
-        n = None, *, sample_type = None, granularity = "functions", noinlines = false, trim_path = None
+        n = None, **options
     ))]
-    fn labels(
-        &self,
-        py: Python<'_>,
-        n: Option<usize>,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
-    ) -> PyResult<Table> {
-        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
-        self.table(py, query, Ask::Labels { limit: n })
+    fn labels(&self, py: Python<'_>, n: Option<usize>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
+        let options = self.options(py, options)?;
+        self.table(py, options, Ask::Labels { limit: n })
     }
 
     /// Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
     /// "root;caller;leaf VALUE".
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, trim_path = None))]
-    fn folded(
-        &self,
-        py: Python<'_>,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
-    ) -> PyResult<String> {
-        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
-        self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "folded")
+    #[pyo3(signature = (**options))]
+    fn folded(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+        let options = self.options(py, options)?;
+        self.written(py, options, Ask::Stacks { by_labels: false, limit: None }, "folded")
     }
 
     /// Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
     /// Negative values, which it does not have, are left out.
-    #[pyo3(signature = (*, sample_type = None, granularity = "functions", noinlines = false, trim_path = None))]
-    fn to_speedscope(
-        &self,
-        py: Python<'_>,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
-    ) -> PyResult<String> {
-        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
-        self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "speedscope")
+    #[pyo3(signature = (**options))]
+    fn to_speedscope(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+        let options = self.options(py, options)?;
+        self.written(py, options, Ask::Stacks { by_labels: false, limit: None }, "speedscope")
     }
 
     /// The call graph: the `n` most telling frames (0: any number) and what they call.
@@ -447,8 +348,7 @@ impl Views {
     /// A notebook shows it as a picture: letters grow with a frame's own cost and colours stand for its cum; of
     /// a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).
     #[pyo3(signature = (
-        n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, sample_type = None,
-        granularity = "functions", noinlines = false, trim_path = None
+        n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn callgraph(
@@ -458,20 +358,16 @@ impl Views {
         sort: Option<&str>,
         node_fraction: f64,
         edge_fraction: f64,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<CallGraph> {
         let rank = match sort.map(|sort| parse_sort(py, sort)).transpose()? {
             None => Rank::Entropy,
             Some(Sort::Flat) => Rank::Flat,
             Some(Sort::Cum) => Rank::Cum,
         };
-        let options = GraphOptions::default().with_node_count(n).with_rank(rank);
-        let options = options.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction);
-        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
-        match self.report(py, query, Ask::Graph(options))? {
+        let graph = GraphOptions::default().with_node_count(n).with_rank(rank);
+        let graph = graph.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction);
+        match self.report(py, self.options(py, options)?.request(Ask::Graph(graph)))? {
             Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
             _ => Err(PyTypeError::new_err("this view is no call graph")),
         }
@@ -487,8 +383,7 @@ impl Views {
     /// own base cost although its number shifted. Without the sources of both, lines are paired by their offset in the
     /// function, and the notes say so.
     #[pyo3(signature = (
-        regex, *, base_source = None, new_source = None, source_path = None, trim_path = None, sample_type = None,
-        noinlines = false
+        regex, *, base_source = None, new_source = None, source_path = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn list(
@@ -498,13 +393,11 @@ impl Views {
         base_source: Option<OneOrMore<PathBuf>>,
         new_source: Option<OneOrMore<PathBuf>>,
         source_path: Option<OneOrMore<PathBuf>>,
-        trim_path: Option<OneOrMore<String>>,
-        sample_type: Option<String>,
-        noinlines: bool,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Listing> {
-        let query = self.query(py, sample_type, "lines", noinlines, trim_path)?;
+        let options = self.options(py, options)?.by_lines(options)?;
         let sources = source_dirs(base_source, new_source, source_path);
-        match self.report(py, query, Ask::List { regex, sources, limit: None })? {
+        match self.report(py, options.request(Ask::List { regex, sources, limit: None }))? {
             Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
             _ => Err(PyTypeError::new_err("this view is no listing")),
         }
@@ -521,51 +414,45 @@ impl Views {
     /// Given `base_source`, `new_source` or `source_path`, as list() has them, the page also
     /// lists the source lines of the 20 functions whose cum changed most, of those that have sources.
     #[pyo3(signature = (
-        *, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None,
-        base_source = None, new_source = None, source_path = None, trim_path = None
+        *, min_width = None, max_frames = None,
+        base_source = None, new_source = None, source_path = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn to_html(
         &self,
         py: Python<'_>,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
         min_width: Option<f64>,
         max_frames: Option<usize>,
         base_source: Option<OneOrMore<PathBuf>>,
         new_source: Option<OneOrMore<PathBuf>>,
         source_path: Option<OneOrMore<PathBuf>>,
-        trim_path: Option<OneOrMore<String>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
         let sources = page_sources(base_source, new_source, source_path);
-        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
-        Ok(self.page(py, query, min_width, max_frames, Content::All(sources))?.html)
+        let options = self.options(py, options)?;
+        Ok(self.page(py, options, min_width, max_frames, Content::All(sources))?.html)
     }
 
     /// Write to_html() to a path.
     #[pyo3(signature = (
-        path, *, sample_type = None, granularity = "functions", noinlines = false, min_width = None, max_frames = None,
-        base_source = None, new_source = None, source_path = None, trim_path = None
+        path, *, min_width = None, max_frames = None,
+        base_source = None, new_source = None, source_path = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn save_html(
         &self,
         py: Python<'_>,
         path: PathBuf,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
         min_width: Option<f64>,
         max_frames: Option<usize>,
         base_source: Option<OneOrMore<PathBuf>>,
         new_source: Option<OneOrMore<PathBuf>>,
         source_path: Option<OneOrMore<PathBuf>>,
-        trim_path: Option<OneOrMore<String>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let sources = page_sources(base_source, new_source, source_path);
-        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
-        let page = self.page(py, query, min_width, max_frames, Content::All(sources))?;
+        let options = self.options(py, options)?;
+        let page = self.page(py, options, min_width, max_frames, Content::All(sources))?;
         flamegraph::save(py, path, page.html)
     }
 
@@ -575,22 +462,18 @@ impl Views {
     /// vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
     /// `max_frames` as to_html().
     #[pyo3(signature = (
-        *, sample_type = None, granularity = "functions", noinlines = false, trim_path = None, min_width = None,
-        max_frames = None
+        *, min_width = None, max_frames = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn flamegraph(
         &self,
         py: Python<'_>,
-        sample_type: Option<String>,
-        granularity: &str,
-        noinlines: bool,
-        trim_path: Option<OneOrMore<String>>,
         min_width: Option<f64>,
         max_frames: Option<usize>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<FlameGraph> {
-        let query = self.query(py, sample_type, granularity, noinlines, trim_path)?;
-        Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, Content::Flame)?))
+        let options = self.options(py, options)?;
+        Ok(FlameGraph::new(self.page(py, options, min_width, max_frames, Content::Flame)?))
     }
 
     /// The same profiles, filtered; the filters have pprof's names and meaning.

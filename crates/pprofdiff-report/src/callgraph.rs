@@ -5,7 +5,7 @@
 //! people tell apart); what is only in the new side has a thick border, what is gone a dashed one.
 
 use super::names::{self, shorten};
-use super::numbers::{self, Cost, counted, counted_of, growth, share, share_text, whole};
+use super::numbers::{self, CostFormat, counted, counted_of, growth, share, share_text, whole};
 use super::palette::{LESS, MORE, Rgb, hex, mix};
 use super::text::list_of_inputs;
 use pprofdiff::graph::{Call, Graph};
@@ -64,7 +64,7 @@ const FONT: std::ops::RangeInclusive<f64> = 9.0..=20.0;
 /// A graph with what its looks depend on.
 pub(super) struct Look<'a> {
     graph: &'a Graph,
-    cost: Cost,
+    cost: CostFormat,
     /// What a whole red or blue stands for.
     total: f64,
     /// The largest own cost, or change of it.
@@ -76,7 +76,7 @@ impl<'a> Look<'a> {
         let total = graph.summary.total;
         let two_sided = graph.summary.base.is_some();
         let pairs: Vec<Pair> = graph.nodes.iter().flat_map(|row| [row.flat, row.cum]).collect();
-        let cost = Cost::new(&graph.summary, pairs.into_iter());
+        let cost = CostFormat::new(&graph.summary, pairs.into_iter());
         let whole = if two_sided && total.base != 0 { total.base } else { total.new };
         let largest = graph.nodes.iter().map(|row| row.flat.delta().unsigned_abs()).max().unwrap_or(0);
         Look { graph, cost, total: (whole as f64).max(1.0), largest: (largest as f64).max(1.0) }

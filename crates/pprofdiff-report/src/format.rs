@@ -141,6 +141,7 @@ pub(crate) fn rows(request: &Request) -> Option<Request> {
 /// What formats of whole stacks show.
 pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
     match request.ask {
+        _ if !request.beside.is_empty() => None,
         Ask::Top { limit: None, .. } | Ask::Stacks { by_labels: false, limit: None } => {
             Some(request.asking(Ask::Stacks { by_labels: false, limit: None }))
         }
@@ -151,6 +152,7 @@ pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
 /// What pictures of the call graph show.
 pub(crate) fn graph(request: &Request) -> Option<Request> {
     match request.ask {
+        _ if !request.beside.is_empty() => None,
         Ask::Top { .. } | Ask::Tree { .. } => Some(request.asking(Ask::Graph(Default::default()))),
         Ask::Graph(_) => Some(request.clone()),
         _ => None,

@@ -1,13 +1,13 @@
 //! A table as an HTML fragment for notebooks: readable without JavaScript, in light and in dark.
 
 use std::fmt::Write;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::names::shorten;
 use super::numbers::{extent, total};
 use super::palette::{LESS, MORE, hex};
 use super::series::html_header;
-use super::table::{Cell, Column, Data, Table};
+use super::table::{Cell, Column, Data, Role, Table};
 use super::text::list_of_inputs;
 use pprofdiff::text::harmless;
 use pprofdiff::{Normalize, Side, Summary};
@@ -41,18 +41,10 @@ pub(super) fn style() -> &'static str {
 
 /// How a column is set: `t` names, `w` words, or numbers.
 fn class(column: &Column) -> &'static str {
-    match &column.data {
-        Data::Value(_) | Data::Line(_) => "",
-        Data::Text(_)
-            if matches!(
-                &*column.name,
-                "status" | "relation" | "unit" | "key" | "build" | "from" | "to" | "first_seen" | "last_seen"
-            ) =>
-        {
-            " class=\"w\""
-        }
-        Data::Address(_) => " class=\"w\"",
-        Data::Text(_) | Data::Lists(_) => " class=\"t\"",
+    match (&column.data, column.role) {
+        (Data::Text(_), Role::Key | Role::Status) | (Data::Address(_), _) => " class=\"w\"",
+        (Data::Text(_) | Data::Lists(_), _) => " class=\"t\"",
+        (Data::Value(_) | Data::Line(_) | Data::Ratio(_), _) => "",
     }
 }
 
@@ -69,11 +61,12 @@ impl Table {
         let cut = (self.len() > most).then(|| self.head(most));
         let shown = cut.as_ref().unwrap_or(self);
         let s = &self.summary;
-        let header = self.builds.as_ref().map_or_else(|| summary(s), |builds| html_header(s, builds));
+        let header =
+            self.builds.as_ref().map_or_else(|| summary(&self.sample_types()), |builds| html_header(s, builds));
         let columns = shown.shown_columns();
         let mut html = format!("{}<div class=\"pprofdiff\">{header}<table><thead><tr>", style());
         for c in &columns {
-            let _ = write!(html, "<th{}>{}</th>", class(c.column), c.head);
+            let _ = write!(html, "<th{}>{}</th>", class(c.column), escape(&c.head));
         }
         html.push_str("</tr></thead><tbody>");
         for row in 0..shown.len() {
@@ -89,6 +82,7 @@ impl Table {
                 let _ = match (&c.data, c.cell(row)) {
                     (Data::Address(_), Cell::Int(v)) => write!(html, "<td class=\"w\">{v:#x}</td>"),
                     (_, Cell::Int(v)) => write!(html, "<td>{v}</td>"),
+                    (_, Cell::Ratio(v)) => write!(html, "<td>{v}</td>"),
                     (_, Cell::Text(text)) => write!(html, "<td{}>{}</td>", class(c), cell(text)),
                     (_, Cell::List(lists, row)) => {
                         let n = lists.get(row).count();
@@ -110,21 +104,25 @@ impl Table {
     }
 }
 
-pub(super) fn summary(s: &Summary) -> String {
+/// What a table or a listing is of; several sample types have a line each.
+pub(super) fn summary(types: &[Arc<Summary>]) -> String {
+    let Some(s) = types.first() else { return String::new() };
     let side = |side: &Side| format!("{} ({})", escape(&list_of_inputs(&side.paths)), extent(side));
-    let kind = format!("<b>{}</b> ({})", escape(&s.sample_type), escape(&s.unit));
     let mut html = match &s.base {
-        Some(base) => {
-            let class = ["less", "", "more"][(s.total.delta().signum() + 1) as usize];
-            let change = escape_ours(&total(s, "→"));
-            format!(
-                "<div>{} → {}</div><div>{kind}: <span class=\"{class}\">{change}</span></div>",
-                side(base),
-                side(&s.new)
-            )
-        }
-        None => format!("<div>{}</div><div>{kind}: {}</div>", side(&s.new), total(s, "→")),
+        Some(base) => format!("<div>{} → {}</div>", side(base), side(&s.new)),
+        None => format!("<div>{}</div>", side(&s.new)),
     };
+    for s in types {
+        let kind = format!("<b>{}</b> ({})", escape(&s.sample_type), escape(&s.unit));
+        let change = escape_ours(&total(s, "→"));
+        let _ = match s.base {
+            Some(_) => {
+                let class = ["less", "", "more"][(s.total.delta().signum() + 1) as usize];
+                write!(html, "<div>{kind}: <span class=\"{class}\">{change}</span></div>")
+            }
+            None => write!(html, "<div>{kind}: {change}</div>"),
+        };
+    }
     let mut notes: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
     if !s.trim_path.is_empty() {
         notes.push(format!("trim_path={}", s.trim_path.join(":")));

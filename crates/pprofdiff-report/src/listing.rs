@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::html::{self, escape};
 use super::json::header as json_header;
-use super::numbers::{Cost, whole};
+use super::numbers::{CostFormat, whole};
 use super::text::{self, Shown, TextOptions, grid, header};
 use pprofdiff::Pair;
 use pprofdiff::list::{Line, LineChange, Listing, Routine};
@@ -25,9 +25,12 @@ fn two_sided(listing: &Listing) -> bool {
 }
 
 /// How the lines' own cost and their cum are formatted.
-fn costs(listing: &Listing) -> [Cost; 2] {
+fn costs(listing: &Listing) -> [CostFormat; 2] {
     let lines = listing.routines.iter().flat_map(|r| &r.lines);
-    [Cost::new(&listing.summary, lines.clone().map(|l| l.flat)), Cost::new(&listing.summary, lines.map(|l| l.cum))]
+    [
+        CostFormat::new(&listing.summary, lines.clone().map(|l| l.flat)),
+        CostFormat::new(&listing.summary, lines.map(|l| l.cum)),
+    ]
 }
 
 /// For which sides sources are missing, and which option names their folder: `options` are those for the base's
@@ -59,7 +62,7 @@ pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> 
 /// `flat 0.17s -> 0.25s  +0.08s  +47.1%  +4.21% of total`, or of one profile `flat 0.25s (8.53%)`; the same of cum.
 fn in_words(listing: &Listing, r: &Routine, arrow: &str) -> [String; 2] {
     let words = |what: &str, p: Pair| {
-        let cost = Cost::new(&listing.summary, std::iter::once(p));
+        let cost = CostFormat::new(&listing.summary, std::iter::once(p));
         format!("{what} {}", cost.words(p, whole(&listing.summary), arrow))
     };
     [words("flat", r.flat), words("cum", r.cum)]
@@ -105,7 +108,7 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
     Ok(())
 }
 
-fn cells(listing: &Listing, l: &Line, costs: [Cost; 2]) -> Vec<Shown> {
+fn cells(listing: &Listing, l: &Line, costs: [CostFormat; 2]) -> Vec<Shown> {
     let number = |n: Option<i64>| Shown::from(n.map_or_else(String::new, |n| n.to_string()));
     let mark = match l.change {
         LineChange::Same => ' ',
@@ -115,7 +118,7 @@ fn cells(listing: &Listing, l: &Line, costs: [Cost; 2]) -> Vec<Shown> {
     // A tab is as wide as four spaces; no other control character reaches a terminal.
     let text = l.text.as_deref().unwrap_or_default().replace('\t', "    ");
     let text = Shown::from(format!("{mark} {text}").trim_end().to_owned());
-    let pair = |p: Pair, cost: Cost, full: bool| match (p == Pair::default(), two_sided(listing)) {
+    let pair = |p: Pair, cost: CostFormat, full: bool| match (p == Pair::default(), two_sided(listing)) {
         (true, true) => (0..if full { 5 } else { 3 }).map(|_| ".".into()).collect(),
         (true, false) => vec![".".into()],
         (false, true) => text::change_cells(cost, p, full.then(|| whole(&listing.summary))),
@@ -210,7 +213,7 @@ pub fn to_html_page(listing: &Listing) -> String {
 }
 
 fn push_html(listing: &Listing, html: &mut String) {
-    let summary = html::summary(&listing.summary);
+    let summary = html::summary(std::slice::from_ref(&listing.summary));
     let _ = write!(html, "<div class=\"pprofdiff\">{}{STYLE}{summary}", html::style());
     push_routines(listing, html);
     html.push_str("</div>");

@@ -3,7 +3,7 @@
 //! Growth and share are different questions of one change, so each has its own column or words, and one function
 //! for all formats (the page's script has the same rules in `data.js`).
 
-use pprofdiff::units::ColumnUnit;
+use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Pair, Side, Summary};
 
 /// How many times as large something must be for its growth to be a factor.
@@ -112,19 +112,19 @@ pub(crate) fn signed(value: i64, unit: ColumnUnit) -> String {
 /// Formats one cost: both sides in one unit, so that they compare at a glance, and deltas in one of their own, since
 /// they may be much smaller. Both suit the largest of what is shown.
 #[derive(Clone, Copy)]
-pub(crate) struct Cost {
+pub(crate) struct CostFormat {
     pub(crate) sides: ColumnUnit,
     pub(crate) delta: ColumnUnit,
     two_sided: bool,
 }
 
-impl Cost {
-    pub(crate) fn new(s: &Summary, shown: impl Iterator<Item = Pair> + Clone) -> Cost {
-        Cost::in_unit(&s.unit, s.base.is_some(), shown)
+impl CostFormat {
+    pub(crate) fn new(s: &Summary, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+        CostFormat::in_unit(&s.unit, s.base.is_some(), shown)
     }
 
-    pub(crate) fn in_unit(unit: &str, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> Cost {
-        Cost {
+    pub(crate) fn in_unit(unit: &str, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+        CostFormat {
             sides: ColumnUnit::of(unit, shown.clone().flat_map(|p| [p.base, p.new])),
             delta: ColumnUnit::of(unit, shown.map(Pair::delta)),
             two_sided,
@@ -149,9 +149,14 @@ impl Cost {
     }
 }
 
+/// A ratio of two sample types, in the unit of the first; `-` where there is none.
+pub(crate) fn ratio_text(ratio: Option<f64>, unit: &str) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| units::show_real(ratio, unit))
+}
+
 /// The total of both sides with its growth, or of a single profile.
 pub(crate) fn total(s: &Summary, arrow: &str) -> String {
-    let cost = Cost::new(s, std::iter::once(s.total));
+    let cost = CostFormat::new(s, std::iter::once(s.total));
     if s.base.is_some() { cost.change(s.total, arrow) } else { cost.sides.format(s.total.new) }
 }
 

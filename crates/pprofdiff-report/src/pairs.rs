@@ -75,15 +75,17 @@ fn text(name: &str, table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let s = &table.summary;
     writeln!(out, "{}  {} {}", harmless(name), harmless(&s.sample_type), total(s, "->"))?;
     s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", harmless(w)))?;
-    if table.kind != Kind::Diff {
+    if table.kind != Kind::Diff || !table.beside.is_empty() {
         return table.write_rows(out, TextOptions::default());
     }
-    let costs = table.costs_led().map(|names| (names, table.cost(names)));
-    let [(lead, by), (other, beside)] = costs;
+    let costs = table.led();
+    let [lead, other] = &costs[..] else { return Ok(()) };
+    let (by, beside) = (table.format(lead), table.format(other));
+    let names = [lead, other].map(|c| c.cost.measured.name());
     for row in 0..table.len() {
-        let words = by.words(table.of_row(lead, row), whole(s), "->");
-        let rest = signed(table.of_row(other, row).delta(), beside.delta);
-        writeln!(out, "    {} {words}  {} {rest}  {}", lead[0], other[0], harmless(&table.label(row)))?;
+        let words = by.words(lead.pair(row), whole(s), "->");
+        let rest = signed(other.pair(row).delta(), beside.delta);
+        writeln!(out, "    {} {words}  {} {rest}  {}", names[0], names[1], harmless(&table.label(row)))?;
     }
     Ok(())
 }

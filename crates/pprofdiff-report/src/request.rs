@@ -12,13 +12,15 @@ use crate::report::Report;
 use crate::table::{Kind, Table};
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::list::SourceDirs;
-use pprofdiff::{Diff, Error, Query, Result, Selection, Sort, WriteOptions};
+use pprofdiff::{Diff, Error, Measure, Query, Result, Selection, Sort, WriteOptions};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// What to look at, and how.
     pub query: Query,
+    /// More sample types, side by side with that of the query, in views of rows.
+    pub beside: Vec<String>,
     /// Which view of it.
     pub ask: Ask,
 }
@@ -167,7 +169,13 @@ impl Ask {
 impl Request {
     /// Another view of the same question.
     pub fn asking(&self, ask: Ask) -> Request {
-        Request { query: self.query.clone(), ask }
+        Request { ask, ..self.clone() }
+    }
+
+    /// Which view is asked for, as errors say it.
+    fn asked(&self) -> String {
+        let of = if self.beside.is_empty() { "" } else { " of several sample types" };
+        format!("{}{of}", self.ask.name())
     }
 
     /// The request whose answer a format writes: where it shows another view of the same question (a call graph for the
@@ -181,8 +189,8 @@ impl Request {
             None => {
                 let can = Format::all().iter().filter(|f| (f.shows)(self).is_some());
                 let can: Vec<&str> = can.map(|f| f.name).collect();
-                let (format, ask) = (format.name, self.ask.name());
-                Err(Error::query(format!("{ask} can't be written as {format}; it can as {}", can.join(", "))))
+                let (format, asked) = (format.name, self.asked());
+                Err(Error::query(format!("{asked} can't be written as {format}; it can as {}", can.join(", "))))
             }
         }
     }
@@ -199,30 +207,50 @@ impl Request {
     ///
     /// # Errors
     /// As [`Request::answer`].
-    pub fn answer_with(&self, diff: &Diff, select: impl FnOnce(&Query) -> Result<Selection>) -> Result<Report> {
+    pub fn answer_with(&self, diff: &Diff, select: impl Fn(&Query) -> Result<Selection>) -> Result<Report> {
         let query = &self.query;
-        let measure = || {
+        let is_joined = matches!(
+            self.ask,
+            Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. }
+        );
+        if !self.beside.is_empty() && !is_joined {
+            return Err(Error::query(format!("{} shows one sample type at a time", self.ask.name())));
+        }
+        let one = || -> Result<Measure> {
             // An unknown sample type costs nothing.
             diff.find_sample_type(query.sample_type.as_deref())?;
             select(query)?.measure(query.sample_type.as_deref(), query.normalize)
         };
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(match &self.ask {
-            Ask::Top { sort, limit } => Report::Table(Table::top(&measure()?.top(*sort), most(limit))),
+            Ask::Top { sort, limit } => {
+                let tops = self.each(diff, &select, |m| Ok(m.top(*sort)))?;
+                Report::Table(Table::tops(&tops, most(limit)))
+            }
             Ask::Peek { regex, sort, limit } => {
-                let edges = measure()?.edges(Some(regex), *sort)?;
-                Report::Table(Table::edges(&edges, Kind::Peek).head(most(limit)))
+                let edges = self.each(diff, &select, |m| m.edges(Some(regex), *sort))?;
+                Report::Table(Table::all_edges(&edges, Kind::Peek).head(most(limit)))
             }
             Ask::Tree { sort, limit } => {
-                Report::Table(Table::edges(&measure()?.edges(None, *sort)?, Kind::Tree).head(most(limit)))
+                let edges = self.each(diff, &select, |m| m.edges(None, *sort))?;
+                Report::Table(Table::all_edges(&edges, Kind::Tree).head(most(limit)))
             }
-            Ask::Stacks { by_labels, limit } => Report::Stacks(measure()?.stacks(*by_labels), most(limit)),
-            Ask::Traces { limit } => Report::Traces(Table::stacks(&measure()?.stacks(true), most(limit))),
-            Ask::Labels { limit } => Report::Table(Table::labels(&measure()?.labels()).head(most(limit))),
+            Ask::Stacks { by_labels, limit } if self.beside.is_empty() => {
+                Report::Stacks(one()?.stacks(*by_labels), most(limit))
+            }
+            Ask::Stacks { by_labels, limit } => {
+                let stacks = self.each(diff, &select, |m| Ok(m.stacks(*by_labels)))?;
+                Report::Table(Table::all_stacks(&stacks).head(most(limit)))
+            }
+            Ask::Traces { limit } => Report::Traces(Table::stacks(&one()?.stacks(true), most(limit))),
+            Ask::Labels { limit } => {
+                let labels = self.each(diff, &select, |m| Ok(m.labels()))?;
+                Report::Table(Table::all_labels(&labels).head(most(limit)))
+            }
             Ask::List { regex, sources, limit } => {
                 Report::Listing(diff.list(query, regex, &sources.files())?.head(most(limit)))
             }
-            Ask::Graph(options) => Report::Graph(measure()?.graph(options)?),
+            Ask::Graph(options) => Report::Graph(one()?.graph(options)?),
             #[cfg(feature = "html")]
             Ask::Page { options, sources } => {
                 let files = sources.as_ref().map(SourceDirs::files);
@@ -231,5 +259,23 @@ impl Request {
             Ask::Profile(options) => Report::Profile(diff.to_bytes(query, options)?),
             Ask::Info => Report::Info(diff.clone()),
         })
+    }
+
+    /// Makes something of each of the sample types, which share a selection.
+    fn each<T>(
+        &self,
+        diff: &Diff,
+        select: impl Fn(&Query) -> Result<Selection>,
+        make: impl Fn(&Measure) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let first = self.query.sample_type.as_deref();
+        let types: Vec<_> = std::iter::once(first).chain(self.beside.iter().map(|name| Some(name.as_str()))).collect();
+        // An unknown sample type costs nothing.
+        let numbers = types.iter().map(|name| diff.find_sample_type(*name)).collect::<Result<Vec<_>>>()?;
+        if let Some(i) = (1..numbers.len()).find(|&i| numbers[..i].contains(&numbers[i])) {
+            return Err(Error::query(format!("the sample type {:?} is asked for twice", self.beside[i - 1])));
+        }
+        let selection = select(&self.query)?;
+        types.into_iter().map(|name| make(&selection.measure(name, self.query.normalize)?)).collect()
     }
 }

@@ -7,46 +7,39 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::html::{escape, style};
-use super::numbers::{Cost, counted, counted_of, growth, share, share_text, signed};
-use super::table::{Column, Data, Kind, Table, Texts, pair_columns, status_column};
+use super::numbers::{CostFormat, counted, counted_of, growth, share, share_text, signed};
+use super::table::{Data, Kind, Measured, Table, Texts, costs, statuses};
 use super::text::{GROWTH, OF_TOTAL, Shown, TextOptions, change_cells, grid, heads, settings};
 use pprofdiff::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
 use pprofdiff::text::harmless;
-use pprofdiff::{Frames, Normalize, Pair, Sort, Summary};
+use pprofdiff::{Frames, Normalize, Sort, Summary};
 
-/// The columns that say which frame a row is of.
-fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Vec<Column> {
+/// The columns that say which frame a row is of: name, file, line, mapping.
+fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Vec<Data> {
     let all = || 0..frames.len() as u32;
-    let text = |name: &'static str, f: &dyn Fn(u32) -> Option<String>| Column {
-        name: name.into(),
-        data: Data::Text(all().map(f).collect::<Texts>().shared(rows.clone().map(|frame| frame as usize))),
+    let text = |f: &dyn Fn(u32) -> Option<String>| {
+        Data::Text(all().map(f).collect::<Texts>().shared(rows.clone().map(|frame| frame as usize)))
     };
-    let line = Column { name: "line".into(), data: Data::Line(rows.clone().map(|f| frames.line(f)).collect()) };
-    vec![
-        text("name", &|f| Some(frames.name(f))),
-        text("file", &|f| frames.file(f)),
-        line,
-        text("mapping", &|f| frames.mapping(f)),
-    ]
+    let line = Data::Line(rows.clone().map(|f| frames.line(f)).collect());
+    vec![text(&|f| Some(frames.name(f))), text(&|f| frames.file(f)), line, text(&|f| frames.mapping(f))]
 }
 
 /// A column of builds' keys.
-fn key_column(name: &'static str, builds: &Builds, rows: impl Iterator<Item = usize>) -> Column {
+fn key_column(builds: &Builds, rows: impl Iterator<Item = usize>) -> Data {
     let keys: Texts = builds.all.iter().map(|b| Some(&b.key)).collect();
-    Column { name: name.into(), data: Data::Text(keys.shared(rows)) }
+    Data::Text(keys.shared(rows))
 }
 
 /// Columns of steps: from, to, status, `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta, total_from`.
-fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a Step> + Clone) -> Vec<Column> {
+fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a Step> + Clone) -> Vec<Data> {
     let mut columns = vec![
-        key_column("from", builds, steps.clone().map(|s| s.from)),
-        key_column("to", builds, steps.clone().map(|s| s.to)),
-        status_column(steps.clone().map(|s| s.status)),
+        key_column(builds, steps.clone().map(|s| s.from)),
+        key_column(builds, steps.clone().map(|s| s.to)),
+        statuses(steps.clone().map(|s| s.status)),
     ];
-    columns.extend(pair_columns(["", "flat_from", "flat_to", "flat_delta"], true, steps.clone().map(|s| s.flat)));
-    columns.extend(pair_columns(["", "cum_from", "cum_to", "cum_delta"], true, steps.clone().map(|s| s.cum)));
-    let totals = steps.map(|s| builds.all[s.from].total).collect();
-    columns.push(Column { name: "total_from".into(), data: Data::Value(totals) });
+    columns.extend(costs(true, steps.clone().map(|s| s.flat)));
+    columns.extend(costs(true, steps.clone().map(|s| s.cum)));
+    columns.push(Data::Value(steps.map(|s| builds.all[s.from].total).collect()));
     columns
 }
 
@@ -55,16 +48,13 @@ impl Table {
     /// Columns: build (its key), name, file, line, mapping, flat, cum.
     pub fn values_of(series: &Series) -> Table {
         let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, v)));
-        let value = |name: &'static str, f: fn(Pair) -> i64| {
-            let values = rows().map(|(_, v)| f(Pair { base: v.flat, new: v.cum })).collect();
-            Column { name: name.into(), data: Data::Value(values) }
-        };
-        let mut columns = vec![key_column("build", &series.builds, rows().map(|(build, _)| build))];
+        let mut columns = vec![key_column(&series.builds, rows().map(|(build, _)| build))];
         // Only a vector's iterator can be cloned cheaply.
         let frames: Vec<u32> = rows().map(|(_, v)| v.frame).collect();
         columns.extend(frame_columns(&series.frames, frames.iter().copied()));
-        columns.extend([value("flat", |v| v.base), value("cum", |v| v.new)]);
-        Table::new(Kind::Values, &series.summary, columns, frames.len()).of_builds(&series.builds, frames.len())
+        columns.push(Data::Value(rows().map(|(_, v)| v.flat).collect()));
+        columns.push(Data::Value(rows().map(|(_, v)| v.cum).collect()));
+        Table::new(Kind::Values, &series.summary, columns).of_builds(&series.builds, frames.len())
     }
 }
 
@@ -74,11 +64,9 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     let movers = series.movers(sort);
     let shown = &movers.rows[..n.min(movers.rows.len())];
     let table = Table::movers(&movers, n);
-    let of = match sort {
-        Sort::Flat => table.costs()[0],
-        Sort::Cum => table.costs()[1],
-    };
-    let cost = table.cost(of);
+    let measured = if sort == Sort::Flat { Measured::Flat } else { Measured::Cum };
+    let steps = table.costs().into_iter().find(|c| c.cost.measured == measured);
+    let Some((steps, cost)) = steps.map(|steps| (steps, table.format(&steps))) else { return String::new() };
     let histories = series.history(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
     let what = if sort == Sort::Flat { "flat" } else { "cum" };
     let mut html = format!(
@@ -98,7 +86,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         let value = m.step.value(sort);
         let delta = value.delta();
         let class = ["less", "", "more"][(delta.signum() + 1) as usize];
-        let share = share_text(share(delta, table.total_of(row)), true);
+        let share = share_text(share(delta, table.total_of(steps.cost, row)), true);
         let steps = if m.step.from == m.step.to {
             String::new()
         } else {
@@ -140,7 +128,7 @@ impl Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
         columns.extend(step_columns(&ranked.builds, rows.iter()));
-        Table::new(Kind::Steps, &ranked.summary, columns, rows.len()).of_builds(&ranked.builds, ranked.rows.len())
+        Table::new(Kind::Steps, &ranked.summary, columns).of_builds(&ranked.builds, ranked.rows.len())
     }
 }
 
@@ -150,12 +138,11 @@ impl Table {
     pub fn movers(ranked: &Ranked<Mover>, n: usize) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|m| m.frame));
-        columns.push(key_column("first_seen", &ranked.builds, rows.iter().map(|m| m.first)));
-        columns.push(key_column("last_seen", &ranked.builds, rows.iter().map(|m| m.last)));
-        let counts = rows.iter().map(|m| Some(m.builds as i64)).collect();
-        columns.push(Column { name: "builds".into(), data: Data::Line(counts) });
+        columns.push(key_column(&ranked.builds, rows.iter().map(|m| m.first)));
+        columns.push(key_column(&ranked.builds, rows.iter().map(|m| m.last)));
+        columns.push(Data::Line(rows.iter().map(|m| Some(m.builds as i64)).collect()));
         columns.extend(step_columns(&ranked.builds, rows.iter().map(|m| &m.step)));
-        Table::new(Kind::Movers, &ranked.summary, columns, rows.len()).of_builds(&ranked.builds, ranked.rows.len())
+        Table::new(Kind::Movers, &ranked.summary, columns).of_builds(&ranked.builds, ranked.rows.len())
     }
 }
 
@@ -180,16 +167,15 @@ impl Table {
             writeln!(out, "{}; \"of total\" is of each build's\n", shown("value"))?;
             let totals: std::collections::HashMap<&str, i64> =
                 builds.loaded().map(|b| (b.key.as_str(), b.total)).collect();
-            let costs = self.costs().iter().map(|&names| (names, self.cost(names)));
-            let costs: Vec<([&str; 4], Cost)> = costs.collect();
+            let costs: Vec<_> = self.costs().into_iter().map(|costs| (costs, self.format(&costs))).collect();
             return grid(out, options, &["flat", OF_TOTAL, "cum", OF_TOTAL, "build", "frame"], |push| {
                 (0..self.len()).try_for_each(|row| {
                     let key = text("build", row);
                     let total = totals.get(key).copied().unwrap_or(0);
                     let mut cells: Vec<Shown> = Vec::with_capacity(6);
-                    for &(names, cost) in &costs {
-                        let v = self.of_row(names, row).new;
-                        cells.push(cost.sides.format(v).into());
+                    for (costs, format) in &costs {
+                        let v = costs.new[row];
+                        cells.push(format.sides.format(v).into());
                         cells.push(share_text(share(v, total), false).into());
                     }
                     cells.extend([key.into(), self.label(row).into()]);
@@ -203,10 +189,11 @@ impl Table {
             _ => shown("step"),
         };
         writeln!(out, "{rows}; growth is a row's own, \"of total\" its step in the earlier build's total\n")?;
-        let [first, second] = self.costs_led().map(|names| (names, self.cost(names)));
+        let costs: Vec<_> = self.led().into_iter().map(|costs| (costs, self.format(&costs))).collect();
+        let [first, second] = &costs[..] else { return Ok(()) };
         let sides = ["before", "after", "step"];
-        let mut head = heads(first.0[0], true, sides, true);
-        head.extend(heads(second.0[0], true, sides, false));
+        let mut head = heads(first.0.cost.measured.name(), true, sides, true);
+        head.extend(heads(second.0.cost.measured.name(), true, sides, false));
         head.extend(["from", "to"].map(str::to_owned));
         let seen: &[(&str, &str)] = match self.kind {
             Kind::Movers => &[("first", "first_seen"), ("last", "last_seen")],
@@ -216,8 +203,8 @@ impl Table {
         head.push("frame".to_owned());
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut cells = change_cells(first.1, self.of_row(first.0, row), Some(self.total_of(row)));
-                cells.extend(change_cells(second.1, self.of_row(second.0, row), None));
+                let mut cells = change_cells(first.1, first.0.pair(row), Some(self.total_of(first.0.cost, row)));
+                cells.extend(change_cells(second.1, second.0.pair(row), None));
                 let still = text("from", row) == text("to", row);
                 cells.extend(["from", "to"].map(|name| Shown::from(if still { "-" } else { text(name, row) })));
                 cells.extend(seen.iter().map(|(_, name)| Shown::from(text(name, row))));
@@ -253,7 +240,7 @@ fn compared(builds: &Builds) -> String {
 
 /// The totals of the first and of the last build that have values.
 fn totals(s: &Summary) -> (String, i64) {
-    let cost = Cost::in_unit(&s.unit, true, std::iter::once(s.total));
+    let cost = CostFormat::in_unit(&s.unit, true, std::iter::once(s.total));
     (format!("{} from the first to the last", cost.change(s.total, "->")), s.total.delta())
 }
 

@@ -1,9 +1,8 @@
-//! The columns of a table as Markdown and HTML show them: those of the data, and beside the delta that leads what a row
-//! grew by itself and its delta's share of the total.
+//! The columns of a table as Markdown and HTML show them, and text of several sample types: those of the data, and beside
+//! the delta that leads what a row grew by itself and its delta's share of the total.
 
-use super::markdown::is_left_out;
-use super::numbers::{Cost, growth, share, share_text, signed, whole};
-use super::table::{Column, Data, Table};
+use super::numbers::{CostFormat, growth, ratio_text, share, share_text, signed, whole};
+use super::table::{Column, Cost, CostColumns, Data, Measured, Role, Table, ratio};
 use super::text::{GROWTH, OF_TOTAL};
 
 /// One column of what is shown.
@@ -12,17 +11,19 @@ pub(crate) struct ShownColumn<'a> {
     pub head: String,
     /// The data that it is, or is made of.
     pub column: &'a Column,
-    what: What,
+    what: What<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum What {
+enum What<'a> {
     /// As it is.
     Data,
-    Side(Cost),
-    Delta(Cost),
-    Growth([&'static str; 4]),
-    Share,
+    Side(CostFormat),
+    Delta(CostFormat),
+    Growth(CostColumns<'a>),
+    Share(Cost),
+    /// In the unit of a sample type.
+    Ratio(usize),
 }
 
 impl ShownColumn<'_> {
@@ -30,54 +31,112 @@ impl ShownColumn<'_> {
     pub(crate) fn is_number(&self) -> bool {
         !matches!(self.what, What::Data)
     }
+
+    /// True if it is no column of the data: growth, and a share of the total.
+    pub(crate) fn is_made(&self) -> bool {
+        matches!(self.what, What::Growth(_) | What::Share(_))
+    }
 }
 
 impl Table {
-    /// The columns to show. Growth and share stand beside one delta, that of the cost which the rows are ordered by.
+    /// The columns to show. Growth and share stand beside one delta, that of the cost which the rows are ordered by. Of
+    /// several sample types, only that cost is shown.
     pub(crate) fn shown_columns(&self) -> Vec<ShownColumn<'_>> {
-        let [lead, _] = self.costs_led();
-        let costs: Vec<([&str; 4], Cost)> = self.costs().iter().map(|&names| (names, self.cost(names))).collect();
+        let lead = self.led().first().map(|c| c.cost.measured);
+        let several = !self.beside.is_empty();
+        let is_shown = |measured: Measured| !several || Some(measured) == lead;
+        let costs: Vec<(CostColumns<'_>, CostFormat)> =
+            self.costs().into_iter().map(|costs| (costs, self.format(&costs))).collect();
+        let of = |cost: Cost| costs.iter().find(|(costs, _)| costs.cost == cost);
         let mut shown = Vec::new();
         for column in self.columns.iter().filter(|c| !is_left_out(c)) {
-            let cost = costs.iter().find(|(names, _)| names.contains(&&*column.name));
-            let head = column.name.replace('_', " ");
-            let what = match cost {
-                Some(&(names, cost)) if matches!(column.data, Data::Value(_)) => {
-                    if column.name == names[3] {
-                        What::Delta(cost)
-                    } else {
-                        What::Side(cost)
+            let mut push = |head: String, what| shown.push(ShownColumn { head, column, what });
+            match column.role {
+                Role::Base(cost) | Role::New(cost) | Role::Delta(cost) => {
+                    let Some(&(columns, format)) = of(cost).filter(|_| is_shown(cost.measured)) else { continue };
+                    let is_delta = matches!(column.role, Role::Delta(_));
+                    push(self.heading(column, cost), if is_delta { What::Delta(format) } else { What::Side(format) });
+                    if is_delta && Some(cost.measured) == lead {
+                        push(GROWTH.to_owned(), What::Growth(columns));
+                        push(OF_TOTAL.to_owned(), What::Share(cost));
                     }
                 }
-                _ => What::Data,
-            };
-            shown.push(ShownColumn { head, column, what });
-            if matches!(what, What::Delta(_)) && column.name == lead[3] {
-                shown.push(ShownColumn { head: GROWTH.to_owned(), column, what: What::Growth(lead) });
-                shown.push(ShownColumn { head: OF_TOTAL.to_owned(), column, what: What::Share });
+                Role::RatioBase(measured) | Role::RatioNew(measured) if is_shown(measured) => {
+                    let (Some([of, _]), Some(name)) = (ratio(&self.sample_types()), self.ratio_name()) else {
+                        continue;
+                    };
+                    let side = match column.role {
+                        Role::RatioBase(_) => ": base",
+                        _ if self.summary.base.is_some() => ": new",
+                        _ => "",
+                    };
+                    push(format!("{name}{side}"), What::Ratio(of));
+                }
+                Role::RatioBase(_) | Role::RatioNew(_) => {}
+                _ => push(column.name.replace('_', " "), What::Data),
             }
         }
         shown
     }
 
+    /// The heading of a column of costs; of several sample types with that of the column.
+    fn heading(&self, column: &Column, cost: Cost) -> String {
+        let kind = &self.sample_type(cost.sample_type).sample_type;
+        match column.name.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('_')) {
+            Some(rest) if !self.beside.is_empty() => format!("{kind} {}", rest.replace('_', " ")),
+            _ => column.name.replace('_', " "),
+        }
+    }
+
     /// The number of a row, and the sign of what it says; `None` for columns that are no such numbers.
     pub(crate) fn number(&self, shown: &ShownColumn<'_>, row: usize) -> Option<(String, i64)> {
+        if let (What::Ratio(of), Data::Ratio(ratios)) = (shown.what, &shown.column.data) {
+            return Some((ratio_text(ratios[row], &self.sample_type(of).unit), 0));
+        }
         let Data::Value(values) = &shown.column.data else { return None };
         let v = values[row];
         Some(match shown.what {
-            What::Data => (v.to_string(), 0),
-            What::Side(cost) => (cost.sides.format(v), 0),
-            What::Delta(cost) => (signed(v, cost.delta), v.signum()),
-            What::Growth(names) => (growth(self.of_row(names, row)), v.signum()),
-            What::Share => (share_text(share(v, self.total_of(row)), true), v.signum()),
+            What::Data | What::Ratio(_) => (v.to_string(), 0),
+            What::Side(format) => (format.sides.format(v), 0),
+            What::Delta(format) => (signed(v, format.delta), v.signum()),
+            What::Growth(costs) => (growth(costs.pair(row)), v.signum()),
+            What::Share(cost) => (share_text(share(v, self.total_of(cost, row)), true), v.signum()),
         })
     }
 
+    /// `alloc_space/alloc_objects`, where there are ratios.
+    pub(crate) fn ratio_name(&self) -> Option<String> {
+        let names = ratio(&self.sample_types())?.map(|i| self.sample_type(i).sample_type.as_str());
+        Some(names.join("/"))
+    }
+
+    /// `ratio 512B -> 1kB`, where there are ratios of whole rows.
+    pub(crate) fn ratio_words(&self, row: usize) -> Option<String> {
+        let [of, _] = ratio(&self.sample_types())?;
+        let ratios = self.columns.iter().filter_map(|c| match &c.data {
+            Data::Ratio(ratios) => Some(ratio_text(ratios[row], &self.sample_type(of).unit)),
+            _ => None,
+        });
+        Some(format!("ratio {}", ratios.collect::<Vec<_>>().join(" -> ")))
+    }
+
     /// What the shares of a row are of: the base's total, or that of the build which a step began from.
-    pub(crate) fn total_of(&self, row: usize) -> i64 {
-        match self.builds {
-            None => whole(&self.summary),
-            Some(_) => self.values("total_from").get(row).copied().unwrap_or(0),
+    pub(crate) fn total_of(&self, cost: Cost, row: usize) -> i64 {
+        match self.in_role(Role::Total).map(|c| &c.data) {
+            Some(Data::Value(totals)) => totals.get(row).copied().unwrap_or(0),
+            _ => whole(self.sample_type(cost.sample_type)),
         }
+    }
+}
+
+/// True for columns that only take room: empty throughout (no file at granularity functions), or what the percentages
+/// beside them are of.
+fn is_left_out(column: &Column) -> bool {
+    match &column.data {
+        _ if column.role == Role::Total => true,
+        Data::Text(t) => t.iter().all(|t| t.is_none()),
+        Data::Line(v) => v.iter().all(Option::is_none),
+        Data::Address(v) => v.iter().all(Option::is_none),
+        Data::Value(_) | Data::Lists(_) | Data::Ratio(_) => false,
     }
 }

@@ -22,6 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     limit: None,
     warns: false,
     shows: |request| match request.ask {
+        _ if !request.beside.is_empty() => None,
         Ask::Top { limit: None, .. } | Ask::Tree { limit: None, .. } => {
             let query = request.query.clone().with_granularity(Granularity::Addresses).with_no_inlines(false);
             let whole = GraphOptions::default()
@@ -29,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
                 .with_node_fraction(0.0)
                 .with_edge_fraction(0.0)
                 .with_rank(Rank::Flat);
-            Some(Request { query, ask: Ask::Graph(whole) })
+            Some(Request { query, ask: Ask::Graph(whole), ..request.clone() })
         }
         _ => None,
     },

@@ -61,6 +61,7 @@ pub(crate) fn rows(
                 Cell::Missing => field(out, behind, texts, [])?,
                 Cell::Text(text) => field(out, behind, texts, [text])?,
                 Cell::Int(v) => field(out, behind, false, [v.to_string().as_str()])?,
+                Cell::Ratio(v) => field(out, behind, false, [v.to_string().as_str()])?,
                 Cell::List(lists, row) => field(out, behind, texts, Strings(lists, row))?,
             }
         }

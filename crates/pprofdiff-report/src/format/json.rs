@@ -42,6 +42,20 @@ fn side(side: &Side) -> Value {
     })
 }
 
+/// One of several sample types side by side.
+fn sample_type(s: &Summary) -> Value {
+    let mut value = json!({"sample_type": s.sample_type, "unit": s.unit, "factor": s.factor});
+    match s.base {
+        Some(_) => {
+            value["total_base"] = json!(s.total.base);
+            value["total_new"] = json!(s.total.new);
+            value["total_delta"] = json!(s.total.delta());
+        }
+        None => value["total"] = json!(s.total.new),
+    }
+    value
+}
+
 /// The header's fields in their order.
 pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
     let mut fields = Vec::new();
@@ -76,6 +90,10 @@ impl Table {
     /// The header's fields in their order.
     fn header(&self) -> Vec<(&'static str, Value)> {
         let mut fields = header(&self.summary);
+        if !self.beside.is_empty() {
+            let types = self.sample_types().iter().map(|s| sample_type(s)).collect();
+            fields.push(("sample_types", Value::Array(types)));
+        }
         if let Some(builds) = &self.builds {
             fields.retain(|(name, _)| !matches!(*name, "profile" | "total" | "normalize"));
             fields.push(("normalize", json!({"mode": self.summary.normalize.mode()})));
@@ -109,7 +127,8 @@ pub(crate) fn write_rows(table: &Table, between: &str, before: &str, out: &mut d
     for row in 0..table.len() {
         write!(out, "{}{{", if row == 0 { before } else { between })?;
         for (i, column) in table.columns.iter().enumerate() {
-            write!(out, "{}\"{}\": ", if i == 0 { "" } else { ", " }, column.name)?;
+            // A sample type is part of a name where there are several.
+            write!(out, "{}{}: ", if i == 0 { "" } else { ", " }, json!(column.name))?;
             cell(out, &column.cell(row))?;
         }
         out.write_all(b"}")?;
@@ -122,6 +141,7 @@ fn cell(out: &mut dyn Write, cell: &Cell<'_>) -> io::Result<()> {
         Cell::Missing => out.write_all(b"null"),
         Cell::Text(text) => Ok(serde_json::to_writer(out, text)?),
         Cell::Int(v) => write!(out, "{v}"),
+        Cell::Ratio(v) => write!(out, "{v}"),
         Cell::List(lists, row) => {
             out.write_all(b"[")?;
             for (i, text) in lists.get(*row).enumerate() {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::format::{Format, rows, unsupported};
 use crate::numbers::total;
 use crate::series::{failure, header};
-use crate::table::{Cell, Column, Data, Table};
+use crate::table::{Cell, Data, Table};
 use pprofdiff::text::harmless;
 
 pub(crate) const FORMAT: Format = Format {
@@ -31,12 +31,14 @@ impl Table {
             builds.failed().try_for_each(|b| writeln!(out, "> failed: {}\n", escape(&failure(b))))?;
         }
         if self.builds.is_none() {
-            writeln!(out, "**{}**: {}\n", escape(&s.sample_type), escape(&total(s, "→")))?;
+            for s in self.sample_types() {
+                writeln!(out, "**{}**: {}\n", escape(&s.sample_type), escape(&total(&s, "→")))?;
+            }
         }
         s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))?;
         let columns = self.shown_columns();
         write!(out, "|")?;
-        columns.iter().try_for_each(|c| write!(out, " {} |", c.head))?;
+        columns.iter().try_for_each(|c| write!(out, " {} |", escape(&c.head)))?;
         write!(out, "\n|")?;
         columns.iter().try_for_each(|c| write!(out, "{}|", if c.is_number() { "---:" } else { "---" }))?;
         writeln!(out)?;
@@ -51,6 +53,7 @@ impl Table {
                 let cell = match (&c.data, c.cell(row)) {
                     (Data::Address(_), Cell::Int(v)) => format!("{v:#x}"),
                     (_, Cell::Int(v)) => v.to_string(),
+                    (_, Cell::Ratio(v)) => v.to_string(),
                     (_, Cell::Text(text)) => code(text),
                     (_, Cell::List(lists, row)) => {
                         for text in lists.get(row) {
@@ -68,18 +71,6 @@ impl Table {
             writeln!(out, "\n{} of {} rows", self.len(), self.rows_total)?;
         }
         Ok(())
-    }
-}
-
-/// True for columns that only take room: empty throughout (no file at granularity functions), or what the percentages
-/// beside them are of.
-pub(crate) fn is_left_out(column: &Column) -> bool {
-    match &column.data {
-        Data::Value(_) => column.name == "total_from",
-        Data::Text(t) => t.iter().all(|t| t.is_none()),
-        Data::Line(v) => v.iter().all(Option::is_none),
-        Data::Address(v) => v.iter().all(Option::is_none),
-        Data::Lists(_) => false,
     }
 }
 

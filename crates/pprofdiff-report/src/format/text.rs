@@ -7,11 +7,12 @@ use std::io::{self, Write};
 
 use crate::format::{Format, rows, unsupported};
 use crate::listing::listing_text;
-use crate::numbers::{Cost, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
+use crate::numbers::{CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
 use crate::palette;
 use crate::report::Report;
 use crate::request::Ask;
-use crate::table::{Cell, Kind, Table};
+use crate::shown::ShownColumn;
+use crate::table::{Cell, Cost, CostColumns, Kind, Measured, Role, Table};
 use pprofdiff::Profile;
 use pprofdiff::text::harmless;
 use pprofdiff::units;
@@ -43,9 +44,6 @@ pub(crate) const OF_TOTAL: &str = "of total";
 /// What is said above a table of both sides.
 pub(crate) const WHAT_IS_WHICH: &str = "; growth is a row's own, \"of total\" its delta in the base's total";
 
-/// The columns of weights, see [`Table::costs`].
-const WEIGHT: [&str; 4] = ["weight", "base", "new", "delta"];
-
 /// How text is written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
@@ -73,7 +71,7 @@ impl From<&str> for Shown {
 
 /// The cells of one cost and the heads of their columns, of both sides or of one profile.
 struct Cells<'a> {
-    cost: Cost,
+    cost: CostFormat,
     summary: &'a Summary,
     /// With growth and share?
     full: bool,
@@ -111,7 +109,7 @@ pub(crate) fn heads(name: &str, two_sided: bool, sides: [&str; 3], full: bool) -
 }
 
 /// Both sides, the delta and, given the total, growth and share.
-pub(crate) fn change_cells(cost: Cost, p: Pair, total: Option<i64>) -> Vec<Shown> {
+pub(crate) fn change_cells(cost: CostFormat, p: Pair, total: Option<i64>) -> Vec<Shown> {
     let (delta, sign) = (p.delta(), p.delta().signum());
     let mut cells: Vec<Shown> = vec![cost.sides.format(p.base).into(), cost.sides.format(p.new).into()];
     cells.push(Shown { text: signed(delta, cost.delta), sign });
@@ -131,21 +129,43 @@ impl Table {
         if let Some(builds) = &self.builds {
             return self.write_builds(builds, out, options);
         }
-        header(out, &self.summary)?;
-        let what = match self.kind {
+        self.write_header(out)?;
+        let what = self.what();
+        let of = if self.summary.base.is_some() { WHAT_IS_WHICH } else { "" };
+        let cost = match (&self.beside[..], self.led().first()) {
+            ([_, ..], Some(lead)) if !lead.cost.measured.name().is_empty() => {
+                format!(" by {}", lead.cost.measured.name())
+            }
+            _ => String::new(),
+        };
+        let ratio = self.ratio_name().map_or_else(String::new, |name| format!("; ratio is {}", harmless(&name)));
+        writeln!(out, "{}{cost}{of}{ratio}\n", counted_of(self.len(), self.rows_total, what))?;
+        self.write_rows(out, options)
+    }
+
+    /// What a row is.
+    fn what(&self) -> &'static str {
+        match self.kind {
             Kind::Top | Kind::Diff => "frame",
             Kind::Peek | Kind::Tree => "edge",
             Kind::Stacks => "stack",
             Kind::Labels => "label value",
             Kind::Values | Kind::Steps | Kind::Movers => "row",
-        };
-        let of = if self.summary.base.is_some() { WHAT_IS_WHICH } else { "" };
-        writeln!(out, "{}{of}\n", counted_of(self.len(), self.rows_total, what))?;
-        self.write_rows(out, options)
+        }
+    }
+
+    /// The lines above the rows.
+    fn write_header(&self, out: &mut dyn Write) -> io::Result<()> {
+        sides(out, &self.summary)?;
+        self.sample_types().iter().try_for_each(|s| sample_type(out, s))?;
+        settings(out, &self.summary)
     }
 
     /// The rows alone.
     pub(crate) fn write_rows(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        if !self.beside.is_empty() && self.kind != Kind::Stacks {
+            return self.write_beside(out, options);
+        }
         match self.kind {
             Kind::Top | Kind::Diff => self.write_top(out, options),
             Kind::Peek | Kind::Tree => self.write_edges(out, options),
@@ -156,52 +176,26 @@ impl Table {
         }
     }
 
-    /// The costs of the rows: the names of their columns, as `flat`, `flat_base`, `flat_new`, `flat_delta`.
-    pub(crate) fn costs(&self) -> &'static [[&'static str; 4]] {
-        match self.kind {
-            Kind::Top | Kind::Diff | Kind::Values => {
-                &[["flat", "flat_base", "flat_new", "flat_delta"], ["cum", "cum_base", "cum_new", "cum_delta"]]
+    /// The costs of the first sample type: first the one that the rows are ordered by. Both with growth and share
+    /// would be wider than a terminal, so only the first has them.
+    pub(crate) fn led(&self) -> Vec<CostColumns<'_>> {
+        let mut costs: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == 0).collect();
+        if let [flat, cum] = &costs[..] {
+            let falls = |v: &[i64]| v.is_sorted_by(|a, b| a.unsigned_abs() >= b.unsigned_abs());
+            let nothing = |v: &[i64]| v.iter().all(|&v| v == 0);
+            let [flat, cum] = [flat, cum].map(CostColumns::leading);
+            // Rows of several sample types are ordered by the first, but those that it does not have are the last.
+            if falls(cum) && (!falls(flat) || nothing(flat)) {
+                costs.swap(0, 1);
             }
-            Kind::Steps | Kind::Movers => {
-                &[["flat", "flat_from", "flat_to", "flat_delta"], ["cum", "cum_from", "cum_to", "cum_delta"]]
-            }
-            Kind::Peek | Kind::Tree | Kind::Stacks | Kind::Labels => &[["weight", "base", "new", "delta"]],
         }
-    }
-
-    /// The names of the cost that the rows are ordered by, and of the other. Both with growth and share would be wider
-    /// than a terminal, so only the first has them.
-    pub(crate) fn costs_led(&self) -> [[&'static str; 4]; 2] {
-        let &[flat, cum] = self.costs() else { return [["weight", "base", "new", "delta"]; 2] };
-        let deltas =
-            [flat, cum].map(|names| self.values(if self.column(names[0]).is_some() { names[0] } else { names[3] }));
-        let falls = |v: &[i64]| v.is_sorted_by(|a, b| a.unsigned_abs() >= b.unsigned_abs());
-        let nothing = |v: &[i64]| v.iter().all(|&v| v == 0);
-        if falls(deltas[1]) && (!falls(deltas[0]) || nothing(deltas[0])) { [cum, flat] } else { [flat, cum] }
+        costs
     }
 
     /// How a cost of the rows is formatted.
-    pub(crate) fn cost(&self, names: [&str; 4]) -> Cost {
-        let two_sided = self.column(names[3]).is_some();
-        Cost::in_unit(&self.summary.unit, two_sided, (0..self.len()).map(|row| self.of_row(names, row)))
-    }
-
-    /// A row's value of both sides.
-    pub(crate) fn of_row(&self, [one, base, new, _]: [&str; 4], row: usize) -> Pair {
-        self.pair(one, base, new, row)
-    }
-
-    /// A row's value of both sides, from columns named in the manner of `flat`, `flat_base`, `flat_new`.
-    pub(crate) fn pair(&self, one: &str, base: &str, new: &str, row: usize) -> Pair {
-        let get = |name: &str| self.values(name).get(row).copied();
-        match get(one) {
-            Some(new) => Pair { base: 0, new },
-            None => Pair { base: get(base).unwrap_or(0), new: get(new).unwrap_or(0) },
-        }
-    }
-
-    pub(crate) fn weight(&self, row: usize) -> Pair {
-        self.pair("weight", "base", "new", row)
+    pub(crate) fn format(&self, costs: &CostColumns<'_>) -> CostFormat {
+        let summary = self.sample_type(costs.cost.sample_type);
+        CostFormat::in_unit(&summary.unit, costs.delta.is_some(), (0..self.len()).map(|row| costs.pair(row)))
     }
 
     /// A row of the table of frames in one line: `name file:line`, as pprof.
@@ -223,32 +217,88 @@ impl Table {
         label
     }
 
-    fn cells(&self, names: [&str; 4], full: bool) -> Cells<'_> {
-        Cells { cost: self.cost(names), summary: &self.summary, full }
+    fn cells(&self, costs: &CostColumns<'_>, full: bool) -> Cells<'_> {
+        Cells { cost: self.format(costs), summary: &self.summary, full }
     }
 
     fn write_top(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let mut costs = self.costs_led();
+        let mut costs = self.led();
         if self.summary.base.is_none() {
             // As pprof: there is room for both as they are.
-            costs.sort_by_key(|names| names[0] == "cum");
+            costs.sort_by_key(|c| c.cost.measured == Measured::Cum);
         }
-        let [first, second] =
-            [(costs[0], true), (costs[1], false)].map(|(names, full)| (names, self.cells(names, full)));
-        let mut head = [first.1.head(first.0[0]), second.1.head(second.0[0])].concat();
+        let columns: Vec<_> = costs.iter().enumerate().map(|(i, c)| (c, self.cells(c, i == 0))).collect();
+        let mut head: Vec<String> =
+            columns.iter().flat_map(|(costs, cells)| cells.head(costs.cost.measured.name())).collect();
         head.push("frame".to_owned());
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut cells = first.1.of(self.of_row(first.0, row));
-                cells.extend(second.1.of(self.of_row(second.0, row)));
-                cells.push(self.label(row).into());
+                let mut shown: Vec<Shown> =
+                    columns.iter().flat_map(|(costs, cells)| cells.of(costs.pair(row))).collect();
+                shown.push(self.label(row).into());
+                push(shown)
+            })
+        })
+    }
+
+    /// Several sample types side by side: of each the cost that the rows are ordered by, then the ratio.
+    fn write_beside(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let columns: Vec<_> = self.shown_columns().into_iter().filter(ShownColumn::is_number).collect();
+        let mut head: Vec<String> = columns.iter().map(|c| self.short_head(c)).collect();
+        head.push(self.what().to_owned());
+        grid(out, options, &head, |push| {
+            (0..self.len()).try_for_each(|row| {
+                let number = |c| self.number(c, row).map_or_else(|| "".into(), |(text, sign)| Shown { text, sign });
+                let mut cells: Vec<Shown> = columns.iter().map(number).collect();
+                cells.push(self.row_label(row).into());
                 push(cells)
             })
         })
     }
 
+    /// A heading as [`heads`] has them: what it is of stands over the first of its columns.
+    fn short_head(&self, column: &ShownColumn<'_>) -> String {
+        let two_sided = self.summary.base.is_some();
+        let of = |cost: Cost| self.sample_type(cost.sample_type).sample_type.as_str();
+        match column.column.role {
+            _ if column.is_made() => column.head.clone(),
+            Role::Base(cost) => format!("{}: base", of(cost)),
+            Role::New(cost) if !two_sided => of(cost).to_owned(),
+            Role::RatioBase(_) => "ratio: base".to_owned(),
+            Role::RatioNew(_) if !two_sided => "ratio".to_owned(),
+            Role::New(_) | Role::RatioNew(_) => "new".to_owned(),
+            _ => "delta".to_owned(),
+        }
+    }
+
+    /// What a row is, in one line.
+    fn row_label(&self, row: usize) -> String {
+        let text = |name: &str| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
+        match self.kind {
+            Kind::Peek | Kind::Tree if text("relation") == "caller" => {
+                format!("{} from {}", text("node"), text("other"))
+            }
+            Kind::Peek | Kind::Tree => format!("{} calls {}", text("node"), text("other")),
+            Kind::Labels => self.label_value(row),
+            _ => self.label(row),
+        }
+    }
+
+    /// `key = value`.
+    fn label_value(&self, row: usize) -> String {
+        let text = |name: &str| self.texts(name).and_then(|t| t.get(row));
+        let value = text("value").unwrap_or_default();
+        let value = match (value.parse(), text("unit")) {
+            (Ok(number), Some(unit)) => units::show(number, unit),
+            _ => value.to_owned(),
+        };
+        format!("{} = {value}", text("key").unwrap_or_default())
+    }
+
     fn write_labels(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let weights = self.cells(WEIGHT, true);
+        let costs = self.costs();
+        let Some(weight) = costs.first() else { return Ok(()) };
+        let weights = self.cells(weight, true);
         let two_sided = self.summary.base.is_some();
         let mut head = weights.head("");
         head.extend(two_sided.then(|| "status".to_owned()));
@@ -256,28 +306,31 @@ impl Table {
         let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row));
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut cells = weights.of(self.weight(row));
+                let mut cells = weights.of(weight.pair(row));
                 if two_sided {
                     cells.push(text("status", row).unwrap_or_default().into());
                 }
-                let value = text("value", row).unwrap_or_default();
-                let value = match (value.parse(), text("unit", row)) {
-                    (Ok(number), Some(unit)) => units::show(number, unit),
-                    _ => value.to_owned(),
-                };
-                cells.push(format!("{} = {value}", text("key", row).unwrap_or_default()).into());
+                cells.push(self.label_value(row).into());
                 push(cells)
             })
         })
     }
 
     fn write_stacks(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let (cost, total) = (self.cost(WEIGHT), whole(&self.summary));
+        let costs = self.costs();
+        let formats: Vec<_> = costs.iter().map(|c| self.format(c)).collect();
+        let Some(weights) = costs.first() else { return Ok(()) };
         for row in 0..self.len() {
-            let weight = self.weight(row);
+            let weight = weights.pair(row);
             let status = self.texts("status").and_then(|t| t.get(row)).map_or_else(String::new, |s| format!("  {s}"));
             let sign = if self.summary.base.is_some() { weight.delta().signum() } else { 0 };
-            writeln!(out, "{}{status}", paint(&cost.words(weight, total, "->"), sign, options))?;
+            let types = costs.iter().zip(&formats).enumerate().map(|(i, (costs, format))| {
+                let s = self.sample_type(i);
+                let words = format.words(costs.pair(row), whole(s), "->");
+                if self.beside.is_empty() { words } else { format!("{} {words}", s.sample_type) }
+            });
+            let words: Vec<String> = types.chain(self.ratio_words(row)).collect();
+            writeln!(out, "{}{status}", paint(&words.join("   "), sign, options))?;
             for column in ["labels", "frames"] {
                 if let Some(Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
                     let indent = if column == "labels" { "  # " } else { "    " };
@@ -291,8 +344,10 @@ impl Table {
     /// Blocks as pprof's: labels, then the value and the frames from the leaf.
     fn write_traces(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         const RULER: &str = "-----------+-------------------------------------------------------";
-        let cost = self.cost(WEIGHT);
-        header(out, &self.summary)?;
+        let costs = self.costs();
+        let Some(weights) = costs.first() else { return Ok(()) };
+        let cost = self.format(weights);
+        self.write_header(out)?;
         let two_sided = self.summary.base.is_some();
         if two_sided {
             writeln!(out, "{:>10} {:>10} {:>11}", "base", "new", "delta")?;
@@ -309,7 +364,7 @@ impl Table {
                 let (key, value) = label.split_once('=').unwrap_or((&label, ""));
                 writeln!(out, "{key:>10}:  {value}")?;
             }
-            let weight = self.weight(row);
+            let weight = weights.pair(row);
             let value = match two_sided {
                 true => {
                     let (base, new) = (cost.sides.format(weight.base), cost.sides.format(weight.new));
@@ -339,10 +394,12 @@ impl Table {
     /// Blocks in pprof's manner: the callers, the node with its flat and cum, the callees.
     fn write_edges(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         let nodes = || self.nodes.shown.iter().map(|&number| &self.nodes.all[number as usize]);
-        let pairs: Vec<Pair> = (0..self.len()).map(|row| self.weight(row)).chain(nodes().map(|n| n.cum)).collect();
-        let cost = Cost::new(&self.summary, pairs.into_iter());
+        let costs = self.costs();
+        let Some(weights) = costs.first() else { return Ok(()) };
+        let pairs: Vec<Pair> = (0..self.len()).map(|row| weights.pair(row)).chain(nodes().map(|n| n.cum)).collect();
+        let cost = CostFormat::new(&self.summary, pairs.into_iter());
         let numbers = &Cells { cost, summary: &self.summary, full: true };
-        let own = Cost::new(&self.summary, nodes().map(|n| n.flat));
+        let own = CostFormat::new(&self.summary, nodes().map(|n| n.flat));
         let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::new();
         for (row, &node) in self.nodes.of_row.iter().enumerate() {
             rows_of.entry(node).or_default().push(row);
@@ -358,7 +415,7 @@ impl Table {
                 let rows = rows_of.get(&number).map_or(&[][..], Vec::as_slice);
                 let edges = |relation: &'static str, word: &'static str| {
                     rows.iter().filter(move |&&row| text("relation", row) == relation).map(move |&row| {
-                        let mut cells = numbers.of(self.weight(row));
+                        let mut cells = numbers.of(weights.pair(row));
                         cells.push(format!("    {word} {}", text("other", row)).into());
                         cells
                     })
@@ -380,19 +437,29 @@ impl Table {
     }
 }
 
-/// The lines above every table.
+/// The lines above the source lines and tables of one sample type.
 pub(crate) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
+    sides(out, s)?;
+    sample_type(out, s)?;
+    settings(out, s)
+}
+
+fn sides(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if let Some(base) = &s.base {
         writeln!(out, "base  {}", side(base))?;
         writeln!(out, "new   {}", side(&s.new))?;
     } else {
         writeln!(out, "{}", side(&s.new))?;
     }
+    Ok(())
+}
+
+fn sample_type(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), total(s, "->"))?;
     if s.normalize != Normalize::None {
         writeln!(out, "normalized by {}: new x {}", s.normalize.mode(), s.factor)?;
     }
-    settings(out, s)
+    Ok(())
 }
 
 /// The lines of a header that say what a user set, and should know.

@@ -45,6 +45,7 @@ pub(crate) const FORMAT: Format = Format {
     limit: None,
     warns: true,
     shows: |request| match request.ask {
+        _ if !request.beside.is_empty() => None,
         Ask::Top { .. } => Some(request.asking(Ask::Page { options: PageOptions::default(), sources: None })),
         Ask::Page { .. } => Some(request.clone()),
         _ => None,

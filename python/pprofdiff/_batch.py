@@ -7,7 +7,7 @@ processes uses as many cores as it has processes. What a task finds does not dep
 pairs were cut into tasks, so the answer is the same for any executor.
 """
 
-# Nothing is imported here: whoever imports the package pays for it. Types stand in _many.pyi.
+# Nothing is imported here: whoever imports the package pays for it. Types stand in _batch.pyi.
 from . import _native
 
 # A task should take about as long (seconds): long beside the cost of handing it over, which is about a millisecond with
@@ -19,7 +19,7 @@ _TASK_PAIRS = 64
 _TASKS_AHEAD = 3
 
 
-def diff_many(pairs, *, executor=None, workers=None, on_error="collect", progress=False, inflated_limit=None):
+def batch(pairs, *, executor=None, workers=None, on_error="collect", progress=False, inflated_limit=None):
     """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
 
     `pairs` is an iterable of (base, new), each as for diff(), or of Pair, which pairs() finds. It is read a few pairs
@@ -45,11 +45,11 @@ def diff_many(pairs, *, executor=None, workers=None, on_error="collect", progres
     if workers is not None and workers < 1:
         raise _native.PprofError(f"workers is at least 1, not {workers}")
     job = _Job(pairs, executor, workers, on_error == "raise", progress, inflated_limit)
-    return DiffMany(job, None)
+    return Batch(job, None)
 
 
-class DiffMany:
-    """The results of many pairs, one after the other. Made by diff_many()."""
+class Batch:
+    """The results of many pairs, one after the other. Made by batch()."""
 
     def __init__(self, job, question):
         self._job = job
@@ -68,29 +68,16 @@ class DiffMany:
         """All results that are left, as a list, with all their profiles or tables in memory at once."""
         return list(self)
 
-    def tables(
-        self,
-        n=None,
-        *,
-        view="top",
-        sort="flat",
-        sample_type=None,
-        granularity="functions",
-        noinlines=False,
-        trim_path=None,
-        normalize=None,
-        **filters,
-    ):
+    def tables(self, n=None, *, view="top", sort="flat", **options):
         """The same pairs, but each Result has a Table (and no Diff), made where the pair is compared.
 
-        `view` is "top", "tree", "stacks", "labels" or "peek=REGEX". The other arguments are those of Views.top(),
-        Views.normalize() and Views.filter(). Result.summary is the pair in one
-        row, for which `n=1` is enough. To be called before the first result.
+        `view` is "top", "tree", "stacks", "traces", "labels" or "peek=REGEX". The other arguments are those of
+        Views.top(). Result.summary is the pair in one row, for which `n=1` is enough. To be called before the first
+        result.
         """
         if self._results is not None:
-            raise RuntimeError("this diff_many has begun; ask for tables before the first result")
-        question = _native._Question(view, n, sort, sample_type, granularity, noinlines, trim_path, normalize, filters)
-        return DiffMany(self._job, question)
+            raise RuntimeError("this batch has begun; ask for tables before the first result")
+        return Batch(self._job, _native._Question(view, n, sort, options))
 
     def __arrow_c_stream__(self, requested_schema=None):
         """The tables of all pairs as one Arrow stream, made while it is read.
@@ -101,20 +88,20 @@ class DiffMany:
         """
         if self._question is None:
             return self.tables().__arrow_c_stream__(requested_schema)
-        if self._question.view != "top":
-            raise TypeError('an Arrow stream of many pairs has frames: ask for tables(view="top")')
+        if not self._question.streams:
+            raise TypeError('an Arrow stream of many pairs has frames, by one sample type: ask for tables(view="top")')
         return _native._arrow_stream(self)
 
     @classmethod
     def __class_getitem__(cls, item):
-        """For annotations: `DiffMany[tuple[str, str]]`."""
+        """For annotations: `Batch[tuple[str, str]]`."""
         from types import GenericAlias
 
         return GenericAlias(cls, item)
 
 
 class _Job:
-    """What diff_many() was asked for; run() does it, once."""
+    """What batch() was asked for; run() does it, once."""
 
     def __init__(self, pairs, executor, workers, raises, progress, inflated_limit):
         self.count = len(pairs) if hasattr(pairs, "__len__") else None
@@ -138,7 +125,7 @@ class _Job:
         try:
             while True:
                 if os.getpid() != process:
-                    raise RuntimeError("diff_many was begun in another process; begin it again in this one")
+                    raise RuntimeError("batch was begun in another process; begin it again in this one")
                 try:
                     pair, made = next(outcomes)
                 except StopIteration:
@@ -370,6 +357,6 @@ def _bar(count):
     except ModuleNotFoundError:
         import warnings
 
-        warnings.warn("diff_many shows no progress, since tqdm is not installed", stacklevel=3)
+        warnings.warn("batch shows no progress, since tqdm is not installed", stacklevel=3)
         return None
     return tqdm(total=count, unit="pair")

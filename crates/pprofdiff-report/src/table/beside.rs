@@ -1,0 +1,294 @@
+//! Several sample types side by side: one table for each is made of the same selection, and joined row by row.
+//!
+//! A row is in the table if it is in that of any type; where a type does not have it, its cost is 0. Rows are in the order
+//! of the first type's, and behind them come those that only others have. Of two types of which one counts there
+//! are ratios: bytes an object, delay a contention.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Column, Cost, Data, Kind, Lists, Measured, Node, Nodes, Role, Table, Texts, ratio};
+use pprofdiff::edges::{Edge, Edges, Relation};
+use pprofdiff::labels::Labels;
+use pprofdiff::stacks::Stacks;
+use pprofdiff::{Status, Summary, Top};
+
+/// What a row is, in numbers that mean the same for all sample types of a selection.
+type Key = Box<[u32]>;
+
+/// The table of one sample type, and what its rows are.
+struct Part {
+    table: Table,
+    keys: Vec<Key>,
+    /// Of callers and callees: the frames of the nodes.
+    nodes: Vec<u32>,
+}
+
+/// Texts by number.
+#[derive(Default)]
+struct Numbers(HashMap<String, u32>);
+
+impl Numbers {
+    fn of(&mut self, text: &str) -> u32 {
+        let next = self.0.len() as u32;
+        match self.0.get(text) {
+            Some(&number) => number,
+            None => *self.0.entry(text.to_owned()).or_insert(next),
+        }
+    }
+}
+
+impl Table {
+    /// The first `n` rows of the tables of frames of the sample types of one selection, side by side.
+    pub(crate) fn tops(tops: &[Top], n: usize) -> Table {
+        if let [one] = tops {
+            return Table::top(one, n);
+        }
+        let parts = tops.iter().map(|top| {
+            let keys = top.rows.iter().map(|row| [row.frame].into()).collect();
+            Part { table: Table::top(top, usize::MAX), keys, nodes: Vec::new() }
+        });
+        join(parts.collect(), false).head(n)
+    }
+
+    /// Callers and callees by the sample types of one selection.
+    pub(crate) fn all_edges(edges: &[Edges], kind: Kind) -> Table {
+        if let [one] = edges {
+            return Table::edges(one, kind);
+        }
+        let parts = edges.iter().map(|of| {
+            let key = |e: &Edge| [e.node, e.other, u32::from(e.relation == Relation::Callee)].into();
+            let nodes = of.nodes.iter().map(|row| row.frame).collect();
+            Part { table: Table::edges(of, kind), keys: of.edges.iter().map(key).collect(), nodes }
+        });
+        join(parts.collect(), true)
+    }
+
+    /// Whole stacks by several sample types of one selection.
+    pub(crate) fn all_stacks(stacks: &[Stacks]) -> Table {
+        let mut labels = Numbers::default();
+        let parts = stacks.iter().map(|of| {
+            let keys = of.rows.iter().map(|row| {
+                let mut key = of.frames_of(row).to_vec();
+                if of.by_labels {
+                    // No frame has this number.
+                    key.push(u32::MAX);
+                    key.extend(of.labels_of(row).map(|label| labels.of(label)));
+                }
+                key.into()
+            });
+            let keys = keys.collect();
+            Part { table: Table::stacks(of, usize::MAX), keys, nodes: Vec::new() }
+        });
+        join(parts.collect(), false)
+    }
+
+    /// What label values cost, by the sample types of one selection.
+    pub(crate) fn all_labels(labels: &[Labels]) -> Table {
+        if let [one] = labels {
+            return Table::labels(one);
+        }
+        let mut texts = Numbers::default();
+        let parts = labels.iter().map(|of| {
+            let keys = of.rows.iter().map(|row| {
+                let unit = of.unit(row).map_or(u32::MAX, |unit| texts.of(&unit));
+                [texts.of(&of.key(row)), texts.of(&of.value(row)), unit].into()
+            });
+            let keys = keys.collect();
+            Part { table: Table::labels(of), keys, nodes: Vec::new() }
+        });
+        join(parts.collect(), true)
+    }
+}
+
+/// The row of a part that has none.
+const MISSING: u32 = u32::MAX;
+
+/// Joins the tables of several sample types; rows whose keys begin alike stay together if they are `grouped`.
+fn join(parts: Vec<Part>, grouped: bool) -> Table {
+    let types: Vec<Arc<Summary>> = parts.iter().map(|part| part.table.summary.clone()).collect();
+    let rows_of = rows(&parts, grouped);
+    let first = &parts[0].table;
+    let by_labels = first.column("labels").is_some();
+    let mut costs: HashMap<(Cost, Side), Vec<i64>> = HashMap::new();
+    let mut columns: Vec<Data> = Vec::new();
+    // Costs stand together, so what is before the first of them and behind the last is of all sample types.
+    let is_cost = |c: &Column| matches!(c.role, Role::Base(_) | Role::New(_) | Role::Delta(_));
+    let mut behind = Vec::new();
+    for (i, column) in first.columns.iter().enumerate() {
+        match column.role {
+            Role::Status if costs.is_empty() => columns.push(joined_statuses(&parts, i, &rows_of)),
+            Role::Status => behind.push(joined_statuses(&parts, i, &rows_of)),
+            _ if is_cost(column) => {
+                for (sample_type, part) in parts.iter().enumerate() {
+                    if let Some((cost, side)) = side_of(column.role, sample_type) {
+                        costs.insert((cost, side), joined_values(part, i, &rows_of[sample_type]));
+                    }
+                }
+            }
+            _ => columns.push(joined_labels(&parts, i, &rows_of)),
+        }
+    }
+    let measured: Vec<Measured> = first.costs().iter().map(|c| c.cost.measured).collect();
+    let mut ratios = Vec::new();
+    if let Some([of, by]) = ratio(&types) {
+        for (&measured, side) in measured.iter().flat_map(|m| [(m, Side::Base), (m, Side::New)]) {
+            let values = |sample_type| costs.get(&(Cost { measured, sample_type }, side));
+            if let (Some(of), Some(by)) = (values(of), values(by)) {
+                let ratio = |(&of, &by): (&i64, &i64)| (by != 0).then(|| of as f64 / by as f64);
+                ratios.push(Data::Ratio(of.iter().zip(by).map(ratio).collect()));
+            }
+        }
+    }
+    for sample_type in 0..parts.len() {
+        for &measured in &measured {
+            for side in [Side::Base, Side::New, Side::Delta] {
+                columns.extend(costs.remove(&(Cost { measured, sample_type }, side)).map(Data::Value));
+            }
+        }
+    }
+    columns.extend(ratios);
+    columns.extend(behind);
+    let nodes = nodes(&parts, &rows_of);
+    Table { nodes, ..Table::of(first.kind, &types, by_labels, columns) }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Side {
+    Base,
+    New,
+    Delta,
+}
+
+/// Which cost of which side a column is, for another sample type.
+fn side_of(role: Role, sample_type: usize) -> Option<(Cost, Side)> {
+    let (cost, side) = match role {
+        Role::Base(cost) => (cost, Side::Base),
+        Role::New(cost) => (cost, Side::New),
+        Role::Delta(cost) => (cost, Side::Delta),
+        _ => return None,
+    };
+    Some((Cost { sample_type, ..cost }, side))
+}
+
+/// For each part: the row in it of each row of the joined table, or [`MISSING`].
+fn rows(parts: &[Part], grouped: bool) -> Vec<Vec<u32>> {
+    let mut number: HashMap<&Key, usize> = HashMap::new();
+    let mut keys: Vec<&Key> = Vec::new();
+    for key in parts.iter().flat_map(|part| &part.keys) {
+        number.entry(key).or_insert_with(|| {
+            keys.push(key);
+            keys.len() - 1
+        });
+    }
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    if grouped {
+        let mut groups: HashMap<u32, usize> = HashMap::new();
+        for key in &keys {
+            let next = groups.len();
+            groups.entry(key[0]).or_insert(next);
+        }
+        order.sort_by_key(|&row| groups[&keys[row][0]]);
+    }
+    let of_part = |part: &Part| {
+        let mut found = vec![MISSING; keys.len()];
+        part.keys.iter().enumerate().for_each(|(row, key)| found[number[key]] = row as u32);
+        order.iter().map(|&row| found[row]).collect()
+    };
+    parts.iter().map(of_part).collect()
+}
+
+fn joined_values(part: &Part, column: usize, rows: &[u32]) -> Vec<i64> {
+    let Data::Value(values) = &part.table.columns[column].data else { return vec![0; rows.len()] };
+    rows.iter().map(|&row| values.get(row as usize).copied().unwrap_or(0)).collect()
+}
+
+/// What happened to each row, of what happened by each sample type that has it.
+fn joined_statuses(parts: &[Part], column: usize, rows_of: &[Vec<u32>]) -> Data {
+    let texts: Vec<Option<&Texts>> = parts
+        .iter()
+        .map(|part| match &part.table.columns[column].data {
+            Data::Text(texts) => Some(texts),
+            _ => None,
+        })
+        .collect();
+    let status = |row: usize| {
+        let (mut base, mut new, mut same) = (false, false, true);
+        for (texts, rows) in texts.iter().zip(rows_of) {
+            let status = if rows[row] == MISSING { None } else { texts.and_then(|t| t.get(rows[row] as usize)) };
+            match status {
+                Some("added") => (new, same) = (true, false),
+                Some("removed") => (base, same) = (true, false),
+                Some("same") => (base, new) = (true, true),
+                Some(_) => (base, new, same) = (true, true, false),
+                None => {}
+            }
+        }
+        match (base, new) {
+            (false, _) => Status::Added,
+            (true, false) => Status::Removed,
+            (true, true) if same => Status::Same,
+            (true, true) => Status::Changed,
+        }
+    };
+    super::build::statuses((0..rows_of[0].len()).map(status))
+}
+
+/// What a row is, from the first sample type that has it.
+fn joined_labels(parts: &[Part], column: usize, rows_of: &[Vec<u32>]) -> Data {
+    let data = |part: usize| &parts[part].table.columns[column].data;
+    let first = |row: usize| {
+        let part = rows_of.iter().position(|rows| rows[row] != MISSING).unwrap_or(0);
+        (part, rows_of[part][row] as usize)
+    };
+    let rows = || (0..rows_of[0].len()).map(first);
+    match data(0) {
+        Data::Line(_) => {
+            Data::Line(rows().map(|(part, row)| if let Data::Line(v) = data(part) { v[row] } else { None }).collect())
+        }
+        Data::Address(_) => Data::Address(
+            rows().map(|(part, row)| if let Data::Address(v) = data(part) { v[row] } else { None }).collect(),
+        ),
+        Data::Lists(_) => {
+            let all: Vec<&Lists> = (0..parts.len())
+                .filter_map(|part| if let Data::Lists(lists) = data(part) { Some(lists) } else { None })
+                .collect();
+            let mut offsets = vec![0];
+            for lists in &all {
+                offsets.push(offsets[offsets.len() - 1] + lists.dictionary.len() as u32);
+            }
+            let texts = all.iter().flat_map(|lists| lists.dictionary.iter());
+            let mut joined = Lists { dictionary: Arc::new(texts.collect()), ..Lists::default() };
+            for (part, row) in rows() {
+                joined.ids.extend(all[part].numbers(row).iter().map(|&id| offsets[part] + id));
+                joined.ends.push(joined.ids.len());
+            }
+            Data::Lists(joined)
+        }
+        _ => Data::Text(
+            rows().map(|(part, row)| if let Data::Text(t) = data(part) { t.get(row) } else { None }).collect(),
+        ),
+    }
+}
+
+/// The nodes of callers and callees, from the first sample type that has them.
+fn nodes(parts: &[Part], rows_of: &[Vec<u32>]) -> Nodes {
+    let mut number: HashMap<u32, u32> = HashMap::new();
+    let (mut all, mut labels): (Vec<Node>, Vec<Option<&str>>) = (Vec::new(), Vec::new());
+    for part in parts {
+        for (i, &frame) in part.nodes.iter().enumerate() {
+            number.entry(frame).or_insert_with(|| {
+                all.push(part.table.nodes.all[i]);
+                labels.push(part.table.nodes.labels.get(i));
+                all.len() as u32 - 1
+            });
+        }
+    }
+    let of_row = (0..rows_of[0].len()).filter_map(|row| {
+        let (part, rows) = parts.iter().zip(rows_of).find(|(_, rows)| rows[row] != MISSING)?;
+        number.get(&part.keys[rows[row] as usize][0]).copied()
+    });
+    let of_row = if all.is_empty() { Vec::new() } else { of_row.collect() };
+    let shown = (0..all.len() as u32).collect();
+    Nodes { all: Arc::new(all), labels: labels.into_iter().collect(), shown, of_row }
+}

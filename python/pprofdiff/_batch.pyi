@@ -1,0 +1,30 @@
+"""Signatures of batch and its iterator, whose classes are generic only for the type checker."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
+from typing import Any, Generic, Literal, TypeVar, Unpack
+
+from ._native import Pair, Result, _Side
+from .types import Sort, ViewOptions
+
+_Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair)
+
+class Batch(Iterator[Result[_Pair]], Generic[_Pair]):
+    def __init__(self, job: Any, question: Any) -> None: ...
+    def __iter__(self) -> Batch[_Pair]: ...
+    def __next__(self) -> Result[_Pair]: ...
+    def collect(self) -> list[Result[_Pair]]: ...
+    def tables(
+        self, n: int | None = None, *, view: str = "top", sort: Sort = "flat", **options: Unpack[ViewOptions]
+    ) -> Batch[_Pair]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def batch(
+    pairs: Iterable[_Pair],
+    *,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    on_error: Literal["collect", "raise"] = "collect",
+    progress: bool = False,
+    inflated_limit: int | None = None,
+) -> Batch[_Pair]: ...

@@ -1,0 +1,194 @@
+"""What views take as keywords and what results consist of, for annotations. Nothing else imports this file.
+
+Rows of a Table are plain dicts: which keys they have depends on the view, see Table.columns.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NotRequired, TypedDict
+
+Sort = Literal["flat", "cum"]
+Granularity = Literal["functions", "filefunctions", "files", "lines", "addresses"]
+Status = Literal["added", "removed", "changed", "same"]
+
+
+class Filters(TypedDict, total=False):
+    """The keywords of Views.filter(), which all views take as well."""
+
+    focus: str | None
+    ignore: str | None
+    hide: str | None
+    show: str | None
+    show_from: str | None
+    prune_from: str | None
+    tagfocus: str | None
+    tagignore: str | None
+    tagshow: str | None
+    taghide: str | None
+    tagroot: str | None
+    tagleaf: str | None
+
+
+class ViewOptions(Filters, total=False):
+    """The keywords that all views take, as do series() and Batch.tables(); what they mean is said in Views."""
+
+    sample_type: str | Sequence[str] | None
+    granularity: Granularity
+    noinlines: bool
+    trim_path: str | Sequence[str] | None
+    normalize: Literal["total", "duration"] | float | None
+
+
+class InputSide(TypedDict):
+    """One side of a Table: its files, the number of its samples as written, sum of durations, earliest time."""
+
+    paths: list[str]
+    samples: int
+    duration_nanos: int
+    time_nanos: int
+
+
+class Normalization(TypedDict):
+    """How the new side was scaled. A series has a factor for each build."""
+
+    mode: str
+    factor: NotRequired[float]
+
+
+class SampleType(TypedDict):
+    """One of several sample types side by side. Totals are before filters, the new one scaled by the factor."""
+
+    sample_type: str
+    unit: str
+    factor: float
+    total_base: NotRequired[int]
+    total_new: NotRequired[int]
+    total_delta: NotRequired[int]
+    total: NotRequired[int]
+
+
+class Build(TypedDict):
+    """A build of a series: what it has, or why it has nothing."""
+
+    key: str
+    path: str
+    error: NotRequired[str]
+    samples: NotRequired[int]
+    duration_nanos: NotRequired[int]
+    time_nanos: NotRequired[int]
+    total: NotRequired[int]
+    factor: NotRequired[float]
+
+
+class TableSummary(TypedDict):
+    """What a Table is of: two sides, or one profile, or builds."""
+
+    base: NotRequired[InputSide]
+    new: NotRequired[InputSide]
+    profile: NotRequired[InputSide]
+    builds: NotRequired[list[Build]]
+    order: NotRequired[Literal["key", "given"]]
+    against: NotRequired[Literal["previous", "first"]]
+    sample_type: str
+    unit: str
+    granularity: Granularity
+    noinlines: bool
+    trim_path: list[str]
+    filters: dict[str, str]
+    normalize: Normalization
+    warnings: list[str]
+    total_base: NotRequired[int]
+    total_new: NotRequired[int]
+    total_delta: NotRequired[int]
+    total: NotRequired[int]
+    sample_types: NotRequired[list[SampleType]]
+
+
+class PairSummary(TypedDict):
+    """A pair of a batch in one row. What there is not is None."""
+
+    name: str
+    error: str | None
+    sample_type: str | None
+    unit: str | None
+    total_base: int | None
+    total_new: int | None
+    total_delta: int | None
+    frames: int | None
+    frame: str | None
+    flat_delta: int | None
+    cum_delta: int | None
+
+
+class Costs(TypedDict):
+    """Flat and cum of a function or a line, of both sides or of one profile."""
+
+    flat_base: NotRequired[int]
+    flat_new: NotRequired[int]
+    flat_delta: NotRequired[int]
+    cum_base: NotRequired[int]
+    cum_new: NotRequired[int]
+    cum_delta: NotRequired[int]
+    flat: NotRequired[int]
+    cum: NotRequired[int]
+
+
+class SourceLine(Costs):
+    """A line of a Listing. Of two sides its number in each (None where it is not), of one profile `line`."""
+
+    base_line: NotRequired[int | None]
+    new_line: NotRequired[int | None]
+    change: NotRequired[Literal["same", "inserted", "deleted"]]
+    line: NotRequired[int | None]
+    text: str | None
+
+
+class Routine(Costs):
+    """A function of a Listing: where the texts were found (None if nowhere), its costs and its lines."""
+
+    name: str
+    file: str | None
+    base_source: NotRequired[str | None]
+    new_source: NotRequired[str | None]
+    status: NotRequired[Status]
+    source: NotRequired[str | None]
+    notes: list[str]
+    lines: list[SourceLine]
+
+
+class Runs(TypedDict):
+    """One side's values of one thing, over its runs. The median of an even number of them may be a half."""
+
+    median: float
+    min: int
+    max: int
+    values: list[int]
+
+
+Outcome = Literal["pass", "allowed", "inconclusive", "fail"]
+
+
+class Finding(TypedDict):
+    """What a rule found. `frame` is None for a total, and for frames taken as one, p without several runs."""
+
+    frame: str | None
+    outcome: Outcome
+    reason: str | None
+    base: Runs
+    new: Runs
+    delta: float
+    percent: float | None
+    p: float | None
+    p_adjusted: float | None
+
+
+class RuleCheck(TypedDict):
+    """What became of a rule. `floor` is in percent of the total, `below_floor` the number of frames below it."""
+
+    rule: str
+    outcome: Outcome
+    sample_type: str
+    unit: str
+    compared: int
+    below_floor: int
+    floor: float
+    findings: list[Finding]
