@@ -156,3 +156,22 @@ fn what_are_no_pairs() {
     }
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+#[test]
+fn the_name_of_the_output_says_the_format() {
+    let dir = trees("formats");
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    for name in ["out.csv", "out.jsonl", "out.txt"] {
+        pprofdiff(&dir, &["batch", "main", "branch", "-o", name]);
+    }
+    assert!(read("out.csv").starts_with("pair,name,file,"));
+    assert!(read("out.jsonl").lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    assert!(read("out.txt").contains("api/cpu.pb.gz  cpu "));
+    for format in ["svg", "markdown"] {
+        let out = pprofdiff(&dir, &["batch", "main", "branch", "--format", format]);
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert!(error.contains(&format!("can't be written as {format}; they can as text, jsonl, csv")), "{error}");
+        assert_eq!(out.status.code(), Some(2));
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}

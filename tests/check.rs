@@ -583,3 +583,33 @@ fn markdown_fits_into_a_comment_and_names_stay_text() {
     assert_eq!(github.lines().filter(|l| l.starts_with("::error")).count(), 10);
     assert!(run("text").lines().all(|l| !l.starts_with("::")));
 }
+
+#[test]
+fn a_check_is_of_what_is_selected() {
+    let d = Dir::new("selected");
+    d.write("base", second(100));
+    d.write("more", second(150));
+    let rule = ["base", "more", "--fail-on", "cum:any>+10%"];
+    let (code, all) = d.json(&rule);
+    assert_eq!(code, 1, "{all}");
+    let (code, without) = d.json(&[&rule[..], &["--ignore", "enc/a"]].concat());
+    assert_eq!((code, &without["verdict"]), (0, &"pass".into()), "{without}");
+}
+
+#[test]
+fn reports_in_formats_that_show_no_check_are_errors() {
+    let d = Dir::new("formats");
+    d.write("base", second(100));
+    for (option, said) in [
+        (["--report", "f.xml"], "f.xml: no format is known by this ending"),
+        (["--report", "f.svg"], "check can't be written as svg; it can as text, json, markdown, github"),
+        (["--format", "csv"], "check can't be written as csv; it can as text, json, markdown, github"),
+        (["--sample-type", "cpu,wall"], "check shows one sample type at a time"),
+    ] {
+        let out = d.run(&[&["base", "base", "--fail-on", "total>+5%"], &option[..]].concat());
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{error}");
+        assert!(error.contains(said), "{error}");
+        assert!(!d.0.join(option[1]).exists());
+    }
+}

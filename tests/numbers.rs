@@ -198,7 +198,7 @@ fn a_rule_knows_no_percent_of_nothing() {
     let verdict = |base: &[i64], new: &[i64], rule: &str| {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
-        let check = rules.check(&diff(base, new)).unwrap();
+        let check = rules.check(&diff(base, new), &Query::default()).unwrap();
         assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
         check.verdict
     };
@@ -207,7 +207,9 @@ fn a_rule_knows_no_percent_of_nothing() {
     // A new side of nothing is an error, as nothing was measured.
     let mut rules = Rules::default();
     rules.fail_on("total>+0%").unwrap();
-    assert!(rules.check(&diff(&[0], &[0])).unwrap_err().detail().contains("there is nothing to check"));
+    assert!(
+        rules.check(&diff(&[0], &[0]), &Query::default()).unwrap_err().detail().contains("there is nothing to check")
+    );
     assert_eq!(verdict(&[i64::MAX / 2], &[i64::MAX / 2], "total>+0%"), Outcome::Pass);
     assert_eq!(verdict(&[1 << 61], &[1 << 62], "total>+99%"), Outcome::Fail);
 }

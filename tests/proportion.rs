@@ -255,7 +255,7 @@ fn look_at_everything() {
     let mut rules = Rules::default();
     rules.fail_on("cum:any>+5%").unwrap();
     rules.fail_on("flat:regex=x>+5%").unwrap();
-    rules.check(&Diff::new(from_ref(&profile), from_ref(&profile)).unwrap()).unwrap();
+    rules.check(&Diff::new(from_ref(&profile), from_ref(&profile)).unwrap(), &Query::default()).unwrap();
     tell("check");
 }
 

@@ -127,9 +127,8 @@ def check(
     *,
     config: str | PathLike[str] | None = None,
     floor: float | None = None,
-    sample_type: str | None = None,
-    normalize: Literal["total", "duration"] | float | None = None,
     inflated_limit: int | None = None,
+    **options: Unpack[ViewOptions],
 ) -> Check:
     """Is what changed within limits? The gate for CI.
 

@@ -1,6 +1,6 @@
 //! The command line: verbs, options, help and examples.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -10,7 +10,9 @@ use pprofdiff::filter::Filter;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Compression, Filters, Granularity, Normalize, Query, Sort};
-use pprofdiff_report::{Ask, Format, PageOptions, Request};
+use pprofdiff_report::{Ask, Format, PageOptions, Request, Style};
+
+use crate::{color_wanted, is_stdin};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -194,6 +196,40 @@ impl From<SortBy> for Sort {
     }
 }
 
+/// Where an answer goes, and how it is written: the same for all verbs that answer something.
+#[derive(Args)]
+pub struct OutputArgs {
+    /// What to write [default: as the ending of --output says, else text]
+    #[arg(long, value_parser = formats())]
+    format: Option<String>,
+    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(long)]
+    quote_formulas: bool,
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// The file; none if it is standard output.
+    pub fn path(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| !is_stdin(path))
+    }
+
+    /// The format that is named, or that the output's name asks for.
+    pub fn format(&self) -> pprofdiff::Result<&'static Format> {
+        match (&self.format, &self.output) {
+            (Some(name), _) => Format::named(name),
+            (None, Some(path)) => Format::of_path(path),
+            (None, None) => Format::named("text"),
+        }
+    }
+
+    pub fn style(&self) -> Style {
+        Style { color: self.path().is_none() && color_wanted(), quote_formulas: self.quote_formulas }
+    }
+}
+
 /// The formats, as clap shows them.
 fn formats() -> PossibleValuesParser {
     let formats = Format::all().iter().map(|f| PossibleValue::new(f.name).help(f.about));
@@ -239,14 +275,6 @@ impl QueryArgs {
         query.filters = self.filters.0.clone();
         Ok(Request { query, beside, ask })
     }
-
-    /// The query of a verb that shows one sample type.
-    pub fn of_one_type(&self, verb: &str) -> pprofdiff::Result<Query> {
-        match self.request(Ask::default())? {
-            Request { query, beside, .. } if beside.is_empty() => Ok(query),
-            _ => Err(pprofdiff::Error::query(format!("{verb} shows one sample type at a time"))),
-        }
-    }
 }
 
 #[derive(Args)]
@@ -264,15 +292,8 @@ pub struct ViewArgs {
     pub query: QueryArgs,
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// What to write [default: as the ending of --output says, else text]
-    #[arg(long, value_parser = formats())]
-    format: Option<String>,
-    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
-    #[arg(long)]
-    pub quote_formulas: bool,
-    /// Where to write it [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Write a page and show it in the browser
     #[arg(long)]
     pub open: bool,
@@ -334,22 +355,12 @@ impl FromArgMatches for FilterArgs {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum InfoFormat {
-    Text,
-    Json,
-}
-
 #[derive(Args)]
 pub struct InfoArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// What to write
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: InfoFormat,
-    /// Where to write it [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Args)]
@@ -362,16 +373,6 @@ pub struct MergeArgs {
     pub output: PathBuf,
     #[command(flatten)]
     pub load: LoadArgs,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BatchFormat {
-    /// For people: a line a pair, and what moved most in it
-    Text,
-    /// An object a line
-    Jsonl,
-    /// A line a pair and frame
-    Csv,
 }
 
 #[derive(Args)]
@@ -394,15 +395,8 @@ pub struct BatchArgs {
     sort: SortBy,
     #[command(flatten)]
     pub query: QueryArgs,
-    /// What to write
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: BatchFormat,
-    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
-    #[arg(long)]
-    pub quote_formulas: bool,
-    /// Where to write it [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
     #[command(flatten)]
     pub load: LoadArgs,
 }
@@ -418,9 +412,9 @@ A pair that fails is named with its reason and stops no other; the exit code the
 with what is done, in the file of -o as well; the exit code then is 130.";
 
 impl BatchArgs {
-    pub fn ask(&self) -> Ask {
-        let limit = limited(self.n, (self.format == BatchFormat::Text).then_some(3));
-        self.view.clone().ordered(self.sort.into(), limit)
+    /// What is asked of each pair, with so many rows unless others are given.
+    pub fn ask(&self, usual: Option<usize>) -> Ask {
+        self.view.clone().ordered(self.sort.into(), limited(self.n, usual))
     }
 }
 
@@ -437,17 +431,6 @@ pub enum SeriesRows {
     Steps,
     /// A row a build and frame: the table that all else is made from
     Values,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SeriesFormat {
-    /// For people
-    Text,
-    /// One object, schema pprofdiff/1
-    Json,
-    Csv,
-    /// A table for pull requests
-    Markdown,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -481,15 +464,8 @@ pub struct SeriesArgs {
     pub sort: SortBy,
     #[command(flatten)]
     pub query: QueryArgs,
-    /// What to write
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: SeriesFormat,
-    /// With --format csv, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
-    #[arg(long)]
-    pub quote_formulas: bool,
-    /// Where to write it [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
     #[command(flatten)]
     pub load: LoadArgs,
 }
@@ -505,22 +481,14 @@ A build that fails is named with its reason, and its neighbours are compared wit
 the end. Percentages are of the total of the build that a step begins from.";
 
 impl SeriesArgs {
-    pub fn rows_shown(&self) -> usize {
-        let for_people = matches!(self.format, SeriesFormat::Text | SeriesFormat::Markdown);
-        limited(self.n, for_people.then_some(20)).unwrap_or(usize::MAX)
+    pub fn ask(&self, format: &Format) -> Ask {
+        let (sort, limit) = (self.sort.into(), limited(self.n, format.limit));
+        match self.rows {
+            SeriesRows::Movers => Ask::Movers { sort, limit },
+            SeriesRows::Steps => Ask::Steps { sort, limit },
+            SeriesRows::Values => Ask::Values { limit },
+        }
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CheckFormat {
-    /// For people
-    Text,
-    /// One object, schema pprofdiff/1
-    Json,
-    /// For a pull request; under 65,000 characters
-    Markdown,
-    /// Annotations for a GitHub workflow
-    Github,
 }
 
 #[derive(Args)]
@@ -528,6 +496,9 @@ pub enum CheckFormat {
 #[command(mut_arg("files", |a| a.help("BASE and NEW: files, http(s) URLs, or `-` for standard input")))]
 #[command(mut_arg("base", |a| a.help("The runs of the base: replicates, which do not add up here")))]
 #[command(mut_arg("new", |a| a.help("The runs of the new side")))]
+#[command(mut_arg("sample_type", |a| a.value_name("TYPE").help("Sample type of rules that name none [default: the profile's]")))]
+#[command(mut_arg("normalize", |a| a.help(
+    "Scale each run of the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000")))]
 pub struct CheckArgs {
     #[command(flatten)]
     pub input: InputArgs,
@@ -540,21 +511,13 @@ pub struct CheckArgs {
     /// Ignore frames below this part of the total on both sides [default: 1% for rules on each frame]
     #[arg(long, value_name = "PERCENT")]
     pub floor: Option<String>,
-    /// Sample type of rules that name none [default: the profile's]
-    #[arg(long, value_name = "TYPE")]
-    pub sample_type: Option<String>,
-    /// Scale each run of the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
-    #[arg(long, value_name = "total|duration|FACTOR")]
-    pub normalize: Option<Normalize>,
-    /// What to write
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: CheckFormat,
-    /// Where to write it [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Write the findings to this file as well: .json, .md, or text
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Write the findings to this file as well, in the format that its ending says
     #[arg(long, value_name = "FILE")]
     pub report: Vec<PathBuf>,
+    #[command(flatten)]
+    pub query: QueryArgs,
 }
 
 const CHECK_HELP: &str = "\
@@ -668,14 +631,9 @@ impl DeltaArgs {
 }
 
 impl ViewArgs {
-    /// The format that is named, or that the output's name asks for.
+    /// The format that is named, or that the output's name asks for; to be opened, it is a page.
     pub fn format(&self) -> pprofdiff::Result<&'static Format> {
-        match (&self.format, &self.output) {
-            (Some(name), _) => Format::named(name),
-            (None, _) if self.open => Format::named("html"),
-            (None, Some(path)) => Format::of_path(path),
-            (None, None) => Format::named("text"),
-        }
+        if self.open && self.output.format.is_none() { Format::named("html") } else { self.output.format() }
     }
 
     pub fn sort(&self) -> Sort {

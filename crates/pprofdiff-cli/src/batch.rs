@@ -2,12 +2,12 @@
 
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
 use pprofdiff::{Diff, Error, Source, batch};
-use pprofdiff_report::{CsvOptions, PairFormat, PairWriter};
+use pprofdiff_report::EachWriter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::args::{BatchArgs, BatchFormat};
+use crate::args::BatchArgs;
 use crate::terminal::{Progress, interrupts};
 use crate::{Failure, Inputs, Result, fetch, say, told, write_to};
 
@@ -18,31 +18,26 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     let inputs = Inputs::new(&args.load)?;
     let options = inputs.options.clone();
     let (pairs, count) = pairs(args, inputs)?;
-    let request = args.query.request(args.ask())?;
+    let mut writer = EachWriter::new(args.output.format()?, args.output.style())?;
+    let request = args.query.request(args.ask(writer.limit()))?;
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
     let progress = Progress::new(count, "pairs");
-    let format = match args.format {
-        BatchFormat::Text => PairFormat::Text,
-        BatchFormat::Jsonl => PairFormat::JsonLines,
-        BatchFormat::Csv => PairFormat::Csv(CsvOptions { quote_formulas: args.quote_formulas }),
-    };
-    let mut writer = PairWriter::new(format);
     let table = move |diff: Diff| {
         let report = request.answer(&diff)?;
         report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("a batch writes tables"))
     };
     let (mut done, mut failed) = (0_u64, 0_u64);
     let interrupted = interrupts();
-    write_to(args.output.as_deref(), |out| {
+    write_to(args.output.path(), |out| {
         for (name, result) in batch::map(pool, pairs, options, table) {
             done += 1;
             progress.suspend(|| match result {
-                Ok(table) => writer.pair(&name, &table, out),
+                Ok(table) => writer.write(&name, Ok(&table), out),
                 Err(e) => {
                     failed += 1;
                     say(&told(&e));
-                    writer.error(&name, &e, out)
+                    writer.write(&name, Err(&e), out)
                 }
             })?;
             progress.advance();

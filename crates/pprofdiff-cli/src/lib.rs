@@ -16,13 +16,13 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use args::{Cli, InfoArgs, InfoFormat, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
+use args::{Cli, InfoArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_stdin, one_stdin, open};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{harmless, redacted};
 use pprofdiff::{Compression, Diff, Summary, WriteOptions};
-use pprofdiff_report::{self as report, Ask, PageOptions, Report, Style, missing_sources};
+use pprofdiff_report::{Ask, PageOptions, Report, Request, missing_sources};
 
 pub use input::load_options;
 
@@ -162,7 +162,7 @@ fn top(args: &ViewArgs) -> Ask {
 /// Answers what is asked of a diff, and writes it in the format that was asked for.
 fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) -> Result<()> {
     let format = args.format()?;
-    let output = args.output.as_deref().filter(|path| !is_stdin(path));
+    let output = args.output.path();
     let mut request = args.query.request(ask)?.for_format(format)?;
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
     if args.n.is_some() && format.writes_whole() {
@@ -217,9 +217,8 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
         }
         _ => {}
     }
-    let style = Style { color: output.is_none() && color_wanted(), quote_formulas: args.quote_formulas };
     write_to(output, |out| {
-        (format.write)(&report, out, style)?;
+        (format.write)(&report, out, args.output.style())?;
         match &report {
             Report::Listing(listing) if format.name == "text" => {
                 let options = ["--base-source DIR", "--new-source DIR", "--source-path DIR"];
@@ -255,10 +254,9 @@ fn color_wanted() -> bool {
 
 fn info(args: &InfoArgs) -> Result<()> {
     let diff = open(&args.input)?;
-    write_to(args.output.as_deref(), |out| match args.format {
-        InfoFormat::Json => out.write_all(report::info_json(&diff).as_bytes()),
-        InfoFormat::Text => report::info(&diff, out),
-    })
+    let format = args.output.format()?;
+    let report = Request::default().asking(Ask::Info).for_format(format)?.answer(&diff)?;
+    write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
 }
 
 fn merge(args: &MergeArgs) -> Result<()> {

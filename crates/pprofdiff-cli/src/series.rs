@@ -4,39 +4,29 @@
 use pprofdiff::Source;
 use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
 use pprofdiff::series::{Against, Order, Series, SeriesOptions};
-use pprofdiff_report::{CsvOptions, Table, TextOptions};
 
-use crate::args::{SeriesArgs, SeriesFormat, SeriesOrder, SeriesRows};
+use crate::args::{SeriesArgs, SeriesOrder};
 use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, color_wanted, fetch, is_stdin, one_stdin, say, told, write_to};
+use crate::{Failure, Inputs, Result, fetch, is_stdin, one_stdin, say, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
+    let format = args.output.format()?;
+    let request = args.query.request(args.ask(format))?.for_format(format)?;
+    let query = request.of_one_type()?;
     let inputs = Inputs::new(&args.load)?;
     let builds = builds(args, &inputs)?;
     let progress = Progress::new(Some(builds.len() as u64), "builds");
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
-    let query = args.query.of_one_type("series")?;
-    let series = Series::load(builds.into_iter().inspect(|_| progress.advance()), &query, &options);
+    let series = Series::load(builds.into_iter().inspect(|_| progress.advance()), query, &options);
     progress.finish();
     let series = series?;
     for (_, error) in series.errors() {
         say(&told(error));
     }
-    let (sort, n) = (args.sort.into(), args.rows_shown());
-    let table: Table = match args.rows {
-        SeriesRows::Movers => Table::movers(&series.movers(sort), n),
-        SeriesRows::Steps => Table::steps(&series.steps(sort), n),
-        SeriesRows::Values => Table::values_of(&series).head(n),
-    };
-    let output = args.output.as_deref();
-    write_to(output, |out| match args.format {
-        SeriesFormat::Text => table.write_text(out, TextOptions { color: output.is_none() && color_wanted() }),
-        SeriesFormat::Json => table.write_json(out),
-        SeriesFormat::Csv => table.write_csv(out, CsvOptions { quote_formulas: args.quote_formulas }),
-        SeriesFormat::Markdown => table.write_markdown(out),
-    })?;
+    let report = request.answer_series(&series)?;
+    write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
     match series.errors().len() {
         0 => Ok(()),
         failed => Err(Failure::Message(format!("{failed} of {} builds failed", series.builds.all.len()))),

@@ -1,6 +1,6 @@
 //! Check: what the gate found, as Python sees it.
 
-use pprofdiff_report::{TextOptions, check_json, check_markdown, check_text, exit_code};
+use pprofdiff_report::{Format, Report, exit_code};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -19,14 +19,20 @@ pub struct Check {
 }
 
 impl Check {
-    pub fn new(check: &pprofdiff::check::Check) -> Check {
-        Check {
-            text: text(|out| check_text(check, out, TextOptions::default())).trim_end().to_owned(),
-            json: text(|out| check_json(check, out)),
-            markdown: text(|out| check_markdown(check, out)),
+    /// Of the report of a check.
+    pub fn new(report: &Report) -> pprofdiff::Result<Check> {
+        let written = |format: &str| {
+            let format = Format::named(format)?;
+            Ok::<_, pprofdiff::Error>(text(|out| (format.write)(report, out, Default::default())))
+        };
+        let Report::Check(check) = report else { return Err(pprofdiff::Error::query("this is no check")) };
+        Ok(Check {
+            text: written("text")?.trim_end().to_owned(),
+            json: written("json")?,
+            markdown: written("markdown")?,
             verdict: check.verdict.name().to_owned(),
             exit_code: exit_code(check.verdict),
-        }
+        })
     }
 
     fn fact<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

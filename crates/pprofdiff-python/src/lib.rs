@@ -26,7 +26,10 @@ mod _native {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
+    use pprofdiff::Query;
+    use pprofdiff_report::{Ask, CheckOptions};
     use pyo3::prelude::*;
+    use pyo3::types::PyDict;
     use rayon::prelude::*;
 
     #[pymodule_export]
@@ -40,7 +43,7 @@ mod _native {
     use crate::delta::{policy, warn};
     #[pymodule_export]
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
-    use crate::options::parse_normalize;
+    use crate::options::ViewOptions;
     #[pymodule_export]
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     #[pymodule_export]
@@ -172,13 +175,16 @@ mod _native {
     /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
     /// (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
     /// pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
-    /// ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none. `normalize` scales
-    /// each run of the new side: to the median of the base's "total" or "duration", or by a factor.
+    /// ignored: 1 for rules on each frame unless given. The other keywords are those of Views: `sample_type` (one) is that of
+    /// rules that name none, `normalize` scales each run of the new side, to the median of the base's "total" or
+    /// "duration", or by a factor.
     ///
     /// Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
     /// does.
     #[pyfunction]
-    #[pyo3(signature = (base, new, fail_on = Vec::new(), *, config = None, floor = None, sample_type = None, normalize = None, inflated_limit = None))]
+    #[pyo3(signature = (
+        base, new, fail_on = Vec::new(), *, config = None, floor = None, inflated_limit = None, **options
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn check(
         py: Python<'_>,
@@ -187,33 +193,21 @@ mod _native {
         fail_on: Vec<String>,
         config: Option<PathBuf>,
         floor: Option<f64>,
-        sample_type: Option<String>,
-        normalize: Option<&Bound<'_, PyAny>>,
         inflated_limit: Option<u64>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Check> {
-        let normalize = parse_normalize(normalize)?;
-        let (base, new, options) =
-            (Side::new(base)?.sources, Side::new(new)?.sources, source::options(py, inflated_limit)?);
-        let config = match config {
-            Some(path) => {
-                let name = path.display().to_string();
-                Some(std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?)
-            }
-            None => None,
-        };
-        runtime::run(py, move || {
-            let mut gate = config.map_or_else(
-                || Ok(pprofdiff::check::Rules::default()),
-                |text| pprofdiff::check::Rules::from_toml(&text),
-            )?;
-            fail_on.iter().try_for_each(|rule| gate.fail_on(rule))?;
-            floor.map_or(Ok(()), |floor| gate.set_floor(&floor.to_string()))?;
-            if let Some(sample_type) = &sample_type {
-                gate.set_sample_type(sample_type);
-            }
-            gate.set_normalize(normalize);
-            Ok(Check::new(&gate.check(&pprofdiff::Diff::load(&base, &new, &options)?)?))
-        })
+        let options = ViewOptions::new(py, &Query::default(), options)?;
+        let mut limits = CheckOptions::default();
+        (limits.fail_on, limits.floor) = (fail_on, floor.map(|floor| floor.to_string()));
+        if let Some(path) = config {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;
+            limits.config = Some(text);
+        }
+        let request = options.request(Ask::Check(limits));
+        let (base, new) = (Side::new(base)?.sources, Side::new(new)?.sources);
+        let load = source::options(py, inflated_limit)?;
+        runtime::run(py, move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?))
     }
 
     /// The command: arguments (the program's name first) in, exit code out.

@@ -16,16 +16,13 @@ use pprofdiff::units;
 /// GitHub takes 65,536 characters; this leaves room for what a bot puts around it.
 const MARKDOWN_LIMIT: usize = 64_000;
 
-/// A line that an annotation shows is short; GitHub shows ten of a kind and step.
-const ANNOTATIONS: usize = 10;
-
 /// In digits, all of them, where the unit is not known.
 fn value(v: Halves, unit: &str) -> String {
     if units::find(unit).is_some() { units::show(v.round(), unit) } else { v.to_string() }
 }
 
 /// `1.90s`, or of several runs `1.90s (1.85s to 2.01s, 5 runs)`.
-fn runs(runs: &Runs, unit: &str) -> String {
+pub(crate) fn runs(runs: &Runs, unit: &str) -> String {
     let median = value(runs.median, unit);
     match runs.values.len() {
         1 => median,
@@ -47,7 +44,7 @@ fn growth(f: &Finding) -> String {
 }
 
 /// `+15.77s  x5.06  +147.8% of total`; of the total itself its growth says both.
-fn change(f: &Finding, rule: &RuleCheck) -> String {
+pub(crate) fn change(f: &Finding, rule: &RuleCheck) -> String {
     let change = format!("{}  {}", delta(f, &rule.unit), growth(f));
     match f.share {
         Some(_) => format!("{change}  {} of total", share_text(f.share, true)),
@@ -68,7 +65,7 @@ fn extent(rule: &RuleCheck) -> String {
     text
 }
 
-fn verdict(outcome: Outcome) -> &'static str {
+pub(crate) fn verdict(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass | Outcome::Allowed => "pass: within all limits",
         Outcome::Inconclusive => "inconclusive: a limit is exceeded, but the runs overlap",
@@ -77,7 +74,7 @@ fn verdict(outcome: Outcome) -> &'static str {
 }
 
 /// Where values are not what was measured, how they were scaled.
-fn normalized(check: &Check) -> Option<String> {
+pub(crate) fn normalized(check: &Check) -> Option<String> {
     let by = match check.normalize {
         Normalize::None => return None,
         Normalize::Factor(_) => "by it",
@@ -90,7 +87,7 @@ fn normalized(check: &Check) -> Option<String> {
 ///
 /// # Errors
 /// The writer's.
-pub fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let painted = |outcome: Outcome| match outcome {
         Outcome::Fail if options.color => format!("\x1b[31m{:<12}\x1b[0m", outcome.name()),
         Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
@@ -126,7 +123,7 @@ pub fn exit_code(verdict: Outcome) -> u8 {
 ///
 /// # Errors
 /// The writer's.
-pub fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let normalize = json!({"mode": check.normalize.mode()});
     let mut object = json!({
         "schema": "pprofdiff/1", "kind": "check", "exit_code": exit_code(check.verdict), "normalize": normalize,
@@ -142,7 +139,7 @@ pub fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// The writer's.
-pub fn check_markdown(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn check_markdown(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let mut most = check.rules.iter().map(|r| r.findings.len()).max().unwrap_or(0);
     let mut text = markdown(check, most, usize::MAX);
     while text.chars().count() > MARKDOWN_LIMIT && most > 0 {
@@ -207,46 +204,4 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
         text += &format!("{rules} of {} rules shown\n", check.rules.len());
     }
     text
-}
-
-/// Writes annotations for a GitHub workflow: an error a failure, a warning for what is inconclusive, a notice for
-/// what is allowed. GitHub shows ten of each kind; what is beyond that is counted in the last.
-///
-/// # Errors
-/// The writer's.
-pub fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()> {
-    let kinds = [(Outcome::Fail, "error"), (Outcome::Inconclusive, "warning"), (Outcome::Allowed, "notice")];
-    for (outcome, command) in kinds {
-        let all = check.rules.iter().flat_map(|r| r.findings.iter().map(move |f| (r, f)));
-        let found: Vec<_> = all.filter(|(_, f)| f.outcome == outcome).collect();
-        let shown = if found.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { found.len() };
-        for (rule, f) in &found[..shown] {
-            let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
-            let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
-            let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
-            let message = format!("{what}: {base} -> {new}  {}{reason}", change(f, rule));
-            let title = format!("{} {}", outcome.name(), rule.rule);
-            writeln!(out, "::{command} title={}::{}", property(&title), data(&message))?;
-        }
-        if shown < found.len() {
-            let rest = found.len() - shown;
-            writeln!(out, "::{command} title=pprofdiff::and {rest} more of outcome {}", outcome.name())?;
-        }
-    }
-    for warning in check.warnings.iter().take(ANNOTATIONS) {
-        writeln!(out, "::warning title=pprofdiff::{}", data(warning))?;
-    }
-    normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
-    writeln!(out, "{}", verdict(check.verdict))
-}
-
-/// Text after the second `::`, as GitHub's runner unpacks it. It would also unpack line breaks, of which harmless text
-/// has none: a name can't add lines to an annotation either.
-fn data(text: &str) -> String {
-    harmless(text).replace('%', "%25")
-}
-
-/// Text of a property, which ends at a comma or colon.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -5,7 +5,9 @@ mod callgrind;
 pub(crate) mod csv;
 pub(crate) mod dot;
 pub(crate) mod folded;
+mod github;
 pub(crate) mod json;
+mod jsonl;
 pub(crate) mod markdown;
 pub(crate) mod pprof;
 pub(crate) mod speedscope;
@@ -20,6 +22,7 @@ use self::csv::CsvOptions;
 use self::text::TextOptions;
 use crate::report::Report;
 use crate::request::{Ask, Request};
+use crate::table::Table;
 use pprofdiff::{Error, Result};
 
 /// A way to write reports.
@@ -42,6 +45,28 @@ pub struct Format {
     pub shows: fn(&Request) -> Option<Request>,
     /// Writes a report of a view that it shows.
     pub write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
+    /// How it writes the tables of many pairs, if it does.
+    pub each: Option<Each>,
+}
+
+/// How a format writes the tables of many pairs, one after the other.
+#[derive(Debug)]
+pub struct Each {
+    /// The most rows a pair unless told otherwise.
+    pub limit: Option<usize>,
+    /// Writes one of them.
+    pub write: fn(&Item<'_>, &mut dyn Write, Style) -> io::Result<()>,
+}
+
+/// What became of one of many pairs.
+#[derive(Debug)]
+pub struct Item<'a> {
+    /// The pair's name.
+    pub name: &'a str,
+    /// Its table, or why there is none.
+    pub result: Result<&'a Table, &'a Error>,
+    /// True of the first that has a table.
+    pub first: bool,
 }
 
 /// How a format writes, where it has a choice.
@@ -63,10 +88,51 @@ impl Style {
     }
 }
 
+/// Writes the tables of many pairs in one format.
+#[derive(Debug)]
+pub struct EachWriter {
+    each: &'static Each,
+    style: Style,
+    begun: bool,
+}
+
+impl EachWriter {
+    /// A writer that has written nothing.
+    ///
+    /// # Errors
+    /// A format that has no room for many pairs; the error names those that have.
+    pub fn new(format: &'static Format, style: Style) -> Result<EachWriter> {
+        match &format.each {
+            Some(each) => Ok(EachWriter { each, style, begun: false }),
+            None => {
+                let can = Format::all().iter().filter(|f| f.each.is_some()).map(|f| f.name);
+                let can = can.collect::<Vec<_>>().join(", ");
+                Err(Error::query(format!("many pairs can't be written as {}; they can as {can}", format.name)))
+            }
+        }
+    }
+
+    /// The most rows a pair unless told otherwise.
+    pub fn limit(&self) -> Option<usize> {
+        self.each.limit
+    }
+
+    /// Writes what became of a pair.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write(&mut self, name: &str, result: Result<&Table, &Error>, out: &mut dyn Write) -> io::Result<()> {
+        let first = !self.begun && result.is_ok();
+        self.begun |= first;
+        (self.each.write)(&Item { name, result, first }, out, self.style)
+    }
+}
+
 /// All formats, in the order in which help lists them.
 static FORMATS: &[&Format] = &[
     &text::FORMAT,
     &json::FORMAT,
+    &jsonl::FORMAT,
     &csv::FORMAT,
     &markdown::FORMAT,
     &pprof::FORMAT,
@@ -78,6 +144,7 @@ static FORMATS: &[&Format] = &[
     #[cfg(feature = "svg")]
     &svg::FORMAT,
     &callgrind::FORMAT,
+    &github::FORMAT,
 ];
 
 impl Format {
@@ -133,7 +200,10 @@ pub(crate) fn rows(request: &Request) -> Option<Request> {
         | Ask::Tree { .. }
         | Ask::Stacks { .. }
         | Ask::Traces { .. }
-        | Ask::Labels { .. } => Some(request.clone()),
+        | Ask::Labels { .. }
+        | Ask::Movers { .. }
+        | Ask::Steps { .. }
+        | Ask::Values { .. } => Some(request.clone()),
         _ => None,
     }
 }

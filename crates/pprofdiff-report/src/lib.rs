@@ -15,7 +15,6 @@ mod names;
 mod numbers;
 #[cfg(feature = "html")]
 mod page;
-mod pairs;
 mod palette;
 mod report;
 mod request;
@@ -27,19 +26,18 @@ mod table;
 use format::svg;
 use format::{csv, json, markdown, text};
 
-pub use check::{check_github, check_json, check_markdown, check_text, exit_code};
+pub use check::exit_code;
 pub use csv::CsvOptions;
 pub use format::dot::dot;
 pub use format::folded::folded;
 pub use format::speedscope::speedscope;
-pub use format::{Format, Style};
+pub use format::{Each, EachWriter, Format, Item, Style};
 pub use json::info_json;
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
 #[cfg(feature = "html")]
 pub use page::{Page, PageOptions, page};
-pub use pairs::{PairFormat, PairWriter};
 pub use report::Report;
-pub use request::{Ask, Request};
+pub use request::{Ask, CheckOptions, Request};
 pub use series::{builds_json, series_html};
 #[cfg(feature = "svg")]
 pub use svg::svg;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 #[cfg(feature = "html")]
 use crate::page::Page;
 use crate::table::{Kind, Table};
+use pprofdiff::check::Check;
 use pprofdiff::graph::Graph;
 use pprofdiff::list::Listing;
 use pprofdiff::stacks::Stacks;
@@ -32,6 +33,8 @@ pub enum Report {
     Profile(Vec<u8>),
     /// What is in the files.
     Info(Diff),
+    /// What became of the rules of a check.
+    Check(Check),
 }
 
 impl Report {
@@ -44,7 +47,7 @@ impl Report {
             Report::Graph(graph) => Some(&graph.summary),
             #[cfg(feature = "html")]
             Report::Page(_) => None,
-            Report::Profile(_) | Report::Info(_) => None,
+            Report::Profile(_) | Report::Info(_) | Report::Check(_) => None,
         }
     }
 

@@ -10,8 +10,10 @@ use crate::format::Format;
 use crate::page::{PageOptions, page};
 use crate::report::Report;
 use crate::table::{Kind, Table};
+use pprofdiff::check::Rules;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::list::SourceDirs;
+use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, Measure, Query, Result, Selection, Sort, WriteOptions};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
@@ -92,6 +94,52 @@ pub enum Ask {
     Profile(WriteOptions),
     /// What is in the files.
     Info,
+    /// Whether what changed is within limits; the profiles of a side are its runs.
+    Check(CheckOptions),
+    /// Of many builds: the frames by their largest steps.
+    Movers {
+        /// What steps are of.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// Of many builds: all steps from one to another.
+    Steps {
+        /// What steps are of.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// Of many builds: what each frame costs in each.
+    Values {
+        /// The most rows.
+        limit: Option<usize>,
+    },
+}
+
+/// The limits of a check, as users write them; see [`Rules`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CheckOptions {
+    /// The text of a `pprofdiff.toml`.
+    pub config: Option<String>,
+    /// Rules besides those of the configuration.
+    pub fail_on: Vec<String>,
+    /// The part of the total below which frames are ignored, such as `0.5%`.
+    pub floor: Option<String>,
+}
+
+impl CheckOptions {
+    /// The rules that they stand for.
+    ///
+    /// # Errors
+    /// An invalid configuration or rule.
+    pub fn rules(&self) -> Result<Rules> {
+        let mut rules = self.config.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_toml)?;
+        self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
+        self.floor.as_ref().map_or(Ok(()), |floor| rules.set_floor(floor))?;
+        Ok(rules)
+    }
 }
 
 impl Default for Ask {
@@ -146,6 +194,10 @@ impl Ask {
             Ask::Page { .. } => "page",
             Ask::Profile(_) => "profile",
             Ask::Info => "info",
+            Ask::Check(_) => "check",
+            Ask::Movers { .. } => "movers",
+            Ask::Steps { .. } => "steps",
+            Ask::Values { .. } => "values",
         }
     }
 
@@ -158,8 +210,11 @@ impl Ask {
             | Ask::Stacks { limit, .. }
             | Ask::Traces { limit }
             | Ask::Labels { limit }
-            | Ask::List { limit, .. } => Some(limit),
-            Ask::Graph(_) | Ask::Profile(_) | Ask::Info => None,
+            | Ask::List { limit, .. }
+            | Ask::Movers { limit, .. }
+            | Ask::Steps { limit, .. }
+            | Ask::Values { limit } => Some(limit),
+            Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Check(_) => None,
             #[cfg(feature = "html")]
             Ask::Page { .. } => None,
         }
@@ -176,6 +231,17 @@ impl Request {
     fn asked(&self) -> String {
         let of = if self.beside.is_empty() { "" } else { " of several sample types" };
         format!("{}{of}", self.ask.name())
+    }
+
+    /// The query of what is asked of one sample type.
+    ///
+    /// # Errors
+    /// Several sample types.
+    pub fn of_one_type(&self) -> Result<&Query> {
+        match self.beside.is_empty() {
+            true => Ok(&self.query),
+            false => Err(Error::query(format!("{} shows one sample type at a time", self.ask.name()))),
+        }
     }
 
     /// The request whose answer a format writes: where it shows another view of the same question (a call graph for the
@@ -213,8 +279,8 @@ impl Request {
             self.ask,
             Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. }
         );
-        if !self.beside.is_empty() && !is_joined {
-            return Err(Error::query(format!("{} shows one sample type at a time", self.ask.name())));
+        if !is_joined {
+            self.of_one_type()?;
         }
         let one = || -> Result<Measure> {
             // An unknown sample type costs nothing.
@@ -258,7 +324,25 @@ impl Request {
             }
             Ask::Profile(options) => Report::Profile(diff.to_bytes(query, options)?),
             Ask::Info => Report::Info(diff.clone()),
+            Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
+            Ask::Movers { .. } | Ask::Steps { .. } | Ask::Values { .. } => {
+                return Err(Error::query(format!("{} are of many builds", self.ask.name())));
+            }
         })
+    }
+
+    /// The answer of many builds, which were loaded by this request's query.
+    ///
+    /// # Errors
+    /// A view of a diff.
+    pub fn answer_series(&self, series: &Series) -> Result<Report> {
+        let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
+        Ok(Report::Table(match &self.ask {
+            Ask::Movers { sort, limit } => Table::movers(&series.movers(*sort), most(limit)),
+            Ask::Steps { sort, limit } => Table::steps(&series.steps(*sort), most(limit)),
+            Ask::Values { limit } => Table::values_of(series).head(most(limit)),
+            _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.ask.name()))),
+        }))
     }
 
     /// Makes something of each of the sample types, which share a selection.

@@ -38,6 +38,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Graph(graph) => callgrind(graph, out),
         _ => Err(unsupported()),
     },
+    each: None,
 };
 
 /// Texts that the format has once: `(1) main` the first time, then `(1)`.

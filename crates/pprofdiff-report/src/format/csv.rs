@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::format::{self, Format, unsupported};
+use crate::format::{self, Each, Format, unsupported};
 use crate::table::{Cell, Lists, Table};
 
 pub(crate) const FORMAT: Format = Format {
@@ -17,6 +17,13 @@ pub(crate) const FORMAT: Format = Format {
     warns: false,
     shows: format::rows,
     write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
+    each: Some(Each {
+        limit: None,
+        write: |item, out, style| match item.result {
+            Ok(table) => rows(table, Some(("pair", item.name)), item.first, style.csv(), out),
+            Err(_) => Ok(()),
+        },
+    }),
 };
 
 /// How CSV is written.

@@ -21,6 +21,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Graph(graph) => dot(graph, out),
         _ => Err(unsupported()),
     },
+    each: None,
 };
 
 /// Writes the graph for Graphviz.

@@ -24,6 +24,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Stacks(stacks, _) => folded(stacks, out),
         _ => Err(unsupported()),
     },
+    each: None,
 };
 
 /// Writes the stacks in folded form.

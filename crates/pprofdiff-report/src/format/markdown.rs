@@ -2,8 +2,11 @@
 
 use std::io::{self, Write};
 
+use crate::check::check_markdown;
 use crate::format::{Format, rows, unsupported};
 use crate::numbers::total;
+use crate::report::Report;
+use crate::request::Ask;
 use crate::series::{failure, header};
 use crate::table::{Cell, Data, Table};
 use pprofdiff::text::harmless;
@@ -15,8 +18,15 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: Some(20),
     warns: true,
-    shows: rows,
-    write: |report, out, _| report.table().ok_or_else(unsupported)?.write_markdown(out),
+    shows: |request| match request.ask {
+        Ask::Check(_) => Some(request.clone()),
+        _ => rows(request),
+    },
+    write: |report, out, _| match report {
+        Report::Check(check) => check_markdown(check, out),
+        _ => report.table().ok_or_else(unsupported)?.write_markdown(out),
+    },
+    each: None,
 };
 
 impl Table {

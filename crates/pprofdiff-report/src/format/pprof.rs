@@ -19,4 +19,5 @@ pub(crate) const FORMAT: Format = Format {
         Report::Profile(bytes) => out.write_all(bytes),
         _ => Err(unsupported()),
     },
+    each: None,
 };

@@ -25,6 +25,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Stacks(stacks, _) => speedscope(stacks, out),
         _ => Err(unsupported()),
     },
+    each: None,
 };
 
 /// Writes the stacks in speedscope's format.

@@ -29,6 +29,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Graph(graph) => writeln!(out, "{}", svg(graph).map_err(std::io::Error::other)?),
         _ => Err(unsupported()),
     },
+    each: None,
 };
 
 /// More nodes are neither laid out in reasonable time nor looked at.

@@ -5,7 +5,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use crate::format::{Format, rows, unsupported};
+use crate::check::check_text;
+use crate::format::{Each, Format, Item, Style, rows, unsupported};
 use crate::listing::listing_text;
 use crate::numbers::{CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
 use crate::palette;
@@ -26,15 +27,17 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     shows: |request| match request.ask {
-        Ask::List { .. } | Ask::Info => Some(request.clone()),
+        Ask::List { .. } | Ask::Info | Ask::Check(_) => Some(request.clone()),
         _ => rows(request),
     },
     write: |report, out, style| match report {
         Report::Listing(listing) => listing_text(listing, out, style.text()),
         Report::Traces(table) => table.write_traces(out, style.text()),
         Report::Info(diff) => info(diff, out),
+        Report::Check(check) => check_text(check, out, style.text()),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },
+    each: Some(Each { limit: Some(3), write: write_pair }),
 };
 
 /// The heads of columns that are not in the data: what a row grew by itself, and its delta's share of the total.
@@ -435,6 +438,27 @@ impl Table {
             Ok(())
         })
     }
+}
+
+/// Writes one of many pairs: a line, and below it what moved most.
+fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    let Ok(table) = item.result else { return writeln!(out, "{}  failed", harmless(item.name)) };
+    let s = &table.summary;
+    writeln!(out, "{}  {} {}", harmless(item.name), harmless(&s.sample_type), total(s, "->"))?;
+    s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", harmless(w)))?;
+    if table.kind != Kind::Diff || !table.beside.is_empty() {
+        return table.write_rows(out, style.text());
+    }
+    let costs = table.led();
+    let [lead, other] = &costs[..] else { return Ok(()) };
+    let (by, beside) = (table.format(lead), table.format(other));
+    let names = [lead, other].map(|c| c.cost.measured.name());
+    for row in 0..table.len() {
+        let words = by.words(lead.pair(row), whole(s), "->");
+        let rest = signed(other.pair(row).delta(), beside.delta);
+        writeln!(out, "    {} {words}  {} {rest}  {}", names[0], names[1], harmless(&table.label(row)))?;
+    }
+    Ok(())
 }
 
 /// The lines above the source lines and tables of one sample type.

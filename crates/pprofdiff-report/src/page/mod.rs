@@ -54,6 +54,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Page(page) => out.write_all(page.html.as_bytes()),
         _ => Err(unsupported()),
     },
+    each: None,
 };
 
 const TEMPLATE: &str = include_str!("page.html");

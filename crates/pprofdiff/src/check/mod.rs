@@ -33,7 +33,6 @@ pub struct Rules {
     /// In percent.
     floor: Option<Decimal>,
     sample_type: Option<String>,
-    normalize: Normalize,
 }
 
 /// Something that may exceed its limit.
@@ -181,42 +180,36 @@ impl Rules {
         Ok(())
     }
 
-    /// The sample type of rules that name none.
-    pub fn set_sample_type(&mut self, sample_type: &str) {
-        self.sample_type = Some(sample_type.to_owned());
-    }
-
-    /// Scales each run of the new side by itself, to the median of the base's totals or durations, or all by one
-    /// factor. Sums are exact before, and rounded once to whole units; rules are applied to what that gives.
-    pub fn set_normalize(&mut self, normalize: Normalize) {
-        self.normalize = normalize;
-    }
-
-    /// Applies all rules to a diff, of which each profile is a run.
+    /// Applies all rules to what a query selects of a diff, of which each profile is a run.
+    ///
+    /// The query's sample type is that of rules that name none, before that of the configuration. Its normalization scales
+    /// each run of the new side by itself, to the median of the base's totals or durations, or all by one factor: sums
+    /// are exact before, and rounded once to whole units; rules are applied to what that gives.
     ///
     /// # Errors
     /// No rules; one profile alone; a sample type that not all profiles have, or whose total is 0 in half of the new
     /// profiles or more; a limit in a unit that does not convert, or without one where the values have one; a
     /// normalization by zero or to values that no longer fit.
-    pub fn check(&self, diff: &Diff) -> Result<Check> {
+    pub fn check(&self, diff: &Diff, query: &Query) -> Result<Check> {
         if self.rules.is_empty() {
             return Err(Error::query("there are no rules to check; write one such as total>+5%"));
         }
         if !diff.is_two_sided() {
             return Err(Error::query("a check compares two sides; there is only one profile"));
         }
-        let selection = diff.select(&Query::default())?;
+        let selection = diff.select(query)?;
         let mut measured: Vec<(usize, Measured)> = Vec::new();
         let mut used = vec![false; self.allow.len()];
         let mut warnings = Vec::new();
         let mut rules = Vec::with_capacity(self.rules.len());
         for rule in &self.rules {
-            let wanted = rule.sample_type.as_deref().or(self.sample_type.as_deref());
+            let of_all = query.sample_type.as_deref().or(self.sample_type.as_deref());
+            let wanted = rule.sample_type.as_deref().or(of_all);
             let number = diff.find_sample_type(wanted)?;
             let at = match measured.iter().position(|(known, _)| *known == number) {
                 Some(at) => at,
                 None => {
-                    let of_type = Measured::new(selection.measure_type(number, Normalize::None)?, self.normalize)?;
+                    let of_type = Measured::new(selection.measure_type(number, Normalize::None)?, query.normalize)?;
                     warnings.extend(of_type.empty_runs(diff)?);
                     measured.push((number, of_type));
                     measured.len() - 1
@@ -234,7 +227,7 @@ impl Rules {
             verdict: verdict.unwrap_or(Outcome::Pass),
             base: diff.base().map(|p| p.name().to_owned()).collect(),
             new: diff.new_side().map(|p| p.name().to_owned()).collect(),
-            normalize: self.normalize,
+            normalize: query.normalize,
             rules,
             warnings,
         })

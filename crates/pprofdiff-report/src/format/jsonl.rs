@@ -1,0 +1,34 @@
+//! JSON lines, of many pairs: an object a line. The pair, the header of its table and its rows; or the pair and its error.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::json::{header, write_rows};
+use crate::format::{Each, Format, Item, Style, unsupported};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "jsonl",
+    extensions: &["jsonl", "ndjson"],
+    about: "of many pairs, an object a line",
+    binary: false,
+    limit: None,
+    warns: true,
+    shows: |_| None,
+    write: |_, _, _| Err(unsupported()),
+    each: Some(Each { limit: None, write }),
+};
+
+fn write(item: &Item<'_>, out: &mut dyn Write, _: Style) -> io::Result<()> {
+    let table = match item.result {
+        Ok(table) => table,
+        Err(error) => return writeln!(out, "{}", json!({"pair": item.name, "error": error.to_string()})),
+    };
+    write!(out, "{{\"pair\": {}", json!(item.name))?;
+    for (key, value) in header(&table.summary) {
+        write!(out, ", \"{key}\": {value}")?;
+    }
+    write!(out, ", \"rows_total\": {}, \"rows\": [", table.rows_total)?;
+    write_rows(table, ", ", "", out)?;
+    writeln!(out, "]}}")
+}
