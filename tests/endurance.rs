@@ -49,7 +49,7 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
     let options = LoadOptions::default();
     let open = |path: &PathBuf| Arc::new(Profile::open(path, &options).unwrap());
     let _ = Profile::open(&broken[i % broken.len()], &options);
-    let _ = Profile::open(base, &LoadOptions { inflated_limit: 100 }).unwrap_err();
+    let _ = Profile::open(base, &LoadOptions::default().with_inflated_limit(100).unwrap()).unwrap_err();
     let (base, new) = (open(base), open(new));
     let diff = Diff::new(from_ref(&base), from_ref(&new)).unwrap();
     let query = Query::default();

@@ -344,8 +344,10 @@ fn the_inflated_limit_is_an_error_in_every_packing() {
         .unwrap()
         .to_bytes(&pprofdiff::WriteOptions::default().with_compression(pprofdiff::Compression::Zstd));
     for bytes in [raw.clone(), gzip(&raw), zstd.unwrap()] {
-        let with_limit =
-            |limit: usize| pprofdiff::Profile::from_bytes("in", &bytes, &LoadOptions { inflated_limit: limit as u64 });
+        let with_limit = |limit: usize| {
+            let options = LoadOptions::default().with_inflated_limit(limit as u64)?;
+            pprofdiff::Profile::from_bytes("in", &bytes, &options)
+        };
         assert!(with_limit(raw.len()).is_ok());
         assert_eq!(with_limit(raw.len() - 1).err().unwrap().kind(), ErrorKind::Limit);
         // More can't be set: offsets are 32 bits wide.

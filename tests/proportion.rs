@@ -191,7 +191,8 @@ fn peak() -> u64 {
 fn look_at_everything() {
     let Some(path) = std::env::var_os("PPROFDIFF_PROPORTION") else { return };
     let limit = std::env::var("PPROFDIFF_LIMIT").ok().and_then(|l| l.parse().ok());
-    let options = limit.map_or_else(LoadOptions::default, |inflated_limit| LoadOptions { inflated_limit });
+    let mut options = LoadOptions::default();
+    options.inflated_limit = limit.unwrap_or(options.inflated_limit);
     let profile = match pprofdiff::Profile::open(path, &options) {
         Ok(profile) => Arc::new(profile),
         Err(e) => return println!("\npeak error {} {e}", peak()),

@@ -19,7 +19,17 @@ _TASK_PAIRS = 64
 _TASKS_AHEAD = 3
 
 
-def batch(pairs, *, executor=None, workers=None, on_error="collect", progress=False, inflated_limit=None):
+def batch(
+    pairs,
+    *,
+    executor=None,
+    workers=None,
+    on_error="collect",
+    progress=False,
+    inflated_limit=None,
+    input_format=None,
+    input_type=None,
+):
     """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
 
     `pairs` is an iterable of (base, new), each as for diff(), or of Pair, which pairs() finds. It is read a few pairs
@@ -44,7 +54,8 @@ def batch(pairs, *, executor=None, workers=None, on_error="collect", progress=Fa
         raise _native.PprofError(f"on_error is 'collect' or 'raise', not {on_error!r}")
     if workers is not None and workers < 1:
         raise _native.PprofError(f"workers is at least 1, not {workers}")
-    job = _Job(pairs, executor, workers, on_error == "raise", progress, inflated_limit)
+    load = (inflated_limit, input_format, input_type)
+    job = _Job(pairs, executor, workers, on_error == "raise", progress, load)
     return Batch(job, None)
 
 
@@ -103,14 +114,14 @@ class Batch:
 class _Job:
     """What batch() was asked for; run() does it, once."""
 
-    def __init__(self, pairs, executor, workers, raises, progress, inflated_limit):
+    def __init__(self, pairs, executor, workers, raises, progress, load):
         self.count = len(pairs) if hasattr(pairs, "__len__") else None
         self.pairs = iter(pairs)
         self.executor = executor
         self.workers = workers
         self.raises = raises
         self.progress = progress
-        self.inflated_limit = inflated_limit
+        self.load = load
 
     def run(self, question):
         """The results, one by one."""
@@ -118,7 +129,7 @@ class _Job:
 
         process = os.getpid()
         if self.executor is None:
-            outcomes = _native._OnThreads(self.pairs, question, self.inflated_limit)
+            outcomes = _native._OnThreads(self.pairs, question, self.load)
         else:
             outcomes = self.on_executor(question)
         bar = _bar(self.count) if self.progress else None
@@ -208,7 +219,7 @@ class _Job:
         done.acquire()
         with _Undisturbed():
             try:
-                future = self.executor.submit(_work, task, question, self.inflated_limit)
+                future = self.executor.submit(_work, task, question, self.load)
             except Exception as e:  # it was shut down, or has broken
                 from concurrent.futures import Future
 
@@ -307,7 +318,7 @@ class _Undisturbed:
 _at_ctrl_c = None
 
 
-def _work(task, question, inflated_limit):
+def _work(task, question, load):
     """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception.
 
     A process pool's worker heeds Ctrl-C in a task, but no more between tasks, where it would leave the pool's queues
@@ -330,7 +341,7 @@ def _work(task, question, inflated_limit):
             signal(SIGINT, _at_ctrl_c)
         for base, new in task:
             try:
-                answers.append(_native._compare(base, new, question, inflated_limit))
+                answers.append(_native._compare(base, new, question, load))
             except Exception as e:
                 answers.append(_sendable(e))
     finally:

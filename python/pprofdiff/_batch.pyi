@@ -27,4 +27,6 @@ def batch(
     on_error: Literal["collect", "raise"] = "collect",
     progress: bool = False,
     inflated_limit: int | None = None,
+    input_format: str | None = None,
+    input_type: str | None = None,
 ) -> Batch[_Pair]: ...

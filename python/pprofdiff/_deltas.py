@@ -16,6 +16,8 @@ def deltas(
     *,
     on_reset: "_OnReset" = "error",
     inflated_limit: int | None = None,
+    input_format: str | None = None,
+    input_type: str | None = None,
 ) -> "Iterator[Profile]":
     """What happened between each two snapshots of a growing profile that follow each other, as delta() says it.
 
@@ -24,7 +26,9 @@ def deltas(
 
     Raises as delta() does.
     """
-    computer = _native.DeltaComputer(cumulative, on_reset=on_reset, inflated_limit=inflated_limit)
+    computer = _native.DeltaComputer(
+        cumulative, on_reset=on_reset, inflated_limit=inflated_limit, input_format=input_format, input_type=input_type
+    )
     started = False
     for snapshot in snapshots:
         if started:

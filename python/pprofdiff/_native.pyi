@@ -60,21 +60,36 @@ class PprofError(ValueError):
     detail: str | None
     advice: str | None
 
-def load(source: _Source, *, inflated_limit: int | None = None) -> Profile:
+def load(
+    source: _Source,
+    *,
+    inflated_limit: int | None = None,
+    input_format: str | None = None,
+    input_type: str | None = None,
+) -> Profile:
     """Load a profile: gzip, zstd or raw.
 
     `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
     each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
     buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
     view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
-    given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1.
+    given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1. `input_format` is the
+    name of the format, which is recognised by its content unless given; `input_type` is what formats count that do
+    not say it, as "cpu/nanoseconds"; "samples/count" unless given.
 
     A diff that was written as a profile opens as a diff again: its views show both sides.
 
     Raises PprofError for anything that is not a valid profile, and OSError from the system.
     """
 
-def diff(base: _Side, new: _Side, *, inflated_limit: int | None = None) -> Diff:
+def diff(
+    base: _Side,
+    new: _Side,
+    *,
+    inflated_limit: int | None = None,
+    input_format: str | None = None,
+    input_type: str | None = None,
+) -> Diff:
     """Compare two sides, `base` and `new`.
 
     Each is whatever load() takes, or a list or tuple of such, which add up. Sample types are matched
@@ -84,7 +99,13 @@ def diff(base: _Side, new: _Side, *, inflated_limit: int | None = None) -> Diff:
     sides without a common sample type and for values that add up past int64; OSError from the system.
     """
 
-def merge(profiles: Iterable[_Source], *, inflated_limit: int | None = None) -> Profile:
+def merge(
+    profiles: Iterable[_Source],
+    *,
+    inflated_limit: int | None = None,
+    input_format: str | None = None,
+    input_type: str | None = None,
+) -> Profile:
     """Add profiles up to one.
 
     `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
@@ -101,6 +122,8 @@ def delta(
     *,
     on_reset: _OnReset = "error",
     inflated_limit: int | None = None,
+    input_format: str | None = None,
+    input_type: str | None = None,
 ) -> Profile:
     """What happened between two snapshots of a growing profile, such as Go's heap, mutex and block profiles.
 
@@ -128,6 +151,8 @@ def check(
     config: str | PathLike[str] | None = None,
     floor: float | None = None,
     inflated_limit: int | None = None,
+    input_format: str | None = None,
+    input_type: str | None = None,
     **options: Unpack[ViewOptions],
 ) -> Check:
     """Is what changed within limits? The gate for CI.
@@ -153,9 +178,11 @@ def series(
     base: _Source | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     inflated_limit: int | None = None,
+    input_format: str | None = None,
+    input_type: str | None = None,
     **options: Unpack[ViewOptions],
 ) -> Series:
-    """Follow frames along a history of builds.
+    """Follow frames along a history of builds, or compare many builds with one base.
 
     `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
     stands for is the build's key, and keys order the builds (numbers in them count as numbers). `key` gives a
@@ -163,11 +190,13 @@ def series(
     from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
     items ahead.
 
+    Each build is compared with the one before it; given `base`, which is whatever load() takes and has the key "base",
+    with that one, whose error is raised.
+
     A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
-    nothing; with on_error="raise" its error is raised. `sample_type` None is the default one of the first build
-    that loads; units are converted to the finest. `normalize` scales all builds to the first, by "total" or
-    "duration". `granularity`, `noinlines` and `trim_path` are as in Views, filters are keywords, as those of
-    Views.filter().
+    nothing; with on_error="raise" its error is raised. The other keywords are those of Views: `sample_type` (one) is
+    unless given the default one of the first build that loads, and units are converted to the finest; `normalize`
+    scales all builds to the first, by "total" or "duration".
 
     Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
     """
@@ -209,12 +238,16 @@ def run(args: Sequence[str]) -> int:
 class Views:
     """What Profile and Diff have in common: views, filters, and writing.
 
-    All views take `sample_type` (a name out of `sample_types`; None: the default one), `granularity`
-    ("functions", "filefunctions", "files", "lines" or "addresses": what a row stands for) and
-    `noinlines` (count inlined functions as part of the one they were inlined into). `trim_path` is a prefix, or a list
-    of them, to cut off the paths of files; given one, versions of folders ("y@v1.2.3") are cut as well, so that two
-    checkouts compare. Values are int64 in the sample type's own unit. A question that can't be answered raises
-    PprofError.
+    All views take these keywords, as do series() and the tables of batch(). `sample_type` is a name out of
+    `sample_types` (None: the default one); given a list of names, tables have them side by side: the columns of costs are
+    named after their sample type first ("alloc_space_flat_base"), and of two types of which one counts there are ratios
+    (flat_ratio_base: bytes an object; float, None where there is none). `granularity` is what a row stands for:
+    "functions", "filefunctions", "files", "lines" or "addresses". `noinlines` counts inlined functions as part of the one
+    they were inlined into. `trim_path` is a prefix, or a list of them, to cut off the paths of files; given one,
+    versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize` and the filters (focus,
+    ignore, ...) are as in normalize() and filter(), for this one view.
+
+    Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
     """
 
     @property
@@ -551,7 +584,13 @@ class DeltaComputer:
     """
 
     def __new__(
-        cls, cumulative: Sequence[str] | None = None, *, on_reset: _OnReset = "error", inflated_limit: int | None = None
+        cls,
+        cumulative: Sequence[str] | None = None,
+        *,
+        on_reset: _OnReset = "error",
+        inflated_limit: int | None = None,
+        input_format: str | None = None,
+        input_type: str | None = None,
     ) -> DeltaComputer: ...
     def start(self, snapshot: _Source) -> None:
         """Take a snapshot (whatever load() takes) as the one before the next, and make nothing of it.
@@ -656,7 +695,7 @@ class Check:
 
 @final
 class Series:
-    """Many builds, frame by frame: made by series() along a history, and by matrix() against one base.
+    """Many builds, frame by frame: made by series().
 
     Read by polars, pandas, DuckDB and others as values(). A notebook shows the frames that moved most.
     """
@@ -683,8 +722,8 @@ class Series:
         many have it), and of its largest step those of steps(). `n` rows, or all.
         """
     def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
-        """All steps that change something, the largest first: how a frame changed from one build to the next, or of a
-        matrix from the base to one of the others.
+        """All steps that change something, the largest first: how a frame changed from one build to the next, or from the
+        base to one of the others.
 
         Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
         cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
@@ -701,8 +740,9 @@ class Series:
 class Table:
     """The rows of a view, as columns, under a summary.
 
-    A sequence of dicts with the columns' names for keys; slices are Tables. Polars, pandas, pyarrow,
-    DuckDB and others read it through the Arrow C stream interface.
+    A sequence of dicts with the columns' names for keys: table[0] is a row, table[:3] a Table, and table["name"] a
+    column, as a list of str, int, float, list of str, or None where there is none. Polars, pandas, pyarrow, DuckDB and
+    others read it through the Arrow C stream interface.
     """
 
     @property
@@ -738,7 +778,7 @@ class Table:
     def to_polars(self) -> polars.DataFrame:
         """The table as a polars.DataFrame; lists are List(Categorical). Needs polars."""
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as a pandas.DataFrame: values int64, line Int64, address UInt64, text string, lists
+        """The table as a pandas.DataFrame: values int64, ratios float64, line Int64, address UInt64, text string, lists
         object. Needs pandas, but not pyarrow.
         """
     def to_arrow(self) -> pyarrow.Table:

@@ -8,6 +8,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, V
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
 use pprofdiff::filter::Filter;
 use pprofdiff::graph::{GraphOptions, Rank};
+use pprofdiff::input::InputFormat;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Compression, Filters, Granularity, Normalize, Query, Sort};
 use pprofdiff_report::{Ask, Format, PageOptions, Request, Style};
@@ -110,6 +111,12 @@ pub struct LoadArgs {
     /// environment, or 2 GiB]
     #[arg(long, value_name = "BYTES")]
     pub inflated_limit: Option<u64>,
+    /// The format of all profiles [default: each is recognised by its content]
+    #[arg(long, value_name = "FORMAT", value_parser = input_formats())]
+    pub input_format: Option<String>,
+    /// What profiles count that do not say it, such as folded stacks: cpu/nanoseconds [default: samples/count]
+    #[arg(long, value_name = "TYPE/UNIT")]
+    pub input_type: Option<String>,
     /// How long a profile may take to arrive from a URL
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
     pub timeout: Duration,
@@ -230,7 +237,13 @@ impl OutputArgs {
     }
 }
 
-/// The formats, as clap shows them.
+/// The formats of inputs, as clap shows them.
+fn input_formats() -> PossibleValuesParser {
+    let formats = InputFormat::all().map(|f| PossibleValue::new(f.name).help(f.about));
+    PossibleValuesParser::new(formats.collect::<Vec<_>>())
+}
+
+/// Those of answers.
 fn formats() -> PossibleValuesParser {
     let formats = Format::all().iter().map(|f| PossibleValue::new(f.name).help(f.about));
     PossibleValuesParser::new(formats.collect::<Vec<_>>())

@@ -18,11 +18,16 @@ use crate::{Failure, Result, advise};
 const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
 
 /// How to load profiles: with the given limit in bytes; if there is none, with that of the environment's
-/// `PPROFDIFF_MAX_INFLATED`; and without either, with the default. The engine itself asks no environment.
+/// `PPROFDIFF_MAX_INFLATED`; and without either, with the default. The engine itself asks no environment. Format and
+/// type are those of [`LoadOptions::with_input_format`] and [`LoadOptions::with_input_type`].
 ///
 /// # Errors
-/// A variable that is no number; more than 4 GiB minus one.
-pub fn load_options(inflated_limit: Option<u64>) -> pprofdiff::Result<LoadOptions> {
+/// A variable that is no number; more than 4 GiB minus one; an unknown format, or a type without a unit.
+pub fn load_options(
+    inflated_limit: Option<u64>,
+    input_format: Option<&str>,
+    input_type: Option<&str>,
+) -> pprofdiff::Result<LoadOptions> {
     let of_variable = |text: OsString| {
         let number = text.to_str().and_then(|text| text.trim().parse().ok());
         number.ok_or_else(|| {
@@ -30,9 +35,16 @@ pub fn load_options(inflated_limit: Option<u64>) -> pprofdiff::Result<LoadOption
         })
     };
     let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty()).map(of_variable).transpose();
-    match inflated_limit.map_or_else(variable, |limit| Ok(Some(limit)))? {
-        Some(limit) => LoadOptions::with_inflated_limit(limit),
-        None => Ok(LoadOptions::default()),
+    let mut options = LoadOptions::default();
+    if let Some(limit) = inflated_limit.map_or_else(variable, |limit| Ok(Some(limit)))? {
+        options = options.with_inflated_limit(limit)?;
+    }
+    if let Some(format) = input_format {
+        options = options.with_input_format(format)?;
+    }
+    match input_type {
+        Some(text) => options.with_input_type(text),
+        None => Ok(options),
     }
 }
 
@@ -44,7 +56,7 @@ pub struct Inputs {
 
 impl Inputs {
     pub fn new(args: &LoadArgs) -> Result<Inputs> {
-        let options = load_options(args.inflated_limit)?;
+        let options = load_options(args.inflated_limit, args.input_format.as_deref(), args.input_type.as_deref())?;
         // A profile that is not packed is as long as what it holds; one that is longer packed than it may be inflated
         // is not worth its memory.
         let fetcher = Arc::new(Fetcher::new(args.timeout, options.inflated_limit));

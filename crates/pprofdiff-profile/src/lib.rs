@@ -1,7 +1,7 @@
 //! Reads pprof profiles, checks them, and holds them as columns over one buffer; merges, subtracts and writes them.
 //!
 //! ```text
-//! input (paths, bytes, patterns, manifests) -> profile (one buffer, columns) -> merge, delta -> message -> bytes
+//! input (paths, bytes, patterns, manifests) -> format -> profile (one buffer, columns) -> merge, delta -> message -> bytes
 //! ```
 //!
 //! The lowest layer of pprofdiff: nothing here knows how profiles are compared or shown. What most callers need is at
@@ -11,6 +11,7 @@
 mod advice;
 pub mod delta;
 mod error;
+mod format;
 mod harmless;
 pub mod input;
 #[doc(hidden)]

@@ -357,15 +357,15 @@ fn wrap(py: Python<'_>, made: Answer, [base, new]: Given) -> PyResult<Py<PyAny>>
 
 /// One pair, on the calling thread and no other: a worker's cores are shared out by whoever gave it its task.
 #[pyfunction(name = "_compare")]
-#[pyo3(signature = (base, new, question, inflated_limit))]
+#[pyo3(signature = (base, new, question, load))]
 pub fn compare(
     py: Python<'_>,
     base: &Bound<'_, PyAny>,
     new: &Bound<'_, PyAny>,
     question: Option<&Question>,
-    inflated_limit: Option<u64>,
+    load: source::Keywords,
 ) -> PyResult<Py<PyAny>> {
-    let (base, new, options) = (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit)?);
+    let (base, new, options) = (Side::new(base)?, Side::new(new)?, source::options_of(py, &load)?);
     let make = maker(question);
     let work = || make(pprofdiff::Diff::load(&base.sources, &new.sources, &options)?);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
@@ -460,13 +460,13 @@ impl OnThreads {
         py: Python<'_>,
         pairs: &Bound<'_, PyAny>,
         question: Option<&Question>,
-        inflated_limit: Option<u64>,
+        load: source::Keywords,
     ) -> PyResult<OnThreads> {
         Ok(OnThreads {
             pairs: Some(pairs.try_iter()?.unbind()),
             broken: None,
             pending: VecDeque::new(),
-            batch: Mutex::new(Batch::new(runtime::pool(py)?, source::options(py, inflated_limit)?)),
+            batch: Mutex::new(Batch::new(runtime::pool(py)?, source::options_of(py, &load)?)),
             question: question.map(|q| Question(q.0.clone())),
         })
     }

@@ -94,18 +94,20 @@ impl DeltaComputer {
 #[pymethods]
 impl DeltaComputer {
     #[new]
-    #[pyo3(signature = (cumulative = None, *, on_reset = "error", inflated_limit = None))]
+    #[pyo3(signature = (cumulative = None, *, on_reset = "error", inflated_limit = None, input_format = None, input_type = None))]
     fn new(
         py: Python<'_>,
         cumulative: Option<Vec<String>>,
         on_reset: &str,
         inflated_limit: Option<u64>,
+        input_format: Option<&str>,
+        input_type: Option<&str>,
     ) -> PyResult<DeltaComputer> {
         let computer = pprofdiff::delta::DeltaComputer::new(policy(py, cumulative, on_reset)?);
         Ok(DeltaComputer {
             state: Mutex::new(Some(Box::new(computer))),
             last: Mutex::default(),
-            options: source::options(py, inflated_limit)?,
+            options: source::options(py, inflated_limit, input_format, input_type)?,
         })
     }
 

@@ -72,18 +72,27 @@ mod _native {
     /// each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
     /// buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
     /// view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
-    /// given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1.
+    /// given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1. `input_format` is the
+    /// name of the format, which is recognised by its content unless given; `input_type` is what formats count that do
+    /// not say it, as "cpu/nanoseconds"; "samples/count" unless given.
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.
     ///
     /// Raises PprofError for anything that is not a valid profile, and OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (source, *, inflated_limit = None))]
-    fn load(py: Python<'_>, source: &Bound<'_, PyAny>, inflated_limit: Option<u64>) -> PyResult<Py<Profile>> {
+    #[pyo3(signature = (source, *, inflated_limit = None, input_format = None, input_type = None))]
+    fn load(
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        inflated_limit: Option<u64>,
+        input_format: Option<&str>,
+        input_type: Option<&str>,
+    ) -> PyResult<Py<Profile>> {
         if let Ok(profile) = source.cast::<Profile>() {
             return Ok(profile.clone().unbind());
         }
-        let (source, options) = (source::source(source)?, source::options(py, inflated_limit)?);
+        let (source, options) =
+            (source::source(source)?, source::options(py, inflated_limit, input_format, input_type)?);
         let profile = runtime::run(py, move || source.load(&options))?;
         Profile::new(py, profile)
     }
@@ -96,14 +105,17 @@ mod _native {
     /// Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     /// sides without a common sample type and for values that add up past int64; OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (base, new, *, inflated_limit = None))]
+    #[pyo3(signature = (base, new, *, inflated_limit = None, input_format = None, input_type = None))]
     fn diff(
         py: Python<'_>,
         base: &Bound<'_, PyAny>,
         new: &Bound<'_, PyAny>,
         inflated_limit: Option<u64>,
+        input_format: Option<&str>,
+        input_type: Option<&str>,
     ) -> PyResult<Py<Diff>> {
-        let (base, new, options) = (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit)?);
+        let (base, new, options) =
+            (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit, input_format, input_type)?);
         let (base_sources, new_sources) = (base.sources, new.sources);
         let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
         Diff::wrap(py, diff, base.given, new.given)
@@ -117,10 +129,16 @@ mod _native {
     ///
     /// Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     #[pyfunction]
-    #[pyo3(signature = (profiles, *, inflated_limit = None))]
-    fn merge(py: Python<'_>, profiles: &Bound<'_, PyAny>, inflated_limit: Option<u64>) -> PyResult<Py<Profile>> {
+    #[pyo3(signature = (profiles, *, inflated_limit = None, input_format = None, input_type = None))]
+    fn merge(
+        py: Python<'_>,
+        profiles: &Bound<'_, PyAny>,
+        inflated_limit: Option<u64>,
+        input_format: Option<&str>,
+        input_type: Option<&str>,
+    ) -> PyResult<Py<Profile>> {
         let sources = source::sources(profiles)?;
-        let options = source::options(py, inflated_limit)?;
+        let options = source::options(py, inflated_limit, input_format, input_type)?;
         let merged = runtime::run(py, move || {
             let profiles = sources.par_iter().map(|s| s.load(&options)).collect::<pprofdiff::Result<Vec<_>>>()?;
             pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())
@@ -145,7 +163,8 @@ mod _native {
     /// Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
     /// diffs; and as load().
     #[pyfunction]
-    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", inflated_limit = None))]
+    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", inflated_limit = None, input_format = None, input_type = None))]
+    #[allow(clippy::too_many_arguments)]
     fn delta(
         py: Python<'_>,
         prev: &Bound<'_, PyAny>,
@@ -153,9 +172,15 @@ mod _native {
         cumulative: Option<Vec<String>>,
         on_reset: &str,
         inflated_limit: Option<u64>,
+        input_format: Option<&str>,
+        input_type: Option<&str>,
     ) -> PyResult<Py<Profile>> {
         let policy = policy(py, cumulative, on_reset)?;
-        let (prev, cur, options) = (source::source(prev)?, source::source(cur)?, source::options(py, inflated_limit)?);
+        let (prev, cur, options) = (
+            source::source(prev)?,
+            source::source(cur)?,
+            source::options(py, inflated_limit, input_format, input_type)?,
+        );
         let (profile, warning) = runtime::run(py, move || {
             let (prev, cur) = rayon::join(|| prev.load(&options), || cur.load(&options));
             let (prev, cur) = (prev?, cur?);
@@ -183,7 +208,8 @@ mod _native {
     /// does.
     #[pyfunction]
     #[pyo3(signature = (
-        base, new, fail_on = Vec::new(), *, config = None, floor = None, inflated_limit = None, **options
+        base, new, fail_on = Vec::new(), *, config = None, floor = None, inflated_limit = None, input_format = None,
+        input_type = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn check(
@@ -194,6 +220,8 @@ mod _native {
         config: Option<PathBuf>,
         floor: Option<f64>,
         inflated_limit: Option<u64>,
+        input_format: Option<&str>,
+        input_type: Option<&str>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Check> {
         let options = ViewOptions::new(py, &Query::default(), options)?;
@@ -206,7 +234,7 @@ mod _native {
         }
         let request = options.request(Ask::Check(limits));
         let (base, new) = (Side::new(base)?.sources, Side::new(new)?.sources);
-        let load = source::options(py, inflated_limit)?;
+        let load = source::options(py, inflated_limit, input_format, input_type)?;
         runtime::run(py, move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?))
     }
 

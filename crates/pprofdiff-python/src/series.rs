@@ -278,7 +278,11 @@ fn gather(
 ///
 /// Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
 #[pyfunction]
-#[pyo3(signature = (profiles, key = None, *, base = None, on_error = "collect", inflated_limit = None, **options))]
+#[pyo3(signature = (
+    profiles, key = None, *, base = None, on_error = "collect", inflated_limit = None, input_format = None,
+    input_type = None, **options
+))]
+#[allow(clippy::too_many_arguments)]
 pub fn series(
     py: Python<'_>,
     profiles: &Bound<'_, PyAny>,
@@ -286,6 +290,8 @@ pub fn series(
     base: Option<&Bound<'_, PyAny>>,
     on_error: &str,
     inflated_limit: Option<u64>,
+    input_format: Option<&str>,
+    input_type: Option<&str>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Series> {
     let query = ViewOptions::new(py, &Query::default(), options)?.of_one_type(py, "series()")?;
@@ -295,8 +301,8 @@ pub fn series(
         _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
     };
     let against = if base.is_some() { Against::First } else { Against::Previous };
-    let options = SeriesOptions::default().with_load(source::options(py, inflated_limit)?).with_against(against);
-    let options = options.with_order(Order::Given);
+    let load = source::options(py, inflated_limit, input_format, input_type)?;
+    let options = SeriesOptions::default().with_load(load).with_against(against).with_order(Order::Given);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
     gather(py, base, profiles, key, Question { query, options, raise })
 }

@@ -12,9 +12,23 @@ use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 use crate::views::Profile;
 use crate::{error, runtime};
 
-/// How to load: with the limit that is given, or as the command from the environment.
-pub fn options(py: Python<'_>, inflated_limit: Option<u64>) -> PyResult<LoadOptions> {
-    pprofdiff_cli::load_options(inflated_limit).map_err(|e| error::from_engine(py, &e))
+/// How to load, as keywords say it. Without a limit it is as in the command, from the environment.
+pub fn options(
+    py: Python<'_>,
+    inflated_limit: Option<u64>,
+    input_format: Option<&str>,
+    input_type: Option<&str>,
+) -> PyResult<LoadOptions> {
+    let options = pprofdiff_cli::load_options(inflated_limit, input_format, input_type);
+    options.map_err(|e| error::from_engine(py, &e))
+}
+
+/// The same keywords in one, as `_batch.py` hands them on: inflated_limit, input_format, input_type.
+pub type Keywords = (Option<u64>, Option<String>, Option<String>);
+
+/// As [`options`], of all keywords in one.
+pub fn options_of(py: Python<'_>, (limit, format, kind): &Keywords) -> PyResult<LoadOptions> {
+    options(py, *limit, format.as_deref(), kind.as_deref())
 }
 
 /// One source. Bytes are copied: packed ones are small beside what they inflate to, and a pool's

@@ -740,7 +740,7 @@ pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> 
 pub fn rebuild_profile(py: Python<'_>, name: String, bytes: &[u8]) -> PyResult<Py<Profile>> {
     let bytes = bytes.to_vec();
     // It kept to its limit when it was loaded, and to that of all profiles.
-    let options = source::options(py, Some(u64::from(u32::MAX)))?;
+    let options = source::options(py, Some(u64::from(u32::MAX)), Some("pprof"), None)?;
     let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
     Profile::new(py, profile.into())
 }

@@ -1,6 +1,6 @@
 //! What the fuzz targets share: bytes to options, bytes to profiles that load, and every view in every format.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::{GraphOptions, Rank};
@@ -14,7 +14,10 @@ use pprofdiff_report::{
 use prost::Message;
 
 /// Small enough that a bomb costs no time, large enough for every seed.
-pub const LIMIT: LoadOptions = LoadOptions { inflated_limit: 8 << 20 };
+pub static LIMIT: LazyLock<LoadOptions> = LazyLock::new(|| {
+    let options = LoadOptions::default().with_inflated_limit(8 << 20);
+    options.unwrap_or_else(|e| panic!("{e}"))
+});
 
 /// The bare message, whatever loads.
 pub const BARE: WriteOptions = WriteOptions::new().with_compression(Compression::None);

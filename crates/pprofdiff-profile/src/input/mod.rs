@@ -15,6 +15,8 @@ pub use builds::{file_builds, pattern_builds, sort_builds};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 
+pub use crate::format::InputFormat;
+
 use crate::error::Result;
 use crate::profile::{LoadOptions, Profile};
 use crate::redact::redacted;

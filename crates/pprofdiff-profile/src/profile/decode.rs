@@ -58,40 +58,56 @@ impl Profile {
     /// Everything that makes it invalid.
     #[doc(hidden)]
     pub fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
-        if data.len() > u32::MAX as usize {
-            let detail = "the profile is larger than 4 GiB, which offsets of 32 bits can't reach";
-            return Err(Error::new(ErrorKind::Limit, detail));
-        }
-        let scan = scan(&data)?;
-        let tables = &scan.tables;
-        let strings = strings(&data, &tables[STRING as usize])?;
-        let n_strings = strings.len() as u64;
-        let sample_types = sample_types(&data, &tables[SAMPLE_TYPE as usize], n_strings)?;
-        check_header(&scan.header, n_strings)?;
-        let (mappings, mapping_ids) = mappings(&data, &tables[MAPPING as usize], n_strings)?;
-        let (functions, function_ids) = functions(&data, &tables[FUNCTION as usize], n_strings)?;
-        let (locations, location_ids) = locations(&data, &tables[LOCATION as usize], &mapping_ids, &function_ids)?;
-        let samples = tables[SAMPLE as usize].clone();
-        let mut profile = Profile {
-            name: name.to_owned(),
-            strings,
-            sample_types,
-            mappings,
-            functions,
-            locations,
-            location_ids,
-            samples: samples.part.clone(),
-            n_samples: samples.count,
-            totals: Vec::new(),
-            header: scan.header,
-            is_diff: false,
-            has_labels: false,
-            usual_samples: false,
-            data,
-        };
-        check_samples(&mut profile, &samples)?;
-        Ok(profile)
+        Profile::try_decode(name, data).map_err(|(error, _)| error)
     }
+
+    /// As [`Profile::decode`], with the data beside the error: it may be something other than a message.
+    pub(crate) fn try_decode(name: &str, data: Vec<u8>) -> Result<Profile, (Error, Vec<u8>)> {
+        let mut profile = match tables(name, &data) {
+            Ok(profile) => profile,
+            Err(error) => return Err((error, data)),
+        };
+        profile.data = data;
+        match check_samples(&mut profile) {
+            Ok(()) => Ok(profile),
+            Err(error) => Err((error, profile.data)),
+        }
+    }
+}
+
+/// Passes 1 and 2: a profile of which nothing but the samples is unchecked, still without its data.
+fn tables(name: &str, data: &[u8]) -> Result<Profile> {
+    if data.len() > u32::MAX as usize {
+        let detail = "the profile is larger than 4 GiB, which offsets of 32 bits can't reach";
+        return Err(Error::new(ErrorKind::Limit, detail));
+    }
+    let scan = scan(data)?;
+    let tables = &scan.tables;
+    let strings = strings(data, &tables[STRING as usize])?;
+    let n_strings = strings.len() as u64;
+    let sample_types = sample_types(data, &tables[SAMPLE_TYPE as usize], n_strings)?;
+    check_header(&scan.header, n_strings)?;
+    let (mappings, mapping_ids) = mappings(data, &tables[MAPPING as usize], n_strings)?;
+    let (functions, function_ids) = functions(data, &tables[FUNCTION as usize], n_strings)?;
+    let (locations, location_ids) = locations(data, &tables[LOCATION as usize], &mapping_ids, &function_ids)?;
+    let samples = &tables[SAMPLE as usize];
+    Ok(Profile {
+        name: name.to_owned(),
+        data: Vec::new(),
+        strings,
+        sample_types,
+        mappings,
+        functions,
+        locations,
+        location_ids,
+        samples: samples.part.clone(),
+        n_samples: samples.count,
+        totals: Vec::new(),
+        header: scan.header,
+        is_diff: false,
+        has_labels: false,
+        usual_samples: false,
+    })
 }
 
 /// Pass 1.
@@ -377,7 +393,8 @@ struct Samples {
 }
 
 /// Pass 3, in parts if there are many samples.
-fn check_samples(profile: &mut Profile, table: &Table) -> Result<()> {
+fn check_samples(profile: &mut Profile) -> Result<()> {
+    let table = Table { count: profile.n_samples, part: profile.samples.clone() };
     let n_types = profile.sample_types.len();
     if n_types == 0 && table.count > 0 {
         return Err(Error::malformed("there are samples, but no sample type says what they count").at(table.part.start));

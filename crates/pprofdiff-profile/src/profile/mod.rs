@@ -72,7 +72,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Loads a file: gzip, zstd or raw.
+    /// Loads a file: gzip, zstd or raw, in any format of [`InputFormat`](crate::InputFormat).
     ///
     /// # Errors
     /// The operating system's, and everything that makes a profile invalid, with the file's name, the
@@ -81,7 +81,7 @@ impl Profile {
         input::open(path.as_ref(), options)
     }
 
-    /// Loads a profile from memory: gzip, zstd or raw. `name` stands for it in errors and reports.
+    /// Loads a profile from memory, as [`Profile::open`] a file's content. `name` stands for it in errors and reports.
     ///
     /// # Errors
     /// As [`Profile::open`].
@@ -89,7 +89,7 @@ impl Profile {
         input::from_bytes(name, bytes, options)
     }
 
-    /// Loads a profile from a reader, to its end: gzip, zstd or raw.
+    /// Loads a profile from a reader, to its end, as [`Profile::open`] a file.
     ///
     /// # Errors
     /// As [`Profile::open`].

@@ -1,0 +1,155 @@
+//! The formats that profiles come in: a module and a row here, and one file each, which says how its content is
+//! recognised and has a reader.
+//!
+//! Nearly all input is `profile.proto`, so that is tried first and pays nothing for the others: they are asked only when
+//! the content is no such message, or when the caller named one ([`LoadOptions::input_format`]). A reader of another
+//! format fills a [`ProfileBuilder`](crate::ProfileBuilder), which checks what it builds.
+
+mod legacy;
+
+use crate::advice;
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{LoadOptions, Profile};
+
+/// Makes a profile of a name, the whole inflated content, and options.
+type Reader = fn(&str, Vec<u8>, &LoadOptions) -> Result<Profile>;
+
+/// A format that profiles come in.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct InputFormat {
+    /// The name that users give it.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// True if content that begins like this (the first [`HEAD`] bytes, or all of it) is in this format, as far as that
+    /// shows. It is asked of content that is no valid `profile.proto`, in the order of the table.
+    recognises: fn(&[u8]) -> bool,
+    /// `None` of a format that is recognised only to say what it is.
+    read: Option<Reader>,
+}
+
+/// How much of an input formats are recognised by: a line of text may be some KB long.
+const HEAD: usize = 64 << 10;
+
+/// All formats, in the order in which content is held against them: what is recognised by less comes later.
+static FORMATS: &[InputFormat] = &[
+    InputFormat {
+        name: "pprof",
+        about: "profile.proto, as pprof writes it",
+        // It is tried before all others.
+        recognises: |_| false,
+        read: Some(|name, data, _| Profile::decode(name, data)),
+    },
+    legacy::HEAP,
+    legacy::CONTENTION,
+    legacy::THREADS,
+    legacy::GO_COUNT,
+    legacy::GPERFTOOLS_CPU,
+];
+
+impl InputFormat {
+    /// The formats that can be read.
+    pub fn all() -> impl Iterator<Item = &'static InputFormat> {
+        FORMATS.iter().filter(|f| f.read.is_some())
+    }
+
+    /// The format of a name.
+    ///
+    /// # Errors
+    /// There is none that can be read; the error names those that can.
+    pub fn named(name: &str) -> Result<&'static InputFormat> {
+        InputFormat::all().find(|f| f.name == name).ok_or_else(|| {
+            let names: Vec<&str> = InputFormat::all().map(|f| f.name).collect();
+            Error::query(format!("there is no input format {name:?}; there are {}", names.join(", ")))
+        })
+    }
+
+    fn read(&self, name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
+        let Some(read) = self.read else {
+            let detail = format!(
+                "this is {}, which is older than profile.proto; convert it first, with go tool pprof -proto and its \
+                 binary",
+                self.about
+            );
+            // Such a profile has addresses only, so what it is of has to be at hand.
+            return Err(Error::new(ErrorKind::Legacy, detail).advise(advice::symbolize("", name)));
+        };
+        read(name, data, options)
+    }
+}
+
+/// Reads inflated content, in the format that the options name, or else in the one that it is in.
+pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
+    if let Some(format) = options.input_format {
+        return format.read(name, data, options);
+    }
+    Profile::try_decode(name, data).or_else(|(error, data)| {
+        if error.kind() != ErrorKind::Malformed {
+            return Err(error);
+        }
+        let head = &data[..data.len().min(HEAD)];
+        match FORMATS.iter().find(|f| (f.recognises)(head)) {
+            Some(format) => format.read(name, data, options),
+            None if is_text(head) => Err(unknown_text()),
+            None => Err(error),
+        }
+    })
+}
+
+/// True of what has no control characters but those of texts. Messages have them: tags, lengths and small numbers.
+fn is_text(head: &[u8]) -> bool {
+    head.iter().all(|&b| (b >= b' ' && b != 0x7f) || b.is_ascii_whitespace())
+}
+
+fn unknown_text() -> Error {
+    let formats: Vec<String> = InputFormat::all().map(|f| format!("{} ({})", f.name, f.about)).collect();
+    Error::malformed(format!(
+        "this is not a profile: it is text that is not recognised; if it is one of these, name the format: {}",
+        formats.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn load(bytes: &[u8]) -> Result<Profile> {
+        Profile::from_bytes("in", bytes, &LoadOptions::default())
+    }
+
+    #[test]
+    fn names_are_unique_and_only_of_what_can_be_read() {
+        for (i, format) in FORMATS.iter().enumerate() {
+            assert!(FORMATS[..i].iter().all(|f| f.name != format.name), "{} twice", format.name);
+            let named = InputFormat::named(format.name);
+            assert_eq!(named.is_ok(), format.read.is_some(), "{}", format.name);
+        }
+        let error = InputFormat::named("xml").unwrap_err().to_string();
+        assert!(error.contains("\"xml\"") && error.contains("pprof") && !error.contains("heap"), "{error}");
+    }
+
+    #[test]
+    fn text_is_told_from_damaged_messages() {
+        let error = |bytes: &[u8]| load(bytes).unwrap_err().to_string();
+        for text in ["x", "<html>\r\n\t</html>", "root:x:0:0:root:/root:/bin/bash\n", "naïve"] {
+            assert!(
+                error(text.as_bytes()).contains("it is text") && error(text.as_bytes()).contains("pprof ("),
+                "{text}"
+            );
+        }
+        for message in [&b"\x0a\x04\x08\x01\x10"[..], b"\x32\x00\x32", b"\xff\xff\x01"] {
+            assert!(!error(message).contains("it is text"), "{}", error(message));
+        }
+    }
+
+    #[test]
+    fn a_format_that_is_named_is_insisted_on() {
+        let options = LoadOptions::default().with_input_format("pprof").unwrap();
+        let error = Profile::from_bytes("in", b"heap profile: 1", &options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
+        assert_eq!(load(b"heap profile: 1").unwrap_err().kind(), ErrorKind::Legacy);
+    }
+}
