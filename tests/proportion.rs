@@ -318,6 +318,29 @@ fn crafted_inputs_take_memory_in_proportion() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
+/// Text becomes a profile first, whose records are larger than what the shortest names and lines take.
+#[test]
+fn folded_stacks_take_memory_in_proportion() {
+    let usual = |i: u32| format!("main.main;net/http.(*Server).Serve;handler{};json.Marshal{} 10\n", i % 100, i % 1000);
+    let texts: [(&str, String, u64); 4] = [
+        ("real stacks", (0..200_000).map(usual).collect(), 3),
+        ("the shortest lines", "a 1\n".repeat(2_000_000), 20),
+        ("a stack of four million frames", "a;".repeat(4_000_000) + "b 1\n", 20),
+        ("names that occur once", (0..600_000).map(|i| format!("{i:x};")).collect::<String>() + "b 1\n", 40),
+    ];
+    for (name, text, times) in texts {
+        let path = temporary("stacks.folded");
+        std::fs::write(&path, format!("# pprofdiff-folded samples/count value\n{text}")).unwrap();
+        let steps = child(&path, None, true);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = &steps[0];
+        assert_eq!(what, "load", "{name}: {said}");
+        let size = text.len() as u64;
+        println!("{name}: {:.1} MB, peak {} MB", size as f64 / MB as f64, peak / MB);
+        assert!(*peak < times * size + FLOOR, "{name}: {} MB, of {times} times {} MB", peak / MB, size / MB);
+    }
+}
+
 #[test]
 fn bombs_end_at_the_limit() {
     let zeros = vec![0; 64 * MB as usize];

@@ -5,6 +5,7 @@
 //! the content is no such message, or when the caller named one ([`LoadOptions::input_format`]). A reader of another
 //! format fills a [`ProfileBuilder`](crate::ProfileBuilder), which checks what it builds.
 
+mod folded;
 mod legacy;
 
 use crate::advice;
@@ -46,6 +47,8 @@ static FORMATS: &[InputFormat] = &[
     legacy::THREADS,
     legacy::GO_COUNT,
     legacy::GPERFTOOLS_CPU,
+    folded::FOLDED2,
+    folded::FOLDED,
 ];
 
 impl InputFormat {

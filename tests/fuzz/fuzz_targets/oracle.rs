@@ -7,19 +7,23 @@
 mod oracle;
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::samples::LabelValue;
-use pprofdiff::{Diff, Granularity, Profile, Query, Sort};
+use pprofdiff::{Diff, Granularity, LoadOptions, Profile, Query, Sort};
 use pprofdiff_fuzz::LIMIT;
 use prost::Message as _;
+
+/// Other formats are none of prost's.
+static PPROF: LazyLock<LoadOptions> =
+    LazyLock::new(|| LIMIT.clone().with_input_format("pprof").unwrap_or_else(|e| panic!("{e}")));
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if data.starts_with(&[0x1f, 0x8b]) || data.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || !is_plain(data, &PROFILE) {
         return;
     }
-    let loaded = Profile::from_bytes("in", data, &LIMIT);
+    let loaded = Profile::from_bytes("in", data, &PPROF);
     let message = Message::decode(data).map_err(|e| e.to_string()).and_then(|m| valid(&m).map(|()| m));
     match (loaded, message) {
         (Ok(profile), Ok(message)) => same(profile, &message),

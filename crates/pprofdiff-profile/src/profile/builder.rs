@@ -1,4 +1,5 @@
-//! Builds profiles record by record: for readers of other formats, for other tools, and for tests.
+//! Builds profiles record by record: for readers of other formats (`format/folded.rs` is an example), for other tools,
+//! and for tests.
 //!
 //! Strings, functions, mappings and locations are interned, so a caller may give the same one repeatedly. Samples
 //! are kept as given. [`ProfileBuilder::build`] writes a message and loads it, so what is built is checked by the

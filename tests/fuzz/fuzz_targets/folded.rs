@@ -1,0 +1,48 @@
+//! Folded stacks of any bytes: refused at a line, or a profile that is written and read as the same values.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use pprofdiff::{Diff, LoadOptions, Profile, Query};
+use pprofdiff_fuzz::LIMIT;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Some((which, text)) = data.split_first() else { return };
+    let as_format = |name: &str| LIMIT.clone().with_input_format(name).unwrap_or_else(|e| panic!("{e}"));
+    let options = [LIMIT.clone(), as_format("folded"), as_format("folded2")];
+    let Some((first, total)) = read(text, &options[usize::from(which % 3)]) else { return };
+    let Some(again) = written(&first) else { return };
+    // Only of one profile of samples there is no header, which may then not be recognised.
+    let options = if first.is_two_sided() { &options[2] } else { &options[1] };
+    let Some((second, other)) = read(&again, options) else {
+        panic!("what is written is not read: {:?}", String::from_utf8_lossy(&again))
+    };
+    assert_eq!(first.is_two_sided(), second.is_two_sided());
+    // Samples without a stack are in no table of stacks, and names that become the same may cancel.
+    assert!(other.base <= total.base && other.new <= total.new, "{total:?} {other:?}");
+});
+
+fn read(text: &[u8], options: &LoadOptions) -> Option<(Diff, pprofdiff::Pair)> {
+    match Profile::from_bytes("in", text, options) {
+        Ok(profile) => {
+            let diff = Diff::of_profile(&Arc::new(profile)).ok()?;
+            let total = diff.measure(&Query::default()).ok()?.summary().total;
+            Some((diff, total))
+        }
+        Err(e) => {
+            assert!(!e.to_string().contains('\n'), "an error of several lines: {e}");
+            None
+        }
+    }
+}
+
+/// With a line break, since nothing at all is no input.
+fn written(diff: &Diff) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let measure = diff.measure(&Query::default()).ok()?;
+    let result = pprofdiff_report::folded(&measure.stacks(false), &mut out);
+    assert!(result.is_ok(), "writing into memory failed: {result:?}");
+    out.push(b'\n');
+    Some(out)
+}
