@@ -389,7 +389,8 @@ fn mistakes_about_snapshots_end_with_2_and_one_line() {
 fn folded_stacks_have_a_column_a_side() {
     let [base, new] = story();
     let folded = stdout(&[&base, &new, "--format", "folded"]);
-    let sums = folded.lines().fold((0i64, 0i64), |(b, n), line| {
+    assert!(folded.starts_with("# pprofdiff-folded cpu/nanoseconds base new\n"), "{folded}");
+    let sums = folded.lines().skip(1).fold((0i64, 0i64), |(b, n), line| {
         let mut parts = line.rsplitn(3, ' ');
         let mut number = || parts.next().unwrap().parse::<i64>().unwrap();
         let (new, base) = (number(), number());
@@ -397,6 +398,57 @@ fn folded_stacks_have_a_column_a_side() {
         (b + base, n + new)
     });
     assert_eq!(sums, (1_900_000_000, 2_930_000_000));
+}
+
+#[test]
+fn folded_stacks_are_an_input_of_every_verb() {
+    let [base, new] = story();
+    let path = |name: &str| temp(name).display().to_string();
+    let [folded_base, folded_new, diff, bare] = ["base.folded", "new.folded", "diff.folded", "bare.txt"].map(path);
+    stdout(&["stacks", &base, "-o", &folded_base]);
+    stdout(&["stacks", &new, "-o", &folded_new]);
+    stdout(&[&base, &new, "-o", &diff]);
+    std::fs::write(&bare, "main;f 3 5\nmain;g 4 4\n").unwrap();
+    // Rows are those of the profiles, but for files, which folded stacks do not have.
+    let rows = |args: &[&str]| {
+        let json = json(&[args, &["--format", "json"]].concat());
+        let row = |row: &Value| (row["name"].to_string(), row["flat_base"].clone(), row["cum_new"].clone());
+        let mut rows: Vec<_> = json["rows"].as_array().unwrap().iter().map(row).collect();
+        rows.sort_by(|a, b| a.0.cmp(&b.0));
+        (json["sample_type"].clone(), json["unit"].clone(), json["total_delta"].clone(), rows)
+    };
+    let expected = rows(&[&base, &new]);
+    assert_eq!(rows(&[&folded_base, &folded_new]), expected);
+    assert_eq!(rows(&["top", &diff]), expected);
+
+    // Of what has no header, the user says what it is.
+    let two = ["--input-format", "folded2", "--input-type", "space/bytes"];
+    let text = stdout(&[&["top", &bare][..], &two].concat());
+    assert!(text.contains("space (bytes): 7B -> 9B"), "{text}");
+    let one = stdout(&["stacks", &bare, "--format", "folded"]);
+    assert_eq!(one, "main;f_3 5\nmain;g_4 4\n");
+    assert!(stdout(&["info", &bare, "--input-type", "space/bytes"]).contains("space"));
+
+    let merged = path("merged.pb.gz");
+    stdout(&["merge", &folded_base, &folded_new, "-o", &merged, "--input-format", "folded"]);
+    assert!(stdout(&["info", &merged]).contains("cpu"));
+    let delta = path("delta.pb.gz");
+    let typed = ["--input-type", "alloc_space/bytes"];
+    stdout(&[&["delta", &bare, &bare, "-o", &delta][..], &typed].concat());
+    assert!(stdout(&["info", &delta]).contains("alloc_space"));
+    stdout(&[&["check", &bare, &bare, "--fail-on", "space:total>+5%"][..], &two[2..]].concat());
+    let manifest = path("folded.csv");
+    std::fs::write(&manifest, format!("base,new\n{folded_base},{folded_new}\n")).unwrap();
+    assert!(stdout(&["batch", &manifest, "--input-format", "folded"]).contains("cpu"));
+    assert!(stdout(&["series", &folded_base, &folded_new, "--input-format", "folded"]).contains("cpu"));
+
+    // What is insisted on is all that is read.
+    let refused = failure(&[&base, &new, "--input-format", "folded"]);
+    assert!(refused.contains("story-cpu") && refused.contains("line 1"), "{refused}");
+    assert!(failure(&["top", &diff, "--input-format", "folded"]).contains("cpu/nanoseconds base new"));
+    assert!(failure(&["top", &bare, "--input-type", "cpu"]).contains("cpu/nanoseconds"));
+    let unknown = run(&["top", &bare, "--input-format", "heap"]);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("folded2") && unknown.status.code() == Some(2));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod architecture;
 mod corpus;
 mod delta;
 mod flame;
+mod folded;
 mod malformed;
 mod numbers;
 mod pictures;

@@ -11,6 +11,7 @@ import pickle
 import re
 import tempfile
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -246,3 +247,48 @@ def test_the_docstring_tells_the_level_that_is_used():
         told = re.search(rf"{packing} \d+ to \d+ \((\d+) unless given\)", doc)
         assert told, doc
         assert p.to_bytes(packing) == p.to_bytes(packing, int(told[1])) != p.to_bytes(packing, 9)
+
+
+FOLDED = b"main;parse 31 33\nmain 8 0\n"
+
+
+def test_folded_stacks_are_a_profile_or_a_diff(tmp_path: Path):
+    one = pprofdiff.load(FOLDED, input_type="space/bytes")
+    assert one.sample_types == [("space", "bytes")]
+    assert {row["name"]: row["cum"] for row in one.top().to_dicts()} == {"main": 33, "parse 31": 33}
+    two = pprofdiff.load(FOLDED, input_format="folded2")
+    rows = {row["name"]: (row["flat_base"], row["flat_new"]) for row in two.top().to_dicts()}
+    assert rows == {"main": (8, 0), "parse": (31, 33)}
+    # What is written opens as what it was; pickles do not depend on how it was loaded.
+    written = tmp_path / "diff.folded"
+    diff = pprofdiff.diff(*pair("go-mutex"))
+    written.write_text(diff.folded())
+    again = pprofdiff.load(written)
+    for loaded in (again, pickle.loads(pickle.dumps(again))):
+        assert loaded.sample_types == [("delay", "nanoseconds")]
+        assert loaded.top().summary["total_delta"] == diff.top().summary["total_delta"]
+
+
+def test_every_function_that_loads_takes_the_format():
+    a, b = b"a;b 5\n", b"a;b 8\n"
+    how = {"input_format": "folded", "input_type": "alloc_space/bytes"}
+    assert pprofdiff.diff(a, b, **how).sample_types == [("alloc_space", "bytes")]
+    assert pprofdiff.merge([a, b], **how).top()[0]["flat"] == 13
+    assert pprofdiff.delta(a, b, **how).top()[0]["flat"] == 3
+    assert pprofdiff.check(a, b, ["total>+100%"], **how).verdict == "pass"
+    assert len(list(pprofdiff.deltas([a, b, b], **how))) == 2
+    computer = pprofdiff.DeltaComputer(**how)
+    assert computer.update(a).sample_types == [("alloc_space", "bytes")]
+    for many in (pprofdiff.series([a, b], **how), pprofdiff.series([b], base=a, **how)):
+        assert many.values().summary["sample_type"] == "alloc_space"
+        assert not many.errors
+    with ThreadPoolExecutor(1) as executor:
+        for where in (None, executor):
+            (result,) = pprofdiff.batch([(a, b)], executor=where, **how).tables()
+            assert result.error is None
+            assert result.table.summary["unit"] == "bytes"
+    with pytest.raises(pprofdiff.PprofError, match='no input format "x"'):
+        pprofdiff.load(a, input_format="x")
+    with pytest.raises(pprofdiff.PprofError, match=r"line 1: .* does not end in a number") as caught:
+        pprofdiff.load(b"a;b\n", input_format="folded")
+    assert (caught.value.record, caught.value.offset) == ("line 1", 0)

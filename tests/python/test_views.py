@@ -87,12 +87,15 @@ def test_labels_of_stacks(labelled: pprofdiff.Diff):
 
 
 def test_folded(story: pprofdiff.Diff):
-    lines = story.folded().splitlines()
+    header, *lines = story.folded().splitlines()
+    assert header == "# pprofdiff-folded cpu/nanoseconds base new"
     assert len(lines) == len(story.stacks())
     stack, base, new = lines[0].rsplit(" ", 2)
     row = story.stacks()[0]
     assert (stack, int(base), int(new)) == (";".join(row["frames"]), row["base"], row["new"])
-    assert len(story.new[0].folded().splitlines()[0].rsplit(" ", 1)) == 2
+    header, line, *_ = story.new[0].folded().splitlines()
+    assert header == "# pprofdiff-folded cpu/nanoseconds value"
+    assert len(line.rsplit(" ", 1)) == 2
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@
 mod folded;
 mod legacy;
 
+pub use folded::Header as FoldedHeader;
+
 use crate::advice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{LoadOptions, Profile};

@@ -39,6 +39,7 @@ pub mod text {
 /// What the crates of pprofdiff share; no part of the API, and free to change.
 #[doc(hidden)]
 pub mod shared {
+    pub use crate::format::FoldedHeader;
     pub use crate::parallel;
     pub use crate::profile::{CommonType, Fields, Memo, Merger, Part, Selection, common_types, default_type, pack};
 }

@@ -50,4 +50,4 @@ pub use pprofdiff_profile::{
 pub use pprofdiff_profile::{builder, columns, input, proto, samples, text, units};
 
 #[doc(hidden)]
-pub use pprofdiff_profile::interner;
+pub use pprofdiff_profile::{interner, shared::FoldedHeader};

@@ -18,9 +18,10 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::InputFormat;
+use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::harmless::harmless;
-use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, LocationId, Profile, ProfileBuilder};
+use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile};
 
 pub(super) const FOLDED: InputFormat = InputFormat {
     name: "folded",
@@ -271,9 +272,9 @@ mod tests {
             let lines = p.locations().line_function[l as usize];
             p.text(p.functions().name[lines as usize])
         };
-        let sample = |s: crate::Sample<'_>| {
+        let sample = |s: crate::samples::Sample<'_>| {
             let mut names = Vec::new();
-            s.each_location(|l| names.push(name(l)));
+            s.for_each_location(|l| names.push(name(l)));
             names.reverse();
             (names.join("|"), s.value(0), s.is_base())
         };

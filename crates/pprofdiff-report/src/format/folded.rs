@@ -1,6 +1,7 @@
 //! Folded stacks, the format of flame graph tools: `root;caller;leaf BASE NEW`, a line a stack.
 //!
-//! Two columns for a diff, as `difffolded.pl` writes and inferno reads; one for a single profile. A
+//! Two columns for a diff, as `difffolded.pl` writes and inferno reads; one for a single profile. A header says so, and
+//! what is counted, so that it opens as the same again; only samples of one profile, which readers expect, have none. A
 //! semicolon in a frame's name would split it, so it becomes a colon; line breaks and what else is harmful
 //! become U+FFFD; and a name that ends in a number of its own (`goroutine 7`), which readers would take for a
 //! column, has its last space filled in.
@@ -9,6 +10,7 @@ use std::io::{self, Write};
 
 use crate::format::{Format, all_stacks, unsupported};
 use crate::report::Report;
+use pprofdiff::FoldedHeader;
 use pprofdiff::stacks::Stacks;
 use pprofdiff::text::harmless;
 
@@ -33,6 +35,12 @@ pub(crate) const FORMAT: Format = Format {
 /// The writer's.
 pub fn folded(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
     let names: Vec<String> = (0..stacks.frames.len() as u32).map(|f| name(&stacks.frames.label(f))).collect();
+    let summary = &stacks.summary;
+    let (kind, unit) = (summary.sample_type.clone(), summary.unit.clone());
+    let header = FoldedHeader { kind, unit, two_sided: summary.base.is_some() };
+    if header.two_sided || (header.kind.as_str(), header.unit.as_str()) != ("samples", "count") {
+        writeln!(out, "{header}")?;
+    }
     for row in &stacks.rows {
         for (i, &f) in stacks.frames_of(row).iter().enumerate() {
             if i > 0 {
