@@ -425,7 +425,7 @@ def main() -> None:
                 ["200 pairs of size S", "one thread", "two threads", "Python, all cores"],
                 [
                     ["the limit: libdeflate inflates all files", ms["inflate_1"], ms["inflate_2"], ""],
-                    ["`batch`", ms["many_1"], ms["many_2"], ms["python_batch"]],
+                    ["`batch`", ms["many_1"], ms["many_2"], ms["python_many"]],
                     ["with the table of functions of each", ms["tops_1"], ms["tops_2"], ms["python_tops"]],
                 ],
             ),

@@ -164,8 +164,9 @@ def check(
     each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
     (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
     pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
-    ignored: 1 for rules on each frame unless given. `sample_type` is that of rules that name none. `normalize` scales
-    each run of the new side: to the median of the base's "total" or "duration", or by a factor.
+    ignored: 1 for rules on each frame unless given. The other keywords are those of Views: `sample_type` (one) is that
+    of rules that name none, `normalize` scales each run of the new side, to the median of the base's "total" or
+    "duration", or by a factor.
 
     Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
     does.
@@ -239,11 +240,11 @@ class Views:
     """What Profile and Diff have in common: views, filters, and writing.
 
     All views take these keywords, as do series() and the tables of batch(). `sample_type` is a name out of
-    `sample_types` (None: the default one); given a list of names, tables have them side by side: the columns of costs are
-    named after their sample type first ("alloc_space_flat_base"), and of two types of which one counts there are ratios
-    (flat_ratio_base: bytes an object; float, None where there is none). `granularity` is what a row stands for:
-    "functions", "filefunctions", "files", "lines" or "addresses". `noinlines` counts inlined functions as part of the one
-    they were inlined into. `trim_path` is a prefix, or a list of them, to cut off the paths of files; given one,
+    `sample_types` (None: the default one); given a list of names, tables have them side by side: the columns of costs
+    are named after their sample type first ("alloc_space_flat_base"), and of two types of which one counts there are
+    ratios (flat_ratio_base: bytes an object; float, None where there is none). `granularity` is what a row stands for:
+    "functions", "filefunctions", "files", "lines" or "addresses". `noinlines` counts inlined functions as part of the
+    one they were inlined into. `trim_path` is a prefix, or a list of them, to cut off the paths of files; given one,
     versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize` and the filters (focus,
     ignore, ...) are as in normalize() and filter(), for this one view.
 
@@ -722,8 +723,8 @@ class Series:
         many have it), and of its largest step those of steps(). `n` rows, or all.
         """
     def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
-        """All steps that change something, the largest first: how a frame changed from one build to the next, or from the
-        base to one of the others.
+        """All steps that change something, the largest first: how a frame changed from one build to the next, or from
+        the base to one of the others.
 
         Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
         cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,

@@ -12,7 +12,8 @@ from pathlib import Path
 import pprofdiff
 from pprofdiff import _native
 
-STUB = Path(pprofdiff.__file__).with_name("_native.pyi")
+# That of the repository, of which the installed one is a copy.
+STUB = Path(__file__).parents[2] / "python/pprofdiff/_native.pyi"
 
 
 def _docstrings(tree: ast.Module) -> dict[str, str]:

@@ -170,7 +170,7 @@ def test_what_shows_one_sample_type_says_so():
         lambda: heap.list("main", sample_type=types),
         lambda: pprofdiff.series([pair("go-heap")[0]], sample_type=types),
     ):
-        with pytest.raises(pprofdiff.PprofError, match="one sample type|several sample types"):
+        with pytest.raises(pprofdiff.PprofError, match=r"one sample type|several sample types"):
             refused()
     with pytest.raises(pprofdiff.PprofError, match='"alloc_space" is asked for twice'):
         heap.top(sample_type=["alloc_space", "alloc_space"])

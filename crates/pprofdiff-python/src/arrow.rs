@@ -51,8 +51,8 @@ impl Numbers {
 /// Lists of strings by their numbers in a dictionary, which all rows share. A number from
 /// 2^31 on would be negative, which is refused as any that is not in the dictionary.
 fn lists(lists: &Lists, ids: ScalarBuffer<i32>) -> Result<ArrayRef, ArrowError> {
-    let too_batch = |_| ArrowError::OffsetOverflowError(lists.ids.len());
-    let ends = lists.ends.iter().map(|&end| i32::try_from(end)).collect::<Result<Vec<i32>, _>>().map_err(too_batch)?;
+    let too_many = |_| ArrowError::OffsetOverflowError(lists.ids.len());
+    let ends = lists.ends.iter().map(|&end| i32::try_from(end)).collect::<Result<Vec<i32>, _>>().map_err(too_many)?;
     let strings = DictionaryArray::<Int32Type>::try_new(Int32Array::new(ids, None), strings(&lists.dictionary))?;
     let item = Field::new(
         "item",

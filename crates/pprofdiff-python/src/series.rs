@@ -82,8 +82,8 @@ impl Series {
         self.table(py, move |series| EngineTable::movers(&series.movers(sort), n.unwrap_or(usize::MAX)))
     }
 
-    /// All steps that change something, the largest first: how a frame changed from one build to the next, or from the
-    /// base to one of the others.
+    /// All steps that change something, the largest first: how a frame changed from one build to the next, or from
+    /// the base to one of the others.
     ///
     /// Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
     /// cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,

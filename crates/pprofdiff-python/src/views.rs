@@ -19,11 +19,11 @@ use crate::{error, runtime, source};
 /// What Profile and Diff have in common: views, filters, and writing.
 ///
 /// All views take these keywords, as do series() and the tables of batch(). `sample_type` is a name out of
-/// `sample_types` (None: the default one); given a list of names, tables have them side by side: the columns of costs are
-/// named after their sample type first ("alloc_space_flat_base"), and of two types of which one counts there are ratios
-/// (flat_ratio_base: bytes an object; float, None where there is none). `granularity` is what a row stands for:
-/// "functions", "filefunctions", "files", "lines" or "addresses". `noinlines` counts inlined functions as part of the one
-/// they were inlined into. `trim_path` is a prefix, or a list of them, to cut off the paths of files; given one,
+/// `sample_types` (None: the default one); given a list of names, tables have them side by side: the columns of costs
+/// are named after their sample type first ("alloc_space_flat_base"), and of two types of which one counts there are
+/// ratios (flat_ratio_base: bytes an object; float, None where there is none). `granularity` is what a row stands for:
+/// "functions", "filefunctions", "files", "lines" or "addresses". `noinlines` counts inlined functions as part of the
+/// one they were inlined into. `trim_path` is a prefix, or a list of them, to cut off the paths of files; given one,
 /// versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize` and the filters (focus,
 /// ignore, ...) are as in normalize() and filter(), for this one view.
 ///
