@@ -72,7 +72,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Loads a file: gzip, zstd or raw, in any format of [`InputFormat`](crate::InputFormat).
+    /// Loads a file: gzip, zstd or raw, in any format of [`InputFormat`](crate::input::InputFormat).
     ///
     /// # Errors
     /// The operating system's, and everything that makes a profile invalid, with the file's name, the
