@@ -155,7 +155,7 @@ def check(
     input_type: str | None = None,
     **options: Unpack[ViewOptions],
 ) -> Check:
-    """Is what changed within limits? The gate for CI.
+    """Is what changed within limits? For CI.
 
     `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
     up: the sides' medians are compared, and what exceeds a limit while the sides' ranges overlap is inconclusive.
@@ -670,7 +670,7 @@ class Listing:
 
 @final
 class Check:
-    """What became of the rules of a gate, made by check()."""
+    """What became of the rules of a check, made by check()."""
 
     @property
     def verdict(self) -> Literal["pass", "fail", "inconclusive"]:

@@ -1,4 +1,4 @@
-"""The gate from Python: the same facts as the command's, and p-values as scipy's."""
+"""check() from Python: the same facts as the command's, and p-values as scipy's."""
 
 import json
 import pickle

@@ -71,7 +71,7 @@ impl From<io::Error> for Failure {
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
-/// input error (one line on standard error); of the gate also 1 and 3, of an interrupted batch 130.
+/// input error (one line on standard error); of check also 1 and 3, of an interrupted batch 130.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,

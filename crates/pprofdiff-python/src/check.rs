@@ -1,4 +1,4 @@
-//! Check: what the gate found, as Python sees it.
+//! What a check found, as Python sees it.
 
 use pprofdiff_report::{Format, Report, exit_code};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use crate::error;
 use crate::table::text;
 use crate::views::rebuild;
 
-/// What became of the rules of a gate, made by check().
+/// What became of the rules of a check, made by check().
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Check {
     text: String,

@@ -191,7 +191,7 @@ mod _native {
         Profile::new(py, profile.into())
     }
 
-    /// Is what changed within limits? The gate for CI.
+    /// Is what changed within limits? For CI.
     ///
     /// `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
     /// up: the sides' medians are compared, and what exceeds a limit while the sides' ranges overlap is inconclusive.

@@ -107,12 +107,12 @@ fn wait<T: Send + 'static>(
 }
 
 /// How many small Python objects are made between two looks at signals: some milliseconds' worth.
-pub const BREATH: usize = 1 << 14;
+pub const OBJECTS_PER_YIELD: usize = 1 << 14;
 
 /// For loops that make Python objects, or read them: lets other threads of the interpreter run and looks for signals, once
-/// `made` has come to [`BREATH`].
+/// `made` has come to [`OBJECTS_PER_YIELD`].
 pub fn yield_gil(py: Python<'_>, made: &mut usize) -> PyResult<()> {
-    if *made >= BREATH {
+    if *made >= OBJECTS_PER_YIELD {
         *made = 0;
         py.detach(|| ());
         check_signals(py)?;

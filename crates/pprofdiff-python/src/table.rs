@@ -78,12 +78,12 @@ impl Values {
                     let text = || lists.dictionary.get(id as usize).unwrap_or_default();
                     strings[id as usize].get_or_insert_with(|| PyString::new(py, text()).unbind()).bind(py).clone()
                 };
-                if numbers.len() < runtime::BREATH {
+                if numbers.len() < runtime::OBJECTS_PER_YIELD {
                     *made += numbers.len();
                     return Ok(PyList::new(py, numbers.iter().map(string))?.into_any());
                 }
                 let list = PyList::empty(py);
-                for part in numbers.chunks(runtime::BREATH) {
+                for part in numbers.chunks(runtime::OBJECTS_PER_YIELD) {
                     part.iter().try_for_each(|id| list.append(string(id)))?;
                     // Lets no other thread in, which might want what is borrowed here.
                     runtime::check_signals(py)?;

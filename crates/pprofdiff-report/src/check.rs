@@ -1,4 +1,4 @@
-//! What the gate found: for people, as JSON (schema `pprofdiff/1`, kind `check`), as Markdown for a pull request
+//! What a check found: for people, as JSON (schema `pprofdiff/1`, kind `check`), as Markdown for a pull request
 //! and as annotations for GitHub.
 
 use std::io::{self, Write};
