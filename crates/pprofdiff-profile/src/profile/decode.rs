@@ -113,9 +113,9 @@ fn tables(name: &str, data: &[u8]) -> Result<Profile> {
 /// Pass 1.
 fn scan(data: &[u8]) -> Result<Scan> {
     let mut scan = Scan::default();
-    let header = &mut scan.header;
     let mut fields = Fields::new(data, 0);
     loop {
+        let header = &mut scan.header;
         let start = fields.offset();
         let begun = scan.tables.iter().any(|t| t.count > 0);
         let unlike = move |e: Error| if begun { e } else { e.prefixed("this is not a profile: ") };
@@ -129,7 +129,6 @@ fn scan(data: &[u8]) -> Result<Scan> {
                         table.part.start = start;
                     }
                     table.count += 1;
-                    table.part.end = fields.offset();
                 }
                 7 => header.drop_frames = StringId(string_index(value)?),
                 8 => header.keep_frames = StringId(string_index(value)?),
@@ -153,6 +152,12 @@ fn scan(data: &[u8]) -> Result<Scan> {
             Ok(())
         };
         read().map_err(|e| unlike(e).in_record(|| format!("profile field {field}")).at(start))?;
+        if let SAMPLE_TYPE..=STRING = field {
+            // Records of a table follow each other, and nothing of them is looked at here.
+            let more = fields.skip_alike((field << 3 | 2) as u8);
+            let table = &mut scan.tables[field as usize];
+            (table.count, table.part.end) = (table.count + more, fields.offset());
+        }
     }
     if scan.tables.iter().all(|t| t.count == 0) {
         return Err(Error::malformed("this is not a profile: it has no sample type, no sample and no string").at(0));

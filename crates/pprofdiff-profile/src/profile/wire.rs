@@ -116,6 +116,23 @@ impl<'a> Fields<'a> {
         self.next_unusual()
     }
 
+    /// Passes over the fields that follow with this key of one byte and a length, and says how many they were. What is
+    /// of another form, or wrong, is left for [`Fields::next`].
+    #[inline(always)]
+    pub(crate) fn skip_alike(&mut self, key: u8) -> usize {
+        let (mut rest, mut n) = (&self.data[self.at..], 0);
+        while let Some((&first, tail)) = rest.split_first()
+            && first == key
+            && let Some((len, size)) = varint(tail)
+            && len <= (tail.len() - size) as u64
+        {
+            rest = &tail[size + len as usize..];
+            n += 1;
+        }
+        self.at = self.data.len() - rest.len();
+        n
+    }
+
     #[cold]
     #[inline(never)]
     fn next_unusual(&mut self) -> Result<Option<(u32, Value<'a>)>> {
