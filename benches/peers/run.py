@@ -144,7 +144,7 @@ def check_written(pprof: str, ours: str, theirs: str) -> None:
 def measure_inside(size: str) -> dict[str, Times]:
     """Works on one pair inside a process, with the limit; the process checks its answers first."""
     with Server(str(RELEASE / "inprocess"), size) as rust:
-        names = ["inflate", "open", "top", "stacks", "written", "written_gzip"]
+        names = ["inflate", "bare", "open", "top", "stacks", "written", "written_gzip"]
         return take_turns(RUNS_INSIDE[size], {name: rust.work(name) for name in names}, warm_up=True)
 
 
@@ -243,6 +243,7 @@ def digits(value: float) -> str:
 
 INSIDE = {
     "inflate": "the limit: libdeflate inflates both files",
+    "bare": "decode and add: inflate, unchecked tables, one addition a location",
     "open": "open both files (inflate, parse, check)",
     "top": "table of functions",
     "stacks": "all stacks, matched by name",

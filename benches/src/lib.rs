@@ -6,6 +6,8 @@
 //! build of the same program: of its stacks 8 % are gone and 8 % are new, every address is another,
 //! lines are shifted, ids are assigned anew. Snapshots are of one process: its counters grow.
 
+#[allow(clippy::unwrap_used)]
+pub mod bare;
 pub mod obvious;
 
 use std::collections::HashMap;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, batch};
+use pprofdiff_bench::bare::decode_and_add;
 use pprofdiff_bench::{L, M, S, many_pairs, obvious, pair, real_pair};
 use pprofdiff_report::Table;
 use rayon::ThreadPool;
@@ -73,9 +74,13 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
         let (paths, two) = (paths.clone(), two.clone());
         (name, Box::new(move || two.install(|| f(&paths))))
     };
-    let limit = two.clone();
+    let (limit, bare, inputs) = (two.clone(), two.clone(), files.clone());
     vec![
         ("inflate", Box::new(move || limit.install(|| files.par_iter().for_each(|file| inflate(file))))),
+        (
+            "bare",
+            Box::new(move || bare.install(|| drop(inputs.par_iter().map(|f| decode_and_add(f)).collect::<Vec<_>>()))),
+        ),
         work("open", |paths| drop(open(paths))),
         work("top", |paths| drop(top(&open(paths)))),
         // What Python's diff(a, b).top() does.
