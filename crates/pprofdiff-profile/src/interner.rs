@@ -97,6 +97,13 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Interner<T, S> {
         Interner { index: Index::with_capacity(n), state, values: Vec::with_capacity(n) }
     }
 
+    /// A number for a value that the caller finds by itself; it is not found by [`Interner::number`].
+    #[inline]
+    pub fn push(&mut self, value: T) -> u32 {
+        self.values.push(value);
+        self.values.len() as u32 - 1
+    }
+
     /// The value's number; a new one if it has none yet.
     #[inline]
     pub fn number(&mut self, value: T) -> u32 {

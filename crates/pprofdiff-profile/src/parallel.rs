@@ -5,6 +5,8 @@
 //! already runs inside a pool: `pool.install(|| Diff::load(..))`. Elsewhere the same code runs on
 //! the calling thread. No result depends on which of the two it was.
 
+use std::cmp::Ordering;
+
 /// Runs both closures, at the same time if the caller is in a rayon pool.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     if rayon::current_thread_index().is_some() { rayon::join(a, b) } else { (a(), b()) }
@@ -17,6 +19,16 @@ pub fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Send) -> 
         items.par_iter().map(f).collect()
     } else {
         items.iter().map(f).collect()
+    }
+}
+
+/// Sorts by a total order, over the caller's rayon pool if there is one and enough to sort.
+pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
+    use rayon::prelude::*;
+    if items.len() >= 1 << 13 && rayon::current_thread_index().is_some() {
+        items.par_sort_unstable_by(compare);
+    } else {
+        items.sort_unstable_by(compare);
     }
 }
 

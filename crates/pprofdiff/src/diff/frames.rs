@@ -38,6 +38,9 @@ struct Text {
     len: u32,
 }
 
+/// The number of the empty text: it is the first of every profile, and so of all profiles together.
+const EMPTY: u32 = 0;
+
 /// A frame by the numbers of its texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Frame {
@@ -46,6 +49,46 @@ struct Frame {
     mapping: u32,
     line: i64,
     address: u64,
+}
+
+impl Frame {
+    /// True if all frames of this name are one, as at granularity functions.
+    #[inline]
+    fn is_only_name(&self) -> bool {
+        (self.file, self.mapping, self.line, self.address) == (EMPTY, EMPTY, 0, 0)
+    }
+}
+
+/// Distinct frames by number. One that is only a name is found by the number of its name; hashing is for the others.
+struct FrameTable {
+    frames: Interner<Frame, State>,
+    /// For each text: the number of the frame that has only this name, or [`NONE`].
+    by_name: Vec<u32>,
+}
+
+impl FrameTable {
+    /// With room for frames whose names are the first so many texts.
+    fn with_capacity(texts: usize, state: State) -> FrameTable {
+        let mut frames = Interner::with_capacity(0, state);
+        frames.values.reserve(texts);
+        FrameTable { frames, by_name: Vec::with_capacity(texts) }
+    }
+
+    #[inline]
+    fn number(&mut self, frame: Frame) -> u32 {
+        if !frame.is_only_name() {
+            return self.frames.number(frame);
+        }
+        let name = frame.name as usize;
+        if name >= self.by_name.len() {
+            self.by_name.resize(name + 1, NONE);
+        }
+        let number = &mut self.by_name[name];
+        if *number == NONE {
+            *number = self.frames.push(frame);
+        }
+        *number
+    }
 }
 
 /// The distinct texts of one profile's frames, or of profiles that are gone.
@@ -108,7 +151,8 @@ impl InputFrames {
         let granularity = query.granularity;
         let locations = profile.locations();
         let n = locations.len();
-        let mut b = Builder::new(profile, &query.trim_path, state);
+        // As many names as functions, if they are used; where lines and addresses are told apart, there are more frames.
+        let mut b = Builder::new(profile, &query.trim_path, profile.n_functions(), state);
         let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
         let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
         first.push(0);
@@ -146,12 +190,12 @@ impl InputFrames {
             let name: &[u8] = if granularity == Granularity::Files { b"" } else { name };
             let file: &[u8] = if granularity == Granularity::Functions { b"" } else { key };
             let i = &mut b.interner;
-            let frame = Frame { name: i.text(name), file: i.text(file), mapping: i.text(b""), line: 0, address: 0 };
+            let frame = Frame { name: i.text(name), file: i.text(file), mapping: EMPTY, line: 0, address: 0 };
             expanded.push(i.frames.number(frame));
             first.push(expanded.len() as u32);
         }
-        let ContentInterner { texts, frames: Interner { values: frames, .. }, .. } = b.interner;
-        InputFrames { texts, frames, first, expanded }
+        let ContentInterner { texts, frames, .. } = b.interner;
+        InputFrames { texts, frames: frames.frames.values, first, expanded }
     }
 
     /// The frames of a location, innermost first; indexes of this input.
@@ -168,6 +212,16 @@ impl InputFrames {
         innermost.collect()
     }
 
+    /// The frame that each location's innermost one was inlined into, and whether there are more; of locations with one
+    /// frame, nothing. Nearly all that were inlined have two, which are so found without a detour.
+    pub(crate) fn second(&self) -> Vec<Innermost> {
+        let second = |w: &[u32]| match w[1] - w[0] {
+            0 | 1 => Innermost(0),
+            n => Innermost::new(self.expanded[w[0] as usize + 1], n > 2),
+        };
+        self.first.windows(2).map(second).collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
@@ -178,14 +232,18 @@ struct ContentInterner {
     state: State,
     texts: Texts,
     text_index: Index,
-    frames: Interner<Frame, State>,
+    frames: FrameTable,
 }
 
 impl ContentInterner {
-    fn new(profile: Option<Arc<Profile>>, state: State) -> ContentInterner {
-        let texts = Texts { profile, ..Texts::default() };
-        let frames = Interner::with_capacity(0, state.clone());
-        ContentInterner { state, texts, text_index: Index::default(), frames }
+    /// With room for so many texts, and the empty one.
+    fn new(profile: Option<Arc<Profile>>, texts: usize, state: State) -> ContentInterner {
+        let frames = FrameTable::with_capacity(texts, state.clone());
+        let text_index = Index::with_capacity(texts);
+        let texts = Texts { profile, own: Vec::new(), texts: Vec::with_capacity(texts) };
+        let mut interner = ContentInterner { state, texts, text_index, frames };
+        interner.text(b"");
+        interner
     }
 
     fn text(&mut self, bytes: &[u8]) -> u32 {
@@ -213,11 +271,11 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Arc<Profile>, trim: &'a [String], state: &State) -> Builder<'a> {
+    fn new(profile: &'a Arc<Profile>, trim: &'a [String], texts: usize, state: &State) -> Builder<'a> {
         Builder {
             profile,
             trim,
-            interner: ContentInterner::new(Some(profile.clone()), state.clone()),
+            interner: ContentInterner::new(Some(profile.clone()), texts, state.clone()),
             text_of: Memo::new(profile.n_strings()),
             path_of: HashMap::with_hasher(state.clone()),
         }
@@ -284,7 +342,7 @@ pub(crate) struct FrameInterner {
 
 impl FrameInterner {
     pub(crate) fn new(granularity: Granularity) -> FrameInterner {
-        FrameInterner { interner: ContentInterner::new(None, State::default()), granularity }
+        FrameInterner { interner: ContentInterner::new(None, 0, State::default()), granularity }
     }
 
     /// The numbers that these frames of a view, or of another interner, have here.
@@ -315,13 +373,13 @@ impl FrameInterner {
 
     /// All that was added.
     pub(crate) fn frames(self) -> Frames {
-        let ContentInterner { texts, frames: Interner { values: frames, .. }, .. } = self.interner;
+        let ContentInterner { texts, frames, .. } = self.interner;
         let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
         let only = InputFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new() };
         let mut frames = Frames {
             inputs: vec![only],
             texts: numbered,
-            frames,
+            frames: frames.frames.values,
             granularity: self.granularity,
             longest_text: usize::MAX,
         };
@@ -377,9 +435,11 @@ impl<'de> Deserialize<'de> for Frames {
         if u32::try_from(stored.texts.iter().map(Vec::len).sum::<usize>()).is_err() {
             return Err(serde::de::Error::custom("the names of the frames are larger than 4 GiB"));
         }
-        let mut interner = ContentInterner::new(None, State::default());
-        for bytes in &stored.texts {
-            interner.text(bytes);
+        let mut interner = ContentInterner::new(None, 0, State::default());
+        for (i, bytes) in stored.texts.iter().enumerate() {
+            if interner.text(bytes) as usize != i {
+                return Err(serde::de::Error::custom("texts occur twice, or the first is not the empty one"));
+            }
         }
         for &(name, file, mapping, line, address) in &stored.frames {
             interner.frames.number(Frame { name, file, mapping, line, address });
@@ -396,9 +456,11 @@ impl Frames {
     /// Brings the inputs' frames together. Also gives each input's translation from its own
     /// indexes to the common ones.
     pub(crate) fn merge(inputs: Vec<InputFrames>, granularity: Granularity, state: &State) -> (Frames, Vec<Vec<u32>>) {
-        let mut text_index = Index::default();
-        let mut texts: Vec<(u32, u32)> = Vec::new();
-        let mut frames = Interner::with_capacity(0, state.clone());
+        // The sides have most texts in common.
+        let room = inputs.iter().map(|input| input.texts.texts.len()).max().unwrap_or(0);
+        let mut text_index = Index::with_capacity(room + room / 8);
+        let mut texts: Vec<(u32, u32)> = Vec::with_capacity(room + room / 8);
+        let mut frames = FrameTable::with_capacity(room + room / 8, state.clone());
         let mut translations = Vec::with_capacity(inputs.len());
         let bytes = |(m, i): (u32, u32)| inputs[m as usize].texts.get(i);
         let hash_of = |(m, i): (u32, u32)| inputs[m as usize].texts.texts[i as usize].hash;
@@ -425,7 +487,8 @@ impl Frames {
             }
             translations.push(translation);
         }
-        let mut frames = Frames { inputs, texts, frames: frames.values, granularity, longest_text: usize::MAX };
+        let frames = frames.frames.values;
+        let mut frames = Frames { inputs, texts, frames, granularity, longest_text: usize::MAX };
         frames.limit_labels();
         (frames, translations)
     }

@@ -174,7 +174,8 @@ impl Sums {
     fn of(walk: &Walk<'_>, range: &SampleRange) -> Sums {
         let frames = walk.frames;
         let sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
-        let mut summing = Summing { sums, frames, innermost: frames.innermost(), stamp: 0 };
+        let (innermost, second) = (frames.innermost(), frames.second());
+        let mut summing = Summing { sums, frames, innermost, second, stamp: 0 };
         walk.visit(range, &mut summing);
         summing.sums
     }
@@ -187,10 +188,13 @@ impl Sums {
         cum.stamp = stamp;
     }
 
-    /// Adds it to those that a location's innermost frame was inlined into.
-    #[inline]
-    fn add_callers(&mut self, stamp: u32, value: i64, frames: &[u32]) {
-        frames[1..].iter().for_each(|&f| self.add(stamp, value, f));
+    /// Adds it to those that a location's innermost frame was inlined into; `second` is the first of them.
+    #[inline(always)]
+    fn add_callers<'a>(&mut self, stamp: u32, value: i64, second: Innermost, all: impl FnOnce() -> &'a [u32]) {
+        self.add(stamp, value, second.frame());
+        if second.has_more() {
+            all()[2..].iter().for_each(|&f| self.add(stamp, value, f));
+        }
     }
 }
 
@@ -199,6 +203,7 @@ struct Summing<'m> {
     sums: Sums,
     frames: &'m InputFrames,
     innermost: Vec<Innermost>,
+    second: Vec<Innermost>,
     /// Number of the sample, from 1.
     stamp: u32,
 }
@@ -207,7 +212,7 @@ impl<'m> SampleVisitor<'m> for Summing<'_> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
         self.stamp += 1;
-        let Summing { sums, frames, innermost, stamp } = self;
+        let Summing { sums, frames, innermost, second, stamp } = self;
         if let Some(leaf) = locations.leaf() {
             sums.flat[innermost[leaf as usize].frame() as usize] += value;
         }
@@ -220,11 +225,12 @@ impl<'m> SampleVisitor<'m> for Summing<'_> {
             inlined[n_inlined % 64] = l;
             n_inlined += usize::from(first.has_more());
             if n_inlined == 64 {
-                inlined.iter().for_each(|&l| sums.add_callers(*stamp, value, frames.of(l)));
+                inlined.iter().for_each(|&l| sums.add_callers(*stamp, value, second[l as usize], || frames.of(l)));
                 n_inlined = 0;
             }
         });
-        inlined[..n_inlined].iter().for_each(|&l| sums.add_callers(*stamp, value, frames.of(l)));
+        let inlined = &inlined[..n_inlined];
+        inlined.iter().for_each(|&l| sums.add_callers(*stamp, value, second[l as usize], || frames.of(l)));
     }
 }
 
@@ -236,7 +242,7 @@ impl Top {
         // Most rows differ in size; the names of the others are looked up once each, and not at each comparison.
         for tied in self.rows.chunk_by_mut(|a, b| size(a) == size(b)).filter(|tied| tied.len() > 1) {
             let mut named: Vec<_> = tied.iter().map(|row| (self.frames.order(row.frame), *row)).collect();
-            named.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            parallel::sort_unstable_by(&mut named, |a, b| a.0.cmp(&b.0));
             tied.iter_mut().zip(named).for_each(|(row, (_, named))| *row = named);
         }
     }
