@@ -32,10 +32,11 @@ Examples:
   pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz   what happened between two snapshots of a growing profile
   pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%'   for CI
+  pprofdiff explain main.pb.gz branch.pb.gz            the causes, and what is noise
   pprofdiff batch main/ branch/                        many pairs, over all cores
   pprofdiff series 'builds/*/cpu.pb.gz'                which frames moved most along a history, and when
 
-A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error; of check also 1 and 3.";
+A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error; of check, and of explain --exit-code, also 1 and 3.";
 
 /// Compares pprof profiles: what changed, with both sides of every number.
 #[derive(Parser)]
@@ -91,6 +92,8 @@ pub enum Verb {
     Merge(MergeArgs),
     /// What happened between snapshots of a growing profile (heap, mutex, block)
     Delta(DeltaArgs),
+    /// Why do two sides differ? The few causes, what only moved, and what is noise
+    Explain(ExplainArgs),
     /// Is what changed within limits? For CI: the exit code is 0 for yes, 1 for no, 3 for inconclusive
     Check(CheckArgs),
     /// Compare many pairs: two directories, two patterns, or a manifest
@@ -546,6 +549,55 @@ Examples:
 Several files on a side are runs of the same program: the medians are compared, and what exceeds a limit while the two
 sides overlap is inconclusive.
 Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error, 3 inconclusive.";
+
+#[derive(Args)]
+#[command(after_help = EXPLAIN_HELP)]
+#[command(mut_arg("base", |a| a.help("The files of the base: runs of the same program")))]
+#[command(mut_arg("new", |a| a.help("The files of the new side: runs of the same program")))]
+#[command(mut_arg("sample_type", |a| a.help(
+    "Sample type, alone or with the one that counts it [default: the profile's; of a heap alloc_space]")))]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// How many operations a run of the base and of the new side did; without, the scale is found from the frames
+    #[arg(long, value_name = "N0,N1", value_parser = operations)]
+    pub ops: Option<(f64, f64)>,
+    /// The least change that is a cause, in percent of the base's total
+    #[arg(long, value_name = "PERCENT", value_parser = percentage, default_value = "0.2%")]
+    pub min_effect: f64,
+    /// End with 1 if something changed and 3 if these samples can't tell
+    #[arg(long)]
+    pub exit_code: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub query: QueryArgs,
+}
+
+const EXPLAIN_HELP: &str = "\
+Examples:
+  pprofdiff explain main.pb.gz branch.pb.gz
+  pprofdiff explain --base main*.pb.gz --new branch*.pb.gz      runs, from which noise is measured
+  pprofdiff explain old.pb.gz new.pb.gz --ops 1000,3000         a benchmark that ran 1000 and 3000 times
+  pprofdiff explain main.pb.gz branch.pb.gz --format json
+
+Several files on a side are runs of the same program and do not add up. Causes are per run of the base, at its amount of
+work. What is promised, and when explain can't know: docs/explain.md.
+Exit codes: 0 done, 2 usage or input error; with --exit-code also 1 change, 3 inconclusive.";
+
+/// Two numbers of operations.
+fn operations(text: &str) -> Result<(f64, f64), String> {
+    let number = |text: &str| text.trim().parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
+    let both = text.split_once(',').and_then(|(base, new)| Some((number(base)?, number(new)?)));
+    both.ok_or_else(|| "write the operations of both sides as 1000,3000".to_owned())
+}
+
+/// A part of the whole, written in percent.
+fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').unwrap_or(text).trim().parse().ok();
+    let part = number.map(|n: f64| n / 100.0).filter(|part| (0.0..1.0).contains(part));
+    part.ok_or_else(|| "write it in percent, such as 0.5%".to_owned())
+}
 
 /// How long something takes: a number with its unit.
 fn duration(text: &str) -> Result<Duration, String> {

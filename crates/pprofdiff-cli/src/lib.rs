@@ -7,6 +7,7 @@ mod args;
 mod batch;
 mod check;
 mod delta;
+mod explain;
 mod fetch;
 mod input;
 mod series;
@@ -134,6 +135,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Batch(args)) => return batch::run(&args),
         Some(Verb::Series(args)) => series::run(&args),
         Some(Verb::Check(args)) => return check::run(&args),
+        Some(Verb::Explain(args)) => return explain::run(&args),
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.
             let mut script = Vec::new();

@@ -6,6 +6,7 @@
 
 mod callgraph;
 mod check;
+mod explain;
 mod format;
 mod html;
 #[cfg(feature = "svg")]
@@ -28,6 +29,7 @@ use format::{csv, json, markdown, text};
 
 pub use check::exit_code;
 pub use csv::CsvOptions;
+pub use explain::explain_exit_code;
 pub use format::dot::dot;
 pub use format::folded::folded;
 pub use format::speedscope::speedscope;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::page::Page;
 use crate::table::{Kind, Table};
 use pprofdiff::check::Check;
+use pprofdiff::explain::Explanation;
 use pprofdiff::graph::Graph;
 use pprofdiff::list::Listing;
 use pprofdiff::stacks::Stacks;
@@ -35,6 +36,8 @@ pub enum Report {
     Info(Diff),
     /// What became of the rules of a check.
     Check(Check),
+    /// Why the sides differ.
+    Explain(Box<Explanation>),
 }
 
 impl Report {
@@ -47,7 +50,7 @@ impl Report {
             Report::Graph(graph) => Some(&graph.summary),
             #[cfg(feature = "html")]
             Report::Page(_) => None,
-            Report::Profile(_) | Report::Info(_) | Report::Check(_) => None,
+            Report::Profile(_) | Report::Info(_) | Report::Check(_) | Report::Explain(_) => None,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::page::{PageOptions, page};
 use crate::report::Report;
 use crate::table::{Kind, Table};
 use pprofdiff::check::Rules;
+use pprofdiff::explain::ExplainOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::series::Series;
@@ -96,6 +97,8 @@ pub enum Ask {
     Info,
     /// Whether what changed is within limits; the profiles of a side are its runs.
     Check(CheckOptions),
+    /// Why the sides differ; the profiles of a side are its runs.
+    Explain(ExplainOptions),
     /// Of many builds: the frames by their largest steps.
     Movers {
         /// What steps are of.
@@ -195,6 +198,7 @@ impl Ask {
             Ask::Profile(_) => "profile",
             Ask::Info => "info",
             Ask::Check(_) => "check",
+            Ask::Explain(_) => "explain",
             Ask::Movers { .. } => "movers",
             Ask::Steps { .. } => "steps",
             Ask::Values { .. } => "values",
@@ -214,7 +218,7 @@ impl Ask {
             | Ask::Movers { limit, .. }
             | Ask::Steps { limit, .. }
             | Ask::Values { limit } => Some(limit),
-            Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Check(_) => None,
+            Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Check(_) | Ask::Explain(_) => None,
             #[cfg(feature = "html")]
             Ask::Page { .. } => None,
         }
@@ -279,7 +283,8 @@ impl Request {
             self.ask,
             Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. }
         );
-        if !is_joined {
+        // An explanation may be asked of a cost and of what counts it.
+        if !is_joined && !matches!(self.ask, Ask::Explain(_)) {
             self.of_one_type()?;
         }
         let one = || -> Result<Measure> {
@@ -325,6 +330,7 @@ impl Request {
             Ask::Profile(options) => Report::Profile(diff.to_bytes(query, options)?),
             Ask::Info => Report::Info(diff.clone()),
             Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
+            Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),
             Ask::Movers { .. } | Ask::Steps { .. } | Ask::Values { .. } => {
                 return Err(Error::query(format!("{} are of many builds", self.ask.name())));
             }

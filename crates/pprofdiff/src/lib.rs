@@ -18,7 +18,7 @@
 //!
 //! - of a measure: [`top`] (the table of frames), [`edges`] (callers and callees), [`stacks`], [`labels`], [`graph`]
 //!   and [`flame`]; of a diff: `list` (source lines with their costs);
-//! - `check`: whether a change is within limits, for CI;
+//! - `check`: whether a change is within limits, for CI; [`mod@explain`]: which causes explain it;
 //! - [`series`]: many builds, frame by frame; [`mod@batch`]: many pairs of profiles on a pool;
 //! - of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
 //!   [`columns`], [`proto`], [`mod@delta`], [`units`] and [`text`].
@@ -30,6 +30,7 @@ pub mod batch;
 #[cfg(feature = "check")]
 pub mod check;
 mod diff;
+pub mod explain;
 pub mod series;
 #[cfg(feature = "list")]
 mod sources;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crate::check::check_text;
+use crate::explain::explain_text;
 use crate::format::{Each, Format, Item, Style, rows, unsupported};
 use crate::listing::listing_text;
 use crate::numbers::{CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
@@ -27,13 +28,14 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     shows: |request| match request.ask {
-        Ask::List { .. } | Ask::Info | Ask::Check(_) => Some(request.clone()),
+        Ask::List { .. } | Ask::Info | Ask::Check(_) | Ask::Explain(_) => Some(request.clone()),
         _ => rows(request),
     },
     write: |report, out, style| match report {
         Report::Listing(listing) => listing_text(listing, out, style.text()),
         Report::Traces(table) => table.write_traces(out, style.text()),
         Report::Info(diff) => info(diff, out),
+        Report::Explain(explanation) => explain_text(explanation, out, style.text()),
         Report::Check(check) => check_text(check, out, style.text()),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },

@@ -613,7 +613,6 @@ impl Frames {
     }
 
     /// The numbers of the texts of a frame's name and file.
-    #[cfg(feature = "list")]
     pub(crate) fn texts_of(&self, frame: u32) -> (u32, u32) {
         let f = &self.frames[frame as usize];
         (f.name, f.file)

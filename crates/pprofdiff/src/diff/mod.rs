@@ -33,14 +33,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use filter::Filters;
-pub(crate) use frames::FrameInterner;
 pub use frames::Frames;
+pub(crate) use frames::{FrameInterner, State};
 pub use identity::Granularity;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 #[cfg(feature = "check")]
 pub(crate) use pattern::compile;
-#[cfg(feature = "check")]
 pub(crate) use selection::Walk;
 pub use selection::{Measure, Query, Selection, Side, Summary};
 pub use top::{Sort, Top, TopRow};

@@ -422,6 +422,11 @@ impl<'m> Walk<'m> {
         self.input.total(self.column).sum * self.times
     }
 
+    /// The value of one of its samples.
+    pub(crate) fn value(&self, sample: &Sample<'_>) -> i64 {
+        sample.value(self.column) * self.times
+    }
+
     /// The labels of a sample that are shown.
     pub(crate) fn labels(&self, sample: &Sample<'m>) -> impl Iterator<Item = Label> + use<'m> {
         let plan = self.plan;

@@ -1,0 +1,629 @@
+//! Why two sides differ: the few causes that explain the difference, with what could not have been noticed. A table of
+//! differences shows symptoms; this is silent where there is no more than chance.
+//!
+//! ```text
+//! runs of two sides -> rows (stacks by numbers) -> names (matched across builds) -> sets (candidates)
+//!   -> search (causes and scale, by noise) -> story (what moved, what is one cause) -> Explanation
+//! ```
+//!
+//! docs/explain.md says what is promised and measured.
+
+mod names;
+mod noise;
+mod rows;
+mod runtime;
+mod search;
+mod sets;
+mod story;
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::diff::{Diff, Granularity, Measure, Normalize, Query};
+use crate::{Error, Result};
+use rows::{Columns, Kind, Rows};
+use sets::Sets;
+pub use story::CauseKind;
+use story::{Description, Draft, Story};
+
+/// A changed verdict needs no certainty below this part of the total.
+const PRACTICAL: f64 = 0.05;
+/// The least part of a side that is told of where cost moved by a match of names.
+const TOLD: f64 = 0.01;
+/// How often cost that moved is looked past.
+const MOST_SHIFTS: usize = 8;
+
+/// What may be said besides the profiles.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ExplainOptions {
+    /// How much was done in a run of either side (operations, requests), if it is known: `(base, new)`.
+    pub ops: Option<(f64, f64)>,
+    /// The least change that is a cause, as a part of the base's total.
+    pub min_effect: f64,
+}
+
+impl Default for ExplainOptions {
+    fn default() -> ExplainOptions {
+        ExplainOptions { ops: None, min_effect: 0.002 }
+    }
+}
+
+impl ExplainOptions {
+    /// With the number of operations of a run of either side.
+    #[must_use]
+    pub fn with_ops(mut self, base: f64, new: f64) -> Self {
+        self.ops = Some((base, new));
+        self
+    }
+
+    /// With the least change that is a cause, as a part of the total.
+    #[must_use]
+    pub fn with_min_effect(mut self, part: f64) -> Self {
+        self.min_effect = part;
+        self
+    }
+}
+
+/// What is said of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Something changed, and the causes say what.
+    Change,
+    /// Nothing changed that could be told from chance, and what matters would have been noticed.
+    None,
+    /// These samples can't tell.
+    Inconclusive,
+}
+
+impl Verdict {
+    /// As results spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Change => "change",
+            Verdict::None => "none",
+            Verdict::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// How the amount of work on the two sides was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum ScaleRule {
+    /// The number of operations was given.
+    #[serde(rename = "ops given")]
+    Given,
+    /// Both sides did the same.
+    #[serde(rename = "same work")]
+    Same,
+    /// Frames that no cause touches grew by one factor.
+    #[serde(rename = "frames agree")]
+    Agree,
+}
+
+/// How much work a run of the new side did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct WorkScale {
+    /// Work of a new run by that of a base run.
+    pub factor: f64,
+    /// How it was found.
+    pub rule: ScaleRule,
+    /// Functions whose own cost changed by no more than that and chance.
+    pub agree: usize,
+    /// Functions that have enough events to tell.
+    pub of: usize,
+}
+
+/// A label of samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CauseLabel {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// A cause.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Cause {
+    /// The function; `None` if all that has the label changed.
+    pub function: Option<String>,
+    /// What calls it, where the change is that of one call.
+    pub caller: Option<String>,
+    /// Only samples with this label changed.
+    pub label: Option<CauseLabel>,
+    /// What kind of change it is.
+    pub kind: CauseKind,
+    /// By how much a base run would have changed, in the sample type's unit, at the work of the base.
+    pub delta: f64,
+    /// The delta as a part of the base's total.
+    pub share: f64,
+    /// By what its cost was multiplied; `None` if there was none.
+    pub factor: Option<f64>,
+    /// How far it is from chance: the penalised deviance, to be compared with [`Noise::need`].
+    pub score: f64,
+    /// Functions that have the same stacks, from the root.
+    pub chain: Vec<String>,
+    /// What changed within it, if several causes were found to be this one.
+    pub parts: Vec<Part>,
+    /// How much of it is that of the count, where cost and count are both measured.
+    pub split: Option<Split>,
+    /// What it was found in.
+    pub evidence: Evidence,
+}
+
+/// A part of a cause.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Part {
+    /// The function.
+    pub function: Option<String>,
+    /// What calls it.
+    pub caller: Option<String>,
+    /// What kind of change it is.
+    pub kind: CauseKind,
+    /// As [`Cause::delta`].
+    pub delta: f64,
+}
+
+/// A change as a product of two. The parts `count` and `unit` add up to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Split {
+    /// The part of the change that more or fewer of them make.
+    pub count: f64,
+    /// The part that each of them makes by costing more or less.
+    pub unit: f64,
+    /// So many times as many.
+    pub count_factor: f64,
+    /// Each so many times as much.
+    pub unit_factor: f64,
+}
+
+/// The stacks of a cause, and how to look at them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Evidence {
+    /// Of the base.
+    pub base: Extent,
+    /// Of the new side.
+    pub new: Extent,
+    /// An expression that finds the function by its name, for `peek` and filters.
+    pub pattern: Option<String>,
+}
+
+/// How much was measured of something on one side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Extent {
+    /// Distinct stacks.
+    pub stacks: usize,
+    /// Events that the profiler saw, about.
+    pub events: f64,
+    /// Their value in a run.
+    pub value: f64,
+}
+
+/// How cost came to another function without a change of the sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum How {
+    /// The function has another name.
+    Renamed,
+    /// A part of the function has a name of its own, which the compiler gave it.
+    Clone,
+    /// The compiler put the function into its caller.
+    Inlined,
+    /// The compiler put a part of the function into one of its own.
+    Outlined,
+    /// One function's cost became another's.
+    Shift,
+    /// Two functions of which one calls the other exchanged cost.
+    Swap,
+}
+
+impl How {
+    /// As results spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            How::Renamed => "renamed",
+            How::Clone => "clone",
+            How::Inlined => "inlined",
+            How::Outlined => "outlined",
+            How::Shift => "shift",
+            How::Swap => "swap",
+        }
+    }
+}
+
+/// Cost that has another name now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Moved {
+    /// Who has it now.
+    pub function: String,
+    /// Who had it.
+    pub from: String,
+    /// How it came there.
+    pub how: How,
+    /// How much, of a run.
+    pub delta: f64,
+    /// What both are part of.
+    pub inside: Option<String>,
+}
+
+/// How much of a difference is chance here.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Noise {
+    /// How much a function's own cost differs between equal runs: the standard deviation of its logarithm.
+    pub tau: f64,
+    /// The penalised deviance that a cause must exceed.
+    pub need: f64,
+    /// The least change that would have been noticed in a frame with a tenth of the total, as a part of the total.
+    pub mde: f64,
+    /// Number of runs of the base and of the new side.
+    pub runs: (usize, usize),
+}
+
+/// The runtime whose frames are told from the program's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct KnownRuntime {
+    /// The language.
+    pub name: String,
+    /// Where what is known of it is from.
+    pub source: String,
+}
+
+/// Why two sides differ.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The base's profiles.
+    pub base: Vec<String>,
+    /// The new side's.
+    pub new: Vec<String>,
+    /// What is explained.
+    pub sample_type: String,
+    /// The unit of deltas.
+    pub unit: String,
+    /// The mean total of a run of the base, and of the new side.
+    pub total: (f64, f64),
+    /// What is said of the whole.
+    pub verdict: Verdict,
+    /// How much work a new run did.
+    pub scale: WorkScale,
+    /// The causes, the largest change first. Empty unless the verdict is a change.
+    pub causes: Vec<Cause>,
+    /// Cost that changed places.
+    pub moved: Vec<Moved>,
+    /// Causes that more work everywhere would explain nearly as well.
+    pub suspects: Vec<Cause>,
+    /// The change of what answers to causes elsewhere (garbage collection, scheduling, locks), as a part of the total.
+    pub background: f64,
+    /// How much of a difference is chance.
+    pub noise: Noise,
+    /// Which runtime's frames are told apart.
+    pub runtime: KnownRuntime,
+    /// Number of distinct stacks that were looked at only as far as heavier ones share them.
+    pub pruned: usize,
+    /// What a user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Sample types of which one counts what the other measures, and how they are sampled.
+const PAIRS: &[(&str, &str, Kind)] = &[
+    ("alloc_space", "alloc_objects", Kind::Heap),
+    ("inuse_space", "inuse_objects", Kind::Heap),
+    ("space", "objects", Kind::Heap),
+    ("delay", "contentions", Kind::Delay),
+];
+
+/// What counts samples of anything else.
+const COUNTS: [&str; 2] = ["samples", "sample"];
+
+impl Diff {
+    /// Says why the sides differ. The profiles of a side are runs of the same program, and are kept apart. Without a
+    /// sample type, that of [`Diff::default_sample_type`], but of a heap all that was allocated; `beside` may name the one
+    /// that counts it.
+    ///
+    /// # Errors
+    /// One profile alone; an unknown sample type, or two that do not belong together; a granularity other than functions;
+    /// a normalization, since the scale is found; numbers of operations that are not positive.
+    pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
+        if !self.is_two_sided() {
+            return Err(Error::query("explain compares two sides; there is only one profile"));
+        }
+        if query.normalize != Normalize::None {
+            return Err(Error::query("explain finds by itself how much more was done; if it is known, give --ops"));
+        }
+        if query.granularity != Granularity::Functions {
+            return Err(Error::query("explain names functions; other granularities are not supported"));
+        }
+        let ops = options.ops.map(|(base, new)| new / base);
+        if ops.is_some_and(|ops| !(ops.is_finite() && ops > 0.0)) {
+            return Err(Error::query("numbers of operations are positive"));
+        }
+        if !(0.0..1.0).contains(&options.min_effect) {
+            return Err(Error::query("the least effect is a part of the total, from 0 to 1"));
+        }
+        let types = self.sample_types();
+        let named = |name: &str| types.iter().position(|(kind, _)| kind == name);
+        let first = match query.sample_type.as_deref() {
+            None => match (self.default_sample_type(), named("alloc_space")) {
+                (Some("inuse_space" | "inuse_objects"), Some(allocated)) => allocated,
+                _ => self.find_sample_type(None)?,
+            },
+            name => self.find_sample_type(name)?,
+        };
+        let of_pair = PAIRS.iter().find_map(|&(cost, count, kind)| {
+            let pair = (named(cost)?, named(count)?);
+            (pair.0 == first || pair.1 == first).then_some((pair, kind))
+        });
+        let counter = || COUNTS.iter().find_map(|name| named(name).filter(|&i| types[i].1 == "count"));
+        let count = of_pair.map(|((_, count), _)| count).or_else(counter);
+        let mut wanted = first;
+        for name in beside {
+            let other = self.find_sample_type(Some(name))?;
+            // Of a pair the cost is explained, and the count says how much of that is more of them.
+            match (of_pair, count) {
+                (Some(((cost, _), _)), Some(count)) if other == cost || other == count => wanted = cost,
+                (None, Some(count)) if other == count || first == count => {
+                    wanted = if other == count { first } else { other };
+                }
+                _ => {
+                    let text = format!("{} and {name} do not belong together: explain one", types[first].0);
+                    return Err(Error::query(text));
+                }
+            }
+        }
+        let kind = of_pair.map_or(Kind::Sampled, |(_, kind)| kind);
+        let selection = self.select(query)?;
+        let measure = |number: usize| selection.measure_type(number, Normalize::None);
+        let value = measure(wanted)?;
+        let count = count.map(measure).transpose()?;
+        let bytes = of_pair.filter(|_| kind == Kind::Heap).map(|((cost, _), _)| measure(cost)).transpose()?;
+        let columns = Columns { value: &value, count: count.as_ref(), bytes: bytes.as_ref(), kind };
+        Ok(explain(self, &value, Rows::read(&columns), ops, options))
+    }
+}
+
+/// Numbers that people and machines compare: nine digits, so that no order of additions shows.
+fn rounded(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return if x.is_finite() { 0.0 } else { x };
+    }
+    let digits = 10f64.powi(8 - x.abs().log10().floor() as i32);
+    if digits.is_finite() && digits > 0.0 { (x * digits).round() / digits } else { x }
+}
+
+/// The names that results show.
+struct Shown<'a> {
+    rows: &'a Rows,
+    renamed: HashMap<u32, u32>,
+}
+
+impl Shown<'_> {
+    /// The costliest of the names that are called so: on the new side, or else on the base.
+    fn name(&self, frame: u32) -> String {
+        self.of_side(self.renamed.get(&frame).copied().unwrap_or(frame), 1)
+    }
+
+    fn of_side(&self, frame: u32, first: usize) -> String {
+        let name = &self.rows.names[frame as usize];
+        let of = |side: usize| {
+            let there = name.shown.iter().filter(|(_, cost)| cost[side] > 0.0);
+            there.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(&a.0))).map(|(text, _)| text.clone())
+        };
+        of(first).or_else(|| of(1 - first)).unwrap_or_else(|| name.text.clone())
+    }
+}
+
+fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, options: &ExplainOptions) -> Explanation {
+    let m = rows.m;
+    let runs = m[1] as f64 / m[0] as f64;
+    let total = rows.total();
+    let of_run = |side: usize, value: f64| rounded(value / m[side] as f64);
+    let mut moved: Vec<Moved> = Vec::new();
+    let equal =
+        rows.rows.iter().all(|r| (r.v[0] * m[1] as f64 - r.v[1] * m[0] as f64).abs() < 1e-9 * (r.v[0] + r.v[1]));
+    let renamed = names::renamed(&rows);
+    let mut shown = Shown { rows: &rows, renamed: HashMap::new() };
+    for pair in &renamed {
+        let cost: f64 = rows.names[pair.new as usize].shown.iter().map(|(_, cost)| cost[1]).sum();
+        let (function, from) = (shown.of_side(pair.new, 1), shown.of_side(pair.old, 0));
+        moved.push(Moved { function, from, how: How::Renamed, delta: of_run(1, cost), inside: None });
+    }
+    shown.renamed = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
+    let renamed_to = std::mem::take(&mut shown.renamed);
+    if !renamed.is_empty() {
+        let old: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.new, pair.old)).collect();
+        rows.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
+    }
+    let gone = names::inlined(&rows);
+    if !gone.is_empty() {
+        let frames: Vec<u32> = gone.iter().map(|g| g.frame).collect();
+        rows.regroup(|_, stack| {
+            if stack.iter().any(|f| !frames.contains(f)) {
+                stack.retain(|f| !frames.contains(f));
+            }
+        });
+        let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
+        for g in gone.iter().filter(|g| g.value > TOLD * total[g.side]) {
+            let (own, caller) = (shown.name(g.frame), shown.name(g.caller));
+            let (function, from, how) =
+                if g.side == 1 { (own, caller, How::Outlined) } else { (caller, own, How::Inlined) };
+            moved.push(Moved { function, from, how, delta: of_run(g.side, g.value), inside: None });
+        }
+    }
+    moved.extend(clones(&rows, total, of_run));
+    let mut shifts = 0;
+    let (found, drafts, swaps) = loop {
+        let sets = Sets::new(&rows);
+        let found = search::search(&rows, &sets, ops, options.min_effect);
+        let story = Story::new(&rows, &sets, &found);
+        let mut drafts = story.drafts();
+        if let Some(shift) = story.shift(&drafts).filter(|_| shifts < MOST_SHIFTS) {
+            shifts += 1;
+            let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
+            let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
+            let inside = Some(shown.name(shift.inside));
+            moved.push(Moved { function, from, how: How::Shift, delta: of_run(0, shift.amount), inside });
+            let folded = sets.rows(shift.set).to_vec();
+            // What is below only changed places.
+            rows.regroup(|i, stack| {
+                if folded.binary_search(&(i as u32)).is_ok()
+                    && let Some(at) = stack.iter().rposition(|f| *f == shift.inside)
+                {
+                    stack.truncate(at + 1);
+                }
+            });
+            continue;
+        }
+        let swaps = story.swaps(&mut drafts);
+        let mut drafts = story.merge(drafts);
+        drafts.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
+        let drafts: Vec<_> = drafts.into_iter().map(|d| (story.split(&d.rows), d)).collect();
+        break (found, drafts, swaps);
+    };
+    let shown = Shown { rows: &rows, renamed: renamed_to };
+    moved.extend(swaps.iter().map(|swap| Moved {
+        function: shown.name(swap.gained),
+        from: shown.name(swap.lost),
+        how: How::Swap,
+        delta: of_run(0, swap.amount),
+        inside: None,
+    }));
+    let told = Told { rows: &rows, shown: &shown, total };
+    let is_count = measure.summary().unit == "count";
+    let mut causes: Vec<Cause> =
+        drafts.iter().map(|(split, draft)| told.cause(draft, split.filter(|_| !is_count))).collect();
+    let mut suspects = Vec::new();
+    if found.ambiguous || equal {
+        (causes, suspects) = (Vec::new(), if equal { Vec::new() } else { causes });
+    }
+    let sums = |side: usize| rows.rows.iter().filter(|r| r.background).map(|r| r.v[side]).sum::<f64>();
+    let background = if total[0] > 0.0 { (sums(1) / found.scale - sums(0)) / total[0] } else { 0.0 };
+    let factor = rounded(found.scale / runs);
+    let verdict = match () {
+        () if !causes.is_empty() => Verdict::Change,
+        () if equal => Verdict::None,
+        () if !suspects.is_empty() => Verdict::Inconclusive,
+        () if !moved.is_empty() || found.mde < PRACTICAL => Verdict::None,
+        () => Verdict::Inconclusive,
+    };
+    let mut warnings = measure.summary().warnings.clone();
+    let noted = |side: usize| {
+        format!("nothing of {} was measured on the {} side", measure.summary().sample_type, ["base", "new"][side])
+    };
+    warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(noted));
+    let rule = match () {
+        () if ops.is_some() => ScaleRule::Given,
+        () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
+        () => ScaleRule::Agree,
+    };
+    Explanation {
+        base: diff.base().map(|p| p.name().to_owned()).collect(),
+        new: diff.new_side().map(|p| p.name().to_owned()).collect(),
+        sample_type: measure.summary().sample_type.clone(),
+        unit: measure.summary().unit.clone(),
+        total: (of_run(0, total[0]), of_run(1, total[1])),
+        verdict,
+        scale: WorkScale { factor, rule, agree: found.agree, of: found.of },
+        causes,
+        moved,
+        suspects,
+        background: rounded(background),
+        noise: Noise {
+            tau: rounded(found.tau),
+            need: rounded(found.need),
+            mde: rounded(found.mde),
+            runs: (m[0], m[1]),
+        },
+        runtime: KnownRuntime { name: rows.runtime.name.to_owned(), source: rows.runtime.source.to_owned() },
+        pruned: rows.pruned,
+        warnings,
+    }
+}
+
+/// Parts of functions that a compiler gave names of their own on one side only.
+fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
+    let mut moved = Vec::new();
+    for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
+        for (text, cost) in &name.shown {
+            for side in [0, 1].into_iter().filter(|&s| cost[s] > TOLD * total[s] && cost[1 - s] <= 0.0) {
+                let is_part = text.strip_prefix(name.text.as_str()).is_some_and(|rest| rest.starts_with('.'));
+                let on_both = |other: &&(String, [f64; 2])| other.0 != *text && other.1.iter().all(|c| *c > 0.0);
+                if let Some((other, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
+                    let (function, from) = if side == 1 { (text, other) } else { (other, text) };
+                    let (function, from, how) = (function.clone(), from.clone(), How::Clone);
+                    moved.push(Moved { function, from, how, delta: of_run(side, cost[side]), inside: None });
+                }
+            }
+        }
+    }
+    moved
+}
+
+/// Drafts with their names.
+struct Told<'a> {
+    rows: &'a Rows,
+    shown: &'a Shown<'a>,
+    total: [f64; 2],
+}
+
+impl Told<'_> {
+    fn names(&self, of: &Description) -> (Option<String>, Option<String>) {
+        let name = |frame: Option<u32>| frame.map(|f| self.shown.name(f));
+        (name(of.function), name(of.caller))
+    }
+
+    fn cause(&self, draft: &Draft, split: Option<[f64; 4]>) -> Cause {
+        let (function, caller) = self.names(&draft.of);
+        let delta = draft.delta / self.rows.m[0] as f64;
+        let extent = |side: usize| {
+            let rows = || draft.rows.iter().map(|&r| &self.rows.rows[r as usize]).filter(|r| r.v[side] > 0.0);
+            Extent {
+                stacks: rows().count(),
+                events: rounded(rows().map(|r| r.e[side]).sum()),
+                value: rounded(rows().map(|r| r.v[side]).sum::<f64>() / self.rows.m[side] as f64),
+            }
+        };
+        let label = draft.of.label.map(|label| {
+            let (key, value) = self.rows.labels[label as usize].clone();
+            CauseLabel { key, value }
+        });
+        let parts = draft.parts.iter().map(|(of, delta)| {
+            let (function, caller) = self.names(of);
+            Part { function, caller, kind: of.kind, delta: rounded(delta / self.rows.m[0] as f64) }
+        });
+        let split = split.map(|s| {
+            let [count, unit, count_factor, unit_factor] = s.map(rounded);
+            Split { count, unit, count_factor, unit_factor }
+        });
+        Cause {
+            caller,
+            label,
+            kind: draft.of.kind,
+            delta: rounded(delta),
+            share: if self.total[0] > 0.0 { rounded(draft.delta / self.total[0]) } else { 0.0 },
+            factor: draft.factor.is_finite().then(|| rounded(draft.factor)),
+            score: rounded(draft.score),
+            chain: draft.of.chain.iter().map(|&f| self.shown.name(f)).collect(),
+            parts: parts.collect(),
+            split,
+            evidence: Evidence {
+                base: extent(0),
+                new: extent(1),
+                pattern: function.as_ref().map(|name| format!("^{}$", regex::escape(name))),
+            },
+            function,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The statistics of `explain`: how far two numbers of events are from what is expected, how much of that runs differ
+//! by anyway, and how large a change must be to be noticed. Formulas only; what they are applied to is in `search`.
+//!
+//! Sources: the deviance of two Poisson counts is the likelihood ratio of the conditional binomial (Przyborowski and
+//! Wilenski 1940). Variances between runs are drawn towards their common value as in limma (Smyth 2004) and edgeR
+//! (Robinson, McCarthy and Smyth 2010). The threshold is Bonferroni's. Quantiles: Abramowitz and Stegun 26.2.14 (normal
+//! tail as a continued fraction) and 26.7.3 f. (Student's distribution as a finite sum).
+
+use std::f64::consts::{FRAC_2_PI, PI};
+
+/// 2 x the log likelihood ratio of `b` and `n` events against rates of which the new one is `r` times the base's.
+pub(super) fn deviance(b: f64, n: f64, r: f64) -> f64 {
+    let (t, p) = (b + n, r / (1.0 + r));
+    let part = |x: f64, expected: f64| if x > 0.0 { x * (x / expected.max(1e-300)).ln() } else { 0.0 };
+    2.0 * (part(n, t * p) + part(b, t * (1.0 - p)))
+}
+
+/// The deviance that is left if the log of the ratio may wander with a variance: the least of
+/// `deviance(b, n, r e^x) + x^2 / variance` over x. It is the deviance without variance, and for many events the square
+/// of the log ratio over the variance.
+pub(super) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
+    let variance = variance.max(1e-12);
+    let top = if b <= 0.0 {
+        30.0
+    } else if n <= 0.0 {
+        -30.0
+    } else {
+        (n / (b * r)).ln().clamp(-30.0, 30.0)
+    };
+    // Convex: Newton's method on its slope, kept within a bracket that shrinks.
+    let (mut low, mut high) = (top.min(0.0), top.max(0.0));
+    let mut x = top * variance / (variance + 1.0 / (b * n / (b + n)).max(0.5));
+    for _ in 0..60 {
+        let odds = r * x.exp();
+        let p = odds / (1.0 + odds);
+        let slope = b * p - n * (1.0 - p) + x / variance;
+        if slope > 0.0 {
+            high = x;
+        } else {
+            low = x;
+        }
+        let step = slope / ((b + n) * p * (1.0 - p) + 1.0 / variance);
+        let next = x - step;
+        let next = if next > low && next < high { next } else { (low + high) / 2.0 };
+        let moved = (next - x).abs();
+        x = next;
+        if moved < 1e-9 {
+            break;
+        }
+    }
+    deviance(b, n, r * x.exp()) + x * x / variance
+}
+
+/// The x that a standard normal variable exceeds with probability `p` below one half.
+fn normal_quantile(p: f64) -> f64 {
+    let tail = |x: f64| {
+        if x < 2.0 {
+            // Simpson's rule over the rest up to 2, and the tail from there: small p never come here.
+            let (h, n) = ((2.0 - x) / 64.0, 64);
+            let f = |x: f64| (-x * x / 2.0).exp() / (2.0 * PI).sqrt();
+            let weight = |i: i32| if i == 0 || i == n { 1.0 } else { f64::from(2 + 2 * (i % 2)) };
+            (0..=n).map(|i| weight(i) * f(x + f64::from(i) * h)).sum::<f64>() * h / 3.0 + 0.022_750_131_948_179_2
+        } else {
+            let fraction = (1..=60).rev().fold(x, |below, k| x + f64::from(k) / below);
+            (-x * x / 2.0).exp() / (2.0 * PI).sqrt() / fraction
+        }
+    };
+    bisect(0.0, 40.0, |x| tail(x) < p)
+}
+
+/// The x that a variable with Student's distribution exceeds with probability `p`.
+fn student_quantile(p: f64, degrees: u32) -> f64 {
+    let tail = |t: f64| {
+        let angle = (t / f64::from(degrees).sqrt()).atan();
+        let (sin, cos) = angle.sin_cos();
+        let even = degrees % 2 == 0;
+        let mut term = if even { 1.0 } else { cos };
+        let mut sum = if degrees == 1 { 0.0 } else { term };
+        let mut k = if even { 2 } else { 3 };
+        while k < degrees {
+            term *= cos * cos * f64::from(k - 1) / f64::from(k);
+            sum += term;
+            k += 2;
+        }
+        let inside = if even { sin * sum } else { FRAC_2_PI * (angle + sin * sum) };
+        (1.0 - inside) / 2.0
+    };
+    bisect(0.0, 1e4, |t| tail(t) < p)
+}
+
+/// Where a condition becomes true between two numbers.
+fn bisect(mut low: f64, mut high: f64, is_above: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if is_above(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// The chance of a false cause that is taken, over all candidates: of one pair, whose noise is estimated from the pair
+/// itself, less than of replicates, whose noise is measured.
+const ALPHA_OF_PAIR: f64 = 0.002;
+const ALPHA_OF_REPLICATES: f64 = 0.05;
+
+/// What the shrunk variance between runs counts for, in degrees of freedom, beside those of the runs themselves.
+pub(super) const PRIOR_DEGREES: u32 = 20;
+
+/// The penalised deviance that a cause must exceed: the square of Bonferroni's two-sided quantile over the candidates.
+/// Not Benjamini and Hochberg's: candidates are nested, few are reported, and a false alarm weighs more than a miss.
+pub(super) fn threshold(candidates: usize, runs: [usize; 2]) -> f64 {
+    let over = |alpha: f64| alpha / (2.0 * candidates.max(100) as f64);
+    let quantile = if runs.iter().all(|&m| m > 1) {
+        let degrees = PRIOR_DEGREES + (runs[0] + runs[1]).min(1000) as u32 - 2;
+        student_quantile(over(ALPHA_OF_REPLICATES), degrees)
+    } else {
+        normal_quantile(over(ALPHA_OF_PAIR))
+    };
+    quantile * quantile
+}
+
+/// The variance of the log of a ratio between sides of so many runs that differ by `tau2` each.
+pub(super) fn between(tau2: f64, runs: [usize; 2]) -> f64 {
+    tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
+}
+
+/// The least change, as a part of the total, that would be noticed in a frame with a tenth of `events`.
+pub(super) fn detectable(need: f64, events: f64, tau2: f64, runs: [usize; 2]) -> f64 {
+    let n = (events / 10.0).max(1e-9);
+    0.1 * (need * (1.0 + n * between(tau2, runs) / 2.0) * 2.0 / n).sqrt()
+}
+
+/// The median of a chi-squared variable with one degree of freedom.
+const MEDIAN_OF_CHI2: f64 = 0.455;
+
+/// The variance between runs at which the median of the penalised deviances of frames that nothing touched is that of
+/// chance. `frames` are (base, new, expected ratio); the variance is that of one run, of a pair.
+pub(super) fn variance_of_pair(frames: &[(f64, f64, f64)], runs: [usize; 2]) -> f64 {
+    let mut deviances = Vec::with_capacity(frames.len());
+    let mut excess = |tau2: f64| {
+        deviances.clear();
+        let of = |&(b, n, r): &(f64, f64, f64)| match tau2 > 0.0 {
+            true => penalised(b, n, r, between(tau2, runs)),
+            false => deviance(b, n, r),
+        };
+        deviances.extend(frames.iter().map(of));
+        median(&mut deviances) > MEDIAN_OF_CHI2
+    };
+    if !excess(0.0) {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, 4.0);
+    for _ in 0..25 {
+        let middle = (low + high) / 2.0;
+        if excess(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// The median; 0 of nothing.
+pub(super) fn median(values: &mut [f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    values.sort_unstable_by(f64::total_cmp);
+    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
+}
+
+/// The value with half of the weight on either side: the mean of the two in the middle, so that it does not depend on
+/// the direction. 1 of nothing.
+pub(super) fn weighted_median(mut values: Vec<(f64, f64)>) -> f64 {
+    values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let half = values.iter().map(|v| v.1).sum::<f64>() / 2.0;
+    let mut below = 0.0;
+    for (value, weight) in values {
+        below += weight;
+        if below >= half {
+            return value;
+        }
+    }
+    1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64, by: f64) {
+        assert!((a - b).abs() <= by * b.abs().max(1.0), "{a} is not {b}");
+    }
+
+    #[test]
+    fn quantiles_are_those_of_tables() {
+        // Abramowitz and Stegun, tables 26.5 and 26.10.
+        for (p, x) in [(0.25, 0.67449), (0.025, 1.95996), (0.005, 2.57583), (1e-4, 3.71902), (1e-6, 4.75342)] {
+            near(normal_quantile(p), x, 1e-5);
+        }
+        for (p, degrees, t) in
+            [(0.025, 1, 12.706), (0.025, 2, 4.303), (0.005, 5, 4.032), (0.0005, 20, 3.850), (0.0005, 25, 3.725)]
+        {
+            near(student_quantile(p, degrees), t, 3e-4);
+        }
+        // A normal variable is Student's with many degrees.
+        near(student_quantile(1e-4, 100_000), 3.7193, 1e-3);
+    }
+
+    #[test]
+    fn the_deviance_is_twice_the_log_likelihood_ratio() {
+        near(deviance(100.0, 100.0, 1.0), 0.0, 1e-12);
+        // All of n events on one side of two equal ones: 2 n ln 2.
+        near(deviance(0.0, 13.0, 1.0), 26.0 * 2f64.ln(), 1e-12);
+        near(deviance(13.0, 0.0, 1.0), 26.0 * 2f64.ln(), 1e-12);
+        // Exchanged sides.
+        near(deviance(37.0, 91.0, 1.7), deviance(91.0, 37.0, 1.0 / 1.7), 1e-12);
+        // For small effects the square of the difference over its variance.
+        near(deviance(10_000.0, 10_200.0, 1.0), 200.0f64.powi(2) / 20_200.0, 1e-3);
+    }
+
+    #[test]
+    fn the_penalised_deviance_lies_between_its_limits() {
+        for (b, n, r) in [(100.0, 150.0, 1.0), (3.0, 90.0, 2.0), (1e6, 1.1e6, 1.0), (0.0, 40.0, 1.0), (40.0, 0.0, 0.5)]
+        {
+            near(penalised(b, n, r, 0.0), deviance(b, n, r), 1e-3);
+            let mut last = deviance(b, n, r);
+            for variance in [1e-4, 1e-2, 0.1, 1.0] {
+                let g = penalised(b, n, r, variance);
+                assert!(g <= last + 1e-9, "{b} {n} {r} {variance}");
+                // No x does better.
+                for i in -400..=400 {
+                    let x = f64::from(i) / 50.0;
+                    let at = deviance(b, n, r * x.exp()) + x * x / variance;
+                    assert!(g <= at + 1e-6, "{b} {n} {r} {variance} at {x}: {g} > {at}");
+                }
+                near(penalised(n, b, 1.0 / r, variance), g, 1e-6);
+                last = g;
+            }
+        }
+        // Of many events only the variance is left.
+        near(penalised(1e9, 1.1e9, 1.0, 0.01), 1.1f64.ln().powi(2) / 0.01, 1e-3);
+    }
+
+    #[test]
+    fn the_threshold_is_bonferronis() {
+        near(threshold(360, [1, 1]), normal_quantile(0.001 / 360.0).powi(2), 1e-9);
+        near(threshold(360, [1, 1]), 21.5, 0.02);
+        assert_eq!(threshold(3, [1, 1]), threshold(100, [1, 1]));
+        assert!(threshold(100, [3, 3]) > threshold(100, [1, 1]) * 0.8);
+    }
+
+    #[test]
+    fn the_variance_of_a_pair_is_found_again() {
+        // Frames whose log ratios are normal quantiles times 0.1 * sqrt 2.
+        let frames: Vec<_> = (1..200)
+            .map(|i| {
+                let p = f64::from(i) / 200.0;
+                let z = if p < 0.5 { -normal_quantile(p) } else { normal_quantile((1.0 - p).max(1e-9).min(0.4999)) };
+                (1e6, 1e6 * (z * 0.1 * 2f64.sqrt()).exp(), 1.0)
+            })
+            .collect();
+        near(variance_of_pair(&frames, [1, 1]).sqrt(), 0.1, 0.02);
+        assert_eq!(variance_of_pair(&[(100.0, 100.0, 1.0); 9], [1, 1]), 0.0);
+    }
+
+    #[test]
+    fn medians_have_half_on_either_side() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(weighted_median(vec![(5.0, 1.0), (1.0, 1.0), (2.0, 3.0)]), 2.0);
+    }
+
+    #[test]
+    fn more_runs_or_events_show_smaller_changes() {
+        let mde = |events, tau2, runs| detectable(20.0, events, tau2, runs);
+        assert!(mde(1e4, 0.0, [1, 1]) > mde(1e5, 0.0, [1, 1]));
+        assert!(mde(1e5, 0.01, [1, 1]) > mde(1e5, 0.01, [3, 3]));
+        // Of 1000 events in the frame, no noise between runs: 4.5 sigma of sqrt(2/1000).
+        near(mde(1e4, 0.0, [1, 1]), 0.1 * (20.0f64 * 2.0 / 1000.0).sqrt(), 1e-12);
+    }
+}

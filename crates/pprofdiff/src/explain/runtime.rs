@@ -1,0 +1,182 @@
+//! What is known of runtimes, as data: a row a language. Which frames are the system's and not the program's, which of
+//! them only answer to causes elsewhere (garbage collection, scheduling, locks), and which are artefacts of profiling.
+//!
+//! Nothing else in `explain` knows a language.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What is known of one language's runtime. Expressions match anywhere in a frame's name.
+pub(super) struct Runtime {
+    /// What it is called in results.
+    pub name: &'static str,
+    /// Names that only it has, and the least share of the distinct names that they make up in its profiles.
+    detect: (&'static str, f64),
+    /// Frames that are no candidates for a cause: what the program does is done by its caller.
+    system: &'static str,
+    /// Frames whose cost answers to causes elsewhere, and differs most between equal runs.
+    background: &'static str,
+    /// Leaf frames that profiling itself puts there: its caller was running.
+    artefact: Option<&'static str>,
+    /// Stacks end at the program's last frame: which of several inlined library frames a sample hits is chance.
+    pub cut_system: bool,
+    /// Where what the row says is from, and whether profiles of ours were compared with it.
+    pub source: &'static str,
+}
+
+/// The first whose names are there counts; the last has no names of its own.
+static RUNTIMES: &[Runtime] = &[
+    Runtime {
+        name: "go",
+        detect: (r"^(runtime|main|internal|sync)[./]", 0.05),
+        system: r"^(runtime[./]|internal/(runtime|abi|cpu|bytealg|sync|race)\b|sync\.|sync/atomic|type:|memeqbody$|cmpbody$|aeshashbody$|memclr\w*$|memmove$|gcWriteBarrier\d?$|indexbytebody$|countbody$|callRet$|_rt0|_cgo)",
+        background: r"^(runtime\.(gcAssistAlloc\d?|gcBgMarkWorker|gcStart|gcMarkDone|bgsweep|bgscavenge|wbBufFlush\d?|gcWriteBarrier\d?|gcmarknewobject|bulkBarrierPreWrite|deductAssistCredit|deductSweepCredit|futex\w*|lock2|unlock2|procyield\w*|osyield\w*|usleep\w*|findRunnable|schedule|park_m|mcall|semasleep|notesleep|semacquire1?|semrelease1?|madvise|sysUnused\w*)|(internal/)?sync\.\(\*Mutex\)\.(lockSlow|unlockSlow)|gcWriteBarrier\d?)$",
+        // A signal that asks a goroutine to yield; on a loaded machine up to a third of all samples end there.
+        artefact: Some(r"^runtime\.asyncPreempt2?$"),
+        cut_system: false,
+        source: "Go's runtime package (mgc.go, proc.go, preempt.go); compared with profiles of Go programs",
+    },
+    Runtime {
+        name: "rust",
+        detect: (r"^<?(core|alloc|std)::|::h[0-9a-f]{16}$|::\{\{closure\}\}|\{closure#\d+\}", 0.02),
+        system: r"^(<.* as (core|alloc|std)::|<?&?(mut )?(core|alloc|std|hashbrown|compiler_builtins)::|<?&?(u|i|f)(8|16|32|64|128|size)>|<\[|<\(|__|_?je_|mem(cpy|move|set|chr)|[a-z_]+$)",
+        background: r"^(__lll_lock_\w+|futex\w*|_?je_arena_(decay|purge)\w*)$",
+        artefact: None,
+        cut_system: true,
+        source: "the standard library's crates; compared with profiles by pprof-rs",
+    },
+    Runtime {
+        name: "jvm",
+        detect: (r"^(java|javax|jdk|sun|scala|kotlin)[./]", 0.05),
+        system: r"^(java|javax|jdk|sun|com[./]sun)[./]|^(JVM_|Unsafe_|_ZN|__)|^(InterpreterRuntime|StubRoutines|OptoRuntime|SharedRuntime)\b",
+        background: r"^(G1|ZGC|Z[A-Z]\w+::|Shenandoah|Parallel\w*GC|GCTaskThread|WorkerThread|VM_|SafepointSynchronize|CompileBroker|C[12]Compiler|Monitor::|ObjectMonitor::)|jdk[./]internal[./]misc[./]Unsafe\.park$",
+        artefact: None,
+        cut_system: true,
+        source: "OpenJDK's source tree; untested: no profiles of our own",
+    },
+    Runtime {
+        name: "v8",
+        detect: (r"^\(program\)$|^\(idle\)$|^\(garbage collector\)$|^Garbage Collection$|\bnode:internal/", 0.0),
+        system: r"^(\(program\)|\(idle\)|\(garbage collector\)|Garbage Collection|Node\.js|\(external\)|\(root\))$",
+        background: r"^(\(garbage collector\)|Garbage Collection|\(idle\)|\(program\))$",
+        artefact: None,
+        cut_system: true,
+        source: "V8's profile generator (meta frames in parentheses); compared with profiles by pprof-nodejs",
+    },
+    Runtime {
+        name: "python",
+        detect: (r"^<module>$|^<frozen importlib|^_PyEval_|<(listcomp|lambda|genexpr)>$", 0.0),
+        system: r"^(<frozen |_?Py[A-Z_]\w+|__libc_\w+|_start$|clone3?$|start_thread$)",
+        background: r"^(gc_collect\w*|_?PyGC_\w+|take_gil|drop_gil|PyThread_acquire\w*)$",
+        artefact: None,
+        cut_system: true,
+        source: "CPython's source tree; untested: no CPU profiles of our own",
+    },
+    Runtime {
+        name: "c++",
+        detect: (r"::|^_Z|^operator (new|delete)", 0.1),
+        system: r"^(std::|__gnu_cxx::|__|_start$|operator (new|delete)|(tc_|je_)?(malloc|free|calloc|realloc)$|mem(cpy|move|set|cmp|chr)|clone3?$|start_thread$|_int_(malloc|free)$)",
+        background: r"^(__lll_lock_\w+|futex\w*|pthread_(mutex|cond)_\w+|tcmalloc::(ThreadCache::Scavenge|CentralFreeList)\w*)$",
+        artefact: None,
+        cut_system: true,
+        source: "libstdc++, glibc and gperftools; compared with profiles by gperftools",
+    },
+    Runtime {
+        name: "other",
+        detect: ("", 0.0),
+        system: r"^(__libc_\w+|_start|clone3?|start_thread)$",
+        background: r"^(futex\w*)$",
+        artefact: None,
+        cut_system: false,
+        source: "nothing is known but the C library",
+    },
+];
+
+/// A runtime's expressions, compiled.
+struct Compiled {
+    runtime: &'static Runtime,
+    detect: Regex,
+    system: Regex,
+    background: Regex,
+    artefact: Option<Regex>,
+}
+
+/// The table compiled; a row whose expression is invalid is not there, which a test sees.
+static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
+    let compile = |runtime: &'static Runtime| {
+        let regex = |text: &str| Regex::new(text).ok();
+        Some(Compiled {
+            runtime,
+            detect: regex(runtime.detect.0)?,
+            system: regex(runtime.system)?,
+            background: regex(runtime.background)?,
+            artefact: runtime.artefact.and_then(regex),
+        })
+    };
+    RUNTIMES.iter().filter_map(compile).collect()
+});
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Class {
+    /// The system's and not the program's.
+    pub system: bool,
+    /// Its cost answers to causes elsewhere.
+    pub background: bool,
+    /// As a leaf it is an artefact of profiling.
+    pub artefact: bool,
+}
+
+/// The runtime that names belong to, and what each of them is.
+pub(super) fn classify(names: &[String]) -> (&'static Runtime, Vec<Class>) {
+    let all = &*COMPILED;
+    let is_of = |c: &&Compiled| {
+        let found = names.iter().filter(|name| c.detect.is_match(name)).count();
+        found > 0 && found as f64 > c.runtime.detect.1 * names.len() as f64
+    };
+    let Some(of) = all.iter().find(is_of).or(all.last()) else { return (&RUNTIMES[RUNTIMES.len() - 1], Vec::new()) };
+    let class = |name: &String| Class {
+        system: of.system.is_match(name),
+        background: of.background.is_match(name),
+        artefact: of.artefact.as_ref().is_some_and(|re| re.is_match(name)),
+    };
+    (of.runtime, names.iter().map(class).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMPILED, RUNTIMES, classify};
+
+    #[test]
+    fn every_row_is_valid_and_says_its_source() {
+        assert_eq!(COMPILED.len(), RUNTIMES.len());
+        for row in RUNTIMES {
+            assert!(row.source.contains("untested") || row.source.contains("compared") || row.name == "other");
+        }
+    }
+
+    #[test]
+    fn names_tell_the_language_and_what_a_frame_is() {
+        let classes = |names: &[&str]| {
+            let (runtime, classes) = classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+            let of = |c: &super::Class| match (c.artefact, c.background, c.system) {
+                (true, ..) => 'a',
+                (_, true, _) => 'b',
+                (_, _, true) => 's',
+                _ => '.',
+            };
+            (runtime.name, classes.iter().map(of).collect::<String>())
+        };
+        let go =
+            ["main.main", "runtime.mallocgc", "runtime.gcBgMarkWorker", "runtime.asyncPreempt", "memeqbody", "x/y.F"];
+        assert_eq!(classes(&go), ("go", ".sbas.".to_owned()));
+        let rust = ["orders::price", "core::iter::next", "<T as alloc::vec::Spec>::f", "orders::main", "malloc"];
+        assert_eq!(classes(&rust), ("rust", ".ss.s".to_owned()));
+        assert_eq!(classes(&["handler", "(program)", "Garbage Collection"]), ("v8", ".bb".to_owned()));
+        assert_eq!(classes(&["std::sort", "App::run", "operator new"]), ("c++", "s.s".to_owned()));
+        assert_eq!(classes(&["<module>", "work", "take_gil"]).0, "python");
+        assert_eq!(classes(&["java.util.HashMap.get", "com.acme.Shop.buy"]), ("jvm", "s.".to_owned()));
+        assert_eq!(classes(&["a", "b"]), ("other", "..".to_owned()));
+    }
+}

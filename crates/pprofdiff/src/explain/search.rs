@@ -1,0 +1,472 @@
+//! The search: which few sets of stacks, each with a factor of its own, and which scale explain the difference, so that
+//! what is left is no more than chance.
+//!
+//! Each row is expected to have `scale x factor` times as much on the new side as on the base. A set that has more or
+//! less than its rows' expectations, by more than chance and the noise between runs allow, is a cause; its rows'
+//! factors are multiplied by what it lacks, and the search goes on.
+
+use super::noise::{
+    PRIOR_DEGREES, between, detectable, deviance, median, penalised, threshold, variance_of_pair, weighted_median,
+};
+use super::rows::{Kind, Rows};
+use super::sets::{Key, Sets};
+
+/// The most causes.
+const MOST_CAUSES: usize = 6;
+/// A cause that says nearly the same as "more work everywhere": the least by which it must be better, and the part of
+/// the base that it must have to be confused with it.
+const MARGIN: f64 = 6.0;
+const CONFUSABLE: f64 = 0.5;
+/// What a scale other than one costs more than a cause, and how far from one is usual, as a standard deviation of its log.
+const PRICE_OF_SCALE: f64 = 3.0;
+const USUAL_SCALE: f64 = 0.35;
+/// The deviance that the stacks which no cause touches must have together for a scale.
+const SCALE_DEVIANCE: f64 = 9.0;
+/// Ratios of so many sets show how much a pair differs by itself.
+const MOST_RATIOS: usize = 2_000;
+
+/// What is known of noise before anything is measured: a frame's standard deviation between equal runs, as a part of
+/// its value. From equal builds of the programs that this was written with (docs/explain.md).
+struct Prior {
+    tau: f64,
+    /// The least that a pair of runs is taken for, and the number of frames that show that it was quieter.
+    floor: f64,
+    trust: f64,
+    /// The number of frames that outweigh the prior.
+    shrink: f64,
+}
+
+fn prior(kind: Kind) -> Prior {
+    match kind {
+        Kind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
+        Kind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
+        Kind::Delay => Prior { tau: 0.8, floor: 0.5, trust: 12.0, shrink: 12.0 },
+    }
+}
+
+/// The variance between equal runs that is known before anything is measured.
+pub(super) fn known_variance(kind: Kind) -> f64 {
+    prior(kind).tau.powi(2)
+}
+
+/// What the estimate of a pair's noise is drawn towards the prior by, in frames.
+const PULL: f64 = 10.0;
+
+/// A cause: a set of [`Sets`], and the factor that its rows have beside those of the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fit {
+    pub set: usize,
+    pub factor: f64,
+    /// The penalised deviance.
+    pub score: f64,
+    /// Change of the set's value given the causes before it, in that of the base's runs.
+    pub delta: f64,
+}
+
+/// What the search found.
+pub(super) struct Found {
+    /// Of all runs of a side to those of the other.
+    pub scale: f64,
+    pub fits: Vec<Fit>,
+    /// True if more work everywhere says nearly the same as the causes.
+    pub ambiguous: bool,
+    /// The typical standard deviation between runs of a function's own cost.
+    pub tau: f64,
+    pub need: f64,
+    /// The least change that would be noticed in a frame with a tenth, as a part of the total.
+    pub mde: f64,
+    /// Frames that agree with the scale, of those that say anything.
+    pub agree: usize,
+    pub of: usize,
+}
+
+/// The sets' sums as a model of the rows expects them.
+struct Sums {
+    b: f64,
+    n: f64,
+    /// Expected ratio of the sides.
+    r: f64,
+}
+
+struct Model<'a> {
+    rows: &'a Rows,
+    sets: &'a Sets,
+    scale: f64,
+    need: f64,
+    floor: f64,
+    tau2: Vec<f64>,
+    /// Of each row.
+    factor: Vec<f64>,
+}
+
+impl<'a> Model<'a> {
+    /// What a row adds to the sums of a set: base, new, and what is expected of each of its total. Rows that are only
+    /// on one side because a cause says so are explained and say nothing more.
+    fn part(&self, row: usize) -> Option<[f64; 4]> {
+        let k = self.factor[row];
+        if k == 0.0 || k.is_infinite() {
+            return None;
+        }
+        let [b, n] = self.rows.rows[row].v;
+        let odds = k * self.scale;
+        let p = odds / (1.0 + odds);
+        Some([b, n, (b + n) * (1.0 - p), (b + n) * p])
+    }
+
+    fn sums_of(&self, set: usize, parts: &[Option<[f64; 4]>]) -> Sums {
+        let mut sums = [0.0; 4];
+        for part in self.sets.rows(set).iter().filter_map(|&r| parts[r as usize]) {
+            for (sum, x) in sums.iter_mut().zip(part) {
+                *sum += x;
+            }
+        }
+        let w = self.sets.sets[set].w.max(1e-300);
+        let [b, n, eb, en] = sums;
+        Sums { b: b / w, n: n / w, r: if eb > 0.0 { en / eb } else { self.scale } }
+    }
+
+    fn parts(&self) -> Vec<Option<[f64; 4]>> {
+        (0..self.factor.len()).map(|row| self.part(row)).collect()
+    }
+
+    /// As [`Model::sums_of`], of a single set.
+    fn sums(&self, set: usize) -> Sums {
+        let mut sums = [0.0; 4];
+        for part in self.sets.rows(set).iter().filter_map(|&r| self.part(r as usize)) {
+            for (sum, x) in sums.iter_mut().zip(part) {
+                *sum += x;
+            }
+        }
+        let w = self.sets.sets[set].w.max(1e-300);
+        let [b, n, eb, en] = sums;
+        Sums { b: b / w, n: n / w, r: if eb > 0.0 { en / eb } else { self.scale } }
+    }
+
+    fn variance(&self, set: usize) -> f64 {
+        between(self.tau2[set], self.rows.m)
+    }
+
+    /// The change of a set in values of the base.
+    fn delta(&self, set: usize, s: &Sums) -> f64 {
+        (s.n - s.r * s.b) / self.scale * self.sets.sets[set].w
+    }
+
+    /// The penalised deviance of a set.
+    fn score(&self, set: usize) -> f64 {
+        let s = self.sums(set);
+        if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set)) } else { 0.0 }
+    }
+
+    /// The set that explains most, of those that pass: its deviance less its price. The deviance itself and not the
+    /// penalised one, which says whether something is there but is blunt where many events are: it finds the place.
+    fn best(&self, without: &[usize]) -> Option<(usize, f64)> {
+        let parts = self.parts();
+        let mut best: Option<(usize, f64)> = None;
+        for (j, set) in self.sets.sets.iter().enumerate().filter(|(j, set)| !set.whole && !without.contains(j)) {
+            let s = self.sums_of(j, &parts);
+            if s.b + s.n <= 0.0 {
+                continue;
+            }
+            let raw = deviance(s.b, s.n, s.r);
+            let need = self.need + set.price;
+            if raw <= need || self.delta(j, &s).abs() < self.floor {
+                continue;
+            }
+            let rank = raw - set.price;
+            // Of equals the first, whatever the last digits say.
+            let is_better = best.is_none_or(|(_, known)| rank > known * (1.0 + 1e-9));
+            if is_better && penalised(s.b, s.n, s.r, self.variance(j)) > need {
+                best = Some((j, rank));
+            }
+        }
+        best
+    }
+
+    /// Multiplies the factors of a set's rows by what makes its expectation true.
+    fn apply(&mut self, set: usize) -> Fit {
+        let s = self.sums(set);
+        let fit = Fit {
+            set,
+            score: if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set)) } else { 0.0 },
+            factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY },
+            delta: self.delta(set, &s),
+        };
+        // Rows of different factors share what is lacking in more than one step.
+        let mut step = fit.factor;
+        for _ in 0..4 {
+            for &row in self.sets.rows(set) {
+                let k = &mut self.factor[row as usize];
+                *k = if *k == 0.0 || k.is_infinite() { *k } else { *k * step };
+            }
+            if step == 0.0 || step.is_infinite() {
+                break;
+            }
+            let s = self.sums(set);
+            step = if s.b > 0.0 && s.n > 0.0 { s.n / (s.b * s.r) } else { 1.0 };
+            if (step - 1.0).abs() < 1e-3 {
+                break;
+            }
+        }
+        fit
+    }
+
+    /// The factors of these causes, one after the other.
+    fn refit(&mut self, causes: &[usize]) -> Vec<Fit> {
+        self.factor.fill(1.0);
+        causes.iter().map(|&j| self.apply(j)).collect()
+    }
+
+    /// Causes, the one that explains most first; after each, every cause is tested given the others, and exchanged if
+    /// another set now explains more.
+    fn greedy(&mut self) -> Vec<usize> {
+        let mut causes: Vec<usize> = Vec::new();
+        for _ in 0..MOST_CAUSES {
+            self.refit(&causes);
+            let Some((found, _)) = self.best(&causes) else { break };
+            causes.push(found);
+            for _ in 0..3 {
+                let mut changed = false;
+                for j in causes.clone() {
+                    let Some(at) = causes.iter().position(|&c| c == j).filter(|_| causes.len() > 1) else { continue };
+                    let others: Vec<usize> = causes.iter().copied().filter(|&c| c != j).collect();
+                    self.refit(&others);
+                    if self.score(j) < self.need {
+                        causes = others;
+                        changed = true;
+                    } else if let Some((better, rank)) = self.best(&others) {
+                        let s = self.sums(j);
+                        let own = deviance(s.b, s.n, s.r) - self.sets.sets[j].price;
+                        if better != j && rank > own + 1e-6 {
+                            causes[at] = better;
+                            changed = true;
+                        }
+                    }
+                }
+                if !changed {
+                    break;
+                }
+            }
+        }
+        causes
+    }
+
+    /// The deviance that the causes leave, over the functions' own costs, each at most that of one more cause. By the
+    /// noise that was known before, since a wrong scale must not excuse itself by the noise that it makes.
+    fn left(&self, tau2: &[f64], cap: f64) -> f64 {
+        let parts = self.parts();
+        let own = (0..self.sets.len()).filter(|&j| matches!(self.sets.sets[j].key, Key::Own(_)));
+        own.map(|j| {
+            let s = self.sums_of(j, &parts);
+            if s.b + s.n <= 0.0 { 0.0 } else { penalised(s.b, s.n, s.r, between(tau2[j], self.rows.m)).min(cap) }
+        })
+        .sum()
+    }
+}
+
+/// Variances between runs of each set, of replicates: pooled within sides, less what sampling makes, drawn towards the
+/// median of sets of like size.
+fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
+    let m = rows.m[0] + rows.m[1];
+    let degrees = (m - 2) as f64;
+    // Each run by its length and the machine's speed: no cause is inside a side.
+    let mut length = vec![0.0; m];
+    for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
+        length.iter_mut().zip(&rows.runs[i * m..][..m]).for_each(|(sum, x)| *sum += x);
+    }
+    let sides = [0..rows.m[0], rows.m[0]..m];
+    for side in &sides {
+        let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
+        length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
+    }
+    let mut of_runs = vec![0.0; m];
+    let each: Vec<f64> = (0..sets.len())
+        .map(|j| {
+            of_runs.fill(0.0);
+            for &row in sets.rows(j) {
+                of_runs.iter_mut().zip(&rows.runs[row as usize * m..][..m]).for_each(|(sum, x)| *sum += x);
+            }
+            of_runs.iter_mut().zip(&length).for_each(|(x, length)| *x /= length);
+            let mut excess = 0.0;
+            for side in &sides {
+                let values = &of_runs[side.clone()];
+                let n = values.len() as f64;
+                let mean = values.iter().sum::<f64>() / n;
+                if mean > 0.0 {
+                    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+                    excess += squares / (mean * mean) - (n - 1.0) * sets.sets[j].w / mean;
+                }
+            }
+            excess / degrees
+        })
+        .collect();
+    let Prior { tau, shrink, .. } = prior(rows.kind);
+    let prior = tau * tau;
+    let events = |j: usize| (sets.sets[j].v[0] + sets.sets[j].v[1]) / sets.sets[j].w.max(1e-300);
+    let mut tau2 = vec![prior; sets.len()];
+    for class in 0..3 {
+        let group: Vec<usize> = (0..sets.len()).filter(|&j| sets.sets[j].key.class() == class).collect();
+        let large = group.iter().filter(|&&j| events(j) > 30.0).count() as f64;
+        // Large sets are quieter than small ones: more functions average out in them.
+        let strata = if class == 1 { vec![0.0, 100.0, 400.0, f64::INFINITY] } else { vec![0.0, f64::INFINITY] };
+        let mut common = None;
+        for bounds in strata.windows(2) {
+            let within: Vec<usize> =
+                group.iter().copied().filter(|&j| (bounds[0]..bounds[1]).contains(&events(j))).collect();
+            let telling = within.iter().filter(|&&j| events(j) > 30.0 && !sets.sets[j].whole);
+            let mut telling: Vec<f64> = telling.map(|&j| each[j]).collect();
+            let known = common;
+            let here = if telling.len() >= 5 { median(&mut telling).max(0.0) } else { known.unwrap_or(prior) };
+            let here = here.max(prior * (1.0 - large / shrink).max(0.0));
+            common = Some(here);
+            for j in within {
+                let d0 = f64::from(PRIOR_DEGREES);
+                tau2[j] = ((d0 * here + degrees * each[j].max(0.0)) / (d0 + degrees)).max(here / 4.0);
+            }
+        }
+    }
+    tau2
+}
+
+impl Model<'_> {
+    /// Variances between runs, of one pair: what makes the ratios of the sets that no cause touches those of chance,
+    /// drawn towards what is known.
+    fn variance_of_pair(&self) -> Vec<f64> {
+        let Prior { tau, floor, trust, shrink } = prior(self.rows.kind);
+        let prior = tau * tau;
+        let parts = self.parts();
+        let sums: Vec<Sums> = (0..self.sets.len()).map(|j| self.sums_of(j, &parts)).collect();
+        let tells = |j: &usize| sums[*j].b + sums[*j].n > 20.0;
+        let all = || 0..self.sets.len();
+        let frames = all().filter(|j| matches!(self.sets.sets[*j].key, Key::Own(_)) && tells(j)).count() as f64;
+        let floor = floor * floor * (1.0 - frames / trust).max(0.0);
+        let is_untouched = |j: &usize| self.sets.rows(*j).iter().all(|&r| self.factor[r as usize] == 1.0);
+        let mut tau2 = vec![0.0; self.sets.len()];
+        for class in 0..3 {
+            let of_class = |j: &usize| self.sets.sets[*j].key.class() == class;
+            let telling: Vec<usize> = all().filter(|j| of_class(j) && tells(j) && !self.sets.sets[*j].whole).collect();
+            let untouched: Vec<usize> = telling.iter().copied().filter(|j| is_untouched(j)).collect();
+            let used = if untouched.len() > 5 { untouched } else { telling };
+            let count = used.len() as f64;
+            let mut estimate = 0.0;
+            if used.len() > 5 {
+                let step = used.len().div_ceil(MOST_RATIOS);
+                let ratios: Vec<_> = used.iter().step_by(step).map(|&j| (sums[j].b, sums[j].n, sums[j].r)).collect();
+                let found = variance_of_pair(&ratios, [1, 1]) * 2.0
+                    / (1.0 / self.rows.m[0] as f64 + 1.0 / self.rows.m[1] as f64);
+                estimate = (PULL * found.min(prior) + count * found) / (PULL + count);
+            }
+            let of_class = estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor);
+            all().filter(|j| self.sets.sets[*j].key.class() == class).for_each(|j| tau2[j] = of_class);
+        }
+        tau2
+    }
+}
+
+/// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a cause, as a part
+/// of the total.
+pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -> Found {
+    let runs = rows.m[1] as f64 / rows.m[0] as f64;
+    let replicated = rows.m.iter().all(|&m| m > 1);
+    let need = threshold(sets.tested, rows.m);
+    let known = known_variance(rows.kind);
+    let tau2 = if replicated { variance_of_runs(rows, sets) } else { vec![known; sets.len()] };
+    let total = rows.total();
+    let own: Vec<usize> = (0..sets.len()).filter(|&j| matches!(sets.sets[j].key, Key::Own(_))).collect();
+    let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
+    let exposure = given.map_or(runs, |ops| runs * ops);
+    let fixed = given.is_some() || rows.kind == Kind::Delay;
+    let mut starts = vec![exposure];
+    if !fixed {
+        let ratio = |&j: &usize| {
+            let (set, w) = (&sets.sets[j], sets.sets[j].w);
+            let [b, n] = set.v;
+            (b > 0.0 && n > 0.0).then(|| (n / b, b * n / (b + n) / w))
+        };
+        let front = rows.front();
+        let ratios: Vec<_> = own.iter().filter_map(ratio).collect();
+        if !ratios.is_empty() {
+            starts.push(weighted_median(ratios));
+        }
+        if front[0] > 0.0 && front[1] > 0.0 {
+            starts.push(front[1] / front[0]);
+        }
+    }
+    let mut tried: Vec<i64> = Vec::new();
+    let mut quiet = f64::INFINITY;
+    let mut best: Option<(f64, Vec<usize>, Model<'_>)> = None;
+    for start in starts {
+        let mut scale = start;
+        for _ in 0..4 {
+            let rounded = (scale.ln() * 1000.0).round() as i64;
+            if tried.contains(&rounded) {
+                break;
+            }
+            tried.push(rounded);
+            let floor = floor * (total[0] + total[1] / scale) / 2.0;
+            let factor = vec![1.0; rows.rows.len()];
+            let mut model = Model { rows, sets, scale, need, floor, tau2: tau2.clone(), factor };
+            let mut first = Vec::new();
+            if !replicated {
+                // The noise of a pair is what causes leave, so they are looked for twice.
+                first = model.greedy();
+                model.refit(&first);
+                model.tau2 = model.variance_of_pair();
+            }
+            let causes = model.greedy();
+            model.refit(&causes);
+            let away = (scale / exposure).ln();
+            let is_one = away.abs() < 1e-9;
+            let of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / USUAL_SCALE).powi(2) };
+            let cost = model.left(&tau2, price) + causes.len() as f64 * price + of_scale;
+            if causes.is_empty() {
+                quiet = quiet.min(cost);
+            }
+            let mut touched = vec![false; rows.rows.len()];
+            causes.iter().chain(&first).flat_map(|&j| sets.rows(j)).for_each(|&r| touched[r as usize] = true);
+            if best.as_ref().is_none_or(|(known, ..)| cost < known - 1e-9) {
+                best = Some((cost, causes, model));
+            }
+            // What no cause touches says how much work was done.
+            let rest = rows.rows.iter().zip(&touched).filter(|(row, touched)| !row.background && !**touched);
+            let (vb, vn, q) = rest.fold((0.0, 0.0, 0.0), |(b, n, q), (r, _)| (b + r.v[0], n + r.v[1], q + r.q));
+            if fixed || vb <= 0.05 * total[0] || vn <= 0.05 * total[1] {
+                break;
+            }
+            let event = q / (vb + vn);
+            let evidence = deviance(vb / event, vn / event, exposure);
+            let ratio = vn / vb;
+            scale = if evidence > SCALE_DEVIANCE && (ratio / exposure).ln().abs() > 0.01 { ratio } else { exposure };
+        }
+    }
+    let Some((cost, causes, mut model)) = best else {
+        return Found {
+            scale: exposure,
+            fits: Vec::new(),
+            ambiguous: false,
+            tau: known.sqrt(),
+            need,
+            mde: 1.0,
+            agree: 0,
+            of: 0,
+        };
+    };
+    let fits = model.refit(&causes);
+    let least = floor * (total[0] + total[1] / model.scale) / 2.0;
+    let fits: Vec<Fit> = fits.into_iter().filter(|fit| fit.delta.abs() > least).collect();
+    let confusable = |j: &usize| (0..2).all(|s| sets.sets[*j].v[s] > 0.0) && sets.sets[*j].v[0] > CONFUSABLE * total[0];
+    let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
+    let mut typical: Vec<f64> = own.iter().map(|&j| model.tau2[j]).collect();
+    let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
+    let mut events: Vec<f64> = own.iter().map(|&j| sets.sets[j].w).collect();
+    let event = median(&mut events).max(1e-300);
+    let front = rows.front();
+    let mde = detectable(need, (front[0] + front[1]) / 2.0 / event, tau2, rows.m).min(1.0);
+    model.factor.fill(1.0);
+    let telling = own.iter().filter(|&&j| {
+        let set = &sets.sets[j];
+        (set.v[0] + set.v[1]) > 20.0 * set.w
+    });
+    let telling: Vec<usize> = telling.copied().collect();
+    let agree = telling.iter().filter(|&&j| model.score(j) < 3.84).count();
+    Found { scale: model.scale, fits, ambiguous, tau: tau2.sqrt(), need, mde, agree, of: telling.len() }
+}

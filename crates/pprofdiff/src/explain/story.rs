@@ -1,0 +1,331 @@
+//! From sets to causes: cost that only changed places is told from causes, causes that are one are put together, and
+//! each is described.
+
+use super::rows::{Kind, Rows};
+use super::search::{Fit, Found};
+use super::sets::{Key, Sets};
+
+/// A set with less than this on one side, compared with the other, came or went.
+const ONE_SIDED: f64 = 0.02;
+/// A set with more than this part of both sides is too wide to be the place of something.
+const WIDE: f64 = 0.7;
+/// Causes are one if they make up more than this part of a set around them.
+const MERGE: f64 = 0.6;
+/// Cost moved within a set if the set's own change is less than this part of it.
+const MOVED: f64 = 0.35;
+/// A swap's two changes differ by less than this part.
+const SWAP: f64 = 0.25;
+
+/// What kind of change a cause is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CauseKind {
+    /// The function's own cost: its code, or the system functions that it calls.
+    #[serde(rename = "self")]
+    Own,
+    /// It is called more or less often, or what it does below became dearer.
+    Calls,
+    /// Only the new side has it.
+    Added,
+    /// Only the base has it.
+    Removed,
+}
+
+/// What a set of stacks is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Description {
+    pub kind: CauseKind,
+    pub function: Option<u32>,
+    pub caller: Option<u32>,
+    pub label: Option<u32>,
+    /// Called functions with the same stacks, from the root.
+    pub chain: Vec<u32>,
+}
+
+/// A cause on its way to words.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    pub rows: Vec<u32>,
+    pub of: Description,
+    /// In values of the base's runs together.
+    pub delta: f64,
+    /// Infinite if there was nothing.
+    pub factor: f64,
+    pub score: f64,
+    pub parts: Vec<(Description, f64)>,
+}
+
+/// Cost that changed places, with the frame at which stacks are cut to see past it.
+pub(super) struct Shift {
+    pub set: usize,
+    /// The frame that gained, the one that lost, and the one inside which both are.
+    pub gained: u32,
+    pub lost: u32,
+    pub inside: u32,
+    pub amount: f64,
+}
+
+/// Two changes that cancel out: what gained, what lost, how much.
+pub(super) struct Swap {
+    pub gained: u32,
+    pub lost: u32,
+    pub amount: f64,
+}
+
+/// What is told of one search.
+pub(super) struct Story<'a> {
+    pub rows: &'a Rows,
+    pub sets: &'a Sets,
+    pub found: &'a Found,
+    /// The smallest set that is worth naming, of either side.
+    total: [f64; 2],
+}
+
+impl<'a> Story<'a> {
+    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, found: &'a Found) -> Story<'a> {
+        Story { rows, sets, found, total: rows.total() }
+    }
+
+    pub(super) fn drafts(&self) -> Vec<Draft> {
+        self.found.fits.iter().map(|fit| self.draft(fit)).collect()
+    }
+
+    fn draft(&self, fit: &Fit) -> Draft {
+        Draft {
+            rows: self.sets.rows(fit.set).to_vec(),
+            of: self.describe(fit.set, false),
+            delta: fit.delta,
+            factor: fit.factor,
+            score: fit.score,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Names a set; a chain of calls by its first, or by its deepest.
+    fn describe(&self, set: usize, deepest: bool) -> Description {
+        let of = &self.sets.sets[set];
+        let [b, n] = of.v;
+        let sided = if b < ONE_SIDED * n {
+            Some(CauseKind::Added)
+        } else if n < ONE_SIDED * b {
+            Some(CauseKind::Removed)
+        } else {
+            None
+        };
+        let kind = sided.unwrap_or(CauseKind::Calls);
+        let plain = |function, kind| Description { kind, function, caller: None, label: None, chain: Vec::new() };
+        if let Key::Label(label) | Key::LabelNode(label, _) = of.key {
+            return Description { label: Some(label), ..plain(of.key.frame(), kind) };
+        }
+        let mut edges: Vec<(u32, u32)> = Vec::new();
+        for key in std::iter::once(&of.key).chain(&of.same) {
+            if let Key::Edge(a, b) = key {
+                edges.push((*a, *b));
+            }
+        }
+        // From the root, as they come in the first of its stacks.
+        if let Some(&row) = self.sets.rows(set).first() {
+            let stack = self.rows.stack(row as usize);
+            let place = |edge: &(u32, u32)| stack.windows(2).position(|w| (w[0], w[1]) == *edge);
+            edges.sort_by_key(place);
+        }
+        let is_own = matches!(of.key, Key::Own(_) | Key::Leaf(_));
+        let own = of.key.frame();
+        let chain: Vec<u32> = edges.iter().map(|e| e.1).collect();
+        if is_own && sided.is_none() {
+            let caller = edges.iter().rev().find(|e| Some(e.1) == own).map(|e| e.0);
+            return Description { caller, ..plain(own, CauseKind::Own) };
+        }
+        match if deepest { edges.last() } else { edges.first() } {
+            Some(&(caller, function)) => Description { caller: Some(caller), chain, ..plain(Some(function), kind) },
+            None => plain(own, if is_own { sided.unwrap_or(CauseKind::Own) } else { kind }),
+        }
+    }
+
+    fn value(&self, rows: &[u32], side: usize) -> f64 {
+        rows.iter().map(|&r| self.rows.rows[r as usize].v[side]).sum()
+    }
+
+    /// True if a set is small enough to be the place of something.
+    fn is_place(&self, set: usize) -> bool {
+        let of = &self.sets.sets[set];
+        !of.whole && (0..2).any(|s| of.v[s] < WIDE * self.total[s])
+    }
+
+    /// The values of some rows, by row.
+    fn mask(&self, rows: &[u32], of: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut mask = vec![0.0; self.rows.rows.len()];
+        rows.iter().for_each(|&r| mask[r as usize] = of(r as usize));
+        mask
+    }
+
+    /// The largest of the causes that its callers do not feel: cost that moved within the smallest set around it (a cost
+    /// shift, as in FBDetect).
+    pub(super) fn shift(&self, drafts: &[Draft]) -> Option<Shift> {
+        let scale = self.found.scale;
+        let delta = |v: [f64; 2]| v[1] / scale - v[0];
+        let known = super::search::known_variance(self.rows.kind);
+        let between = super::noise::between(known, self.rows.m);
+        let error = |set: usize| {
+            let of = &self.sets.sets[set];
+            let mean = (of.v[0] + of.v[1]) / 2.0;
+            (of.w * (of.v[0] + of.v[1] / scale / scale) + between * mean * mean).sqrt()
+        };
+        let mut order: Vec<&Draft> = drafts.iter().filter(|d| d.of.label.is_none()).collect();
+        order.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
+        for draft in order {
+            let all = |r: usize| self.rows.rows[r].v[0] + self.rows.rows[r].v[1];
+            let raw = delta([0, 1].map(|s| self.value(&draft.rows, s)));
+            let size: f64 = draft.rows.iter().map(|&r| all(r as usize)).sum();
+            if raw.abs() < 0.5 * draft.delta.abs() {
+                continue;
+            }
+            let here = self.sets.sums(&self.mask(&draft.rows, all));
+            let sum = |j: usize| self.sets.sets[j].v[0] + self.sets.sets[j].v[1];
+            let around: Vec<usize> = (0..self.sets.len())
+                .filter(|&j| matches!(self.sets.sets[j].key, Key::Own(_) | Key::Edge(..) | Key::Node(_)))
+                .filter(|&j| here[j] > 0.999 * size && sum(j) > 1.02 * size && self.is_place(j))
+                .collect();
+            let change = |j: usize| delta(self.sets.sets[j].v);
+            let is_still = |&j: &usize| change(j).abs() < MOVED * raw.abs() && raw.abs() > 3.0 * error(j);
+            let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
+            if within.is_empty() && matches!(draft.of.kind, CauseKind::Added | CauseKind::Removed) {
+                // That a frame came or went is no news if its callers do not feel it.
+                let flickers = self.rows.runtime.cut_system;
+                let is_silent = |&j: &usize| {
+                    change(j) * raw.signum() < MOVED * raw.abs() || flickers && change(j).abs() < 2.5 * error(j)
+                };
+                let most = if flickers { 30.0 } else { 10.0 };
+                within = around.into_iter().filter(|j| is_silent(j) && sum(*j) < most * size).collect();
+            }
+            let Some(set) = within.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b))) else { continue };
+            let Some(inside) = self.sets.sets[set].key.frame() else { continue };
+            let Some(function) = draft.of.function else { continue };
+            let partner = self.partner(draft, set, raw).filter(|&f| f != function).unwrap_or(inside);
+            let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
+            return Some(Shift { set, gained, lost, inside, amount: raw.abs() });
+        }
+        None
+    }
+
+    /// What changed most the other way inside a set.
+    fn partner(&self, draft: &Draft, set: usize, raw: f64) -> Option<u32> {
+        let mut rest = vec![false; self.rows.rows.len()];
+        self.sets.rows(set).iter().for_each(|&r| rest[r as usize] = true);
+        draft.rows.iter().for_each(|&r| rest[r as usize] = false);
+        let of = |f: &dyn Fn([f64; 2]) -> f64| -> Vec<f64> {
+            let each = self.rows.rows.iter().zip(&rest);
+            self.sets.sums(&each.map(|(row, rest)| if *rest { f(row.v) } else { 0.0 }).collect::<Vec<_>>())
+        };
+        let inner = of(&|v| v[1] / self.found.scale - v[0]);
+        let within = of(&|v| v[0] + v[1]);
+        let mut best: Option<(f64, usize)> = None;
+        for j in 0..self.sets.len() {
+            let key = self.sets.sets[j].key;
+            if !matches!(key, Key::Own(_) | Key::Edge(..)) || inner[j] * -raw.signum() <= 0.5 * raw.abs() {
+                continue;
+            }
+            let all = self.sets.sets[j].v[0] + self.sets.sets[j].v[1];
+            let off = (inner[j].abs() - raw.abs()).abs() / raw.abs();
+            let off = off + if matches!(key, Key::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within[j] / all);
+            if best.is_none_or(|(known, _)| off < known - 1e-9) {
+                best = Some((off, j));
+            }
+        }
+        self.sets.sets[best?.1].key.frame()
+    }
+
+    /// Takes out pairs of causes of opposite sign and like size of which one calls the other: code that moved.
+    pub(super) fn swaps(&self, drafts: &mut Vec<Draft>) -> Vec<Swap> {
+        let calls = |a: u32, b: u32| {
+            (0..self.rows.rows.len()).any(|i| self.rows.stack(i).windows(2).any(|w| (w[0], w[1]) == (a, b)))
+        };
+        let mut swaps = Vec::new();
+        'again: loop {
+            for (i, up) in drafts.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {
+                for (j, down) in drafts.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.of.label.is_none()) {
+                    let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
+                    let cancels = (up.delta + down.delta).abs() < SWAP * up.delta.max(-down.delta);
+                    if cancels && (calls(gained, lost) || calls(lost, gained)) {
+                        swaps.push(Swap { gained, lost, amount: up.delta });
+                        drafts.remove(i.max(j));
+                        drafts.remove(i.min(j));
+                        continue 'again;
+                    }
+                }
+            }
+            return swaps;
+        }
+    }
+
+    /// Several changes of one sign that make up most of a set around them are one cause: that set is run more often.
+    pub(super) fn merge(&self, drafts: Vec<Draft>) -> Vec<Draft> {
+        let mut drafts = drafts;
+        loop {
+            let inside: Vec<[Vec<f64>; 2]> = drafts
+                .iter()
+                .map(|d| [0, 1].map(|s| self.sets.sums(&self.mask(&d.rows, |r| self.rows.rows[r].v[s]))))
+                .collect();
+            let mut best: Option<(f64, usize, usize, usize)> = None;
+            for (i, a) in drafts.iter().enumerate().filter(|(_, d)| d.of.label.is_none()) {
+                for (j, b) in drafts.iter().enumerate().skip(i + 1).filter(|(_, d)| d.of.label.is_none()) {
+                    if a.delta * b.delta < 0.0 {
+                        continue;
+                    }
+                    let side = usize::from(a.delta > 0.0);
+                    let (va, vb) = (self.value(&a.rows, side), self.value(&b.rows, side));
+                    let common: Vec<u32> = a.rows.iter().copied().filter(|r| b.rows.binary_search(r).is_ok()).collect();
+                    let both = self.value(&common, side);
+                    if both > 0.2 * va.min(vb) {
+                        continue;
+                    }
+                    for (k, set) in self.sets.sets.iter().enumerate() {
+                        let holds = inside[i][side][k] > 0.8 * va && inside[j][side][k] > 0.8 * vb;
+                        let value = set.v[side];
+                        if holds
+                            && !set.key.is_label()
+                            && self.is_place(k)
+                            && va + vb - both > MERGE * value
+                            && best.is_none_or(|(known, ..)| value < known * (1.0 - 1e-9))
+                        {
+                            best = Some((value, k, i, j));
+                        }
+                    }
+                }
+            }
+            let Some((_, set, i, j)) = best else { return drafts };
+            let (b, a) = (drafts.remove(j), drafts.remove(i));
+            let of = &self.sets.sets[set];
+            let (was, is) = (of.v[0], of.v[1] / self.found.scale);
+            let parts = [&a, &b].into_iter().flat_map(|d| match d.parts.is_empty() {
+                true => vec![(d.of.clone(), d.delta)],
+                false => d.parts.clone(),
+            });
+            drafts.push(Draft {
+                rows: self.sets.rows(set).to_vec(),
+                of: self.describe(set, true),
+                delta: is - was,
+                factor: if was > 0.0 { is / was } else { f64::INFINITY },
+                score: a.score.max(b.score),
+                parts: parts.collect(),
+            });
+        }
+    }
+
+    /// How much of a change is that of the count, and how much that of each: logarithms of the factors, which add up
+    /// exactly (LMDI, Ang 2004). Only where count and cost are two measurements.
+    pub(super) fn split(&self, rows: &[u32]) -> Option<[f64; 4]> {
+        if self.rows.kind == Kind::Sampled {
+            return None;
+        }
+        let c = [0, 1].map(|s| rows.iter().map(|&r| self.rows.rows[r as usize].c[s]).sum::<f64>());
+        let v = [0, 1].map(|s| self.value(rows, s));
+        if c.iter().chain(&v).any(|x| *x <= 0.0) {
+            return None;
+        }
+        let count = c[1] / c[0] / self.found.scale;
+        let unit = (v[1] / c[1]) / (v[0] / c[0]);
+        let whole = (count * unit).ln();
+        (whole.abs() > 1e-6).then(|| [count.ln() / whole, unit.ln() / whole, count, unit])
+    }
+}
