@@ -11,6 +11,11 @@ use super::noise::{
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
 
+/// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
+const FLICKER: f64 = 0.3;
+/// A set within an added one that holds this part of it, and nothing of the base, is what was added.
+const NEARLY_ALL: f64 = 0.9;
+
 /// The most causes.
 const MOST_CAUSES: usize = 6;
 /// A cause that says nearly the same as "more work everywhere": the least by which it must be better, and the part of
@@ -40,7 +45,7 @@ fn prior(kind: Kind) -> Prior {
     match kind {
         Kind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
         Kind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
-        Kind::Delay => Prior { tau: 0.8, floor: 0.5, trust: 12.0, shrink: 12.0 },
+        Kind::Delay => Prior { tau: 0.95, floor: 0.5, trust: 12.0, shrink: 12.0 },
     }
 }
 
@@ -142,8 +147,17 @@ impl<'a> Model<'a> {
         Sums { b: b / w, n: n / w, r: if eb > 0.0 { en / eb } else { self.scale } }
     }
 
-    fn variance(&self, set: usize) -> f64 {
-        between(self.tau2[set], self.rows.m)
+    /// The variance of the log of a set's ratio between runs. What one side does not have at all did not wander there:
+    /// a new function is no noisier than was known before. Where inlining makes frames come and go, it is noisier.
+    fn variance(&self, set: usize, s: &Sums) -> f64 {
+        let one_sided = s.b <= 0.0 || s.n <= 0.0;
+        let tau2 = self.tau2[set];
+        let tau2 = match (one_sided, self.rows.runtime.cut_system) {
+            (false, _) => tau2,
+            (true, false) => tau2.min(known_variance(self.rows.kind)),
+            (true, true) => tau2.max(FLICKER * FLICKER),
+        };
+        between(tau2, self.rows.m)
     }
 
     /// The change of a set in values of the base.
@@ -154,7 +168,7 @@ impl<'a> Model<'a> {
     /// The penalised deviance of a set.
     fn score(&self, set: usize) -> f64 {
         let s = self.sums(set);
-        if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set)) } else { 0.0 }
+        if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set, &s)) } else { 0.0 }
     }
 
     /// The set that explains most, of those that pass: its deviance less its price. The deviance itself and not the
@@ -175,7 +189,7 @@ impl<'a> Model<'a> {
             let rank = raw - set.price;
             // Of equals the first, whatever the last digits say.
             let is_better = best.is_none_or(|(_, known)| rank > known * (1.0 + 1e-9));
-            if is_better && penalised(s.b, s.n, s.r, self.variance(j)) > need {
+            if is_better && penalised(s.b, s.n, s.r, self.variance(j, &s)) > need {
                 best = Some((j, rank));
             }
         }
@@ -187,7 +201,7 @@ impl<'a> Model<'a> {
         let s = self.sums(set);
         let fit = Fit {
             set,
-            score: if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set)) } else { 0.0 },
+            score: if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set, &s)) } else { 0.0 },
             factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY },
             delta: self.delta(set, &s),
         };
@@ -248,6 +262,26 @@ impl<'a> Model<'a> {
             }
         }
         causes
+    }
+
+    /// Of a cause that is nearly all on one side: the largest set within it that has nearly all of that, and nothing of
+    /// the other side. A caller that was hardly seen before is not what was added, but what it calls now.
+    fn purest(&self, set: usize) -> usize {
+        let of = &self.sets.sets[set];
+        let side = usize::from(of.v[1] > of.v[0]);
+        if of.v[1 - side] <= 0.0 || of.v[1 - side] > 0.02 * of.v[side] || of.key.is_label() {
+            return set;
+        }
+        let mut inside = vec![0.0; self.rows.rows.len()];
+        self.sets.rows(set).iter().for_each(|&r| inside[r as usize] = self.rows.rows[r as usize].v[side]);
+        let inside = self.sets.sums(&inside);
+        let is_pure = |j: &usize| {
+            let s = &self.sets.sets[*j];
+            let all = inside[*j] >= NEARLY_ALL * of.v[side] && inside[*j] >= s.v[side] * (1.0 - 1e-9);
+            all && s.v[1 - side] <= 0.0 && !s.key.is_label()
+        };
+        let largest = |a: &usize, b: &usize| inside[*a].total_cmp(&inside[*b]).then(b.cmp(a));
+        (0..self.sets.len()).filter(is_pure).max_by(largest).unwrap_or(set)
     }
 
     /// The deviance that the causes leave, over the functions' own costs, each at most that of one more cause. By the
@@ -362,12 +396,32 @@ impl Model<'_> {
     }
 }
 
+/// Bonferroni's threshold over the functions' own costs and the calls, of those that have the events to exceed it: what
+/// can't be found is not tested (Tarone 1990).
+fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
+    let tested = sets.sets.iter().filter(|s| matches!(s.key, Key::Own(_) | Key::Edge(..)));
+    let mut most: Vec<f64> = tested.map(|s| deviance(0.0, (s.v[0] + s.v[1]) / s.w.max(1e-300), 1.0)).collect();
+    most.sort_unstable_by(|a, b| b.total_cmp(a));
+    let can = |need: f64| most.partition_point(|&g| g > need);
+    // The fewest that are no fewer than can exceed the threshold of so many.
+    let (mut low, mut high) = (0, most.len());
+    while low < high {
+        let middle = (low + high) / 2;
+        if can(threshold(middle, rows.m)) <= middle {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    threshold(low, rows.m)
+}
+
 /// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a cause, as a part
 /// of the total.
 pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -> Found {
     let runs = rows.m[1] as f64 / rows.m[0] as f64;
     let replicated = rows.m.iter().all(|&m| m > 1);
-    let need = threshold(sets.tested, rows.m);
+    let need = threshold_of(rows, sets);
     let known = known_variance(rows.kind);
     let tau2 = if replicated { variance_of_runs(rows, sets) } else { vec![known; sets.len()] };
     let total = rows.total();
@@ -450,6 +504,8 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -
             of: 0,
         };
     };
+    let mut causes: Vec<usize> = causes.iter().map(|&j| model.purest(j)).collect();
+    causes.dedup();
     let fits = model.refit(&causes);
     let least = floor * (total[0] + total[1] / model.scale) / 2.0;
     let fits: Vec<Fit> = fits.into_iter().filter(|fit| fit.delta.abs() > least).collect();

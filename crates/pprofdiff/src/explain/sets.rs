@@ -74,8 +74,6 @@ pub(super) struct Set {
 pub(super) struct Sets {
     pub sets: Vec<Set>,
     members: Vec<u32>,
-    /// Number of sets that are some function's own or a call, before small ones were left out: what is tested.
-    pub tested: usize,
 }
 
 impl Sets {
@@ -120,7 +118,7 @@ impl Sets {
         let front = rows.front();
         let mut sets: Vec<Set> = Vec::new();
         let mut index = Index::default();
-        let (mut tested, mut labelled) = (0, 0);
+        let mut labelled = 0;
         for (i, &k) in order.iter().enumerate() {
             let (key, start, end) = (keys.values[k as usize], ends[i], ends[i + 1]);
             let of = |n: u32, sets: &[Set]| sets[n as usize].start..sets[n as usize].end;
@@ -141,7 +139,6 @@ impl Sets {
             }
             let whole = (0..2).all(|s| v[s] > WHOLE * front[s]);
             let price = if matches!(key, Key::Leaf(f) if rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
-            tested += usize::from(matches!(key, Key::Own(_) | Key::Edge(..)));
             labelled += usize::from(key.is_label());
             let w = q / (v[0] + v[1]).max(1e-300);
             sets.push(Set { key, same: Vec::new(), start, end, v, w, whole, price });
@@ -150,7 +147,7 @@ impl Sets {
         let of_label = PRICE_OF_LABEL + 2.0 * (labelled as f64 / plain as f64).max(1e-9).ln().max(0.0);
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = of_label);
         sets.retain(|s| s.v[0] + s.v[1] >= FEWEST_EVENTS * s.w);
-        Sets { sets, members, tested }
+        Sets { sets, members }
     }
 
     /// A set's rows, in order.
