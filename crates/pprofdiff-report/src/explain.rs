@@ -195,7 +195,7 @@ pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, options: TextOp
             let text = format!("No change. A frame with 10% of the total would have been noticed from +-{limit}.");
             writeln!(out, "{}", bold(text))?;
         }
-        Verdict::None => writeln!(out, "{}", bold("No change of the sum.".to_owned()))?,
+        Verdict::None => writeln!(out, "{}", bold("Nothing changed but where cost is counted.".to_owned()))?,
         Verdict::Inconclusive if !e.suspects.is_empty() => {
             let suspect = cause_text(&e.suspects[0], e);
             let scale = factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE));

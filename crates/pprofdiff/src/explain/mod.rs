@@ -325,6 +325,9 @@ const PAIRS: &[(&str, &str, Kind)] = &[
     ("delay", "contentions", Kind::Delay),
 ];
 
+/// Sample types of which the runtime's part is the program's own waiting or memory.
+const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate"];
+
 /// What counts samples of anything else.
 const COUNTS: [&str; 2] = ["samples", "sample"];
 
@@ -389,7 +392,12 @@ impl Diff {
         let value = measure(wanted)?;
         let count = count.map(measure).transpose()?;
         let bytes = of_pair.filter(|_| kind == Kind::Heap).map(|((cost, _), _)| measure(cost)).transpose()?;
-        let columns = Columns { value: &value, count: count.as_ref(), bytes: bytes.as_ref(), kind };
+        let has_background = match kind {
+            Kind::Heap => false,
+            Kind::Delay => true,
+            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&types[wanted].0.as_str()),
+        };
+        let columns = Columns { value: &value, count: count.as_ref(), bytes: bytes.as_ref(), kind, has_background };
         Ok(explain(self, &value, Rows::read(&columns), ops, options))
     }
 }
@@ -474,7 +482,11 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
             let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
             let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
             let inside = Some(shown.name(shift.inside));
-            moved.push(Moved { function, from, how: How::Shift, delta: of_run(0, shift.amount), inside });
+            let delta = of_run(0, shift.amount);
+            match moved.iter_mut().find(|m| m.how == How::Shift && m.function == function && m.from == from) {
+                Some(known) => known.delta = known.delta.max(delta),
+                None => moved.push(Moved { function, from, how: How::Shift, delta, inside }),
+            }
             let folded = sets.rows(shift.set).to_vec();
             // What is below only changed places.
             rows.regroup(|i, stack| {

@@ -85,6 +85,9 @@ pub(super) struct Columns<'m> {
     /// Of a heap, its bytes.
     pub bytes: Option<&'m Measure>,
     pub kind: Kind,
+    /// What the runtime does answers to causes elsewhere: of time on a processor, and of waiting for locks. Of a wall clock
+    /// and of goroutines it is how the program waits.
+    pub has_background: bool,
 }
 
 impl Rows {
@@ -163,7 +166,7 @@ impl Rows {
                     let number = numbers.number((kept.stacks.number(&cut), stack[0]));
                     reader.row.push(number);
                     if number as usize == reader.rows.len() {
-                        let background = kept.is_background(&names, &cut);
+                        let background = columns.has_background && kept.is_background(&names, &cut);
                         let (v, c, e) = ([0.0; 2], [0.0; 2], [0.0; 2]);
                         reader.rows.push(Row {
                             stack: kept.stacks.number(&cut),
@@ -249,10 +252,9 @@ impl Rows {
     fn is_background(&self, names: &[Name], stack: &[u32]) -> bool {
         let class = |f: &u32| names[*f as usize].class;
         let waits = || stack.last().is_some_and(|f| names[*f as usize].text.starts_with("runtime."));
-        self.kind != Kind::Heap
-            && (stack.iter().all(|f| class(f).system)
-                || stack.iter().any(|f| class(f).background)
-                || self.kind == Kind::Delay && waits())
+        stack.iter().all(|f| class(f).system)
+            || stack.iter().any(|f| class(f).background)
+            || self.kind == Kind::Delay && waits()
     }
 
     /// Gives rows other stacks, and adds up those that become the same. `change` gets a row's number and a copy of its

@@ -75,6 +75,8 @@ pub(super) struct Found {
     pub fits: Vec<Fit>,
     /// True if more work everywhere says nearly the same as the causes.
     pub ambiguous: bool,
+    /// Variance between runs of each set.
+    pub tau2: Vec<f64>,
     /// The typical standard deviation between runs of a function's own cost.
     pub tau: f64,
     pub need: f64,
@@ -497,6 +499,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -
             scale: exposure,
             fits: Vec::new(),
             ambiguous: false,
+            tau2,
             tau: known.sqrt(),
             need,
             mde: 1.0,
@@ -524,5 +527,15 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -
     });
     let telling: Vec<usize> = telling.copied().collect();
     let agree = telling.iter().filter(|&&j| model.score(j) < 3.84).count();
-    Found { scale: model.scale, fits, ambiguous, tau: tau2.sqrt(), need, mde, agree, of: telling.len() }
+    Found {
+        scale: model.scale,
+        fits,
+        ambiguous,
+        tau2: model.tau2,
+        tau: tau2.sqrt(),
+        need,
+        mde,
+        agree,
+        of: telling.len(),
+    }
 }

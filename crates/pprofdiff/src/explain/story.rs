@@ -13,6 +13,11 @@ const WIDE: f64 = 0.7;
 const MERGE: f64 = 0.6;
 /// Cost moved within a set if the set's own change is less than this part of it.
 const MOVED: f64 = 0.35;
+/// What lost the cost that another has now: how far its loss may be from the gain, and the deviance of the loss.
+const COUNTERPART: f64 = 0.4;
+const COUNTERPART_DEVIANCE: f64 = 6.0;
+/// The same of two causes that are both certain and lie in one set.
+const SIBLINGS: f64 = 0.15;
 /// A swap's two changes differ by less than this part.
 const SWAP: f64 = 0.25;
 
@@ -196,20 +201,29 @@ impl<'a> Story<'a> {
                     change(j) * raw.signum() < MOVED * raw.abs() || flickers && change(j).abs() < 2.5 * error(j)
                 };
                 let most = if flickers { 30.0 } else { 10.0 };
-                within = around.into_iter().filter(|j| is_silent(j) && sum(*j) < most * size).collect();
+                within = around.iter().copied().filter(|j| is_silent(j) && sum(*j) < most * size).collect();
             }
-            let Some(set) = within.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b))) else { continue };
+            let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b)));
+            let set = smallest(within).or_else(|| {
+                // Or if what became less is there, and is more than noise by itself.
+                let one_sided = matches!(draft.of.kind, CauseKind::Added | CauseKind::Removed);
+                let is_silent = |&j: &usize| change(j) * raw.signum() < MOVED * raw.abs();
+                let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
+                self.partner(draft, place, raw).filter(|&p| self.is_counterpart(p, raw)).map(|_| place)
+            });
+            let Some(set) = set else { continue };
             let Some(inside) = self.sets.sets[set].key.frame() else { continue };
             let Some(function) = draft.of.function else { continue };
-            let partner = self.partner(draft, set, raw).filter(|&f| f != function).unwrap_or(inside);
+            let partner = self.partner(draft, set, raw).and_then(|p| self.sets.sets[p].key.frame());
+            let partner = partner.filter(|&f| f != function).unwrap_or(inside);
             let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
             return Some(Shift { set, gained, lost, inside, amount: raw.abs() });
         }
         None
     }
 
-    /// What changed most the other way inside a set.
-    fn partner(&self, draft: &Draft, set: usize, raw: f64) -> Option<u32> {
+    /// The set that changed most the other way inside a set.
+    fn partner(&self, draft: &Draft, set: usize, raw: f64) -> Option<usize> {
         let mut rest = vec![false; self.rows.rows.len()];
         self.sets.rows(set).iter().for_each(|&r| rest[r as usize] = true);
         draft.rows.iter().for_each(|&r| rest[r as usize] = false);
@@ -232,7 +246,17 @@ impl<'a> Story<'a> {
                 best = Some((off, j));
             }
         }
-        self.sets.sets[best?.1].key.frame()
+        Some(best?.1)
+    }
+
+    /// True if a set lost about what another gained, and by more than chance.
+    fn is_counterpart(&self, set: usize, raw: f64) -> bool {
+        let of = &self.sets.sets[set];
+        let [b, n] = of.v.map(|v| v / of.w.max(1e-300));
+        let lost = -(of.v[1] / self.found.scale - of.v[0]) / raw;
+        let variance = super::noise::between(self.found.tau2[set], self.rows.m);
+        (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
+            && super::noise::penalised(b, n, self.found.scale, variance) > COUNTERPART_DEVIANCE
     }
 
     /// Takes out pairs of causes of opposite sign and like size of which one calls the other: code that moved.
@@ -245,8 +269,9 @@ impl<'a> Story<'a> {
             for (i, up) in drafts.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {
                 for (j, down) in drafts.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.of.label.is_none()) {
                     let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
-                    let cancels = (up.delta + down.delta).abs() < SWAP * up.delta.max(-down.delta);
-                    if cancels && (calls(gained, lost) || calls(lost, gained)) {
+                    let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
+                    let related = || calls(gained, lost) || calls(lost, gained);
+                    if left < SWAP && related() || left < SIBLINGS && self.have_place(up, down) {
                         swaps.push(Swap { gained, lost, amount: up.delta });
                         drafts.remove(i.max(j));
                         drafts.remove(i.min(j));
@@ -256,6 +281,16 @@ impl<'a> Story<'a> {
             }
             return swaps;
         }
+    }
+
+    /// True if a set that is small enough to be a place holds both.
+    fn have_place(&self, a: &Draft, b: &Draft) -> bool {
+        let all = |r: usize| self.rows.rows[r].v[0] + self.rows.rows[r].v[1];
+        let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
+        let mask = self.mask(&both, all);
+        let whole: f64 = mask.iter().sum();
+        let inside = self.sets.sums(&mask);
+        (0..self.sets.len()).any(|j| inside[j] > 0.999 * whole && self.is_place(j) && !self.sets.sets[j].key.is_label())
     }
 
     /// Several changes of one sign that make up most of a set around them are one cause: that set is run more often.
