@@ -5,6 +5,7 @@
 mod architecture;
 mod corpus;
 mod delta;
+mod explain;
 mod flame;
 mod folded;
 mod malformed;

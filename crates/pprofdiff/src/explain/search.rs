@@ -101,6 +101,8 @@ struct Model<'a> {
     scale: f64,
     need: f64,
     floor: f64,
+    /// True if the amount of work is known, so that all of it may be a cause.
+    is_given: bool,
     tau2: Vec<f64>,
     /// Of each row.
     factor: Vec<f64>,
@@ -178,7 +180,9 @@ impl<'a> Model<'a> {
     fn best(&self, without: &[usize]) -> Option<(usize, f64)> {
         let parts = self.parts();
         let mut best: Option<(usize, f64)> = None;
-        for (j, set) in self.sets.sets.iter().enumerate().filter(|(j, set)| !set.whole && !without.contains(j)) {
+        for (j, set) in
+            self.sets.sets.iter().enumerate().filter(|(j, set)| (!set.whole || self.is_given) && !without.contains(j))
+        {
             let s = self.sums_of(j, &parts);
             if s.b + s.n <= 0.0 {
                 continue;
@@ -460,7 +464,8 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -
             tried.push(rounded);
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
             let factor = vec![1.0; rows.rows.len()];
-            let mut model = Model { rows, sets, scale, need, floor, tau2: tau2.clone(), factor };
+            let mut model =
+                Model { rows, sets, scale, need, floor, is_given: given.is_some(), tau2: tau2.clone(), factor };
             let mut first = Vec::new();
             if !replicated {
                 // The noise of a pair is what causes leave, so they are looked for twice.

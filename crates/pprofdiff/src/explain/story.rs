@@ -13,9 +13,11 @@ const WIDE: f64 = 0.7;
 const MERGE: f64 = 0.6;
 /// Cost moved within a set if the set's own change is less than this part of it.
 const MOVED: f64 = 0.35;
-/// What lost the cost that another has now: how far its loss may be from the gain, and the deviance of the loss.
+/// What lost the cost that another has now: how far its loss may be from the gain, and the deviance of the loss; less is
+/// needed of the caller's own cost, which is looked at first.
 const COUNTERPART: f64 = 0.4;
 const COUNTERPART_DEVIANCE: f64 = 6.0;
+const CALLER_DEVIANCE: f64 = 3.84;
 /// The same of two causes that are both certain and lie in one set.
 const SIBLINGS: f64 = 0.15;
 /// A swap's two changes differ by less than this part.
@@ -209,7 +211,8 @@ impl<'a> Story<'a> {
                 let one_sided = matches!(draft.of.kind, CauseKind::Added | CauseKind::Removed);
                 let is_silent = |&j: &usize| change(j) * raw.signum() < MOVED * raw.abs();
                 let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
-                self.partner(draft, place, raw).filter(|&p| self.is_counterpart(p, raw)).map(|_| place)
+                let partner = self.partner(draft, place, raw);
+                partner.filter(|&p| self.is_counterpart(p, draft.of.caller, raw)).map(|_| place)
             });
             let Some(set) = set else { continue };
             let Some(inside) = self.sets.sets[set].key.frame() else { continue };
@@ -250,13 +253,15 @@ impl<'a> Story<'a> {
     }
 
     /// True if a set lost about what another gained, and by more than chance.
-    fn is_counterpart(&self, set: usize, raw: f64) -> bool {
+    fn is_counterpart(&self, set: usize, caller: Option<u32>, raw: f64) -> bool {
         let of = &self.sets.sets[set];
         let [b, n] = of.v.map(|v| v / of.w.max(1e-300));
         let lost = -(of.v[1] / self.found.scale - of.v[0]) / raw;
         let variance = super::noise::between(self.found.tau2[set], self.rows.m);
+        let is_caller = matches!(of.key, Key::Own(f) if Some(f) == caller);
+        let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
-            && super::noise::penalised(b, n, self.found.scale, variance) > COUNTERPART_DEVIANCE
+            && super::noise::penalised(b, n, self.found.scale, variance) > need
     }
 
     /// Takes out pairs of causes of opposite sign and like size of which one calls the other: code that moved.
@@ -271,7 +276,9 @@ impl<'a> Story<'a> {
                     let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
                     let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
                     let related = || calls(gained, lost) || calls(lost, gained);
-                    if left < SWAP && related() || left < SIBLINGS && self.have_place(up, down) {
+                    let is_sided = |d: &Draft| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
+                    let most = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
+                    if left < SWAP && related() || left < most && self.have_place(up, down) {
                         swaps.push(Swap { gained, lost, amount: up.delta });
                         drafts.remove(i.max(j));
                         drafts.remove(i.min(j));

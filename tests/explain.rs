@@ -1,0 +1,531 @@
+//! What `explain` promises: laws over the corpus and over made-up programs whose difference has a known cause, the stories
+//! of the corpus, silence where nothing changed, and what its faces write.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, ScaleRule, Verdict};
+use pprofdiff::proto::{Function, Label, Line, Location, Profile as Message, Sample, ValueType};
+use pprofdiff::{Diff, LoadOptions, Profile, Query};
+use prost::Message as _;
+use serde_json::Value;
+
+fn corpus(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)
+}
+
+fn pairs() -> Vec<String> {
+    let names = std::fs::read_dir(corpus("")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter_map(|n| Some(n.strip_suffix(".base.pb.gz")?.to_owned())).collect();
+    names.sort();
+    assert!(names.len() > 10);
+    names
+}
+
+fn load(pair: &str, side: &str) -> Arc<Profile> {
+    Arc::new(Profile::open(corpus(&format!("{pair}.{side}.pb.gz")), &LoadOptions::default()).unwrap())
+}
+
+fn message(pair: &str, side: &str) -> Message {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(corpus(&format!("{pair}.{side}.pb.gz"))).unwrap();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut bytes).unwrap();
+    Message::decode(&bytes[..]).unwrap()
+}
+
+fn profile(message: &Message) -> Arc<Profile> {
+    Arc::new(Profile::from_bytes("made up", &message.encode_to_vec(), &LoadOptions::default()).unwrap())
+}
+
+fn explain_with(base: &[Arc<Profile>], new: &[Arc<Profile>], query: &Query, options: &ExplainOptions) -> Explanation {
+    Diff::new(base, new).unwrap().explain(query, &[], options).unwrap()
+}
+
+fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
+    explain_with(base, new, &Query::default(), &ExplainOptions::default())
+}
+
+/// What is said, without the names of files.
+fn said(e: &Explanation) -> Value {
+    let mut value = serde_json::to_value(e).unwrap();
+    for key in ["base", "new", "warnings"] {
+        value.as_object_mut().unwrap().remove(key);
+    }
+    value
+}
+
+/// The causes as a person would say them: kind, caller, function.
+fn causes(e: &Explanation) -> Vec<(CauseKind, &str, &str)> {
+    let text = |t: &Option<String>| t.as_deref().unwrap_or("").to_owned().leak() as &str;
+    e.causes.iter().map(|c| (c.kind, text(&c.caller), text(&c.function))).collect()
+}
+
+/// A small program, run many times: a tree of calls with costs, sampled with a generator that a seed fixes.
+struct Program {
+    stacks: Vec<(Vec<String>, f64)>,
+}
+
+impl Program {
+    /// `handlers` functions, each of which calls four; their costs differ.
+    fn new(handlers: usize) -> Program {
+        let mut stacks = Vec::new();
+        for h in 0..handlers {
+            let handler = format!("main.handle{h}");
+            stacks.push((["main.main".to_owned(), handler.clone()].to_vec(), 1.0));
+            for w in 0..4 {
+                let work = format!("shop/part{h}.Work{w}");
+                let path = ["main.main".to_owned(), handler.clone(), work.clone()];
+                stacks.push((path.to_vec(), 2.0 + w as f64));
+                stacks.push(([&path[..], &["shop/codec.Encode".to_owned()]].concat(), 1.0));
+                stacks.push(([&path[..], &["runtime.mallocgc".to_owned()]].concat(), 0.5));
+            }
+        }
+        Program { stacks }
+    }
+
+    /// With the cost of the stacks that have these frames in a row multiplied.
+    fn times(mut self, frames: &[&str], factor: f64) -> Program {
+        let has = |stack: &[String]| stack.windows(frames.len()).any(|w| w.iter().zip(frames).all(|(a, b)| a == b));
+        self.stacks.iter_mut().filter(|(stack, _)| has(stack)).for_each(|(_, cost)| *cost *= factor);
+        self
+    }
+
+    fn with(mut self, stack: &[&str], cost: f64) -> Program {
+        self.stacks.push((stack.iter().map(|f| (*f).to_owned()).collect(), cost));
+        self
+    }
+
+    /// About so many samples of 10 ms, drawn by Poisson's distribution (Knuth's method, in steps that exp can take).
+    fn sampled(&self, samples: f64, work: f64, seed: u64) -> Arc<Profile> {
+        profile(&self.message(samples, work, seed))
+    }
+
+    /// `samples` is what the program takes at its costs, `work` how often it runs.
+    fn message(&self, samples: f64, work: f64, seed: u64) -> Message {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut uniform = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let mut poisson = |mean: f64| {
+            let (mut n, mut left) = (0i64, mean);
+            while left > 0.0 {
+                let step = left.min(200.0);
+                let mut product = uniform();
+                while product > (-step).exp() {
+                    n += 1;
+                    product *= uniform();
+                }
+                left -= step;
+            }
+            n
+        };
+        let unit: f64 = Program::new(8).stacks.iter().map(|(_, cost)| cost).sum();
+        let drawn = self.stacks.iter().map(|(stack, cost)| {
+            let n = poisson(samples * work * cost / unit);
+            (stack.iter().map(String::as_str).collect::<Vec<_>>(), vec![n, n * 10_000_000])
+        });
+        stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &drawn.collect::<Vec<_>>())
+    }
+}
+
+/// A message of stacks, root first.
+fn stacks(types: &[(&str, &str)], stacks: &[(Vec<&str>, Vec<i64>)]) -> Message {
+    let mut p = Message { string_table: vec![Vec::new()], ..Message::default() };
+    let mut known: std::collections::HashMap<String, u64> = Default::default();
+    let string = |p: &mut Message, text: &str| {
+        p.string_table.push(text.as_bytes().to_vec());
+        p.string_table.len() as i64 - 1
+    };
+    for (kind, unit) in types {
+        let (kind, unit) = (string(&mut p, kind), string(&mut p, unit));
+        p.sample_type.push(ValueType { r#type: kind, unit });
+    }
+    for (stack, values) in stacks {
+        let mut location_id = Vec::new();
+        for name in stack.iter().rev() {
+            let id = match known.get(*name) {
+                Some(&id) => id,
+                None => {
+                    let id = known.len() as u64 + 1;
+                    let name_id = string(&mut p, name);
+                    p.function.push(Function { id, name: name_id, ..Function::default() });
+                    let line = vec![Line { function_id: id, ..Line::default() }];
+                    p.location.push(Location { id, line, ..Location::default() });
+                    known.insert((*name).to_owned(), id);
+                    id
+                }
+            };
+            location_id.push(id);
+        }
+        p.sample.push(Sample { location_id, value: values.clone(), ..Sample::default() });
+    }
+    p
+}
+
+#[test]
+fn a_side_does_not_differ_from_itself() {
+    for pair in pairs() {
+        for side in ["base", "new"] {
+            let p = load(&pair, side);
+            let e = explain(&[p.clone()], &[p.clone()]);
+            assert_eq!(e.verdict, Verdict::None, "{pair} {side}");
+            assert!(e.causes.is_empty() && e.moved.is_empty() && e.suspects.is_empty(), "{pair} {side}");
+            assert_eq!(e.scale.factor, 1.0, "{pair} {side}");
+            let e = explain(&[p.clone(), p.clone()], &[p.clone(), p.clone(), p]);
+            assert_eq!((e.verdict, e.scale.factor), (Verdict::None, 1.0), "{pair} {side}, as runs");
+        }
+    }
+}
+
+#[test]
+fn exchanged_sides_exchange_added_and_removed_and_the_signs() {
+    let mut compared = 0;
+    // There one cause lies within another that ran 2,500 times as often: how much the inner one is worth depends on the side.
+    for pair in pairs().into_iter().filter(|pair| pair != "cpp-heap") {
+        let (base, new) = (load(&pair, "base"), load(&pair, "new"));
+        let (e, back) = (explain(&[base.clone()], &[new.clone()]), explain(&[new], &[base]));
+        assert_eq!(e.verdict, back.verdict, "{pair}");
+        assert!((e.scale.factor * back.scale.factor - 1.0).abs() < 0.02, "{pair}: {:?} {:?}", e.scale, back.scale);
+        assert_eq!(e.moved.len(), back.moved.len(), "{pair}");
+        let exchanged = |kind| match kind {
+            CauseKind::Added => CauseKind::Removed,
+            CauseKind::Removed => CauseKind::Added,
+            kind => kind,
+        };
+        let mut here: Vec<_> = causes(&e).iter().map(|&(kind, a, b)| (exchanged(kind) as u8, a, b)).collect();
+        let mut there: Vec<_> = causes(&back).iter().map(|&(kind, a, b)| (kind as u8, a, b)).collect();
+        here.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(here, there, "{pair}");
+        for cause in &e.causes {
+            let other = back.causes.iter().find(|c| c.function == cause.function && c.caller == cause.caller).unwrap();
+            assert!(cause.delta * other.delta < 0.0, "{pair}: {cause:?} {other:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 8, "{compared}");
+}
+
+#[test]
+fn the_order_of_samples_runs_and_threads_does_not_matter() {
+    for pair in pairs() {
+        let e = said(&explain(&[load(&pair, "base")], &[load(&pair, "new")]));
+        let [base, new] = ["base", "new"].map(|side| {
+            let mut m = message(&pair, side);
+            m.sample.reverse();
+            m.location.reverse();
+            m.function.reverse();
+            profile(&m)
+        });
+        assert_eq!(said(&explain(&[base], &[new])), e, "{pair}, reversed");
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let again = pool.install(|| said(&explain(&[load(&pair, "base")], &[load(&pair, "new")])));
+            assert_eq!(again, e, "{pair}, {threads} threads");
+        }
+    }
+    let program = || Program::new(8);
+    let base: Vec<_> = (1..4).map(|seed| program().sampled(4000.0, 1.0, seed)).collect();
+    let dearer = program().times(&["shop/part3.Work2"], 2.0);
+    let new: Vec<_> = (4..7).map(|seed| dearer.sampled(4000.0, 1.0, seed)).collect();
+    let e = explain(&base, &new);
+    let turned = |runs: &[Arc<Profile>]| [runs[2].clone(), runs[0].clone(), runs[1].clone()];
+    assert_eq!(said(&explain(&turned(&base), &turned(&new))), said(&e));
+    assert_eq!(e.verdict, Verdict::Change);
+}
+
+#[test]
+fn a_factor_on_both_sides_changes_units_only() {
+    for pair in ["story-cpu", "rust-cpu", "go-mutex", "node-time"] {
+        let e = explain(&[load(pair, "base")], &[load(pair, "new")]);
+        let [base, new] = ["base", "new"].map(|side| {
+            let mut m = message(pair, side);
+            let last = m.sample_type.len() - 1;
+            m.sample.iter_mut().for_each(|s| s.value[last] *= 8);
+            profile(&m)
+        });
+        let times = explain(&[base], &[new]);
+        assert_eq!(causes(&times), causes(&e), "{pair}");
+        for (a, b) in e.causes.iter().zip(&times.causes) {
+            assert!((b.delta - 8.0 * a.delta).abs() <= 1e-6 * b.delta.abs(), "{pair}: {} {}", a.delta, b.delta);
+            assert!((b.share - a.share).abs() <= 1e-6 * a.share.abs(), "{pair}");
+        }
+        assert_eq!(said(&e)["noise"], said(&times)["noise"], "{pair}");
+    }
+}
+
+#[test]
+fn equal_cost_on_both_sides_keeps_the_causes() {
+    let change = |p: Program| p.times(&["shop/part3.Work2"], 2.5).times(&["shop/part6.Work0"], 0.2);
+    let more = |p: Program| p.with(&["main.main", "main.other", "other/lib.Run"], 30.0);
+    let (base, new) = (Program::new(8), change(Program::new(8)));
+    let e = explain(&[base.sampled(20_000.0, 1.0, 1)], &[new.sampled(20_000.0, 1.0, 2)]);
+    let (base, new) = (more(Program::new(8)), more(change(Program::new(8))));
+    let with = explain(&[base.sampled(20_000.0, 1.0, 1)], &[new.sampled(20_000.0, 1.0, 2)]);
+    assert_eq!(causes(&e), causes(&with));
+    assert_eq!(e.causes.len(), 2);
+}
+
+#[test]
+fn what_was_changed_is_named() {
+    let base = || (1..4).map(|seed| Program::new(8).sampled(10_000.0, 1.0, seed)).collect::<Vec<_>>();
+    let new = |p: &Program, work: f64| (11..14).map(|seed| p.sampled(10_000.0, work, seed)).collect::<Vec<_>>();
+    // One pair, and runs.
+    for runs in [1, 3] {
+        let of = |program: Program, work: f64| explain(&base()[..runs], &new(&program, work)[..runs]);
+
+        let e = of(Program::new(8).times(&["shop/part3.Work2"], 1.6), 1.0);
+        assert_eq!(e.verdict, Verdict::Change);
+        let cause = &e.causes[0];
+        assert_eq!(cause.function.as_deref(), Some("shop/part3.Work2"), "{e:?}");
+        assert!((cause.factor.unwrap() / 1.6 - 1.0).abs() < 0.1, "{cause:?}");
+
+        let e = of(Program::new(8).times(&["shop/part5.Work1", "shop/codec.Encode"], 6.0), 1.0);
+        assert_eq!(causes(&e), [(CauseKind::Calls, "shop/part5.Work1", "shop/codec.Encode")]);
+
+        let e = of(Program::new(8).with(&["main.main", "main.handle2", "main.audit", "shop/codec.Encode"], 6.0), 1.0);
+        assert_eq!(causes(&e), [(CauseKind::Added, "main.handle2", "main.audit")]);
+        assert_eq!((e.causes[0].factor, e.causes[0].evidence.base.stacks), (None, 0));
+
+        // More of everything is no cause, and a cause is found beside it.
+        let e = of(Program::new(8), 1.7);
+        assert_eq!((e.verdict, e.scale.rule), (Verdict::None, ScaleRule::Agree));
+        assert!((e.scale.factor / 1.7 - 1.0).abs() < 0.05, "{:?}", e.scale);
+        let e = of(Program::new(8).times(&["shop/part3.Work2"], 2.0), 1.7);
+        assert_eq!(e.causes[0].function.as_deref(), Some("shop/part3.Work2"));
+        assert!((e.scale.factor / 1.7 - 1.0).abs() < 0.05, "{:?}", e.scale);
+    }
+}
+
+#[test]
+fn the_number_of_operations_decides() {
+    let (base, new) = (Program::new(8).sampled(10_000.0, 1.0, 1), Program::new(8).sampled(10_000.0, 2.0, 2));
+    let given = |new_ops: f64| {
+        let options = ExplainOptions::default().with_ops(1000.0, new_ops);
+        explain_with(&[base.clone()], &[new.clone()], &Query::default(), &options)
+    };
+    let e = given(2000.0);
+    assert_eq!((e.verdict, e.scale.rule, e.scale.factor), (Verdict::None, ScaleRule::Given, 2.0));
+    // The same work, and everything is dearer: not the scale's doing.
+    let e = given(1000.0);
+    assert_eq!((e.verdict, e.scale.factor), (Verdict::Change, 1.0));
+}
+
+#[test]
+fn equal_builds_are_silent() {
+    for seed in 0..12u64 {
+        let runs = |from: u64| (0..3).map(|i| Program::new(8).sampled(5000.0, 1.0, from + i)).collect::<Vec<_>>();
+        let (base, new) = (runs(100 * seed + 1), runs(100 * seed + 51));
+        for m in [1, 3] {
+            let e = explain(&base[..m], &new[..m]);
+            assert!(e.causes.is_empty(), "{seed} {m}: {e:?}");
+            assert_ne!(e.verdict, Verdict::Change);
+            assert!(e.noise.mde > 0.0 && e.noise.mde < 0.2, "{:?}", e.noise);
+        }
+    }
+}
+
+#[test]
+fn cost_with_another_name_is_no_cause() {
+    let base = Program::new(8).sampled(20_000.0, 1.0, 1);
+    let mut renamed = Program::new(8);
+    for (stack, _) in &mut renamed.stacks {
+        stack.iter_mut().filter(|f| *f == "shop/part3.Work2").for_each(|f| *f = "shop/part3.Weigh".to_owned());
+    }
+    let e = explain(&[base.clone()], &[renamed.sampled(20_000.0, 1.0, 2)]);
+    assert_eq!(e.verdict, Verdict::None, "{e:?}");
+    assert_eq!((e.moved[0].from.as_str(), e.moved[0].function.as_str()), ("shop/part3.Work2", "shop/part3.Weigh"));
+
+    // A part of the body became a function of its own.
+    let split = Program::new(8)
+        .times(&["shop/part3.Work3"], 0.4)
+        .with(&["main.main", "main.handle3", "shop/part3.Work3", "shop/part3.helper"], 0.6 * 6.5);
+    let e = explain(&[base], &[split.sampled(20_000.0, 1.0, 3)]);
+    assert_eq!(e.verdict, Verdict::None, "{e:?}");
+    assert!(e.moved.iter().any(|m| m.function == "shop/part3.helper"), "{e:?}");
+}
+
+#[test]
+fn a_label_is_named_where_only_its_samples_changed() {
+    let labelled = |slow: f64, seed: u64| {
+        let program = Program::new(8);
+        let mut all: Option<Message> = None;
+        for tenant in ["a", "b", "c", "d"] {
+            let work = if tenant == "b" { slow } else { 1.0 };
+            let mut m = program.message(5000.0, work, seed + u64::from(tenant.as_bytes()[0]));
+            m.string_table.extend([b"tenant".to_vec(), tenant.as_bytes().to_vec()]);
+            let strings = m.string_table.len() as i64;
+            let label = Label { key: strings - 2, str: strings - 1, ..Label::default() };
+            m.sample.iter_mut().for_each(|s| s.label.push(label.clone()));
+            all = Some(match all {
+                None => m,
+                Some(mut sum) => {
+                    // The same program has the same tables.
+                    sum.string_table.push(tenant.as_bytes().to_vec());
+                    let value = sum.string_table.len() as i64 - 1;
+                    let label = Label { key: strings - 2, str: value, ..Label::default() };
+                    sum.sample.extend(m.sample.into_iter().map(|s| Sample { label: vec![label.clone()], ..s }));
+                    sum
+                }
+            });
+        }
+        profile(&all.unwrap())
+    };
+    let e = explain(&[labelled(1.0, 1)], &[labelled(1.8, 2)]);
+    let label = e.causes[0].label.as_ref().map(|l| (l.key.as_str(), l.value.as_str()));
+    assert_eq!(label, Some(("tenant", "b")), "{e:?}");
+}
+
+#[test]
+fn count_and_cost_are_told_apart() {
+    // Allocations: 5 times as many, each a fifth larger; every one is sampled.
+    let heap = |n: i64, size: i64| {
+        let types = [("alloc_objects", "count"), ("alloc_space", "bytes")];
+        let other = |i: i64| (vec!["main.main", "main.other"], vec![1000 + i, 100_000 + 100 * i]);
+        let mut all = vec![(vec!["main.main", "main.rows", "main.find"], vec![n, n * size])];
+        all.extend(
+            (0..20).map(|i| (vec!["main.main", ["main.a", "main.b", "main.c", "main.d"][i as usize % 4]], other(i).1)),
+        );
+        profile(&stacks(&types, &all))
+    };
+    let e = explain(&[heap(1000, 100)], &[heap(5000, 120)]);
+    let split = e.causes[0].split.unwrap();
+    // ln 5 / ln 6.
+    assert!((split.count - 0.898).abs() < 0.001 && (split.unit - 0.102).abs() < 0.001, "{split:?}");
+    assert!((split.count + split.unit - 1.0).abs() < 1e-6);
+    assert!((split.count_factor - 5.0).abs() < 1e-6 && (split.unit_factor - 1.2).abs() < 1e-6, "{split:?}");
+}
+
+#[test]
+fn the_stories_of_the_corpus_come_out_right() {
+    let of = |pair: &str| explain(&[load(pair, "base")], &[load(pair, "new")]);
+    let e = of("story-cpu");
+    assert_eq!((e.verdict, e.scale.rule), (Verdict::Change, ScaleRule::Same));
+    let (added, removed) = (&e.causes[0], &e.causes[1]);
+    assert_eq!((added.kind, added.caller.as_deref()), (CauseKind::Added, Some("logmill/names.compare")), "{added:?}");
+    assert!(added.chain.iter().any(|f| f == "logmill/names.canonical"), "{added:?}");
+    assert_eq!((removed.kind, removed.function.as_deref()), (CauseKind::Removed, Some("logmill/accesslog.cleanName")));
+
+    // Three times the operations: only what was added to an operation is a cause.
+    let e = of("go-heap-ops");
+    assert_eq!(e.scale.rule, ScaleRule::Agree);
+    assert!((e.scale.factor / 3.0 - 1.0).abs() < 0.01, "{:?}", e.scale);
+    assert_eq!(causes(&e), [(CauseKind::Added, "main.splitFields", "main.copyRest")]);
+
+    let e = of("rust-cpu");
+    assert_eq!(e.causes[0].caller.as_deref(), Some("sheet::eval::Names::look_up"), "{e:?}");
+    let e = of("node-time");
+    assert_eq!(causes(&e)[0], (CauseKind::Added, "searchPage", "sameWord"));
+}
+
+#[test]
+fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
+    let hostile =
+        |cost: i64| {
+            let names: Vec<String> = (0..300).map(|i| format!("shop/rare.F{i}")).collect();
+            let mut all = vec![(vec!["main.main", "main.work", "main.find"], vec![cost])];
+            all.extend((0..8).map(|i| {
+                (vec!["main.main", "main.serve", ["main.a", "main.b", "main.c", "main.d"][i % 4]], vec![9000])
+            }));
+            for i in 0..300 {
+                all.extend(
+                    (0..100).map(|j| (vec!["main.main", "main.rare", &names[i], &names[(i + j + 1) % 300]], vec![1])),
+                );
+            }
+            profile(&stacks(&[("samples", "count")], &all))
+        };
+    let e = explain(&[hostile(5000)], &[hostile(15_000)]);
+    assert_eq!(e.pruned, 30_005 - 20_000);
+    assert_eq!(e.causes[0].function.as_deref(), Some("main.find"));
+
+    // A stack of 100,000 frames is as good as its innermost ones.
+    let deep = |cost: i64| {
+        let names: Vec<String> = (0..1000).map(|i| format!("shop/deep.F{i}")).collect();
+        let deep: Vec<&str> = (0..100_000).map(|i| names[i % 1000].as_str()).chain(["main.find"]).collect();
+        let mut all = vec![(deep, vec![cost])];
+        all.extend((0..8).map(|i| (vec!["main.main", ["main.a", "main.b", "main.c", "main.d"][i % 4]], vec![9000])));
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    let e = explain(&[deep(5000)], &[deep(15_000)]);
+    assert_eq!(e.verdict, Verdict::Change);
+    assert!((e.causes[0].delta - 10_000.0).abs() < 1e-6);
+}
+
+#[test]
+fn what_has_no_answer_is_an_error() {
+    let (base, new) = (load("go-heap", "base"), load("go-heap", "new"));
+    let diff = Diff::new(&[base.clone()], &[new]).unwrap();
+    let refused = |diff: &Diff, query: Query, beside: &[&str], options: ExplainOptions| {
+        let beside: Vec<String> = beside.iter().map(|b| (*b).to_owned()).collect();
+        diff.explain(&query, &beside, &options).unwrap_err().to_string()
+    };
+    let options = ExplainOptions::default;
+    let query = Query::default;
+    let one = Diff::of_profile(&base).unwrap();
+    assert!(refused(&one, query(), &[], options()).contains("only one profile"));
+    let lines = query().with_granularity(pprofdiff::Granularity::Lines);
+    assert!(refused(&diff, lines, &[], options()).contains("functions"));
+    let scaled = query().with_normalize(pprofdiff::Normalize::Total);
+    assert!(refused(&diff, scaled, &[], options()).contains("--ops"));
+    assert!(refused(&diff, query(), &["inuse_space"], options()).contains("do not belong together"));
+    assert!(refused(&diff, query(), &[], options().with_ops(0.0, 1.0)).contains("positive"));
+    assert!(refused(&diff, query(), &[], options().with_min_effect(2.0)).contains("part of the total"));
+    // A cost and what counts it, in either order; and of a heap all that was allocated.
+    for (first, second) in [("alloc_space", "alloc_objects"), ("alloc_objects", "alloc_space")] {
+        let e = diff.explain(&query().with_sample_type(first), &[second.to_owned()], &options()).unwrap();
+        assert_eq!(e.sample_type, "alloc_space");
+    }
+    assert_eq!(diff.explain(&query(), &[], &options()).unwrap().sample_type, "alloc_space");
+}
+
+#[test]
+fn the_command_says_it_in_a_few_lines_and_as_json() {
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let out = command.current_dir(corpus("")).stdin(Stdio::null()).arg("explain").args(args).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
+    };
+    for pair in pairs() {
+        let (base, new) = (format!("{pair}.base.pb.gz"), format!("{pair}.new.pb.gz"));
+        let (code, text, error) = run(&[&base, &new]);
+        assert_eq!((code, error.as_str()), (0, ""), "{pair}");
+        assert!((3..=15).contains(&text.lines().count()), "{pair}:\n{text}");
+        assert!(text.contains("least change to be noticed"), "{pair}:\n{text}");
+        let (_, json, _) = run(&[&base, &new, "--format", "json"]);
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&json["schema"], &json["kind"]), (&"pprofdiff/1".into(), &"explain".into()));
+        let (code, ..) = run(&[&base, &new, "--exit-code"]);
+        let wanted = match json["verdict"].as_str().unwrap() {
+            "none" => 0,
+            "change" => 1,
+            verdict => {
+                assert_eq!(verdict, "inconclusive");
+                3
+            }
+        };
+        assert_eq!(code, wanted, "{pair}");
+    }
+    let (_, text, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]);
+    assert!(text.contains("1. logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)."), "{text}");
+    let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz"]);
+    assert!(text.contains("2.99 times as much work, another number of operations"), "{text}");
+    let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz", "--ops", "1000,3000"]);
+    assert!(text.contains("3.00 times as many operations were given"), "{text}");
+    // The command that a cause names shows it.
+    let (_, json, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz", "--format", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let command = json["causes"][0]["evidence"]["command"].as_str().unwrap();
+    let words =
+        ["pprofdiff peek '^logmill/names\\.canonical$' story-cpu.base.pb.gz story-cpu.new.pb.gz --sample-type cpu"];
+    assert_eq!([command], words);
+    for bad in
+        [&["a.pb.gz", "b.pb.gz", "--ops", "3"][..], &["a", "b", "--min-effect", "200%"], &["story-cpu.base.pb.gz"]]
+    {
+        assert_eq!(run(bad).0, 2, "{bad:?}");
+    }
+}
