@@ -512,6 +512,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         delta: of_run(0, swap.amount),
         inside: None,
     }));
+    // Where inlining flickers, a function may seem to have moved to itself.
+    moved.retain(|m| m.function != m.from);
     let told = Told { rows: &rows, shown: &shown, total };
     let is_count = measure.summary().unit == "count";
     let mut causes: Vec<Cause> =

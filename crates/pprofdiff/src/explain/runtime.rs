@@ -39,7 +39,10 @@ static RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "rust",
-        detect: (r"^<?(core|alloc|std)::|::h[0-9a-f]{16}$|::\{\{closure\}\}|\{closure#\d+\}", 0.02),
+        detect: (
+            r"^<?(core|alloc)::|^<?std::(rt|sys|panicking|io|collections)::|::h[0-9a-f]{16}$|::\{\{closure\}\}|\{closure#\d+\}",
+            0.02,
+        ),
         system: r"^(<.* as (core|alloc|std)::|<?&?(mut )?(core|alloc|std|hashbrown|compiler_builtins)::|<?&?(u|i|f)(8|16|32|64|128|size)>|<\[|<\(|__|_?je_|mem(cpy|move|set|chr)|[a-z_]+$)",
         background: r"^(__lll_lock_\w+|futex\w*|_?je_arena_(decay|purge)\w*)$",
         artefact: None,
