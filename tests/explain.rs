@@ -1,4 +1,5 @@
-//! What `explain` promises: laws over the corpus and over made-up programs whose difference has a known cause, the stories
+//! What `explain` promises: laws over the corpus and over made-up programs whose difference has a known cause, the
+//! stories
 //! of the corpus, silence where nothing changed, and what its faces write.
 
 use std::path::{Path, PathBuf};
@@ -184,7 +185,8 @@ fn a_side_does_not_differ_from_itself() {
 #[test]
 fn exchanged_sides_exchange_added_and_removed_and_the_signs() {
     let mut compared = 0;
-    // There one cause lies within another that ran 2,500 times as often: how much the inner one is worth depends on the side.
+    // There one cause lies within another that ran 2,500 times as often: how much the inner one is worth depends on
+    // the side.
     for pair in pairs().into_iter().filter(|pair| pair != "cpp-heap") {
         let (base, new) = (load(&pair, "base"), load(&pair, "new"));
         let (e, back) = (explain(&[base.clone()], &[new.clone()]), explain(&[new], &[base]));

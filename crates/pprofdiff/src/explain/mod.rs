@@ -333,11 +333,13 @@ const COUNTS: [&str; 2] = ["samples", "sample"];
 
 impl Diff {
     /// Says why the sides differ. The profiles of a side are runs of the same program, and are kept apart. Without a
-    /// sample type, that of [`Diff::default_sample_type`], but of a heap all that was allocated; `beside` may name the one
+    /// sample type, that of [`Diff::default_sample_type`], but of a heap all that was allocated; `beside` may name the
+    /// one
     /// that counts it.
     ///
     /// # Errors
-    /// One profile alone; an unknown sample type, or two that do not belong together; a granularity other than functions;
+    /// One profile alone; an unknown sample type, or two that do not belong together; a granularity other than
+    /// functions;
     /// a normalization, since the scale is found; numbers of operations that are not positive.
     pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
         if !self.is_two_sided() {

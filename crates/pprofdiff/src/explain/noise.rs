@@ -73,7 +73,7 @@ fn student_quantile(p: f64, degrees: u32) -> f64 {
     let tail = |t: f64| {
         let angle = (t / f64::from(degrees).sqrt()).atan();
         let (sin, cos) = angle.sin_cos();
-        let even = degrees % 2 == 0;
+        let even = degrees.is_multiple_of(2);
         let mut term = if even { 1.0 } else { cos };
         let mut sum = if degrees == 1 { 0.0 } else { term };
         let mut k = if even { 2 } else { 3 };

@@ -85,7 +85,8 @@ pub(super) struct Columns<'m> {
     /// Of a heap, its bytes.
     pub bytes: Option<&'m Measure>,
     pub kind: Kind,
-    /// What the runtime does answers to causes elsewhere: of time on a processor, and of waiting for locks. Of a wall clock
+    /// What the runtime does answers to causes elsewhere: of time on a processor, and of waiting for locks. Of a wall
+    /// clock
     /// and of goroutines it is how the program waits.
     pub has_background: bool,
 }

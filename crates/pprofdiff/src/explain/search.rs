@@ -22,7 +22,8 @@ const MOST_CAUSES: usize = 6;
 /// the base that it must have to be confused with it.
 const MARGIN: f64 = 6.0;
 const CONFUSABLE: f64 = 0.5;
-/// What a scale other than one costs more than a cause, and how far from one is usual, as a standard deviation of its log.
+/// What a scale other than one costs more than a cause, and how far from one is usual, as a standard deviation of its
+/// log.
 const PRICE_OF_SCALE: f64 = 3.0;
 const USUAL_SCALE: f64 = 0.35;
 /// The deviance that the stacks which no cause touches must have together for a scale.
@@ -422,7 +423,8 @@ fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
     threshold(low, rows.m)
 }
 
-/// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a cause, as a part
+/// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a
+/// cause, as a part
 /// of the total.
 pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -> Found {
     let runs = rows.m[1] as f64 / rows.m[0] as f64;

@@ -13,7 +13,8 @@ const WIDE: f64 = 0.7;
 const MERGE: f64 = 0.6;
 /// Cost moved within a set if the set's own change is less than this part of it.
 const MOVED: f64 = 0.35;
-/// What lost the cost that another has now: how far its loss may be from the gain, and the deviance of the loss; less is
+/// What lost the cost that another has now: how far its loss may be from the gain, and the deviance of the loss; less
+/// is
 /// needed of the caller's own cost, which is looked at first.
 const COUNTERPART: f64 = 0.4;
 const COUNTERPART_DEVIANCE: f64 = 6.0;
@@ -166,7 +167,8 @@ impl<'a> Story<'a> {
         mask
     }
 
-    /// The largest of the causes that its callers do not feel: cost that moved within the smallest set around it (a cost
+    /// The largest of the causes that its callers do not feel: cost that moved within the smallest set around it (a
+    /// cost
     /// shift, as in FBDetect).
     pub(super) fn shift(&self, drafts: &[Draft]) -> Option<Shift> {
         let scale = self.found.scale;
