@@ -1,7 +1,7 @@
 //! Bytes of a file to the bytes of the message: gzip (all members), zstd, or as they are.
 //!
-//! Two ways for gzip, which is most of the time that loading takes. The usual file, one member that is in memory as a
-//! whole, is inflated by libdeflate at once ([`gunzip_whole`]). Everything else, and whatever that does not take, is
+//! Two ways for gzip, which is most of the time that loading takes. The usual file, which is in memory as a whole, is
+//! inflated by libdeflate, a member at once ([`gunzip_whole`]). Everything else, and whatever that does not take, is
 //! read a block at a time with `flate2`'s low-level `Decompress`, framed here by hand: its `GzDecoder` computes the
 //! checksum with a slower routine and copies through one more buffer, which costs as much as half of the inflation
 //! itself (benches/README.md). It also says what is wrong with a file. Output goes to one buffer that is never larger
@@ -79,19 +79,45 @@ fn gunzip_whole(_: &[u8], _: u64) -> Option<Vec<u8>> {
     None
 }
 
-/// A file of one gzip member whose claimed size is right. `None` says nothing about the file.
+/// A file of gzip members, usually one, each of which inflates to no more than there is room for. `None` says nothing
+/// about the file.
+///
+/// A file ends with the size that its last member claims; what the others inflate to is not known. The room for the next
+/// one is taken from those before: they are about as large where we wrote them.
 #[cfg(feature = "libdeflate")]
 fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
+    let most = usize::try_from(limit.min(MAX_RESERVED)).ok()?;
     let claimed = Hint::of_slice(bytes).believable()?;
-    if !bytes.starts_with(&GZIP_MAGIC) || claimed > limit.min(MAX_RESERVED) {
-        return None;
-    }
-    // libdeflate passes over the header's own checksum, which hardly any file has.
-    if bytes.get(3).is_some_and(|flags| flags & FHCRC != 0) {
+    if !bytes.starts_with(&GZIP_MAGIC) || claimed > most as u64 {
         return None;
     }
     let mut out = zeroed(claimed as usize)?;
-    (gunzip_member(bytes, &mut out)? == (bytes.len(), out.len())).then_some(out)
+    let (mut read, mut written, mut largest) = (0, 0, 0);
+    loop {
+        let member = &bytes[read..];
+        // libdeflate passes over the header's own checksum, which hardly any file has.
+        if member.get(3).is_some_and(|flags| flags & FHCRC != 0) {
+            return None;
+        }
+        let (packed, inflated) = gunzip_member(member, &mut out[written..])?;
+        (read, written, largest) = (read + packed, written + inflated, largest.max(inflated));
+        if read == bytes.len() {
+            out.truncate(written);
+            return Some(out);
+        }
+        if out.len() - written < 2 * largest {
+            // As much as the rest inflates to if it does so as far as what was read; at least half as much again, so
+            // that all copies together are no more than three of the whole.
+            let all = (written as u64).saturating_mul(bytes.len() as u64) / read as u64;
+            let size = usize::try_from(all + all / 16).ok()?.max(written + written / 2) + 2 * largest;
+            if size > most {
+                return None;
+            }
+            let mut larger = zeroed(size)?;
+            larger[..written].copy_from_slice(&out[..written]);
+            out = larger;
+        }
+    }
 }
 
 /// Reads all of `input` and returns the inflated message; more than `limit` bytes of it are an error.
@@ -304,5 +330,56 @@ impl Header<'_> {
         self.input.read_exact(&mut bytes)?;
         self.crc.update(&bytes);
         Ok(bytes)
+    }
+}
+
+#[cfg(all(test, feature = "libdeflate"))]
+mod tests {
+    use super::{gunzip_whole, inflate_slice};
+    use crate::profile::{WriteOptions, pack};
+
+    fn packed(message: &[u8]) -> Vec<u8> {
+        pack(message, &WriteOptions::new()).unwrap_or_default()
+    }
+
+    /// Numbers as texts, which inflate to a few times what they are packed.
+    fn message(n: u32) -> Vec<u8> {
+        (0..n).flat_map(|i| i.wrapping_mul(2_654_435_761).to_string().into_bytes()).collect()
+    }
+
+    #[test]
+    fn libdeflate_inflates_all_members() {
+        let large = message(700_000);
+        assert!(large.len() > 6 << 20);
+        let cut = |sizes: &[usize]| {
+            let (mut rest, mut members) = (&large[..], Vec::new());
+            for &size in sizes {
+                let (member, after) = rest.split_at(size);
+                members.push(packed(member));
+                rest = after;
+            }
+            (large[..large.len() - rest.len()].to_vec(), members.concat())
+        };
+        let cases = [
+            (large.clone(), packed(&large)),
+            cut(&[100_000; 30]),
+            cut(&[0, 0, 300_000]),
+            cut(&[1000, 2000, 4000, 8000, 16_000]),
+            (vec![b'a'; 1 << 20].repeat(4), packed(&[b'a'; 1 << 20]).repeat(4)),
+        ];
+        for (i, (message, bytes)) in cases.iter().enumerate() {
+            assert!(gunzip_whole(bytes, 2 << 30).as_ref() == Some(message), "case {i}");
+            assert!(
+                inflate_slice(bytes, message.len() as u64).is_ok_and(|out| out == *message),
+                "case {i}, at the limit"
+            );
+            assert!(inflate_slice(bytes, message.len() as u64 - 1).is_err(), "case {i}, above the limit");
+        }
+        // A member for which there is no room is left to the other way.
+        for sizes in [&[10, 1000, 500_000, 10][..], &[300_000, 0]] {
+            let (message, bytes) = cut(sizes);
+            assert!(gunzip_whole(&bytes, 2 << 30).is_none());
+            assert!(inflate_slice(&bytes, 2 << 30).is_ok_and(|out| out == message));
+        }
     }
 }
