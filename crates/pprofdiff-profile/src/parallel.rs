@@ -32,6 +32,16 @@ pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Or
     }
 }
 
+/// Does something with each item, over the caller's rayon pool if there is one.
+pub(crate) fn each<T: Send>(items: Vec<T>, f: impl Fn(T) + Sync + Send) {
+    use rayon::prelude::*;
+    if items.len() > 1 && rayon::current_thread_index().is_some() {
+        items.into_par_iter().for_each(f);
+    } else {
+        items.into_iter().for_each(f);
+    }
+}
+
 /// Number of threads of the caller's pool; one if there is none.
 pub fn threads() -> usize {
     rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads())

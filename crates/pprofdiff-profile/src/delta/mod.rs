@@ -397,8 +397,9 @@ impl DeltaComputer {
             let values = &self.values[row * n..][..n];
             row += 1;
             if values.iter().any(|&v| v != 0) {
+                self.writer.begin_stack();
                 sample.for_each_location(|l| self.writer.location(l));
-                self.writer.end_sample(values, sample.all_labels());
+                self.writer.sample(values, sample.all_labels());
                 written += 1;
             }
         }

@@ -231,9 +231,10 @@ impl ProfileBuilder {
         writer.begin(&self, self.types.iter().copied());
         let mut from = Sample::default();
         for to in &self.samples {
+            writer.begin_stack();
             self.stacks[from.stack..to.stack].iter().for_each(|&l| writer.location(l));
             let labels = self.labels[from.labels..to.labels].iter().copied();
-            writer.end_sample(&self.values[from.values..to.values], labels);
+            writer.sample(&self.values[from.values..to.values], labels);
             from = *to;
         }
         writer.finish(&self, &About { header: h, duration_nanos: h.duration_nanos, comment: None });

@@ -102,15 +102,15 @@ pub struct About<'a> {
     pub comment: Option<&'a str>,
 }
 
-/// Writes one message after the other. [`MessageWriter::begin`], then for each sample its locations and
-/// [`MessageWriter::end_sample`], then [`MessageWriter::finish`]; all with the same tables.
+/// Writes one message after the other. [`MessageWriter::begin`], then for each stack [`MessageWriter::begin_stack`], its
+/// locations, and its samples, then [`MessageWriter::finish`]; all with the same tables.
 #[derive(Default)]
 pub struct MessageWriter {
     out: Vec<u8>,
     /// The record that is being built, and what is inside it.
     message: Vec<u8>,
     inner: Vec<u8>,
-    /// The ids of the sample that is being built: bytes, of which `stack_len` count, and how many ids they are.
+    /// The ids of the samples that are being written: bytes, of which `stack_len` count, and how many ids they are.
     stack: Vec<u8>,
     stack_len: usize,
     n_locations: usize,
@@ -151,7 +151,13 @@ impl MessageWriter {
         put::int(&mut self.message, 2, self.strings.get(unit.0));
     }
 
-    /// The next location of a sample, from the leaf.
+    /// Begins another stack than that of the last sample.
+    #[inline(always)]
+    pub fn begin_stack(&mut self) {
+        (self.stack_len, self.n_locations) = (0, 0);
+    }
+
+    /// The next location of a stack, from the leaf.
     #[inline(always)]
     pub fn location(&mut self, index: u32) {
         let code = self.locations.get(index);
@@ -163,10 +169,9 @@ impl MessageWriter {
         self.n_locations += 1;
     }
 
-    /// Ends the sample whose locations were given.
-    pub fn end_sample(&mut self, values: &[i64], labels: impl Iterator<Item = Label>) {
+    /// A sample of the stack whose locations were given.
+    pub fn sample(&mut self, values: &[i64], labels: impl Iterator<Item = Label>) {
         repeated(&mut self.message, 1, self.n_locations, &self.stack[..self.stack_len]);
-        (self.stack_len, self.n_locations) = (0, 0);
         self.inner.clear();
         values.iter().for_each(|&v| put::varint(&mut self.inner, v as u64));
         repeated(&mut self.message, 2, values.len(), &self.inner);
