@@ -1,7 +1,7 @@
 //! Whole stacks: every distinct sequence of frames, with the values of both sides.
 //!
 //! A stack is known by a keyed hash of its frames (`Keys`) that can't be forged, so matching the sides compares no
-//! frames. One side's stacks lie end to end in one array; a stack is a range of one of the two.
+//! frames. The frames of all stacks lie end to end in one array, those of a stack that both sides have once.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -14,17 +14,16 @@ use super::labels::KnownTexts;
 use super::selection::{SampleLocations, SampleVisitor, Walk};
 use super::texts::{self, TextInterner};
 use super::{Frames, Measure, Pair, Status, Summary};
-use pprofdiff_profile::Profile;
 use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
 use pprofdiff_profile::samples::{LabelValue, Sample};
+use pprofdiff_profile::{Profile, parallel};
 
 /// One distinct stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StackRow {
-    /// Where its frames lie in [`Stacks::of_base`] or [`Stacks::of_new`]; use [`Stacks::frames_of`].
+    /// Where its frames lie; use [`Stacks::frames_of`].
     range: Range<usize>,
-    in_base: bool,
     /// Number of its labels, see [`Stacks::labels_of`].
     labels: u32,
     /// What its samples cost.
@@ -46,8 +45,8 @@ pub struct Stacks {
     label_sets: LabelSets,
     /// Of [`Measure::stacks`]: ordered by |delta| descending, then by the frames' names from the root.
     pub rows: Vec<StackRow>,
-    of_base: Vec<u32>,
-    of_new: Vec<u32>,
+    /// The frames of all stacks, each root first.
+    all: Vec<u32>,
 }
 
 /// What stands for a stack: a number of 128 bits.
@@ -93,44 +92,70 @@ fn key(random: &RandomState, i: usize) -> u128 {
     u128::from(random.hash_one((i, 0u8))) << 64 | u128::from(random.hash_one((i, 1u8)))
 }
 
-/// One side's distinct stacks while they are collected; labels are part of a stack's key.
+/// The distinct stacks of both sides while they are collected; labels are part of a stack's key.
 struct Table {
     index: Index,
-    rows: Vec<SideRow>,
-    stacks: Vec<u32>,
-}
-
-struct SideRow {
-    hash: u128,
-    value: i64,
-    range: Range<usize>,
-    labels: u32,
+    hashes: Vec<u128>,
+    rows: Vec<StackRow>,
+    all: Vec<u32>,
 }
 
 impl Table {
     /// With room for a profile's stacks, so that growing copies nothing: pages that are not used cost nothing.
     fn with_room_for(profile: Option<&Profile>) -> Table {
         let (n, bytes) = profile.map_or((0, 0), |p| (p.n_samples(), p.inflated_size()));
-        Table { index: Index::with_capacity(n), rows: Vec::with_capacity(n), stacks: Vec::with_capacity(bytes / 2) }
-    }
-
-    /// The row of a stack that was put at the end of `stacks` from `start` on; what is known already is taken off
-    /// again.
-    #[inline]
-    fn add(&mut self, hash: u128, start: usize, labels: u32, value: i64) {
-        let Table { index, rows, stacks } = self;
-        let of = |n: u32| rows[n as usize].hash;
-        match index.find_or_insert(hash as u64, rows.len(), |n| of(n) == hash, |n| of(n) as u64) {
-            Found::Known(n) => {
-                rows[n as usize].value += value;
-                stacks.truncate(start);
-            }
-            Found::New(_) => {
-                stacks[start..].reverse();
-                rows.push(SideRow { hash, labels, value, range: start..stacks.len() });
-            }
+        Table {
+            index: Index::with_capacity(n),
+            hashes: Vec::with_capacity(n),
+            rows: Vec::with_capacity(n),
+            all: Vec::with_capacity(bytes / 2),
         }
     }
+
+    /// The row of a stack, given leaf first.
+    #[inline(always)]
+    fn row(&mut self, hash: u128, labels: u32, frames: &[u32]) -> &mut StackRow {
+        let Table { index, hashes, rows, all } = self;
+        let of = |n: u32| hashes[n as usize];
+        let found = index.find_or_insert(hash as u64, rows.len(), |n| of(n) == hash, |n| of(n) as u64);
+        if let Found::New(_) = found {
+            let start = all.len();
+            all.extend(frames.iter().rev());
+            hashes.push(hash);
+            let (weight, status) = (Pair { base: 0, new: 0 }, Status::Removed);
+            rows.push(StackRow { range: start..all.len(), labels, weight, status });
+        }
+        &mut rows[found.number() as usize]
+    }
+
+    /// Adds the samples of the new side whose stacks the base has; gives the places of the others, in order.
+    fn add_known(&mut self, samples: &[Hashed]) -> Vec<usize> {
+        let Table { index, hashes, rows, .. } = self;
+        let mut unknown = Vec::new();
+        // Two snapshots of one process mostly have their samples in the same order.
+        let mut next = 0;
+        for (i, sample) in samples.iter().enumerate() {
+            let found = match hashes.get(next) {
+                Some(&hash) if hash == sample.hash => Some(next),
+                _ => index.find(sample.hash as u64, |n| hashes[n as usize] == sample.hash).map(|n| n as usize),
+            };
+            let Some(row) = found else {
+                unknown.push(i);
+                continue;
+            };
+            rows[row].weight.new += sample.value;
+            rows[row].status = Status::Same;
+            next = row + 1;
+        }
+        unknown
+    }
+}
+
+/// A sample of the new side. Its frames are looked at again only if the base does not have the stack.
+struct Hashed {
+    hash: u128,
+    value: i64,
+    labels: u32,
 }
 
 impl Measure {
@@ -144,97 +169,136 @@ impl Measure {
     /// [`Measure::stacks`] in the order in which they come in the files: those of the base, then what only new has.
     /// For callers that go through all of them anyway: ordering them costs more than matching them.
     pub fn stacks_as_found(&self, by_labels: bool) -> Stacks {
-        let mut label_sets = LabelSets::default();
         let keys = Keys::new();
-        let (base, new) = if by_labels {
+        let mut label_sets = LabelSets::default();
+        let two_sided = self.summary().base.is_some();
+        let (mut table, samples) = if by_labels {
             // Label sets are numbered across both sides, so one after the other.
             let mut sets = LabelCollector::default();
-            let mut collect = |base| self.side_stacks(base, &keys, |walk, sample| sets.number(walk, sample));
-            let sides = (collect(true), collect(false));
+            let table = self.table(two_sided, &keys, |walk, sample| sets.number(walk, sample));
+            let samples = self.hashed(two_sided, &keys, |walk, sample| sets.number(walk, sample));
             label_sets = sets.finish(self.profile_bytes());
-            sides
+            (table, samples)
         } else {
-            self.sides(|base| self.side_stacks(base, &keys, |_, _| 0))
+            parallel::join(|| self.table(two_sided, &keys, |_, _| 0), || self.hashed(two_sided, &keys, |_, _| 0))
         };
-        let mut rows = Vec::with_capacity(base.rows.len() + new.rows.len() / 8);
-        rows.extend(base.rows.iter().map(|r| StackRow {
-            range: r.range.clone(),
-            in_base: true,
-            labels: r.labels,
-            weight: Pair { base: r.value, new: 0 },
-            status: Status::Removed,
-        }));
-        for r in &new.rows {
-            let value = self.scale.apply(r.value);
-            match base.index.find(r.hash as u64, |n| base.rows[n as usize].hash == r.hash) {
-                Some(n) => {
-                    let row = &mut rows[n as usize];
-                    row.weight.new = value;
-                    row.status = Status::new(true, true, row.weight.delta() == 0);
-                }
-                None => rows.push(StackRow {
-                    range: r.range.clone(),
-                    in_base: false,
-                    labels: r.labels,
-                    weight: Pair { base: 0, new: value },
-                    status: Status::new(false, true, value == 0),
-                }),
+        let of_base = if two_sided { table.rows.len() } else { 0 };
+        let unknown = table.add_known(&samples);
+        self.add_unknown(&mut table, &samples, &unknown);
+        let Table { mut rows, all, .. } = table;
+        for (i, row) in rows.iter_mut().enumerate() {
+            let in_base = i < of_base;
+            if !in_base || row.status != Status::Removed {
+                row.weight.new = self.scale.apply(row.weight.new);
+                row.status = Status::new(in_base, true, row.weight.delta() == 0);
             }
         }
-        Stacks {
-            summary: self.summary().clone(),
-            frames: self.frames().clone(),
-            by_labels,
-            label_sets,
-            rows,
-            of_base: base.stacks,
-            of_new: new.stacks,
-        }
+        Stacks { summary: self.summary().clone(), frames: self.frames().clone(), by_labels, label_sets, rows, all }
     }
 
-    fn side_stacks<'s>(
-        &'s self,
-        base: bool,
-        keys: &Keys,
-        mut labels: impl FnMut(&Walk<'s>, Sample<'s>) -> u32,
-    ) -> Table {
+    /// The stacks of the base, or of the only side.
+    fn table<'s>(&'s self, base: bool, keys: &Keys, mut labels: impl FnMut(&Walk<'s>, Sample<'s>) -> u32) -> Table {
         let mut walks = self.walks_of(base).peekable();
         let mut table = Table::with_room_for(walks.peek().map(|w| &*w.input.profile));
         for walk in walks {
-            let visitor = &mut StackCollector {
-                walk: &walk,
-                innermost: walk.innermost(),
-                keys,
-                table: &mut table,
-                labels: |sample| labels(&walk, sample),
+            let add = |value, frames: &[u32], sample| {
+                let labels = labels(&walk, sample);
+                let row = table.row(keys.hash(labels, frames), labels, frames);
+                if base { row.weight.base += value } else { row.weight.new += value }
             };
-            walk.visit(&walk.input.profile.sample_range(), visitor);
+            StackVisitor::visit(&walk, add);
         }
         table
     }
+
+    /// The samples of the new side; none unless there are two.
+    fn hashed<'s>(
+        &'s self,
+        two_sided: bool,
+        keys: &Keys,
+        mut labels: impl FnMut(&Walk<'s>, Sample<'s>) -> u32,
+    ) -> Vec<Hashed> {
+        let mut samples = Vec::new();
+        for walk in self.walks_of(false).filter(|_| two_sided) {
+            samples.reserve(walk.input.profile.n_samples());
+            StackVisitor::visit(&walk, |value, frames, sample| {
+                let labels = labels(&walk, sample);
+                samples.push(Hashed { hash: keys.hash(labels, frames), value, labels });
+            });
+        }
+        samples
+    }
+
+    /// Adds those samples of the new side that have the places `unknown`.
+    fn add_unknown(&self, table: &mut Table, samples: &[Hashed], unknown: &[usize]) {
+        let (mut unknown, mut i) = (unknown.iter().copied().peekable(), 0);
+        for walk in self.walks_of(false) {
+            if unknown.peek().is_none() {
+                break;
+            }
+            let (innermost, frames) = (walk.innermost(), Vec::new());
+            let (unknown, i) = (&mut unknown, &mut i);
+            let mut visitor = UnknownVisitor { walk: &walk, innermost, frames, table, samples, unknown, i };
+            walk.visit(&walk.input.profile.sample_range(), &mut visitor);
+        }
+    }
 }
 
-/// Collects one profile's stacks.
-struct StackCollector<'c, 'm, L> {
+/// Calls `f` with the value of each sample that has frames, its frames leaf first, and itself.
+struct StackVisitor<'c, 'm, F> {
     walk: &'c Walk<'m>,
     /// By location, with common numbers.
     innermost: Vec<Innermost>,
-    keys: &'c Keys,
-    table: &'c mut Table,
-    /// The number of a sample's labels.
-    labels: L,
+    frames: Vec<u32>,
+    f: F,
 }
 
-impl<'m, L: FnMut(Sample<'m>) -> u32> SampleVisitor<'m> for StackCollector<'_, 'm, L> {
+impl<'c, 'm, F: FnMut(i64, &[u32], Sample<'m>)> StackVisitor<'c, 'm, F> {
+    fn visit(walk: &'c Walk<'m>, f: F) {
+        let mut visitor = StackVisitor { walk, innermost: walk.innermost(), frames: Vec::new(), f };
+        walk.visit(&walk.input.profile.sample_range(), &mut visitor);
+    }
+}
+
+impl<'m, F: FnMut(i64, &[u32], Sample<'m>)> SampleVisitor<'m> for StackVisitor<'_, 'm, F> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
-        let StackCollector { walk, innermost, table, .. } = self;
-        let start = table.stacks.len();
-        locations.for_each(|l| walk.push_frames(innermost[l as usize], l, &mut table.stacks));
-        let labels = (self.labels)(sample);
+        let StackVisitor { walk, innermost, frames, f } = self;
+        frames.clear();
+        locations.for_each(|l| walk.push_frames(innermost[l as usize], l, frames));
         // A sample whose frames were all filtered away, or that never had any, is no stack.
-        if table.stacks.len() > start {
-            table.add(self.keys.hash(labels, &table.stacks[start..]), start, labels, value);
+        if !frames.is_empty() {
+            f(value, frames, sample);
+        }
+    }
+}
+
+/// Adds the samples of one profile of the new side that the base does not have.
+struct UnknownVisitor<'c, 'm, I: Iterator<Item = usize>> {
+    walk: &'c Walk<'m>,
+    innermost: Vec<Innermost>,
+    frames: Vec<u32>,
+    table: &'c mut Table,
+    samples: &'c [Hashed],
+    /// Places in `samples`, in order.
+    unknown: &'c mut std::iter::Peekable<I>,
+    /// The place of the next sample.
+    i: &'c mut usize,
+}
+
+impl<'m, I: Iterator<Item = usize>> SampleVisitor<'m> for UnknownVisitor<'_, 'm, I> {
+    #[inline(always)]
+    fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
+        if locations.leaf().is_none() {
+            return;
+        }
+        let i = std::mem::replace(self.i, *self.i + 1);
+        if self.unknown.next_if_eq(&i).is_some() {
+            let Hashed { hash, labels, .. } = self.samples[i];
+            let UnknownVisitor { walk, innermost, frames, .. } = self;
+            frames.clear();
+            locations.for_each(|l| walk.push_frames(innermost[l as usize], l, frames));
+            self.table.row(hash, labels, frames).weight.new += value;
         }
     }
 }
@@ -242,8 +306,7 @@ impl<'m, L: FnMut(Sample<'m>) -> u32> SampleVisitor<'m> for StackCollector<'_, '
 impl Stacks {
     /// A row's frames, root first.
     pub fn frames_of(&self, row: &StackRow) -> &[u32] {
-        let stacks = if row.in_base { &self.of_base } else { &self.of_new };
-        &stacks[row.range.clone()]
+        &self.all[row.range.clone()]
     }
 
     /// A row's labels as `key=value`, sorted; none unless stacks with different labels are different rows.
@@ -267,7 +330,7 @@ impl Stacks {
     }
 
     fn sort(&mut self) {
-        let Stacks { rows, of_base, of_new, frames, label_sets, .. } = self;
+        let Stacks { rows, all, frames, label_sets, .. } = self;
         // Frames by name have a rank, so that stacks compare as numbers.
         let mut by_name: Vec<u32> = (0..frames.len() as u32).collect();
         by_name.sort_unstable_by(|&a, &b| frames.order(a).cmp(&frames.order(b)));
@@ -277,10 +340,7 @@ impl Stacks {
         }
         rows.sort_unstable_by(|a, b| {
             let delta = |r: &StackRow| Reverse(r.weight.delta().unsigned_abs());
-            let names = |r: &StackRow| {
-                let stacks = if r.in_base { &of_base } else { &of_new };
-                stacks[r.range.clone()].iter().map(|&f| rank[f as usize])
-            };
+            let names = |r: &StackRow| all[r.range.clone()].iter().map(|&f| rank[f as usize]);
             delta(a)
                 .cmp(&delta(b))
                 .then_with(|| names(a).cmp(names(b)))
@@ -408,5 +468,39 @@ impl LabelSets {
     fn printed(&self, found: u32) -> &str {
         let start = found.checked_sub(1).map_or(0, |i| self.ends[i as usize]);
         &self.bytes[start..self.ends[found as usize]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Diff, LoadOptions, Query, Result};
+
+    #[test]
+    fn frames_are_kept_once() -> Result<()> {
+        let profile = |text: &str| Profile::from_bytes("p", text.as_bytes(), &LoadOptions::default()).map(Arc::new);
+        let base = [profile("main;a 1\nmain;b 2\nmain;e 1\nmain;e -1\n")?];
+        // Two profiles, stacks in another order, twice, and some that the base does not have.
+        let new = [profile("main;c;d 1\nmain;b 5\nmain;c;d 2\n")?, profile("main;f 1\nmain;e 4\nmain;b 1\n")?];
+        for by_labels in [false, true] {
+            let stacks = Diff::new(&base, &new)?.measure(&Query::default())?.stacks_as_found(by_labels);
+            let row = |row: &StackRow| {
+                let names: Vec<String> = stacks.frames_of(row).iter().map(|&f| stacks.frames.name(f)).collect();
+                (names.join(";"), row.weight.base, row.weight.new, row.status)
+            };
+            let expected = [
+                ("main;a", 1, 0, Status::Removed),
+                ("main;b", 2, 6, Status::Changed),
+                ("main;e", 0, 4, Status::Changed),
+                ("main;c;d", 0, 3, Status::Added),
+                ("main;f", 0, 1, Status::Added),
+            ];
+            let rows: Vec<_> = stacks.rows.iter().map(row).collect();
+            assert_eq!(rows, expected.map(|(name, base, new, status)| (name.to_owned(), base, new, status)));
+            assert_eq!(stacks.all.len(), 2 + 2 + 2 + 3 + 2);
+        }
+        Ok(())
     }
 }
