@@ -172,7 +172,7 @@ fn a_side_does_not_differ_from_itself() {
     for pair in pairs() {
         for side in ["base", "new"] {
             let p = load(&pair, side);
-            let e = explain(&[p.clone()], &[p.clone()]);
+            let e = explain(std::slice::from_ref(&p), std::slice::from_ref(&p));
             assert_eq!(e.verdict, Verdict::None, "{pair} {side}");
             assert!(e.causes.is_empty() && e.moved.is_empty() && e.suspects.is_empty(), "{pair} {side}");
             assert_eq!(e.scale.factor, 1.0, "{pair} {side}");
@@ -189,7 +189,7 @@ fn exchanged_sides_exchange_added_and_removed_and_the_signs() {
     // the side.
     for pair in pairs().into_iter().filter(|pair| pair != "cpp-heap") {
         let (base, new) = (load(&pair, "base"), load(&pair, "new"));
-        let (e, back) = (explain(&[base.clone()], &[new.clone()]), explain(&[new], &[base]));
+        let (e, back) = (explain(std::slice::from_ref(&base), std::slice::from_ref(&new)), explain(&[new], &[base]));
         assert_eq!(e.verdict, back.verdict, "{pair}");
         assert!((e.scale.factor * back.scale.factor - 1.0).abs() < 0.02, "{pair}: {:?} {:?}", e.scale, back.scale);
         assert_eq!(e.moved.len(), back.moved.len(), "{pair}");
@@ -308,7 +308,7 @@ fn the_number_of_operations_decides() {
     let (base, new) = (Program::new(8).sampled(10_000.0, 1.0, 1), Program::new(8).sampled(10_000.0, 2.0, 2));
     let given = |new_ops: f64| {
         let options = ExplainOptions::default().with_ops(1000.0, new_ops);
-        explain_with(&[base.clone()], &[new.clone()], &Query::default(), &options)
+        explain_with(std::slice::from_ref(&base), std::slice::from_ref(&new), &Query::default(), &options)
     };
     let e = given(2000.0);
     assert_eq!((e.verdict, e.scale.rule, e.scale.factor), (Verdict::None, ScaleRule::Given, 2.0));
@@ -338,7 +338,7 @@ fn cost_with_another_name_is_no_cause() {
     for (stack, _) in &mut renamed.stacks {
         stack.iter_mut().filter(|f| *f == "shop/part3.Work2").for_each(|f| *f = "shop/part3.Weigh".to_owned());
     }
-    let e = explain(&[base.clone()], &[renamed.sampled(20_000.0, 1.0, 2)]);
+    let e = explain(std::slice::from_ref(&base), &[renamed.sampled(20_000.0, 1.0, 2)]);
     assert_eq!(e.verdict, Verdict::None, "{e:?}");
     assert_eq!((e.moved[0].from.as_str(), e.moved[0].function.as_str()), ("shop/part3.Work2", "shop/part3.Weigh"));
 
@@ -362,7 +362,7 @@ fn a_label_is_named_where_only_its_samples_changed() {
             m.string_table.extend([b"tenant".to_vec(), tenant.as_bytes().to_vec()]);
             let strings = m.string_table.len() as i64;
             let label = Label { key: strings - 2, str: strings - 1, ..Label::default() };
-            m.sample.iter_mut().for_each(|s| s.label.push(label.clone()));
+            m.sample.iter_mut().for_each(|s| s.label.push(label));
             all = Some(match all {
                 None => m,
                 Some(mut sum) => {
@@ -370,7 +370,7 @@ fn a_label_is_named_where_only_its_samples_changed() {
                     sum.string_table.push(tenant.as_bytes().to_vec());
                     let value = sum.string_table.len() as i64 - 1;
                     let label = Label { key: strings - 2, str: value, ..Label::default() };
-                    sum.sample.extend(m.sample.into_iter().map(|s| Sample { label: vec![label.clone()], ..s }));
+                    sum.sample.extend(m.sample.into_iter().map(|s| Sample { label: vec![label], ..s }));
                     sum
                 }
             });
@@ -460,7 +460,7 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
 #[test]
 fn what_has_no_answer_is_an_error() {
     let (base, new) = (load("go-heap", "base"), load("go-heap", "new"));
-    let diff = Diff::new(&[base.clone()], &[new]).unwrap();
+    let diff = Diff::new(std::slice::from_ref(&base), &[new]).unwrap();
     let refused = |diff: &Diff, query: Query, beside: &[&str], options: ExplainOptions| {
         let beside: Vec<String> = beside.iter().map(|b| (*b).to_owned()).collect();
         diff.explain(&query, &beside, &options).unwrap_err().to_string()

@@ -261,7 +261,7 @@ mod tests {
         let frames: Vec<_> = (1..200)
             .map(|i| {
                 let p = f64::from(i) / 200.0;
-                let z = if p < 0.5 { -normal_quantile(p) } else { normal_quantile((1.0 - p).max(1e-9).min(0.4999)) };
+                let z = if p < 0.5 { -normal_quantile(p) } else { normal_quantile((1.0 - p).clamp(1e-9, 0.4999)) };
                 (1e6, 1e6 * (z * 0.1 * 2f64.sqrt()).exp(), 1.0)
             })
             .collect();
