@@ -4,7 +4,6 @@
 //! depends on the order of runs, samples or threads.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::BuildHasher;
 
 use super::names::canonical;
 use super::runtime::{Class, Runtime, classify};
@@ -299,15 +298,12 @@ impl Rows {
         let total = self.total();
         let of = |x: f64, total: f64| if total > 0.0 { x / total } else { 0.0 };
         // Of equal weights by content, so that no order decides.
-        let hasher = foldhash::fast::FixedState::with_seed(0);
-        let weight = |i: &usize| {
-            let row = &self.rows[*i];
-            (of(row.v[0], total[0]).max(of(row.v[1], total[1])), hasher.hash_one(self.stacks.get(row.stack)))
-        };
+        let weight = |row: &Row| of(row.v[0], total[0]).max(of(row.v[1], total[1]));
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.select_nth_unstable_by(MOST_ROWS, |a, b| {
-            let (a, b) = (weight(a), weight(b));
-            b.0.total_cmp(&a.0).then(b.1.cmp(&a.1))
+        order.select_nth_unstable_by(MOST_ROWS, |&a, &b| {
+            let (x, y) = (&self.rows[a], &self.rows[b]);
+            let by_content = || (self.stack(a), x.labels).cmp(&(self.stack(b), y.labels));
+            weight(y).total_cmp(&weight(x)).then_with(by_content)
         });
         let mut children: HashMap<(u32, u32), u32, State> = HashMap::default();
         for &i in &order[..MOST_ROWS] {
