@@ -106,8 +106,10 @@ fn wait<T: Send + 'static>(
     }
 }
 
-/// How many small Python objects are made between two looks at signals: some milliseconds' worth.
-pub const OBJECTS_PER_YIELD: usize = 1 << 14;
+/// How many small Python objects are made between two looks at signals: some ten milliseconds' worth. More than the five
+/// (`sys.getswitchinterval`) after which a waiting thread asks for the GIL: who gives it up sooner wakes that thread before
+/// it has asked, takes the GIL back, and starves it.
+pub const OBJECTS_PER_YIELD: usize = 1 << 17;
 
 /// For loops that make Python objects, or read them: lets other threads of the interpreter run and looks for signals, once
 /// `made` has come to [`OBJECTS_PER_YIELD`].
