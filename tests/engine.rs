@@ -6,6 +6,7 @@ mod architecture;
 mod corpus;
 mod delta;
 mod explain;
+mod explain_faults;
 mod flame;
 mod folded;
 mod malformed;

@@ -1,0 +1,4 @@
+// A program with faults; no dependencies.
+module weather
+
+go 1.25
