@@ -1,7 +1,7 @@
 //! `explain` on programs with known faults (tests/producers/faults, recorded in tests/corpus/faults): each row of
-//! truth.json says what is the matter, and so what the answer to one pair of runs must be, and to three runs a side. Where
-//! the answer is wrong, the row says so, and how; the test fails as well when such an answer gets better, for its row to
-//! be corrected.
+//! truth.json says what is the matter, and so what the answer to one pair of runs must be, and to three runs a side.
+//! Where the answer is wrong, the row says so, and how; the test fails as well when such an answer gets better, for its
+//! row to be corrected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-// Freight plans the rail freight of a few days: it reads the orders of four depots, finds their way through the network,
-// packs wagons, prices them and writes waybills. It is profiled as it is here and with each of the faults beside it; all
-// do the same fixed amount of work, whose result is printed.
+// Freight plans the rail freight of a few days: it reads the orders of four depots, finds their way through the
+// network, packs wagons, prices them and writes waybills. It is profiled as it is here and with each of the faults
+// beside it; all do the same fixed amount of work, whose result is printed.
 package main
 
 import (
