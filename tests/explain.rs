@@ -441,7 +441,7 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
             profile(&stacks(&[("samples", "count")], &all))
         };
     let e = explain(&[hostile(5000)], &[hostile(15_000)]);
-    assert_eq!(e.pruned, 30_005 - 20_000);
+    assert_eq!(e.pruned, 30_005 - 10_000);
     assert_eq!(e.causes[0].function.as_deref(), Some("main.find"));
 
     // A stack of 100,000 frames is as good as its innermost ones.

@@ -34,13 +34,13 @@ use std::sync::Arc;
 
 pub use filter::Filters;
 pub use frames::Frames;
-pub(crate) use frames::{FrameInterner, State};
+pub(crate) use frames::{FrameInterner, Innermost, State};
 pub use identity::Granularity;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 #[cfg(feature = "check")]
 pub(crate) use pattern::compile;
-pub(crate) use selection::Walk;
+pub(crate) use selection::{SampleLocations, SampleVisitor, Walk};
 pub use selection::{Measure, Query, Selection, Side, Summary};
 pub use top::{Sort, Top, TopRow};
 

@@ -57,14 +57,14 @@ pub struct Stacks {
 /// new for each use and never shown, so this holds for crafted input too: among a hundred million stacks, 2^-43 for all
 /// pairs together. A multiplication a frame, and none waits for another.
 #[derive(Clone)]
-struct Keys {
+pub(crate) struct Keys {
     random: RandomState,
     /// Those of the first numbers; further ones are worked out each time, so that a deep stack takes no memory.
     first: Vec<u128>,
 }
 
 impl Keys {
-    fn new() -> Keys {
+    pub(crate) fn new() -> Keys {
         let random = RandomState::new();
         let first = (0..256).map(|i| key(&random, i)).collect();
         Keys { random, first }
@@ -72,7 +72,7 @@ impl Keys {
 
     /// The number that stands for a stack, given leaf first.
     #[inline(always)]
-    fn hash(&self, labels: u32, frames: &[u32]) -> u128 {
+    pub(crate) fn hash(&self, labels: u32, frames: &[u32]) -> u128 {
         let mut hash = self.first[0].wrapping_mul(u128::from(labels));
         for (key, &frame) in self.first[1..].iter().zip(frames) {
             hash = hash.wrapping_add(key.wrapping_mul(u128::from(frame) + 1));

@@ -8,8 +8,10 @@
 //!
 //! docs/explain.md says what is promised and measured.
 
+mod labels;
 mod names;
 mod noise;
+mod read;
 mod rows;
 mod runtime;
 mod search;
@@ -17,15 +19,17 @@ mod sets;
 mod story;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Diff, Granularity, Measure, Normalize, Query};
+use crate::diff::{Diff, Granularity, Measure, Normalize, Query, Summary};
 use crate::{Error, Result};
-use rows::{Columns, Kind, Rows};
+use read::Columns;
+use rows::{Kind, Rows};
 use sets::Sets;
 pub use story::CauseKind;
-use story::{Description, Draft, Story};
+use story::{Description, Draft, Shift, Story};
 
 /// A changed verdict needs no certainty below this part of the total.
 const PRACTICAL: f64 = 0.05;
@@ -42,11 +46,13 @@ pub struct ExplainOptions {
     pub ops: Option<(f64, f64)>,
     /// The least change that is a cause, as a part of the base's total.
     pub min_effect: f64,
+    /// The last so many profiles of the base are no part of it: runs of equal builds, from which only noise is learned.
+    pub noise_runs: usize,
 }
 
 impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
-        ExplainOptions { ops: None, min_effect: 0.002 }
+        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0 }
     }
 }
 
@@ -62,6 +68,13 @@ impl ExplainOptions {
     #[must_use]
     pub fn with_min_effect(mut self, part: f64) -> Self {
         self.min_effect = part;
+        self
+    }
+
+    /// With the last so many profiles of the base as runs of equal builds, from which only noise is learned.
+    #[must_use]
+    pub fn with_noise_runs(mut self, runs: usize) -> Self {
+        self.noise_runs = runs;
         self
     }
 }
@@ -269,6 +282,8 @@ pub struct Noise {
     pub mde: f64,
     /// Number of runs of the base and of the new side.
     pub runs: (usize, usize),
+    /// Number of runs of equal builds from which noise was learned besides.
+    pub learned: usize,
 }
 
 /// The runtime whose frames are told from the program's.
@@ -285,6 +300,9 @@ pub struct KnownRuntime {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
+    /// What is compared, as in other views.
+    #[serde(skip)]
+    pub summary: Arc<Summary>,
     /// The base's profiles.
     pub base: Vec<String>,
     /// The new side's.
@@ -388,6 +406,9 @@ impl Diff {
                 }
             }
         }
+        if options.noise_runs == 1 || options.noise_runs >= self.base().count() {
+            return Err(Error::query("noise is learned from two runs of equal builds or more, besides the base"));
+        }
         let kind = of_pair.map_or(Kind::Sampled, |(_, kind)| kind);
         let selection = self.select(query)?;
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
@@ -399,7 +420,7 @@ impl Diff {
             Kind::Delay => true,
             Kind::Sampled => !WITHOUT_BACKGROUND.contains(&types[wanted].0.as_str()),
         };
-        let columns = Columns { value: &value, count: count.as_ref(), bytes: bytes.as_ref(), kind, has_background };
+        let columns = Columns { value: &value, count: count.as_ref(), bytes: bytes.as_ref(), kind, has_background, learned: options.noise_runs };
         Ok(explain(self, &value, Rows::read(&columns), ops, options))
     }
 }
@@ -427,6 +448,9 @@ impl Shown<'_> {
 
     fn of_side(&self, frame: u32, first: usize) -> String {
         let name = &self.rows.names[frame as usize];
+        if let [(text, _)] = &name.shown[..] {
+            return text.clone();
+        }
         let of = |side: usize| {
             let there = name.shown.iter().filter(|(_, cost)| cost[side] > 0.0);
             there.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(&a.0))).map(|(text, _)| text.clone())
@@ -446,9 +470,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     let renamed = names::renamed(&rows);
     let mut shown = Shown { rows: &rows, renamed: HashMap::new() };
     for pair in &renamed {
-        let cost: f64 = rows.names[pair.new as usize].shown.iter().map(|(_, cost)| cost[1]).sum();
         let (function, from) = (shown.of_side(pair.new, 1), shown.of_side(pair.old, 0));
-        moved.push(Moved { function, from, how: How::Renamed, delta: of_run(1, cost), inside: None });
+        moved.push(Moved { function, from, how: How::Renamed, delta: of_run(1, pair.cost), inside: None });
     }
     shown.renamed = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
     let renamed_to = std::mem::take(&mut shown.renamed);
@@ -479,7 +502,11 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         let found = search::search(&rows, &sets, ops, options.min_effect);
         let story = Story::new(&rows, &sets, &found);
         let mut drafts = story.drafts();
-        if let Some(shift) = story.shift(&drafts).filter(|_| shifts < MOST_SHIFTS) {
+        let folds = |shift: &Shift| {
+            let mut stacks = sets.rows(shift.set).iter().map(|&row| rows.stack(row as usize));
+            shifts < MOST_SHIFTS && stacks.any(|stack| kept_of(stack, shift.inside) < stack.len())
+        };
+        if let Some(shift) = story.shift(&drafts).filter(folds) {
             shifts += 1;
             let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
             let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
@@ -492,10 +519,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
             let folded = sets.rows(shift.set).to_vec();
             // What is below only changed places.
             rows.regroup(|i, stack| {
-                if folded.binary_search(&(i as u32)).is_ok()
-                    && let Some(at) = stack.iter().rposition(|f| *f == shift.inside)
-                {
-                    stack.truncate(at + 1);
+                if folded.binary_search(&(i as u32)).is_ok() {
+                    stack.truncate(kept_of(stack, shift.inside));
                 }
             });
             continue;
@@ -545,7 +570,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         () => ScaleRule::Agree,
     };
     Explanation {
-        base: diff.base().map(|p| p.name().to_owned()).collect(),
+        summary: measure.summary().clone(),
+        base: diff.base().take(m[0]).map(|p| p.name().to_owned()).collect(),
         new: diff.new_side().map(|p| p.name().to_owned()).collect(),
         sample_type: measure.summary().sample_type.clone(),
         unit: measure.summary().unit.clone(),
@@ -561,11 +587,17 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
             need: rounded(found.need),
             mde: rounded(found.mde),
             runs: (m[0], m[1]),
+            learned: rows.learned,
         },
         runtime: KnownRuntime { name: rows.runtime.name.to_owned(), source: rows.runtime.source.to_owned() },
         pruned: rows.pruned,
         warnings,
     }
+}
+
+/// How many frames of a stack are left if what is below a frame only changed places: up to the first time that it comes.
+fn kept_of(stack: &[u32], inside: u32) -> usize {
+    stack.iter().position(|frame| *frame == inside).map_or(stack.len(), |at| at + 1)
 }
 
 /// Parts of functions that a compiler gave names of their own on one side only.

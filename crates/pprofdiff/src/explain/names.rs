@@ -2,11 +2,12 @@
 //! are found by their neighbours.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use regex::Regex;
 
 use super::rows::Rows;
+use crate::diff::State;
 
 /// A rule for names that a build makes up: what of them is replaced, and an example.
 struct Rule {
@@ -71,19 +72,21 @@ static RULES: &[Rule] = &[
     },
 ];
 
-static COMPILED: LazyLock<Vec<(&Rule, Regex)>> =
-    LazyLock::new(|| RULES.iter().filter_map(|rule| Some((rule, Regex::new(rule.pattern).ok()?))).collect());
+/// The rules' expressions, once a name needs one. One that is invalid replaces nothing, which a test sees.
+static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new() }; RULES.len()];
 
 /// A name without what a compiler numbers anew in each build.
 pub(super) fn canonical(name: &str) -> String {
     let mut name = name.to_owned();
-    for (rule, regex) in COMPILED.iter() {
-        if name.contains(rule.has) {
-            let replaced = regex.replace_all(&name, rule.with);
-            // What nothing is left of was no suffix.
-            if !replaced.is_empty() && replaced != name {
-                name = replaced.into_owned();
-            }
+    for (rule, regex) in RULES.iter().zip(&COMPILED) {
+        if !name.contains(rule.has) {
+            continue;
+        }
+        let Some(regex) = regex.get_or_init(|| Regex::new(rule.pattern).ok()) else { continue };
+        let replaced = regex.replace_all(&name, rule.with);
+        // What nothing is left of was no suffix.
+        if !replaced.is_empty() && replaced != name {
+            name = replaced.into_owned();
         }
     }
     name
@@ -92,53 +95,55 @@ pub(super) fn canonical(name: &str) -> String {
 /// The most frames of one side that are tried as another's new name, the costliest first.
 const MOST_RENAMED: usize = 200;
 
-/// Values of frames and of calls on one side.
-struct Calls {
-    of: HashMap<u32, f64>,
-    calls: HashMap<(u32, u32), f64>,
-}
+/// What each frame costs with all below it, on both sides.
+struct Costs(Vec<[f64; 2]>);
 
-impl Calls {
-    fn new(rows: &Rows, side: usize) -> Calls {
-        let mut calls = Calls { of: HashMap::new(), calls: HashMap::new() };
-        let (mut frames, mut pairs) = (Vec::new(), Vec::new());
-        for (i, row) in rows.rows.iter().enumerate().filter(|(_, row)| row.v[side] > 0.0) {
-            let stack = rows.stack(i);
-            once(&mut frames, stack.iter().copied()).for_each(|f| *calls.of.entry(f).or_default() += row.v[side]);
-            let of_stack = stack.windows(2).map(|w| (w[0], w[1]));
-            once(&mut pairs, of_stack).for_each(|p| *calls.calls.entry(p).or_default() += row.v[side]);
+impl Costs {
+    fn new(rows: &Rows) -> Costs {
+        let mut costs = vec![[0.0; 2]; rows.names.len()];
+        let mut seen = vec![u32::MAX; rows.names.len()];
+        for (i, row) in rows.rows.iter().enumerate() {
+            for &frame in rows.stack(i) {
+                let frame = frame as usize;
+                if seen[frame] != i as u32 {
+                    seen[frame] = i as u32;
+                    costs[frame][0] += row.v[0];
+                    costs[frame][1] += row.v[1];
+                }
+            }
         }
-        calls
+        Costs(costs)
+    }
+
+    fn of(&self, frame: u32, side: usize) -> f64 {
+        self.0[frame as usize][side]
+    }
+
+    /// The frames that only one side has.
+    fn only(&self, side: usize) -> impl Iterator<Item = (f64, u32)> {
+        let here = self.0.iter().zip(0..).filter(move |(v, _)| v[side] > 0.0 && v[1 - side] <= 0.0);
+        here.map(move |(v, frame)| (v[side], frame))
     }
 }
 
-/// Each distinct value once.
-fn once<T: Copy + Ord>(into: &mut Vec<T>, values: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
-    into.clear();
-    into.extend(values);
-    into.sort_unstable();
-    into.dedup();
-    into.iter().copied()
-}
-
 /// A function that has another name on the new side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Renamed {
     pub old: u32,
     pub new: u32,
+    /// What it costs under the new name, with all below it.
+    pub cost: f64,
 }
 
 /// Frames that only one side has, of the same cost among the same callers and callees: a neighbour that is itself
 /// one-sided counts as unknown. The best match first, one to one.
 pub(super) fn renamed(rows: &Rows) -> Vec<Renamed> {
-    let seen = [Calls::new(rows, 0), Calls::new(rows, 1)];
+    let costs = Costs::new(rows);
     let (total, event) = (rows.total(), rows.event());
     let only = |side: usize| {
-        let (here, there) = (&seen[side].of, &seen[1 - side].of);
-        let large = |&(f, v): &(&u32, &f64)| {
-            *v > (0.003 * total[side]).max(5.0 * event) && !there.contains_key(f) && !rows.is_system(*f)
-        };
-        let mut only: Vec<(f64, u32)> = here.iter().filter(large).map(|(f, v)| (*v, *f)).collect();
+        let is_large = |v: f64| v > (0.003 * total[side]).max(5.0 * event);
+        let mut only: Vec<(f64, u32)> =
+            costs.only(side).filter(|&(v, frame)| is_large(v) && !rows.is_system(frame)).collect();
         only.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         only.truncate(MOST_RENAMED);
         only.into_iter().map(|(_, f)| f).collect::<Vec<u32>>()
@@ -161,7 +166,7 @@ pub(super) fn renamed(rows: &Rows) -> Vec<Renamed> {
                     None => u32::MAX - 1,
                 };
                 let caller = name(j.checked_sub(1).and_then(|j| stack.get(j)));
-                let share = row.v[side] / seen[side].of.get(frame).copied().unwrap_or(f64::MAX);
+                let share = row.v[side] / costs.of(*frame, side);
                 *neighbours.entry((true, caller)).or_default() += share;
                 *neighbours.entry((false, name(stack.get(j + 1)))).or_default() += share;
             }
@@ -178,11 +183,11 @@ pub(super) fn renamed(rows: &Rows) -> Vec<Renamed> {
             };
             let (up, down) = (common(true), common(false));
             let overlap = (up + down) / 2.0;
-            let (va, vb) = (seen[0].of[&old], seen[1].of[&new]);
+            let (va, vb) = (costs.of(old, 0), costs.of(new, 1));
             let ratio = (vb / total[1] / (va / total[0])).ln().abs();
             let deviation = (event / va + event / vb + 0.02).sqrt();
             if overlap > 0.6 && up > 0.5 && ratio < 3.0 * deviation && va + vb > 24.0 * event {
-                pairs.push((overlap - ratio / deviation / 10.0, Renamed { old, new }));
+                pairs.push((overlap - ratio / deviation / 10.0, Renamed { old, new, cost: vb }));
             }
         }
     }
@@ -208,45 +213,66 @@ pub(super) struct Inlined {
 
 /// Frames that one side lacks while what they call hangs directly under their callers there.
 pub(super) fn inlined(rows: &Rows) -> Vec<Inlined> {
-    let seen = [Calls::new(rows, 0), Calls::new(rows, 1)];
+    let costs = Costs::new(rows);
     let event = rows.event();
-    let mut found = Vec::new();
+    // By side and frame: which caller and callee are around it, with the value of that.
+    let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();
     for side in [0, 1] {
-        let (here, there) = (&seen[side], &seen[1 - side]);
-        let is_only = |f: &u32| !there.of.contains_key(f) && here.of.get(f).is_some_and(|v| *v > 5.0 * event);
-        let mut around: BTreeMap<u32, BTreeMap<(u32, u32), f64>> = BTreeMap::new();
+        let mut is_only = vec![false; rows.names.len()];
+        let large = costs.only(side).filter(|(v, _)| *v > 5.0 * event);
+        large.for_each(|(_, frame)| is_only[frame as usize] = true);
+        if !is_only.contains(&true) {
+            continue;
+        }
         for (i, row) in rows.rows.iter().enumerate().filter(|(_, row)| row.v[side] > 0.0) {
             for w in rows.stack(i).windows(3) {
-                if is_only(&w[1]) && !is_only(&w[0]) && !is_only(&w[2]) {
-                    *around.entry(w[1]).or_default().entry((w[0], w[2])).or_default() += row.v[side];
+                let [above, frame, below] = [w[0], w[1], w[2]].map(|f| is_only[f as usize]);
+                if frame && !above && !below {
+                    *around.entry((side, w[1])).or_default().entry((w[0], w[2])).or_default() += row.v[side];
                 }
             }
         }
-        for (frame, pairs) in around {
-            let below: f64 = pairs.values().sum();
-            let of = |calls: &Calls, pair| calls.calls.get(pair).copied().unwrap_or(0.0);
-            let direct: f64 = pairs.iter().map(|(p, v)| v.min((of(there, p) - of(here, p)).max(0.0))).sum();
-            let value = here.of[&frame];
-            let most = pairs.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-            if let Some((&(caller, _), _)) = most
-                && below > 0.6 * value
-                && direct > 0.5 * below
-            {
-                found.push(Inlined { side, frame, caller, value });
+    }
+    let mut direct: HashMap<(u32, u32), [f64; 2], State> =
+        around.values().flat_map(|pairs| pairs.keys().map(|&pair| (pair, [0.0; 2]))).collect();
+    if direct.is_empty() {
+        return Vec::new();
+    }
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    for (i, row) in rows.rows.iter().enumerate() {
+        pairs.clear();
+        pairs.extend(rows.stack(i).windows(2).map(|w| (w[0], w[1])).filter(|pair| direct.contains_key(pair)));
+        pairs.sort_unstable();
+        pairs.dedup();
+        for pair in &pairs {
+            if let Some(v) = direct.get_mut(pair) {
+                (v[0], v[1]) = (v[0] + row.v[0], v[1] + row.v[1]);
             }
         }
     }
-    found.sort_by_key(|f| (f.side, f.frame));
+    let mut found = Vec::new();
+    for ((side, frame), pairs) in around {
+        let below: f64 = pairs.values().sum();
+        let more = |pair| direct.get(pair).map_or(0.0, |v| (v[1 - side] - v[side]).max(0.0));
+        let direct: f64 = pairs.iter().map(|(pair, v)| v.min(more(pair))).sum();
+        let value = costs.of(frame, side);
+        let most = pairs.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+        if let Some((&(caller, _), _)) = most
+            && below > 0.6 * value
+            && direct > 0.5 * below
+        {
+            found.push(Inlined { side, frame, caller, value });
+        }
+    }
     found
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{COMPILED, RULES, canonical};
+    use super::{RULES, canonical};
 
     #[test]
     fn each_rule_does_what_its_example_says() {
-        assert_eq!(COMPILED.len(), RULES.len());
         for rule in RULES {
             assert_eq!(canonical(rule.example.0), rule.example.1);
         }

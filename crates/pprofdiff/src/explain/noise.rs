@@ -110,14 +110,13 @@ const ALPHA_OF_REPLICATES: f64 = 0.05;
 pub(super) const PRIOR_DEGREES: u32 = 20;
 
 /// The penalised deviance that a cause must exceed: the square of Bonferroni's two-sided quantile over the candidates.
-/// Not Benjamini and Hochberg's: candidates are nested, few are reported, and a false alarm weighs more than a miss.
-pub(super) fn threshold(candidates: usize, runs: [usize; 2]) -> f64 {
+/// `degrees` are those of freedom of the variance between runs, if that is measured. Not Benjamini and Hochberg's:
+/// candidates are nested, few are reported, and a false alarm weighs more than a miss.
+pub(super) fn threshold(candidates: usize, degrees: Option<usize>) -> f64 {
     let over = |alpha: f64| alpha / (2.0 * candidates.max(100) as f64);
-    let quantile = if runs.iter().all(|&m| m > 1) {
-        let degrees = PRIOR_DEGREES + (runs[0] + runs[1]).min(1000) as u32 - 2;
-        student_quantile(over(ALPHA_OF_REPLICATES), degrees)
-    } else {
-        normal_quantile(over(ALPHA_OF_PAIR))
+    let quantile = match degrees {
+        Some(degrees) => student_quantile(over(ALPHA_OF_REPLICATES), PRIOR_DEGREES + degrees.min(1000) as u32),
+        None => normal_quantile(over(ALPHA_OF_PAIR)),
     };
     quantile * quantile
 }
@@ -136,32 +135,48 @@ pub(super) fn detectable(need: f64, events: f64, tau2: f64, runs: [usize; 2]) ->
 /// The median of a chi-squared variable with one degree of freedom.
 const MEDIAN_OF_CHI2: f64 = 0.455;
 
-/// The variance between runs at which the median of the penalised deviances of frames that nothing touched is that of
-/// chance. `frames` are (base, new, expected ratio); the variance is that of one run, of a pair.
-pub(super) fn variance_of_pair(frames: &[(f64, f64, f64)], runs: [usize; 2]) -> f64 {
-    let mut deviances = Vec::with_capacity(frames.len());
-    let mut excess = |tau2: f64| {
-        deviances.clear();
-        let of = |&(b, n, r): &(f64, f64, f64)| match tau2 > 0.0 {
-            true => penalised(b, n, r, between(tau2, runs)),
-            false => deviance(b, n, r),
-        };
-        deviances.extend(frames.iter().map(of));
-        median(&mut deviances) > MEDIAN_OF_CHI2
-    };
-    if !excess(0.0) {
+/// The variance of the log of a ratio at which the median of the penalised deviances of frames that nothing touched is
+/// that of chance. `frames` are (base, new, expected ratio). More variance leaves less deviance, so it is the median of
+/// the frames' own such variances.
+pub(super) fn variance_of_ratios(frames: &[(f64, f64, f64)]) -> f64 {
+    let mut variances: Vec<f64> = frames.iter().map(|&(b, n, r)| variance_at(b, n, r, MEDIAN_OF_CHI2)).collect();
+    median(&mut variances)
+}
+
+/// The most variance that a ratio is said to have.
+const MOST_VARIANCE: f64 = 8.0;
+
+/// The variance at which the penalised deviance is `level`; 0 if it is never more.
+///
+/// At the least of `deviance(x) + x^2 / variance` the slopes cancel, `variance = -2 x / deviance'(x)`, so all is told by
+/// that x: it lies between 0, where the deviance is whole, and the log of the ratio, where none is left.
+fn variance_at(b: f64, n: f64, r: f64, level: f64) -> f64 {
+    if deviance(b, n, r) <= level {
         return 0.0;
     }
-    let (mut low, mut high) = (0.0, 4.0);
-    for _ in 0..25 {
-        let middle = (low + high) / 2.0;
-        if excess(middle) {
-            low = middle;
+    let top = if b <= 0.0 {
+        30.0
+    } else if n <= 0.0 {
+        -30.0
+    } else {
+        (n / (b * r)).ln().clamp(-30.0, 30.0)
+    };
+    let slope = |x: f64| {
+        let odds = r * x.exp();
+        2.0 * (b * odds - n) / (1.0 + odds)
+    };
+    let (mut inner, mut outer) = (0.0, 1.0);
+    for _ in 0..24 {
+        let middle: f64 = (inner + outer) / 2.0;
+        let x = top * middle;
+        if deviance(b, n, r * x.exp()) - x * slope(x) / 2.0 > level {
+            inner = middle;
         } else {
-            high = middle;
+            outer = middle;
         }
     }
-    high
+    let x = top * outer;
+    (-2.0 * x / slope(x)).clamp(0.0, MOST_VARIANCE)
 }
 
 /// The median; 0 of nothing.
@@ -248,25 +263,39 @@ mod tests {
 
     #[test]
     fn the_threshold_is_bonferronis() {
-        near(threshold(360, [1, 1]), normal_quantile(0.001 / 360.0).powi(2), 1e-9);
+        near(threshold(360, None), normal_quantile(0.001 / 360.0).powi(2), 1e-9);
         // 0.002 over 1,000 candidates on two sides: 1e-6, of which the table above has the quantile.
-        near(threshold(1000, [1, 1]), 4.75342f64.powi(2), 1e-5);
-        assert_eq!(threshold(3, [1, 1]), threshold(100, [1, 1]));
-        assert!(threshold(100, [3, 3]) > threshold(100, [1, 1]) * 0.8);
+        near(threshold(1000, None), 4.75342f64.powi(2), 1e-5);
+        assert_eq!(threshold(3, None), threshold(100, None));
+        assert!(threshold(100, Some(4)) > threshold(100, Some(40)));
     }
 
     #[test]
-    fn the_variance_of_a_pair_is_found_again() {
-        // Frames whose log ratios are normal quantiles times 0.1 * sqrt 2.
+    fn the_variance_of_ratios_is_found_again() {
+        // Frames whose log ratios are normal quantiles times 0.1.
         let frames: Vec<_> = (1..200)
             .map(|i| {
                 let p = f64::from(i) / 200.0;
                 let z = if p < 0.5 { -normal_quantile(p) } else { normal_quantile((1.0 - p).clamp(1e-9, 0.4999)) };
-                (1e6, 1e6 * (z * 0.1 * 2f64.sqrt()).exp(), 1.0)
+                (1e6, 1e6 * (z * 0.1).exp(), 1.0)
             })
             .collect();
-        near(variance_of_pair(&frames, [1, 1]).sqrt(), 0.1, 0.02);
-        assert_eq!(variance_of_pair(&[(100.0, 100.0, 1.0); 9], [1, 1]), 0.0);
+        near(variance_of_ratios(&frames).sqrt(), 0.1, 0.02);
+        assert_eq!(variance_of_ratios(&[(100.0, 100.0, 1.0); 9]), 0.0);
+    }
+
+    #[test]
+    fn at_the_variance_of_a_level_the_penalised_deviance_is_that_level() {
+        for (b, n, r) in [(100.0, 150.0, 1.0), (1e6, 1.2e6, 1.1), (3.0, 30.0, 2.0), (40.0, 1.0, 0.5), (0.0, 9.0, 1.0)] {
+            for level in [0.1, MEDIAN_OF_CHI2, 2.0] {
+                let variance = variance_at(b, n, r, level);
+                if variance < MOST_VARIANCE {
+                    near(penalised(b, n, r, variance), level, 1e-3);
+                } else {
+                    assert!(penalised(b, n, r, variance) > level, "{b} {n} {r} {level}");
+                }
+            }
+        }
     }
 
     #[test]

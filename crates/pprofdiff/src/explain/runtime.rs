@@ -3,7 +3,7 @@
 //!
 //! Nothing else in `explain` knows a language.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::Regex;
 
@@ -26,7 +26,7 @@ pub(super) struct Runtime {
 }
 
 /// The first whose names are there counts; the last has no names of its own.
-static RUNTIMES: &[Runtime] = &[
+static RUNTIMES: [Runtime; 7] = [
     Runtime {
         name: "go",
         detect: (r"^(runtime|main|internal|sync)[./]", 0.05),
@@ -96,29 +96,17 @@ static RUNTIMES: &[Runtime] = &[
     },
 ];
 
-/// A runtime's expressions, compiled.
-struct Compiled {
-    runtime: &'static Runtime,
-    detect: Regex,
-    system: Regex,
-    background: Regex,
-    artefact: Option<Regex>,
+/// An expression of the table. One that is invalid matches nothing, which a test sees.
+fn compiled(expression: &str) -> Option<Regex> {
+    Regex::new(expression).ok()
 }
 
-/// The table compiled; a row whose expression is invalid is not there, which a test sees.
-static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
-    let compile = |runtime: &'static Runtime| {
-        let regex = |text: &str| Regex::new(text).ok();
-        Some(Compiled {
-            runtime,
-            detect: regex(runtime.detect.0)?,
-            system: regex(runtime.system)?,
-            background: regex(runtime.background)?,
-            artefact: runtime.artefact.and_then(regex),
-        })
-    };
-    RUNTIMES.iter().filter_map(compile).collect()
-});
+/// The expressions by which runtimes are told apart; those of a whole row take longer to compile, and one row is needed.
+static DETECT: LazyLock<Vec<Option<Regex>>> =
+    LazyLock::new(|| RUNTIMES.iter().map(|runtime| compiled(runtime.detect.0)).collect());
+
+/// The other expressions of each row, once they are needed: system, background, artefact.
+static OTHERS: [OnceLock<[Option<Regex>; 3]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -133,28 +121,35 @@ pub(super) struct Class {
 
 /// The runtime that names belong to, and what each of them is.
 pub(super) fn classify(names: &[String]) -> (&'static Runtime, Vec<Class>) {
-    let all = &*COMPILED;
-    let is_of = |c: &&Compiled| {
-        let found = names.iter().filter(|name| c.detect.is_match(name)).count();
-        found > 0 && found as f64 > c.runtime.detect.1 * names.len() as f64
+    let is_of = |(runtime, detect): &(&Runtime, &Option<Regex>)| {
+        let Some(detect) = detect else { return false };
+        let found = names.iter().filter(|name| detect.is_match(name)).count();
+        found > 0 && found as f64 > runtime.detect.1 * names.len() as f64
     };
-    let Some(of) = all.iter().find(is_of).or(all.last()) else { return (&RUNTIMES[RUNTIMES.len() - 1], Vec::new()) };
+    let of = RUNTIMES.iter().zip(DETECT.iter()).position(|row| is_of(&row)).unwrap_or(RUNTIMES.len() - 1);
+    let runtime = &RUNTIMES[of];
+    let [system, background, artefact] = OTHERS[of].get_or_init(|| {
+        let artefact = runtime.artefact.and_then(compiled);
+        [compiled(runtime.system), compiled(runtime.background), artefact]
+    });
+    let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
     let class = |name: &String| Class {
-        system: of.system.is_match(name),
-        background: of.background.is_match(name),
-        artefact: of.artefact.as_ref().is_some_and(|re| re.is_match(name)),
+        system: is(system, name),
+        background: is(background, name),
+        artefact: is(artefact, name),
     };
-    (of.runtime, names.iter().map(class).collect())
+    (runtime, names.iter().map(class).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{COMPILED, RUNTIMES, classify};
+    use super::{RUNTIMES, classify, compiled};
 
     #[test]
     fn every_row_is_valid_and_says_its_source() {
-        assert_eq!(COMPILED.len(), RUNTIMES.len());
-        for row in RUNTIMES {
+        for row in &RUNTIMES {
+            let expressions = [Some(row.detect.0), Some(row.system), Some(row.background), row.artefact];
+            assert!(expressions.into_iter().flatten().all(|expression| compiled(expression).is_some()));
             assert!(row.source.contains("untested") || row.source.contains("compared") || row.name == "other");
         }
     }

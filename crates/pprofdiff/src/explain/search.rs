@@ -5,8 +5,10 @@
 //! less than its rows' expectations, by more than chance and the noise between runs allow, is a cause; its rows'
 //! factors are multiplied by what it lacks, and the search goes on.
 
+use std::collections::HashMap;
+
 use super::noise::{
-    PRIOR_DEGREES, between, detectable, deviance, median, penalised, threshold, variance_of_pair, weighted_median,
+    PRIOR_DEGREES, between, detectable, deviance, median, penalised, threshold, variance_of_ratios, weighted_median,
 };
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
@@ -107,48 +109,50 @@ struct Model<'a> {
     tau2: Vec<f64>,
     /// Of each row.
     factor: Vec<f64>,
+    /// Of each set what its rows add up to, kept as the factors change.
+    sums: Vec<Part>,
+    /// The rows whose factor isn't one, and the sets that have such rows.
+    changed: Vec<u32>,
+    touched: Vec<u32>,
+    is_touched: Vec<bool>,
 }
 
+/// What a row adds to the sums of a set: base, new, and what is expected of each of its total.
+type Part = [f64; 4];
+
 impl<'a> Model<'a> {
-    /// What a row adds to the sums of a set: base, new, and what is expected of each of its total. Rows that are only
-    /// on one side because a cause says so are explained and say nothing more.
-    fn part(&self, row: usize) -> Option<[f64; 4]> {
-        let k = self.factor[row];
-        if k == 0.0 || k.is_infinite() {
-            return None;
+    fn new(rows: &'a Rows, sets: &'a Sets, scale: f64, need: f64) -> Model<'a> {
+        let (floor, is_given, tau2) = (0.0, false, Vec::new());
+        let factor = vec![1.0; rows.rows.len()];
+        let (changed, touched, is_touched) = (Vec::new(), Vec::new(), vec![false; sets.len()]);
+        let mut model =
+            Model { rows, sets, scale, need, floor, is_given, tau2, factor, sums: Vec::new(), changed, touched, is_touched };
+        model.sums = sets.sets.iter().map(|set| model.part(set.v, 1.0)).collect();
+        model
+    }
+
+    /// What values add under a factor. Rows that are only on one side because a cause says so are explained and say
+    /// nothing more.
+    fn part(&self, [b, n]: [f64; 2], factor: f64) -> Part {
+        if factor == 0.0 || factor.is_infinite() {
+            return [0.0; 4];
         }
-        let [b, n] = self.rows.rows[row].v;
-        let odds = k * self.scale;
+        let odds = factor * self.scale;
         let p = odds / (1.0 + odds);
-        Some([b, n, (b + n) * (1.0 - p), (b + n) * p])
+        [b, n, (b + n) * (1.0 - p), (b + n) * p]
     }
 
-    fn sums_of(&self, set: usize, parts: &[Option<[f64; 4]>]) -> Sums {
-        let mut sums = [0.0; 4];
-        for part in self.sets.rows(set).iter().filter_map(|&r| parts[r as usize]) {
-            for (sum, x) in sums.iter_mut().zip(part) {
-                *sum += x;
-            }
-        }
-        let w = self.sets.sets[set].w.max(1e-300);
-        let [b, n, eb, en] = sums;
-        Sums { b: b / w, n: n / w, r: if eb > 0.0 { en / eb } else { self.scale } }
-    }
-
-    fn parts(&self) -> Vec<Option<[f64; 4]>> {
-        (0..self.factor.len()).map(|row| self.part(row)).collect()
-    }
-
-    /// As [`Model::sums_of`], of a single set.
     fn sums(&self, set: usize) -> Sums {
-        let mut sums = [0.0; 4];
-        for part in self.sets.rows(set).iter().filter_map(|&r| self.part(r as usize)) {
-            for (sum, x) in sums.iter_mut().zip(part) {
-                *sum += x;
-            }
-        }
-        let w = self.sets.sets[set].w.max(1e-300);
-        let [b, n, eb, en] = sums;
+        self.sums_by(set, &self.sums[set])
+    }
+
+    fn sums_by(&self, set: usize, [b, n, eb, en]: &Part) -> Sums {
+        let of = &self.sets.sets[set];
+        // What is left of sums that were added and taken away again.
+        let least = 1e-9 * (of.v[0] + of.v[1]);
+        let w = of.w.max(1e-300);
+        let known = |x: f64| if x > least { x } else { 0.0 };
+        let (b, n, eb) = (known(*b), known(*n), known(*eb));
         Sums { b: b / w, n: n / w, r: if eb > 0.0 { en / eb } else { self.scale } }
     }
 
@@ -176,31 +180,64 @@ impl<'a> Model<'a> {
         if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set, &s)) } else { 0.0 }
     }
 
-    /// The set that explains most, of those that pass: its deviance less its price. The deviance itself and not the
-    /// penalised one, which says whether something is there but is blunt where many events are: it finds the place.
-    fn best(&self, without: &[usize]) -> Option<(usize, f64)> {
-        let parts = self.parts();
-        let mut best: Option<(usize, f64)> = None;
-        for (j, set) in
-            self.sets.sets.iter().enumerate().filter(|(j, set)| (!set.whole || self.is_given) && !without.contains(j))
-        {
-            let s = self.sums_of(j, &parts);
-            if s.b + s.n <= 0.0 {
-                continue;
-            }
-            let raw = deviance(s.b, s.n, s.r);
-            let need = self.need + set.price;
-            if raw <= need || self.delta(j, &s).abs() < self.floor {
-                continue;
-            }
-            let rank = raw - set.price;
+    /// How much a set explains, if it passes: its deviance less its price. The deviance itself and not the penalised
+    /// one, which says whether something is there but is blunt where many events are: it finds the place. Nothing if
+    /// that is no more than `least`.
+    fn rank(&self, set: usize, least: f64) -> Option<f64> {
+        let of = &self.sets.sets[set];
+        if of.whole && !self.is_given {
+            return None;
+        }
+        let s = self.sums(set);
+        let need = self.need + of.price;
+        let most = need.max(least + of.price);
+        // Twice Pearson's statistic is never less than the deviance (KL <= chi squared), and needs no logarithm.
+        let (t, p) = (s.b + s.n, s.r / (1.0 + s.r));
+        if t <= 0.0 || 2.0 * (s.n - t * p).powi(2) <= most * t * p * (1.0 - p) {
+            return None;
+        }
+        let raw = deviance(s.b, s.n, s.r);
+        let passes = raw > most
+            && self.delta(set, &s).abs() >= self.floor
+            && penalised(s.b, s.n, s.r, self.variance(set, &s)) > need;
+        passes.then_some(raw - of.price)
+    }
+
+    /// All sets that pass before there are causes, the one that explains most first.
+    fn ranked(&self) -> Vec<(f64, usize)> {
+        let mut all: Vec<_> =
+            (0..self.sets.len()).filter_map(|set| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
+        all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        all
+    }
+
+    /// The set that explains most now, of those that pass. Only the sets that have rows of causes explain something else
+    /// than before there were any (`ranked`).
+    fn best(&self, ranked: &[(f64, usize)], without: &[usize]) -> Option<(usize, f64)> {
+        let mut best: Option<(f64, usize)> = None;
+        let mut take = |rank: f64, set: usize| {
             // Of equals the first, whatever the last digits say.
-            let is_better = best.is_none_or(|(_, known)| rank > known * (1.0 + 1e-9));
-            if is_better && penalised(s.b, s.n, s.r, self.variance(j, &s)) > need {
-                best = Some((j, rank));
+            let is_better = best.is_none_or(|(known, of)| {
+                rank > known * (1.0 + 1e-9) || rank * (1.0 + 1e-9) >= known && set < of
+            });
+            best = if is_better { Some((rank, set)) } else { best };
+            best.map_or(0.0, |(rank, _)| rank / (1.0 + 1e-9))
+        };
+        let mut least = f64::NEG_INFINITY;
+        for &(rank, set) in ranked {
+            if rank < least {
+                break;
+            }
+            if !self.is_touched[set] && !without.contains(&set) {
+                least = take(rank, set);
             }
         }
-        best
+        for set in self.touched.iter().map(|&set| set as usize) {
+            if let Some(rank) = self.rank(set, least).filter(|_| !without.contains(&set)) {
+                least = take(rank, set);
+            }
+        }
+        best.map(|(rank, set)| (set, rank))
     }
 
     /// Multiplies the factors of a set's rows by what makes its expectation true.
@@ -212,20 +249,37 @@ impl<'a> Model<'a> {
             factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY },
             delta: self.delta(set, &s),
         };
+        let (sets, rows) = (self.sets, self.sets.rows(set));
+        let before: Vec<f64> = rows.iter().map(|&row| self.factor[row as usize]).collect();
         // Rows of different factors share what is lacking in more than one step.
         let mut step = fit.factor;
         for _ in 0..4 {
-            for &row in self.sets.rows(set) {
+            let mut sums = [0.0; 4];
+            for &row in rows {
                 let k = &mut self.factor[row as usize];
                 *k = if *k == 0.0 || k.is_infinite() { *k } else { *k * step };
+                let part = self.part(self.rows.rows[row as usize].v, self.factor[row as usize]);
+                sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
             }
             if step == 0.0 || step.is_infinite() {
                 break;
             }
-            let s = self.sums(set);
+            let s = self.sums_by(set, &sums);
             step = if s.b > 0.0 && s.n > 0.0 { s.n / (s.b * s.r) } else { 1.0 };
             if (step - 1.0).abs() < 1e-3 {
                 break;
+            }
+        }
+        for (&row, before) in rows.iter().zip(before) {
+            let v = self.rows.rows[row as usize].v;
+            let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
+            self.changed.push(row);
+            for &other in sets.of_row(row as usize) {
+                let sums = &mut self.sums[other as usize];
+                (0..4).for_each(|i| sums[i] += is[i] - was[i]);
+                if !std::mem::replace(&mut self.is_touched[other as usize], true) {
+                    self.touched.push(other);
+                }
             }
         }
         fit
@@ -233,7 +287,11 @@ impl<'a> Model<'a> {
 
     /// The factors of these causes, one after the other.
     fn refit(&mut self, causes: &[usize]) -> Vec<Fit> {
-        self.factor.fill(1.0);
+        self.changed.drain(..).for_each(|row| self.factor[row as usize] = 1.0);
+        for set in std::mem::take(&mut self.touched) {
+            self.is_touched[set as usize] = false;
+            self.sums[set as usize] = self.part(self.sets.sets[set as usize].v, 1.0);
+        }
         causes.iter().map(|&j| self.apply(j)).collect()
     }
 
@@ -241,9 +299,14 @@ impl<'a> Model<'a> {
     /// another set now explains more.
     fn greedy(&mut self) -> Vec<usize> {
         let mut causes: Vec<usize> = Vec::new();
+        self.refit(&causes);
+        let ranked = self.ranked();
+        // The exchange of one cause asks again what was asked before that cause was found.
+        let mut known: HashMap<Vec<usize>, Option<(usize, f64)>> = HashMap::new();
         for _ in 0..MOST_CAUSES {
             self.refit(&causes);
-            let Some((found, _)) = self.best(&causes) else { break };
+            let found = *known.entry(causes.clone()).or_insert_with(|| self.best(&ranked, &causes));
+            let Some((found, _)) = found else { break };
             causes.push(found);
             for _ in 0..3 {
                 let mut changed = false;
@@ -254,7 +317,10 @@ impl<'a> Model<'a> {
                     if self.score(j) < self.need {
                         causes = others;
                         changed = true;
-                    } else if let Some((better, rank)) = self.best(&others) {
+                        continue;
+                    }
+                    let better = *known.entry(others).or_insert_with_key(|others| self.best(&ranked, others));
+                    if let Some((better, rank)) = better {
                         let s = self.sums(j);
                         let own = deviance(s.b, s.n, s.r) - self.sets.sets[j].price;
                         if better != j && rank > own + 1e-6 {
@@ -294,27 +360,32 @@ impl<'a> Model<'a> {
     /// The deviance that the causes leave, over the functions' own costs, each at most that of one more cause. By the
     /// noise that was known before, since a wrong scale must not excuse itself by the noise that it makes.
     fn left(&self, tau2: &[f64], cap: f64) -> f64 {
-        let parts = self.parts();
         let own = (0..self.sets.len()).filter(|&j| matches!(self.sets.sets[j].key, Key::Own(_)));
         own.map(|j| {
-            let s = self.sums_of(j, &parts);
+            let s = self.sums(j);
             if s.b + s.n <= 0.0 { 0.0 } else { penalised(s.b, s.n, s.r, between(tau2[j], self.rows.m)).min(cap) }
         })
         .sum()
     }
 }
 
+/// The degrees of freedom of the variances that runs of one build show, of a side or of equal builds.
+fn degrees_of_runs(rows: &Rows) -> usize {
+    [rows.m[0], rows.m[1], rows.learned].iter().map(|runs| runs.saturating_sub(1)).sum()
+}
+
 /// Variances between runs of each set, of replicates: pooled within sides, less what sampling makes, drawn towards the
 /// median of sets of like size.
 fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
-    let m = rows.m[0] + rows.m[1];
-    let degrees = (m - 2) as f64;
+    let m = rows.runs_of_row();
+    let degrees = degrees_of_runs(rows) as f64;
     // Each run by its length and the machine's speed: no cause is inside a side.
     let mut length = vec![0.0; m];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
         length.iter_mut().zip(&rows.runs[i * m..][..m]).for_each(|(sum, x)| *sum += x);
     }
-    let sides = [0..rows.m[0], rows.m[0]..m];
+    let ends = [0, rows.m[0], rows.m[0] + rows.m[1], m];
+    let sides: Vec<_> = ends.windows(2).map(|w| w[0]..w[1]).filter(|side| !side.is_empty()).collect();
     for side in &sides {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
         length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
@@ -374,26 +445,23 @@ impl Model<'_> {
     fn variance_of_pair(&self) -> Vec<f64> {
         let Prior { tau, floor, trust, shrink } = prior(self.rows.kind);
         let prior = tau * tau;
-        let parts = self.parts();
-        let sums: Vec<Sums> = (0..self.sets.len()).map(|j| self.sums_of(j, &parts)).collect();
+        let sums: Vec<Sums> = (0..self.sets.len()).map(|j| self.sums(j)).collect();
         let tells = |j: &usize| sums[*j].b + sums[*j].n > 20.0;
         let all = || 0..self.sets.len();
         let frames = all().filter(|j| matches!(self.sets.sets[*j].key, Key::Own(_)) && tells(j)).count() as f64;
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
-        let is_untouched = |j: &usize| self.sets.rows(*j).iter().all(|&r| self.factor[r as usize] == 1.0);
         let mut tau2 = vec![0.0; self.sets.len()];
         for class in 0..3 {
             let of_class = |j: &usize| self.sets.sets[*j].key.class() == class;
             let telling: Vec<usize> = all().filter(|j| of_class(j) && tells(j) && !self.sets.sets[*j].whole).collect();
-            let untouched: Vec<usize> = telling.iter().copied().filter(|j| is_untouched(j)).collect();
+            let untouched: Vec<usize> = telling.iter().copied().filter(|&j| !self.is_touched[j]).collect();
             let used = if untouched.len() > 5 { untouched } else { telling };
             let count = used.len() as f64;
             let mut estimate = 0.0;
             if used.len() > 5 {
                 let step = used.len().div_ceil(MOST_RATIOS);
                 let ratios: Vec<_> = used.iter().step_by(step).map(|&j| (sums[j].b, sums[j].n, sums[j].r)).collect();
-                let found = variance_of_pair(&ratios, [1, 1]) * 2.0
-                    / (1.0 / self.rows.m[0] as f64 + 1.0 / self.rows.m[1] as f64);
+                let found = variance_of_ratios(&ratios) / (1.0 / self.rows.m[0] as f64 + 1.0 / self.rows.m[1] as f64);
                 estimate = (PULL * found.min(prior) + count * found) / (PULL + count);
             }
             let of_class = estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor);
@@ -403,6 +471,11 @@ impl Model<'_> {
     }
 }
 
+/// True if noise between runs is measured, and not only estimated from the pair itself.
+fn is_replicated(rows: &Rows) -> bool {
+    rows.m.iter().all(|&m| m > 1) || rows.learned > 1
+}
+
 /// Bonferroni's threshold over the functions' own costs and the calls, of those that have the events to exceed it: what
 /// can't be found is not tested (Tarone 1990).
 fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
@@ -410,17 +483,19 @@ fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
     let mut most: Vec<f64> = tested.map(|s| deviance(0.0, (s.v[0] + s.v[1]) / s.w.max(1e-300), 1.0)).collect();
     most.sort_unstable_by(|a, b| b.total_cmp(a));
     let can = |need: f64| most.partition_point(|&g| g > need);
+    let degrees = is_replicated(rows).then(|| degrees_of_runs(rows));
+    let of = |candidates: usize| threshold(candidates, degrees);
     // The fewest that are no fewer than can exceed the threshold of so many.
     let (mut low, mut high) = (0, most.len());
     while low < high {
         let middle = (low + high) / 2;
-        if can(threshold(middle, rows.m)) <= middle {
+        if can(of(middle)) <= middle {
             high = middle;
         } else {
             low = middle + 1;
         }
     }
-    threshold(low, rows.m)
+    of(low)
 }
 
 /// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a
@@ -428,7 +503,7 @@ fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
 /// of the total.
 pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -> Found {
     let runs = rows.m[1] as f64 / rows.m[0] as f64;
-    let replicated = rows.m.iter().all(|&m| m > 1);
+    let replicated = is_replicated(rows);
     let need = threshold_of(rows, sets);
     let known = known_variance(rows.kind);
     let tau2 = if replicated { variance_of_runs(rows, sets) } else { vec![known; sets.len()] };
@@ -465,9 +540,8 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -
             }
             tried.push(rounded);
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
-            let factor = vec![1.0; rows.rows.len()];
-            let mut model =
-                Model { rows, sets, scale, need, floor, is_given: given.is_some(), tau2: tau2.clone(), factor };
+            let of_scale = Model::new(rows, sets, scale, need);
+            let mut model = Model { floor, is_given: given.is_some(), tau2: tau2.clone(), ..of_scale };
             let mut first = Vec::new();
             if !replicated {
                 // The noise of a pair is what causes leave, so they are looked for twice.
@@ -527,7 +601,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -
     let event = median(&mut events).max(1e-300);
     let front = rows.front();
     let mde = detectable(need, (front[0] + front[1]) / 2.0 / event, tau2, rows.m).min(1.0);
-    model.factor.fill(1.0);
+    model.refit(&[]);
     let telling = own.iter().filter(|&&j| {
         let set = &sets.sets[j];
         (set.v[0] + set.v[1]) > 20.0 * set.w

@@ -4,6 +4,7 @@
 use super::rows::Rows;
 use crate::diff::State;
 use pprofdiff_profile::interner::{Found, Index, Interner};
+use pprofdiff_profile::parallel::sort_unstable_by;
 
 /// What a set of stacks is called. In the order in which names are preferred where sets are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,80 +75,71 @@ pub(super) struct Set {
 pub(super) struct Sets {
     pub sets: Vec<Set>,
     members: Vec<u32>,
+    /// The sets of each row: `sets_of[ends[row]..ends[row + 1]]`.
+    sets_of: Vec<u32>,
+    ends: Vec<usize>,
 }
 
 impl Sets {
     pub(super) fn new(rows: &Rows) -> Sets {
-        let mut keys: Interner<Key, State> = Interner::default();
-        let mut last_row: Vec<u32> = Vec::new();
-        let mut pairs: Vec<(u32, u32)> = Vec::new();
-        for (i, row) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
-            each_key(rows, i, row.labels, |key| {
-                let number = keys.number(key);
-                if number as usize == last_row.len() {
-                    last_row.push(u32::MAX);
-                }
-                if last_row[number as usize] != i as u32 {
-                    last_row[number as usize] = i as u32;
-                    pairs.push((number, i as u32));
-                }
-            });
+        let (keys, pairs) = keys_of(rows);
+        // Values, variance, and what stands for the set of rows.
+        let mut sums = vec![([0.0; 2], 0.0, 0u64); keys.len()];
+        let hash_of_row: Vec<u64> = (0..rows.rows.len() as u32).map(mixed).collect();
+        for &(key, row) in &pairs {
+            let (v, q, hash) = &mut sums[key as usize];
+            let of = &rows.rows[row as usize];
+            (v[0], v[1], *q) = (v[0] + of.v[0], v[1] + of.v[1], *q + of.q);
+            *hash = hash.wrapping_add(hash_of_row[row as usize]);
         }
-        // Keys in the order in which they are preferred, whatever the order in which they came.
-        let mut order: Vec<u32> = (0..keys.values.len() as u32).collect();
-        order.sort_unstable_by_key(|&k| keys.values[k as usize]);
-        let mut place = vec![0; order.len()];
-        for (i, &k) in order.iter().enumerate() {
-            place[k as usize] = i;
-        }
-        let mut ends = vec![0; order.len() + 1];
-        for (k, _) in &pairs {
-            ends[place[*k as usize] + 1] += 1;
-        }
-        for i in 1..ends.len() {
-            ends[i] += ends[i - 1];
-        }
-        let mut members = vec![0; pairs.len()];
-        let mut next = ends.clone();
-        for (k, row) in &pairs {
-            let at = &mut next[place[*k as usize]];
-            members[*at] = *row;
-            *at += 1;
-        }
+        let value_of_event = |v: [f64; 2], q: f64| q / (v[0] + v[1]).max(1e-300);
+        let has_events = |&key: &u32| {
+            let (v, q, _) = sums[key as usize];
+            v[0] + v[1] > 0.0 && v[0] + v[1] >= FEWEST_EVENTS * value_of_event(v, q)
+        };
+        // In the order in which keys are preferred, whatever the order in which they came.
+        let mut order: Vec<u32> = (0..keys.len() as u32).filter(has_events).collect();
+        sort_unstable_by(&mut order, |&a, &b| keys[a as usize].cmp(&keys[b as usize]));
+        let mut place = vec![u32::MAX; keys.len()];
+        order.iter().zip(0..).for_each(|(&key, at)| place[key as usize] = at);
+        let placed = || pairs.iter().map(|&(key, row)| (place[key as usize] as usize, row));
+        let (members, ends) = grouped(order.len(), || placed().filter(|(at, _)| *at != u32::MAX as usize));
         drop(pairs);
         let front = rows.front();
         let mut sets: Vec<Set> = Vec::new();
         let mut index = Index::default();
+        let mut hashes: Vec<u64> = Vec::new();
         let mut labelled = 0;
         for (i, &k) in order.iter().enumerate() {
-            let (key, start, end) = (keys.values[k as usize], ends[i], ends[i + 1]);
+            let (key, start, end) = (keys[k as usize], ends[i], ends[i + 1]);
             let of = |n: u32, sets: &[Set]| sets[n as usize].start..sets[n as usize].end;
-            let hash = |rows: &[u32]| rows.iter().fold(rows.len() as u64, |h, &r| h.wrapping_add(mixed(r)));
-            let found = index.find_or_insert(
-                hash(&members[start..end]),
-                sets.len(),
-                |n| members[of(n, &sets)] == members[start..end],
-                |n| hash(&members[of(n, &sets)]),
-            );
+            let (v, q, hash) = sums[k as usize];
+            let same = |n: u32| members[of(n, &sets)] == members[start..end];
+            let found = index.find_or_insert(hash, sets.len(), same, |n| hashes[n as usize]);
             if let Found::Known(n) = found {
                 sets[n as usize].same.push(key);
                 continue;
             }
-            let (mut v, mut q) = ([0.0; 2], 0.0);
-            for row in members[start..end].iter().map(|&r| &rows.rows[r as usize]) {
-                (v[0], v[1], q) = (v[0] + row.v[0], v[1] + row.v[1], q + row.q);
-            }
+            hashes.push(hash);
             let whole = (0..2).all(|s| v[s] > WHOLE * front[s]);
             let price = if matches!(key, Key::Leaf(f) if rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
             labelled += usize::from(key.is_label());
-            let w = q / (v[0] + v[1]).max(1e-300);
+            let w = value_of_event(v, q);
             sets.push(Set { key, same: Vec::new(), start, end, v, w, whole, price });
         }
         let plain = (sets.len() - labelled).max(1);
         let of_label = PRICE_OF_LABEL + 2.0 * (labelled as f64 / plain as f64).max(1e-9).ln().max(0.0);
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = of_label);
-        sets.retain(|s| s.v[0] + s.v[1] >= FEWEST_EVENTS * s.w);
-        Sets { sets, members }
+        let mut all = Sets { sets, members, sets_of: Vec::new(), ends: vec![0; rows.rows.len() + 1] };
+        let of_sets = || (0..all.sets.len()).flat_map(|j| all.rows(j).iter().map(move |&row| (row as usize, j as u32)));
+        let (sets_of, ends) = grouped(rows.rows.len(), of_sets);
+        (all.sets_of, all.ends) = (sets_of, ends);
+        all
+    }
+
+    /// The sets that a row is in.
+    pub(super) fn of_row(&self, row: usize) -> &[u32] {
+        &self.sets_of[self.ends[row]..self.ends[row + 1]]
     }
 
     /// A set's rows, in order.
@@ -166,6 +158,20 @@ impl Sets {
     }
 }
 
+/// Values by their group, each group's in the order in which they came, and where the groups end.
+fn grouped<I: Iterator<Item = (usize, u32)>>(groups: usize, pairs: impl Fn() -> I) -> (Vec<u32>, Vec<usize>) {
+    let mut ends = vec![0; groups + 1];
+    pairs().for_each(|(group, _)| ends[group + 1] += 1);
+    (1..ends.len()).for_each(|i| ends[i] += ends[i - 1]);
+    let mut values = vec![0; ends[groups]];
+    let mut next = ends.clone();
+    for (group, value) in pairs() {
+        values[next[group]] = value;
+        next[group] += 1;
+    }
+    (values, ends)
+}
+
 /// A number that stands for a row: sets are compared row by row where the sums of these are equal. (splitmix64)
 fn mixed(row: u32) -> u64 {
     let mut x = (u64::from(row) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -174,24 +180,114 @@ fn mixed(row: u32) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The sets that a row belongs to, some more than once.
-fn each_key(rows: &Rows, row: usize, labels: u32, mut f: impl FnMut(Key)) {
-    let stack = rows.stack(row);
-    let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
-    let Some(&leaf) = stack.last() else { return };
-    if let Some(own) = own {
-        f(Key::Own(stack[own]));
+/// A frame of a stack, with the numbers of its keys.
+#[derive(Clone, Copy)]
+struct Known {
+    frame: u32,
+    node: Option<u32>,
+    /// With the frame above.
+    edge: Option<u32>,
+}
+
+/// Numbers of keys, with the rows that have them. Keys of two numbers are found by their hash, those of a frame by it.
+struct Pairs {
+    keys: Interner<Key, State>,
+    /// By frame: the numbers of its own cost, its node, its leaf. [`NONE`] if there is none yet.
+    of_frame: Vec<[u32; 3]>,
+    last_row: Vec<u32>,
+    pairs: Vec<(u32, u32)>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Pairs {
+    /// A row has a key, even if it is there twice.
+    #[inline]
+    fn add(&mut self, number: u32, row: u32) {
+        if std::mem::replace(&mut self.last_row[number as usize], row) != row {
+            self.pairs.push((number, row));
+        }
     }
-    if own.is_none() || !rows.is_system(leaf) {
-        f(Key::Leaf(leaf));
+
+    fn number(&mut self, key: Key) -> u32 {
+        let slot = match key {
+            Key::Own(frame) => Some((frame, 0)),
+            Key::Node(frame) => Some((frame, 1)),
+            Key::Leaf(frame) => Some((frame, 2)),
+            Key::Edge(..) | Key::Label(_) | Key::LabelNode(..) => None,
+        };
+        let Some((frame, which)) = slot else {
+            let number = self.keys.number(key);
+            self.last_row.resize(self.keys.values.len(), NONE);
+            return number;
+        };
+        let number = &mut self.of_frame[frame as usize][which];
+        if *number == NONE {
+            *number = self.keys.push(key);
+            self.last_row.push(NONE);
+        }
+        *number
     }
-    // The first system function below the innermost of the program's own says what is called.
-    let stack = &stack[..own.map_or(stack.len(), |own| (own + 2).min(stack.len()))];
-    stack.windows(2).for_each(|w| f(Key::Edge(w[0], w[1])));
-    let nodes = || stack.iter().copied().filter(|&frame| !rows.is_system(frame));
-    nodes().for_each(|frame| f(Key::Node(frame)));
-    for &label in &rows.label_sets[labels as usize] {
-        f(Key::Label(label));
-        nodes().for_each(|frame| f(Key::LabelNode(label, frame)));
+
+    fn add_key(&mut self, key: Key, row: u32) {
+        let number = self.number(key);
+        self.add(number, row);
     }
+}
+
+/// The keys of all rows that may be candidates, and which rows have each. A row's stack begins mostly as the one before,
+/// since rows are sorted: what is at the same depth as there need not be looked up.
+fn keys_of(rows: &Rows) -> (Vec<Key>, Vec<(u32, u32)>) {
+    let of_frame = vec![[NONE; 3]; rows.names.len()];
+    let mut found = Pairs { keys: Interner::default(), of_frame, last_row: Vec::new(), pairs: Vec::new() };
+    let mut known: Vec<Known> = Vec::new();
+    // By label, at each depth the frame of the last row that has the label, with the number of both.
+    let mut of_labels: Vec<Vec<(u32, Option<u32>)>> = vec![Vec::new(); rows.labels.len()];
+    for (row, of) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
+        let (stack, row) = (rows.stack(row), row as u32);
+        let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
+        let Some(&leaf) = stack.last() else { continue };
+        if let Some(own) = own {
+            found.add_key(Key::Own(stack[own]), row);
+        }
+        if own.is_none() || !rows.is_system(leaf) {
+            found.add_key(Key::Leaf(leaf), row);
+        }
+        // The first system function below the innermost of the program's own says what is called.
+        let stack = &stack[..own.map_or(stack.len(), |own| (own + 2).min(stack.len()))];
+        known.truncate(stack.len());
+        let mut is_same_above = false;
+        for (depth, &frame) in stack.iter().enumerate() {
+            let before = known.get(depth).copied().filter(|known| known.frame == frame);
+            let node = match before {
+                Some(before) => before.node,
+                None => (!rows.is_system(frame)).then(|| found.number(Key::Node(frame))),
+            };
+            let edge = match before.filter(|_| is_same_above) {
+                Some(before) => before.edge,
+                None => depth.checked_sub(1).map(|above| found.number(Key::Edge(stack[above], frame))),
+            };
+            is_same_above = before.is_some();
+            let here = Known { frame, node, edge };
+            match known.get_mut(depth) {
+                Some(known) => *known = here,
+                None => known.push(here),
+            }
+            node.into_iter().chain(edge).for_each(|number| found.add(number, row));
+        }
+        for &label in &rows.label_sets[of.labels as usize] {
+            found.add_key(Key::Label(label), row);
+            let known_of_label = &mut of_labels[label as usize];
+            known_of_label.resize(known.len(), (0, None));
+            for (known, of_label) in known.iter().zip(known_of_label).filter(|(known, _)| known.node.is_some()) {
+                let number = match *of_label {
+                    (frame, Some(number)) if frame == known.frame => number,
+                    _ => found.number(Key::LabelNode(label, known.frame)),
+                };
+                *of_label = (known.frame, Some(number));
+                found.add(number, row);
+            }
+        }
+    }
+    (found.keys.values, found.pairs)
 }

@@ -39,6 +39,18 @@ pub enum CauseKind {
     Removed,
 }
 
+impl CauseKind {
+    /// As results spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CauseKind::Own => "self",
+            CauseKind::Calls => "calls",
+            CauseKind::Added => "added",
+            CauseKind::Removed => "removed",
+        }
+    }
+}
+
 /// What a set of stacks is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Description {

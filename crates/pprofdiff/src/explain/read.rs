@@ -1,0 +1,540 @@
+//! Reading both sides into rows. Samples are looked at once to know which stacks are heavy, and again to add them up: the
+//! heavy ones each by itself, what is lighter as far as it shares the calls of these.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use super::labels::Labels;
+use super::names::canonical;
+use super::rows::{Kind, Name, Row, Rows, Stacks};
+use super::runtime::{Class, Runtime, classify};
+use crate::diff::stacks::Keys;
+use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
+use pprofdiff_profile::interner::{Found, Index, Interner};
+use pprofdiff_profile::parallel;
+use pprofdiff_profile::samples::Sample;
+
+/// The most stacks that are looked at by themselves; of further ones, what they share with these.
+const MOST_ROWS: usize = 10_000;
+/// The most frames of a stack, from its leaf.
+const DEEPEST: usize = 256;
+
+/// The columns that are read together.
+pub(super) struct Columns<'m> {
+    /// What is explained.
+    pub value: &'m Measure,
+    /// What counts it.
+    pub count: Option<&'m Measure>,
+    /// Of a heap, its bytes.
+    pub bytes: Option<&'m Measure>,
+    pub kind: Kind,
+    /// What the runtime does answers to causes elsewhere: of time on a processor, and of waiting for locks. Of a wall
+    /// clock
+    /// and of goroutines it is how the program waits.
+    pub has_background: bool,
+    /// How many profiles at the end of the base are runs of equal builds.
+    pub learned: usize,
+}
+
+/// One profile, and what it counts for.
+struct Run<'m> {
+    walk: Walk<'m>,
+    count: Option<Walk<'m>>,
+    bytes: Option<Walk<'m>>,
+    /// The side, unless only noise is learned from it.
+    side: Option<usize>,
+    /// Its column in [`Rows::runs`].
+    column: usize,
+    /// What all counts are multiples of: the fraction that was sampled.
+    step: u64,
+    /// True if its values are counts themselves.
+    is_counted: bool,
+}
+
+/// What one sample adds to its row.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    value: f64,
+    count: f64,
+    events: f64,
+    variance: f64,
+}
+
+impl std::ops::AddAssign for Part {
+    fn add_assign(&mut self, other: Part) {
+        self.value += other.value;
+        self.count += other.count;
+        self.events += other.events;
+        self.variance += other.variance;
+    }
+}
+
+/// The distinct stacks of a profile, by numbers.
+struct Distinct {
+    hashes: Vec<u128>,
+    /// What decides between stacks of equal weight: the same in whatever order samples and files come.
+    ties: Vec<u64>,
+    values: Vec<f64>,
+    /// The place of the first sample that has the stack.
+    first: Vec<u32>,
+    /// Of each sample.
+    of_sample: Vec<u32>,
+}
+
+/// Reads samples by their frames' canonical numbers.
+struct Reader<'m> {
+    kind: Kind,
+    runtime: &'static Runtime,
+    names: &'m [Name],
+    /// By frame.
+    canonical: &'m [u32],
+    labels: &'m Labels,
+    has_background: bool,
+}
+
+/// Shows each sample that costs something and has a stack. `wants` says of which places the frames are needed; of others
+/// they are empty.
+struct Visitor<'c, 'm, W, F> {
+    walk: &'c Walk<'m>,
+    canonical: &'c [u32],
+    innermost: Vec<Innermost>,
+    frames: Vec<u32>,
+    place: usize,
+    wants: W,
+    each: F,
+}
+
+impl<'m, W: FnMut(usize) -> bool, F: FnMut(usize, f64, &mut Vec<u32>, &Sample<'m>)> SampleVisitor<'m>
+    for Visitor<'_, 'm, W, F>
+{
+    #[inline(always)]
+    fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
+        if value <= 0 || locations.leaf().is_none() {
+            return;
+        }
+        let Visitor { walk, canonical, innermost, frames, place, wants, each } = self;
+        frames.clear();
+        if wants(*place) {
+            locations.for_each(|l| walk.push_frames(innermost[l as usize], l, frames));
+            frames.iter_mut().for_each(|frame| *frame = canonical[*frame as usize]);
+        }
+        each(*place, value as f64, frames, &sample);
+        *place += 1;
+    }
+}
+
+impl<'m> Reader<'m> {
+    fn visit<'w>(
+        &self,
+        run: &Run<'w>,
+        wants: impl FnMut(usize) -> bool,
+        each: impl FnMut(usize, f64, &mut Vec<u32>, &Sample<'w>),
+    ) {
+        let walk = &run.walk;
+        let (innermost, frames, place) = (walk.innermost(), Vec::new(), 0);
+        let mut visitor = Visitor { walk, canonical: self.canonical, innermost, frames, place, wants, each };
+        walk.visit(&walk.input.profile.sample_range(), &mut visitor);
+    }
+
+    /// The distinct stacks of a run.
+    fn distinct(&self, run: &Run<'_>, keys: &Keys) -> Distinct {
+        let n = run.walk.input.profile.n_samples();
+        let mut index = Index::with_capacity(n);
+        let mut found = Distinct {
+            hashes: Vec::with_capacity(n),
+            ties: Vec::new(),
+            values: Vec::new(),
+            first: Vec::new(),
+            of_sample: Vec::with_capacity(n),
+        };
+        self.visit(run, |_| true, |place, value, frames, sample| {
+            let labels = self.labels.set_of(&run.walk, sample);
+            let hash = keys.hash(labels, frames);
+            let Distinct { hashes, ties, values, first, of_sample } = &mut found;
+            let of = |n: u32| hashes[n as usize];
+            let number = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+            if let Found::New(_) = number {
+                hashes.push(hash);
+                ties.push(tie(labels, frames));
+                values.push(0.0);
+                first.push(place as u32);
+            }
+            values[number.number() as usize] += value;
+            of_sample.push(number.number());
+        });
+        found
+    }
+
+    /// Makes a stack what the search sees of it, leaf first: without artefacts of profiling and, where they are inlined by
+    /// chance, without system frames below the program's last.
+    fn shorten(&self, stack: &mut Vec<u32>) {
+        let class = |f: u32| self.names[f as usize].class;
+        let mut leaf = stack.iter().take_while(|&&f| class(f).artefact).count().min(stack.len().saturating_sub(1));
+        if self.runtime.cut_system {
+            leaf += stack[leaf..].iter().position(|&f| !class(f).system).unwrap_or(0);
+        }
+        if leaf > 0 {
+            stack.drain(..leaf);
+        }
+        stack.truncate(DEEPEST);
+        if self.runtime.cut_system {
+            stack.dedup();
+        }
+    }
+
+    fn is_background(&self, stack: &[u32]) -> bool {
+        let class = |f: &u32| self.names[*f as usize].class;
+        let waits = || stack.last().is_some_and(|f| self.names[*f as usize].text.starts_with("runtime."));
+        self.has_background
+            && (stack.iter().all(|f| class(f).system)
+                || stack.iter().any(|f| class(f).background)
+                || self.kind == Kind::Delay && waits())
+    }
+
+    /// What a sample adds, with the events that stand behind it.
+    fn part(&self, run: &Run<'_>, v: f64, sample: &Sample<'_>) -> Part {
+        let of = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
+        let period = run.walk.input.profile.period() as f64;
+        let counted = of(&run.count).map(|c| c.max(1.0));
+        let by_period = || if period > 1.0 { (v / period).max(1.0) } else { 1.0 };
+        let events = match self.kind {
+            Kind::Delay => counted.unwrap_or(1.0) / run.step.max(1) as f64,
+            Kind::Heap if period > 1.0 => match (counted, of(&run.bytes)) {
+                (Some(c), Some(bytes)) if bytes > 0.0 => (c * -(-bytes / c / period).exp_m1()).max(1e-9),
+                _ => by_period(),
+            },
+            _ if run.is_counted => counted.unwrap_or(v),
+            _ => counted.unwrap_or_else(by_period),
+        };
+        let variance = v * v / events * if self.kind == Kind::Delay { 2.0 } else { 1.0 };
+        Part { value: v, count: counted.unwrap_or(events), events, variance }
+    }
+}
+
+/// A number that depends on the content of a stack alone. It may be forged, but decides nothing else than which of
+/// equally heavy stacks are looked at by themselves.
+fn tie(labels: u32, frames: &[u32]) -> u64 {
+    let step = |h: u64, x: u32| (h ^ u64::from(x)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    frames.iter().fold(step(1, labels), |h, &frame| step(h, frame))
+}
+
+/// What heavy stacks begin with, by a hash of it. If one begins with so many frames, then with fewer of them too, so that
+/// the most that another stack shares is found by halving.
+struct Beginnings {
+    index: Index,
+    hashes: Vec<u64>,
+    /// Secret, so that no profile can be made in which two beginnings look the same.
+    key: u64,
+}
+
+impl Beginnings {
+    fn new() -> Beginnings {
+        let key = RandomState::new().hash_one(0u8) | 1;
+        Beginnings { index: Index::default(), hashes: Vec::new(), key }
+    }
+
+    fn next(&self, hash: u64, frame: u32) -> u64 {
+        let product = u128::from(hash ^ u64::from(frame)) * u128::from(self.key);
+        (product as u64 ^ (product >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn add(&mut self, stack: &[u32]) {
+        let mut hash = 0;
+        for &frame in stack {
+            hash = self.next(hash, frame);
+            let hashes = &self.hashes;
+            let of = |n: u32| hashes[n as usize];
+            if let Found::New(_) = self.index.find_or_insert(hash, hashes.len(), |n| of(n) == hash, of) {
+                self.hashes.push(hash);
+            }
+        }
+    }
+
+    /// How many frames of a stack, given leaf first, some heavy stack begins with, and the number of that beginning.
+    fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
+        hashes.clear();
+        hashes.extend(stack.iter().rev().scan(0, |hash, &frame| {
+            *hash = self.next(*hash, frame);
+            Some(*hash)
+        }));
+        let number = |length: usize| self.index.find(hashes[length - 1], |n| self.hashes[n as usize] == hashes[length - 1]);
+        let (mut low, mut high) = ((0, 0), stack.len());
+        while low.0 < high {
+            let middle = (low.0 + high).div_ceil(2);
+            match number(middle) {
+                Some(n) => low = (middle, n),
+                None => high = middle - 1,
+            }
+        }
+        low
+    }
+}
+
+/// What one run adds up to: of each heavy stack, and of the lighter ones by what is left of them. The latter are known by
+/// their beginning, or by their first frame if no heavy stack begins with it, and their labels.
+struct Sums {
+    heavy: Vec<Part>,
+    light: HashMap<(u32, u32, u32), (Vec<u32>, Part), State>,
+}
+
+impl Rows {
+    pub(super) fn read(columns: &Columns<'_>) -> Rows {
+        let (runtime, mut names, canon) = names_of(columns.value.frames());
+        name_costs(&mut names, &canon, columns);
+        let labels = Labels::read(columns.value);
+        let runs = runs(columns);
+        let [of_base, of_new] = [true, false].map(|base| columns.value.walks_of(base).count());
+        let m = [of_base - columns.learned, of_new];
+        let Columns { kind, has_background, learned, .. } = *columns;
+        let reader =
+            Reader { kind, runtime, names: &names, canonical: &canon.of, labels: &labels, has_background };
+        let keys = Keys::new();
+        let distinct = parallel::map(&runs, |run| reader.distinct(run, &keys));
+        let (numbers, heavy, pruned) = heaviest(&runs, &distinct);
+        // The frames of the heavy stacks, each from the first run that has it.
+        let mut wanted: Vec<Vec<(u32, u32)>> = vec![Vec::new(); runs.len()];
+        let mut is_found = vec![false; heavy.iter().filter(|&&row| row != u32::MAX).count()];
+        for (run, distinct) in distinct.iter().enumerate() {
+            for (&number, &place) in numbers[run].iter().zip(&distinct.first) {
+                let row = heavy[number as usize];
+                if row != u32::MAX && !std::mem::replace(&mut is_found[row as usize], true) {
+                    wanted[run].push((place, row));
+                }
+            }
+        }
+        let (mut stacks, mut rows) = (Stacks::default(), Vec::new());
+        let mut row_of: Interner<(u32, u32), State> = Interner::default();
+        let mut beginnings = Beginnings::new();
+        let mut row_of_heavy = vec![0; is_found.len()];
+        let mut row = |stacks: &mut Stacks, stack: &[u32], labels: u32| {
+            let id = stacks.number(stack);
+            let number = row_of.number((id, labels));
+            if number as usize == rows.len() {
+                let background = reader.is_background(stack);
+                rows.push(Row { stack: id, labels, background, v: [0.0; 2], c: [0.0; 2], e: [0.0; 2], q: 0.0 });
+            }
+            number
+        };
+        for (run, wanted) in runs.iter().zip(&mut wanted).filter(|(_, wanted)| !wanted.is_empty()) {
+            wanted.sort_unstable();
+            let places: Vec<u32> = wanted.iter().map(|w| w.0).collect();
+            let mut next = 0;
+            let is_next = |place: usize| {
+                let is_next = places.get(next).is_some_and(|&p| p as usize == place);
+                next += usize::from(is_next);
+                is_next
+            };
+            let mut found = wanted.iter();
+            reader.visit(run, is_next, |_, _, stack, sample| {
+                if stack.is_empty() {
+                    return;
+                }
+                let Some(&(_, heavy)) = found.next() else { return };
+                reader.shorten(stack);
+                stack.reverse();
+                beginnings.add(stack);
+                row_of_heavy[heavy as usize] = row(&mut stacks, stack, labels.set_of(&run.walk, sample));
+            });
+        }
+        let all: Vec<usize> = (0..runs.len()).collect();
+        let sums = parallel::map(&all, |&i| {
+            let row = |place: usize| heavy[numbers[i][distinct[i].of_sample[place] as usize] as usize];
+            let mut hashes = Vec::new();
+            let mut sums = Sums { heavy: vec![Part::default(); row_of_heavy.len()], light: HashMap::default() };
+            reader.visit(&runs[i], |place| row(place) == u32::MAX, |place, value, stack, sample| {
+                let part = reader.part(&runs[i], value, sample);
+                let row = row(place);
+                if row != u32::MAX {
+                    sums.heavy[row as usize] += part;
+                    return;
+                }
+                reader.shorten(stack);
+                let (length, beginning) = beginnings.longest(stack, &mut hashes);
+                let Some(&root) = stack.last() else { return };
+                let first = if length == 0 { root } else { u32::MAX };
+                let key = (beginning, first, labels.set_of(&runs[i].walk, sample));
+                let shared = || stack.iter().rev().take(length.max(1)).copied().collect();
+                sums.light.entry(key).or_insert_with(|| (shared(), Part::default())).1 += part;
+            });
+            sums
+        });
+        let light = |sums: &Sums| sums.light.iter().map(|(key, (stack, part))| (stack.clone(), key.2, *part)).collect();
+        let light: Vec<Vec<(Vec<u32>, u32, Part)>> = sums.iter().map(light).collect();
+        let light: Vec<Vec<(u32, Part)>> = light
+            .into_iter()
+            .map(|all| all.into_iter().map(|(stack, labels, part)| (row(&mut stacks, &stack, labels), part)).collect())
+            .collect();
+        let width = m[0] + m[1] + learned;
+        let mut of_runs = vec![0.0; rows.len() * width];
+        for ((run, sums), light) in runs.iter().zip(&sums).zip(light) {
+            let heavy = sums.heavy.iter().zip(&row_of_heavy).map(|(part, &row)| (row, *part));
+            for (number, part) in heavy.chain(light) {
+                of_runs[number as usize * width + run.column] += part.value;
+                let Some(side) = run.side else { continue };
+                let row: &mut Row = &mut rows[number as usize];
+                row.v[side] += part.value;
+                row.c[side] += part.count;
+                row.e[side] += part.events;
+                row.q += part.variance;
+            }
+        }
+        let (label_sets, labels) = (labels.sets, labels.texts);
+        let mut read =
+            Rows { kind, m, learned, runtime, names, rows, runs: of_runs, labels, label_sets, pruned, stacks };
+        read.sort();
+        let sum = |of: fn(&Row) -> bool| read.rows.iter().filter(|r| of(r)).map(|r| r.v[0] + r.v[1]).sum::<f64>();
+        if sum(|r| r.background) > MOST_BACKGROUND * sum(|_| true) {
+            read.rows.iter_mut().for_each(|r| r.background = false);
+        }
+        read
+    }
+}
+
+/// With more background than this, it is what the program does.
+const MOST_BACKGROUND: f64 = 0.7;
+
+/// The profiles, in the order of their files.
+fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
+    let [of_base, of_new] = [true, false].map(|base| columns.value.walks_of(base).count());
+    let m = [of_base - columns.learned, of_new];
+    let mut next = [0, m[0], m[0] + m[1]];
+    let walks = |measure: Option<&'m Measure>| measure.map(|m| m.walks().collect::<Vec<_>>());
+    let (mut counts, mut bytes) = (walks(columns.count), walks(columns.bytes));
+    let mut take = |i: usize| {
+        let of = |walks: &mut Option<Vec<Walk<'m>>>| walks.as_mut().map(|walks| walks.swap_remove(i));
+        (of(&mut counts), of(&mut bytes))
+    };
+    let walks: Vec<Walk<'m>> = columns.value.walks().collect();
+    // From the last on, so that each is at its place when it is taken.
+    let taken: Vec<_> = (0..walks.len()).rev().map(&mut take).collect();
+    let run = |(walk, (count, bytes)): (Walk<'m>, (Option<Walk<'m>>, Option<Walk<'m>>))| {
+        let side = usize::from(!walk.input.base);
+        let side = if walk.input.base && next[0] == m[0] { None } else { Some(side) };
+        let column = &mut next[side.unwrap_or(2)];
+        let column = std::mem::replace(column, *column + 1);
+        let mut step = 0;
+        if let (Kind::Delay, Some(count)) = (columns.kind, &count) {
+            walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
+        }
+        Run { walk, count, bytes, side, column, step, is_counted: columns.value.summary().unit == "count" }
+    };
+    walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
+}
+
+/// Numbers the distinct stacks of all runs. Of each run the numbers of its own; of each number its row among the heaviest,
+/// [`u32::MAX`] if it is not one of them; and how many are not.
+fn heaviest(runs: &[Run<'_>], distinct: &[Distinct]) -> (Vec<Vec<u32>>, Vec<u32>, usize) {
+    let mut index = Index::with_capacity(distinct.iter().map(|d| d.hashes.len()).max().unwrap_or(0));
+    let (mut hashes, mut ties, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let mut numbers = Vec::with_capacity(runs.len());
+    for (run, distinct) in runs.iter().zip(distinct) {
+        let number = |i: usize| {
+            let hash = distinct.hashes[i];
+            let of = |n: u32| hashes[n as usize];
+            let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+            if let Found::New(_) = found {
+                hashes.push(hash);
+                ties.push(distinct.ties[i]);
+                values.push([0.0; 2]);
+            }
+            if let Some(side) = run.side {
+                values[found.number() as usize][side] += distinct.values[i];
+            }
+            found.number()
+        };
+        numbers.push((0..distinct.hashes.len()).map(number).collect());
+    }
+    let total = [0, 1].map(|side| values.iter().map(|v: &[f64; 2]| v[side]).sum::<f64>().max(1e-300));
+    let weight = |n: u32| {
+        let [base, new] = values[n as usize];
+        (base / total[0]).max(new / total[1])
+    };
+    let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
+    if order.len() > MOST_ROWS {
+        let by = |&a: &u32, &b: &u32| {
+            weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]))
+        };
+        order.select_nth_unstable_by(MOST_ROWS, by);
+        order.truncate(MOST_ROWS);
+    }
+    let mut row = vec![u32::MAX; hashes.len()];
+    order.iter().zip(0..).for_each(|(&n, i)| row[n as usize] = i);
+    (numbers, row, hashes.len() - order.len())
+}
+
+/// From frames to canonical names.
+struct Canon {
+    /// By frame: its canonical name, and its name among the distinct ones.
+    of: Vec<u32>,
+    raw: Vec<u32>,
+    /// The distinct names, each with its canonical one.
+    texts: Vec<(String, u32)>,
+}
+
+/// The canonical names in their order, and which each frame has. A text that frames share is looked at once.
+fn names_of(frames: &Frames) -> (&'static Runtime, Vec<Name>, Canon) {
+    let mut known: HashMap<u32, u32> = HashMap::new();
+    let mut texts: Vec<String> = Vec::new();
+    let mut raw = Vec::with_capacity(frames.len());
+    for frame in 0..frames.len() as u32 {
+        let (name, _) = frames.texts_of(frame);
+        let number = match known.get(&name) {
+            Some(&number) => number,
+            None => {
+                let text = frames.short(name);
+                let nameless = text.is_empty();
+                texts.push(if nameless { frames.label(frame) } else { text });
+                let number = texts.len() as u32 - 1;
+                if !nameless {
+                    known.insert(name, number);
+                }
+                number
+            }
+        };
+        raw.push(number);
+    }
+    let (runtime, classes) = classify(&texts);
+    let canonical: Vec<String> = texts.iter().map(|text| canonical(text)).collect();
+    let mut order: Vec<u32> = (0..texts.len() as u32).collect();
+    order.sort_unstable_by_key(|&i| &canonical[i as usize]);
+    let mut names: Vec<Name> = Vec::new();
+    let mut of_text = vec![0; texts.len()];
+    for i in order.iter().map(|&i| i as usize) {
+        if names.last().is_none_or(|last| last.text != canonical[i]) {
+            names.push(Name { text: canonical[i].clone(), class: Class::default(), shown: Vec::new() });
+        }
+        let number = names.len() - 1;
+        let (class, other) = (&mut names[number].class, classes[i]);
+        class.system |= other.system;
+        class.background |= other.background;
+        class.artefact |= other.artefact;
+        of_text[i] = number as u32;
+    }
+    let of = raw.iter().map(|&i| of_text[i as usize]).collect();
+    (runtime, names, Canon { of, raw, texts: texts.into_iter().zip(of_text).collect() })
+}
+
+/// What the names that share a canonical one cost on both sides; of a name that is its own there is nothing to choose.
+fn name_costs(names: &mut [Name], canon: &Canon, columns: &Columns<'_>) {
+    let mut sharing = vec![0u32; names.len()];
+    canon.texts.iter().for_each(|(_, canonical)| sharing[*canonical as usize] += 1);
+    let mut costs = vec![[0.0; 2]; canon.texts.len()];
+    if sharing.iter().any(|&n| n > 1) {
+        let runs = columns.value.walks_of(true).count() as f64;
+        let of_base = (runs - columns.learned as f64) / runs.max(1.0);
+        for row in columns.value.top(Sort::Cum).rows {
+            let cost = &mut costs[canon.raw[row.frame as usize] as usize];
+            *cost = [cost[0] + row.cum.base as f64 * of_base, cost[1] + row.cum.new as f64];
+        }
+    }
+    for ((text, canonical), cost) in canon.texts.iter().zip(costs) {
+        if sharing[*canonical as usize] == 1 || cost != [0.0; 2] {
+            names[*canonical as usize].shown.push((text.clone(), cost));
+        }
+    }
+    names.iter_mut().for_each(|name| name.shown.sort_unstable_by(|a, b| a.0.cmp(&b.0)));
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
