@@ -76,6 +76,8 @@ pub struct Style {
     pub color: bool,
     /// CSV has a `'` before what a spreadsheet would run as a formula.
     pub quote_formulas: bool,
+    /// An explanation for people or for a language model has about so many tokens; the least important goes first.
+    pub budget: Option<usize>,
 }
 
 impl Style {
@@ -201,6 +203,7 @@ pub(crate) fn rows(request: &Request) -> Option<Request> {
         | Ask::Stacks { .. }
         | Ask::Traces { .. }
         | Ask::Labels { .. }
+        | Ask::Explain(_)
         | Ask::Movers { .. }
         | Ask::Steps { .. }
         | Ask::Values { .. } => Some(request.clone()),

@@ -29,7 +29,7 @@ use format::{csv, json, markdown, text};
 
 pub use check::exit_code;
 pub use csv::CsvOptions;
-pub use explain::explain_exit_code;
+pub use explain::{explain_exit_code, explain_html, explain_line, explain_object};
 pub use format::dot::dot;
 pub use format::folded::folded;
 pub use format::speedscope::speedscope;

@@ -154,6 +154,15 @@ pub(crate) fn ratio_text(ratio: Option<f64>, unit: &str) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| units::show_real(ratio, unit))
 }
 
+/// A number without a unit, in two or three digits.
+pub(crate) fn figure(x: f64) -> String {
+    match x.abs() {
+        a if a >= 9.95 => format!("{x:.0}"),
+        a if a >= 0.095 || a == 0.0 => format!("{x:.2}"),
+        _ => format!("{x:.3}"),
+    }
+}
+
 /// The total of both sides with its growth, or of a single profile.
 pub(crate) fn total(s: &Summary, arrow: &str) -> String {
     let cost = CostFormat::new(s, std::iter::once(s.total));
@@ -163,6 +172,11 @@ pub(crate) fn total(s: &Summary, arrow: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_have_two_or_three_digits() {
+        assert_eq!([21.4, 1.5, 0.04, 0.0].map(figure), ["21", "1.50", "0.040", "0.00"]);
+    }
 
     #[test]
     fn growth_is_a_rows_own() {

@@ -68,6 +68,7 @@ impl Report {
         match self {
             Report::Table(table) | Report::Traces(table) => Some(Cow::Borrowed(table)),
             Report::Stacks(stacks, most) => Some(Cow::Owned(Table::stacks(stacks, *most))),
+            Report::Explain(explanation) => Some(Cow::Owned(Table::causes(explanation))),
             _ => None,
         }
     }

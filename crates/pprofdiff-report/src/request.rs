@@ -154,7 +154,8 @@ impl Default for Ask {
 impl std::str::FromStr for Ask {
     type Err = Error;
 
-    /// A view of rows by its name, as many pairs are asked for it: `top`, `tree`, `stacks`, `traces`, `labels` or `peek=RE`.
+    /// A view of rows by its name, as many pairs are asked for it: `top`, `tree`, `stacks`, `traces`, `labels`, `explain`
+    /// or `peek=RE`.
     fn from_str(text: &str) -> Result<Ask> {
         let (sort, limit) = (Sort::default(), None);
         match text.split_once('=').unwrap_or((text, "")) {
@@ -163,8 +164,9 @@ impl std::str::FromStr for Ask {
             ("stacks", "") => Ok(Ask::Stacks { by_labels: false, limit }),
             ("traces", "") => Ok(Ask::Traces { limit }),
             ("labels", "") => Ok(Ask::Labels { limit }),
+            ("explain", "") => Ok(Ask::Explain(ExplainOptions::default())),
             ("peek", regex) if !regex.is_empty() => Ok(Ask::Peek { regex: regex.to_owned(), sort, limit }),
-            _ => Err(Error::query(format!("a view is top, tree, stacks, traces, labels or peek=RE, not {text:?}"))),
+            _ => Err(Error::query(format!("a view is top, tree, stacks, traces, labels, explain or peek=RE, not {text:?}"))),
         }
     }
 }

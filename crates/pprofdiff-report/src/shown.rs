@@ -1,7 +1,7 @@
 //! The columns of a table as Markdown and HTML show them, and text of several sample types: those of the data, and beside
 //! the delta that leads what a row grew by itself and its delta's share of the total.
 
-use super::numbers::{CostFormat, growth, ratio_text, share, share_text, signed, whole};
+use super::numbers::{CostFormat, figure, growth, ratio_text, share, share_text, signed, whole};
 use super::table::{Column, Cost, CostColumns, Data, Measured, Role, Table, ratio};
 use super::text::{GROWTH, OF_TOTAL};
 
@@ -24,6 +24,8 @@ enum What<'a> {
     Share(Cost),
     /// In the unit of a sample type.
     Ratio(usize),
+    /// Without a unit.
+    Figure,
 }
 
 impl ShownColumn<'_> {
@@ -73,6 +75,7 @@ impl Table {
                     push(format!("{name}{side}"), What::Ratio(of));
                 }
                 Role::RatioBase(_) | Role::RatioNew(_) => {}
+                Role::Figure => push(column.name.replace('_', " "), What::Figure),
                 _ => push(column.name.replace('_', " "), What::Data),
             }
         }
@@ -93,10 +96,13 @@ impl Table {
         if let (What::Ratio(of), Data::Ratio(ratios)) = (shown.what, &shown.column.data) {
             return Some((ratio_text(ratios[row], &self.sample_type(of).unit), 0));
         }
+        if let (What::Figure, Data::Ratio(figures)) = (shown.what, &shown.column.data) {
+            return Some((figures[row].map_or_else(|| "-".to_owned(), figure), 0));
+        }
         let Data::Value(values) = &shown.column.data else { return None };
         let v = values[row];
         Some(match shown.what {
-            What::Data | What::Ratio(_) => (v.to_string(), 0),
+            What::Data | What::Ratio(_) | What::Figure => (v.to_string(), 0),
             What::Side(format) => (format.sides.format(v), 0),
             What::Delta(format) => (signed(v, format.delta), v.signum()),
             What::Growth(costs) => (growth(costs.pair(row)), v.signum()),

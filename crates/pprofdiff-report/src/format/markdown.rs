@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::check::check_markdown;
+use crate::explain::explain_markdown;
 use crate::format::{Format, rows, unsupported};
 use crate::numbers::total;
 use crate::report::Report;
@@ -19,11 +20,12 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     shows: |request| match request.ask {
-        Ask::Check(_) => Some(request.clone()),
+        Ask::Check(_) | Ask::Explain(_) => Some(request.clone()),
         _ => rows(request),
     },
-    write: |report, out, _| match report {
+    write: |report, out, style| match report {
         Report::Check(check) => check_markdown(check, out),
+        Report::Explain(explanation) => explain_markdown(explanation, out, style),
         _ => report.table().ok_or_else(unsupported)?.write_markdown(out),
     },
     each: None,

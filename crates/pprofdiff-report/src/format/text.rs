@@ -35,7 +35,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Listing(listing) => listing_text(listing, out, style.text()),
         Report::Traces(table) => table.write_traces(out, style.text()),
         Report::Info(diff) => info(diff, out),
-        Report::Explain(explanation) => explain_text(explanation, out, style.text()),
+        Report::Explain(explanation) => explain_text(explanation, out, style),
         Report::Check(check) => check_text(check, out, style.text()),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },
@@ -155,6 +155,7 @@ impl Table {
             Kind::Peek | Kind::Tree => "edge",
             Kind::Stacks => "stack",
             Kind::Labels => "label value",
+            Kind::Causes => "cause",
             Kind::Values | Kind::Steps | Kind::Movers => "row",
         }
     }
@@ -168,7 +169,7 @@ impl Table {
 
     /// The rows alone.
     pub(crate) fn write_rows(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        if !self.beside.is_empty() && self.kind != Kind::Stacks {
+        if !self.beside.is_empty() && self.kind != Kind::Stacks || self.kind == Kind::Causes {
             return self.write_beside(out, options);
         }
         match self.kind {
@@ -176,8 +177,8 @@ impl Table {
             Kind::Peek | Kind::Tree => self.write_edges(out, options),
             Kind::Stacks => self.write_stacks(out, options),
             Kind::Labels => self.write_labels(out, options),
-            // Tables of builds were written above.
-            Kind::Values | Kind::Steps | Kind::Movers => Ok(()),
+            // Causes were written above, and tables of builds elsewhere.
+            Kind::Causes | Kind::Values | Kind::Steps | Kind::Movers => Ok(()),
         }
     }
 
@@ -269,6 +270,7 @@ impl Table {
             _ if column.is_made() => column.head.clone(),
             Role::Base(cost) => format!("{}: base", of(cost)),
             Role::New(cost) if !two_sided => of(cost).to_owned(),
+            Role::Figure => column.head.clone(),
             Role::RatioBase(_) => "ratio: base".to_owned(),
             Role::RatioNew(_) if !two_sided => "ratio".to_owned(),
             Role::New(_) | Role::RatioNew(_) => "new".to_owned(),
@@ -285,6 +287,12 @@ impl Table {
             }
             Kind::Peek | Kind::Tree => format!("{} calls {}", text("node"), text("other")),
             Kind::Labels => self.label_value(row),
+            Kind::Causes => {
+                let words = ["kind", "label", "function"].map(text);
+                let words = words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ");
+                let caller = text("caller");
+                if caller.is_empty() { words } else { format!("{words} from {caller}") }
+            }
             _ => self.label(row),
         }
     }

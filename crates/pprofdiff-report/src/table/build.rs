@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::data::Distinct;
 use super::{Column, Data, Kind, Lists, Node, Nodes, Table, Texts, schema};
 use pprofdiff::edges::{Edges, Relation};
+use pprofdiff::explain::{Cause, Explanation};
 use pprofdiff::interner::{Found, Index};
 use pprofdiff::labels::Labels;
 use pprofdiff::stacks::{StackRow, Stacks};
@@ -122,6 +123,25 @@ impl Table {
             data.push(statuses(rows.iter().map(|r| r.status)));
         }
         Table::new(Kind::Labels, &labels.summary, data)
+    }
+
+    /// One cause a row, the largest change first. Columns: function, caller, label (`key=value`), kind; `base, new` (of a
+    /// run), `delta` (of a run of the base, at its amount of work), factor (none if there was nothing before), score.
+    pub fn causes(of: &Explanation) -> Table {
+        let text = |f: &dyn Fn(&Cause) -> Option<String>| Data::Text(of.causes.iter().map(f).collect());
+        let value = |f: &dyn Fn(&Cause) -> f64| Data::Value(of.causes.iter().map(|c| f(c).round() as i64).collect());
+        let data = vec![
+            text(&|c| c.function.clone()),
+            text(&|c| c.caller.clone()),
+            text(&|c| c.label.as_ref().map(|l| format!("{}={}", l.key, l.value))),
+            text(&|c| Some(c.kind.name().to_owned())),
+            value(&|c| c.evidence.base.value),
+            value(&|c| c.evidence.new.value),
+            value(&|c| c.delta),
+            Data::Ratio(of.causes.iter().map(|c| c.factor).collect()),
+            Data::Ratio(of.causes.iter().map(|c| Some(c.score)).collect()),
+        ];
+        Table::new(Kind::Causes, &of.summary, data)
     }
 }
 

@@ -37,6 +37,8 @@ pub enum Kind {
     Stacks,
     /// Label values.
     Labels,
+    /// Causes of a difference.
+    Causes,
     /// Frames of many builds, one row a build and frame.
     Values,
     /// How frames changed from one build to another.
@@ -55,6 +57,7 @@ impl Kind {
             Kind::Tree => "tree",
             Kind::Stacks => "stacks",
             Kind::Labels => "labels",
+            Kind::Causes => "causes",
             Kind::Values => "values",
             Kind::Steps => "steps",
             Kind::Movers => "movers",

@@ -29,6 +29,8 @@ pub enum Role {
     RatioNew(Measured),
     /// What the shares of the row are of.
     Total,
+    /// A number without a unit.
+    Figure,
 }
 
 /// A cost that rows have.
@@ -148,6 +150,11 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             all.extend([key("key"), label("value"), key("unit")]);
             all.extend(costs(&[Measured::Weight]));
             all.extend(status());
+        }
+        Kind::Causes => {
+            all.extend([label("function"), label("caller"), label("label"), key("kind")]);
+            all.extend(costs(&[Measured::Weight]));
+            all.extend(["factor", "score"].map(|name| spec(name, Role::Figure, Holds::Ratio)));
         }
         Kind::Values => {
             all.push(key("build"));

@@ -82,6 +82,7 @@ impl TryFrom<Table> for super::Table {
         let of_builds = matches!(kind, Kind::Values | Kind::Steps | Kind::Movers);
         let sides = match kind {
             Kind::Diff => two_sided,
+            Kind::Causes => two_sided && beside.is_empty(),
             Kind::Top => !two_sided,
             Kind::Peek | Kind::Tree | Kind::Stacks | Kind::Labels => true,
             Kind::Values | Kind::Steps | Kind::Movers => !two_sided && beside.is_empty(),

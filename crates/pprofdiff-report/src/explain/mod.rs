@@ -1,0 +1,152 @@
+//! Why two sides differ: for people, in at most 15 lines, as Markdown, as a fragment for notebooks, and as JSON (schema
+//! `pprofdiff/1`, kind `explain`).
+
+mod notebook;
+mod words;
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::format::Style;
+use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
+pub use notebook::explain_html;
+use words::{About, Markup, Words, within};
+
+/// What a process ends with that ends on a verdict: 0 nothing changed, 1 something did, 3 these samples can't tell.
+pub fn explain_exit_code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::None => 0,
+        Verdict::Change => 1,
+        Verdict::Inconclusive => 3,
+    }
+}
+
+/// Writes the explanation as one JSON object.
+///
+/// # Errors
+/// The writer's.
+pub(crate) fn explain_json(e: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &explain_object(e)?)?;
+    writeln!(out)
+}
+
+/// The explanation as an object of JSON.
+///
+/// # Errors
+/// None that is known: its fields are numbers and strings.
+pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
+    let mut object = json!({"schema": "pprofdiff/1", "kind": "explain"});
+    if let (Value::Object(object), Value::Object(mut own)) = (&mut object, serde_json::to_value(e)?) {
+        for (name, causes) in [("causes", &e.causes), ("suspects", &e.suspects)] {
+            let Some(Value::Array(objects)) = own.get_mut(name) else { continue };
+            for (object, cause) in objects.iter_mut().zip(causes) {
+                object["evidence"]["command"] = json!(command_of(e, cause));
+            }
+        }
+        object.extend(own);
+    }
+    Ok(object)
+}
+
+/// The command that shows the stacks of a cause, quoted for a shell.
+fn command_of(e: &Explanation, cause: &Cause) -> String {
+    let mut words = vec!["pprofdiff".to_owned()];
+    match &cause.evidence.pattern {
+        Some(pattern) => words.extend(["peek".to_owned(), quoted(pattern)]),
+        None => words.push("top".to_owned()),
+    }
+    match (e.base.as_slice(), e.new.as_slice()) {
+        ([base], [new]) => words.extend([quoted(base), quoted(new)]),
+        (base, new) => {
+            for (option, names) in [("--base", base), ("--new", new)] {
+                words.push(option.to_owned());
+                words.extend(names.iter().map(|name| quoted(name)));
+            }
+        }
+    }
+    words.extend(["--sample-type".to_owned(), quoted(&e.sample_type)]);
+    if let Some(label) = &cause.label {
+        words.extend(["--tagfocus".to_owned(), quoted(&format!("{}={}", label.key, label.value))]);
+    }
+    words.join(" ")
+}
+
+/// A word for a shell, as it is if nothing in it needs quotes.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Writes the explanation for people, in at most 15 lines.
+///
+/// # Errors
+/// The writer's.
+pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    let words = Words { e, markup: Markup::Plain };
+    let head = words.head("->");
+    let lines = within(words.lines(), &head, style.budget);
+    writeln!(out, "{head}")?;
+    for line in lines {
+        match line.about {
+            About::Answer if style.color => writeln!(out, "\x1b[1m{}\x1b[0m", line.text)?,
+            _ => writeln!(out, "{}", line.text)?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes the explanation as Markdown: causes as a numbered list, the rest as lines below it.
+///
+/// # Errors
+/// The writer's.
+pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    let words = Words { e, markup: Markup::Markdown };
+    let head = words.head("→");
+    let lines = within(words.lines(), &head, style.budget);
+    writeln!(out, "{head}")?;
+    let mut last = None;
+    for line in lines {
+        // What belongs to a cause stays in its list item; all else is a paragraph of its own.
+        let in_list = line.about == About::Detail || line.about == About::Answer && last == Some(About::Detail);
+        if !in_list || last.is_none() {
+            writeln!(out)?;
+        }
+        writeln!(out, "{}", line.text)?;
+        last = Some(line.about);
+    }
+    Ok(())
+}
+
+/// What an explanation comes to in one line, where it is sure: the largest cause, or that nothing changed.
+pub fn explain_line(e: &Explanation) -> Option<String> {
+    let words = Words { e, markup: Markup::Plain };
+    match (e.verdict, e.causes.as_slice()) {
+        (Verdict::Change, [first, rest @ ..]) => {
+            let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+            Some(format!("{}{more}", words.cause(first)))
+        }
+        (Verdict::None, _) => {
+            let scale = if e.scale.rule == ScaleRule::Same { String::new() } else { format!(" {}", words.scale()) };
+            Some(format!("{}{scale}", words.verdict()?))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_for_a_shell_are_quoted() {
+        assert_eq!(quoted("a/b-c.pb.gz"), "a/b-c.pb.gz");
+        assert_eq!(quoted("-a"), "'-a'");
+        assert_eq!(quoted(r"^main\.\(\*T\)$"), r"'^main\.\(\*T\)$'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}
