@@ -236,7 +236,8 @@ impl OutputArgs {
     }
 
     pub fn style(&self) -> Style {
-        Style { color: self.path().is_none() && color_wanted(), quote_formulas: self.quote_formulas }
+        let color = self.path().is_none() && color_wanted();
+        Style { color, quote_formulas: self.quote_formulas, ..Style::default() }
     }
 }
 
@@ -565,6 +566,12 @@ pub struct ExplainArgs {
     /// The least change that is a cause, in percent of the base's total
     #[arg(long, value_name = "PERCENT", value_parser = percentage, default_value = "0.2%")]
     pub min_effect: f64,
+    /// Runs of equal builds, from which only noise is learned: files, or one pattern
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub noise: Vec<PathBuf>,
+    /// Text or Markdown of about so many tokens of a language model, the most important first
+    #[arg(long, value_name = "TOKENS")]
+    pub budget: Option<usize>,
     /// End with 1 if something changed and 3 if these samples can't tell
     #[arg(long)]
     pub exit_code: bool,
@@ -579,6 +586,7 @@ Examples:
   pprofdiff explain main.pb.gz branch.pb.gz
   pprofdiff explain --base main*.pb.gz --new branch*.pb.gz      runs, from which noise is measured
   pprofdiff explain old.pb.gz new.pb.gz --ops 1000,3000         a benchmark that ran 1000 and 3000 times
+  pprofdiff explain main.pb.gz branch.pb.gz --noise 'nightly/*.pb.gz'      runs of equal builds show what noise is
   pprofdiff explain main.pb.gz branch.pb.gz --format json
 
 Several files on a side are runs of the same program and do not add up. Causes are per run of the base, at its amount of

@@ -1,22 +1,31 @@
 //! `pprofdiff explain`: causes out, and on request the verdict as the exit code.
 
 use pprofdiff::explain::ExplainOptions;
-use pprofdiff_report::{Ask, Report, explain_exit_code};
+use pprofdiff_report::{Ask, Report, Style, explain_exit_code};
 
 use crate::args::ExplainArgs;
-use crate::{Failure, Result, open, write_to};
+use crate::{Failure, Result, open_with, write_to};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
     let format = args.output.format()?;
     let mut options = ExplainOptions::default().with_min_effect(args.min_effect);
     options.ops = args.ops;
-    let request = args.query.request(Ask::Explain(options))?.for_format(format)?;
-    let report = request.answer(&open(&args.input)?)?;
+    // What can't be asked is said before a profile is loaded.
+    let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options))?.for_format(format)?);
+    ask(options.clone())?;
+    let mut noise_runs = 0;
+    let diff = open_with(&args.input, |inputs| {
+        let noise = inputs.named(&args.noise)?;
+        noise_runs = noise.len();
+        Ok(noise.into_iter().map(|(_, source)| source).collect())
+    })?;
+    let report = ask(options.with_noise_runs(noise_runs))?.answer(&diff)?;
     let code = match &report {
         Report::Explain(explanation) if args.exit_code => explain_exit_code(explanation.verdict),
         _ => 0,
     };
-    match write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style())) {
+    let style = Style { budget: args.budget, ..args.output.style() };
+    match write_to(args.output.path(), |out| (format.write)(&report, out, style)) {
         // Who stops reading (`| head`) still wants the verdict.
         Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
         Err(e) => Err(e),

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::input::Fetch;
+use pprofdiff::input::{Fetch, file_builds, pattern_builds};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
@@ -77,6 +77,17 @@ impl Inputs {
         Ok(Source::Bytes("-".to_owned(), bytes))
     }
 
+    /// Builds by their keys: those of files that are named, or of the files of a pattern.
+    pub fn named(&self, files: &[PathBuf]) -> Result<Vec<(String, Source)>> {
+        match files {
+            [one] if is_pattern(one) => Ok(pattern_builds(&one.to_string_lossy())?),
+            files => {
+                let keys = file_builds(files).into_iter().map(|(key, _)| key);
+                keys.zip(files).map(|(key, file)| Ok((key, self.source(file)?))).collect()
+            }
+        }
+    }
+
     /// What a manifest or another file names: URLs of which nobody typed a letter are fetched only if that is allowed.
     pub fn found(&self, source: Source, allow_urls: bool) -> pprofdiff::Result<Source> {
         match source.path().and_then(url) {
@@ -101,6 +112,11 @@ impl Inputs {
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
 pub fn open(args: &InputArgs) -> Result<Diff> {
+    open_with(args, |_| Ok(Vec::new()))
+}
+
+/// As [`open`], with further profiles behind those of the base.
+pub fn open_with(args: &InputArgs, further: impl FnOnce(&Inputs) -> Result<Vec<Source>>) -> Result<Diff> {
     let inputs = Inputs::new(&args.load)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match args.files.as_slice() {
         [one] => {
@@ -116,9 +132,16 @@ pub fn open(args: &InputArgs) -> Result<Diff> {
     }
     one_stdin(base.iter().chain(new))?;
     let sources = |side: &[PathBuf]| side.iter().map(|path| inputs.source(path)).collect::<Result<Vec<_>>>();
-    let diff = Diff::load(&sources(base)?, &sources(new)?, &inputs.options)?;
+    let (mut base, new) = (sources(base)?, sources(new)?);
+    base.extend(further(&inputs)?);
+    let diff = Diff::load(&base, &new, &inputs.options)?;
     advise(&diff);
     Ok(diff)
+}
+
+/// True of what names no file, so that it can only be a pattern.
+pub fn is_pattern(path: &Path) -> bool {
+    !path.exists() && !is_stdin(path) && url(path).is_none()
 }
 
 pub fn is_stdin(path: &Path) -> bool {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use args::{Cli, InfoArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
-use input::{Inputs, is_stdin, one_stdin, open};
+use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{harmless, redacted};
 use pprofdiff::{Compression, Diff, Summary, WriteOptions};

@@ -2,12 +2,12 @@
 //! nothing.
 
 use pprofdiff::Source;
-use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
+use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, Order, Series, SeriesOptions};
 
 use crate::args::{SeriesArgs, SeriesOrder};
 use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, fetch, is_stdin, one_stdin, say, told, write_to};
+use crate::{Failure, Inputs, Result, is_pattern, one_stdin, say, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
@@ -37,16 +37,10 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
 fn builds(args: &SeriesArgs, inputs: &Inputs) -> Result<Vec<(String, Source)>> {
     one_stdin(args.builds.iter().chain(&args.base))?;
     let mut builds = match args.builds.as_slice() {
-        [one] if !one.exists() && !is_stdin(one) && fetch::url(one).is_none() => {
-            if args.order == SeriesOrder::Given {
-                return Err(Failure::Message("files of a pattern are in no given order; name the files".to_owned()));
-            }
-            pattern_builds(&one.to_string_lossy())?
+        [one] if is_pattern(one) && args.order == SeriesOrder::Given => {
+            return Err(Failure::Message("files of a pattern are in no given order; name the files".to_owned()));
         }
-        files => {
-            let keys = file_builds(files).into_iter().map(|(key, _)| key);
-            keys.zip(files).map(|(key, file)| Ok((key, inputs.source(file)?))).collect::<Result<_>>()?
-        }
+        files => inputs.named(files)?,
     };
     if args.order == SeriesOrder::Key {
         sort_builds(&mut builds);
