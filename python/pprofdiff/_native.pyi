@@ -25,7 +25,7 @@ import polars
 import pyarrow
 from typing_extensions import Buffer, disjoint_base
 
-from .types import Build, Filters, PairSummary, Routine, RuleCheck, Sort, TableSummary, ViewOptions
+from .types import Build, Explained, Filters, PairSummary, Routine, RuleCheck, Sort, TableSummary, Verdict, ViewOptions
 
 __version__: Final[str]
 
@@ -316,6 +316,15 @@ class Views:
         Columns: key, value, unit (of numeric labels only), base, new, delta, status; of one profile weight.
         `n` rows, or all.
         """
+    def explain(
+        self,
+        *,
+        ops: tuple[float, float] | None = None,
+        min_effect: float = 0.002,
+        noise: _Side | None = None,
+        **options: Unpack[ViewOptions],
+    ) -> Explanation:
+        """."""
     def folded(
         self,
         **options: Unpack[ViewOptions],
@@ -692,6 +701,27 @@ class Check:
         """The findings as JSON, schema pprofdiff/1, kind check."""
     def to_markdown(self) -> str:
         """The findings as Markdown for a pull request, under 65,000 characters."""
+    def _repr_markdown_(self) -> str: ...
+
+@final
+class Explanation:
+    """."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """."""
+    @property
+    def causes(self) -> Table:
+        """."""
+    def to_dict(self) -> Explained:
+        """."""
+    def to_json(self) -> str:
+        """."""
+    def to_markdown(self) -> str:
+        """."""
+    def to_html(self) -> str:
+        """."""
+    def _repr_html_(self) -> str: ...
     def _repr_markdown_(self) -> str: ...
 
 @final

@@ -4,11 +4,12 @@ Rows of a Table are plain dicts: which keys they have depends on the view, see T
 """
 
 from collections.abc import Sequence
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 Sort = Literal["flat", "cum"]
 Granularity = Literal["functions", "filefunctions", "files", "lines", "addresses"]
 Status = Literal["added", "removed", "changed", "same"]
+Verdict = Literal["change", "none", "inconclusive"]
 
 
 class Filters(TypedDict, total=False):
@@ -192,3 +193,25 @@ class RuleCheck(TypedDict):
     below_floor: int
     floor: float
     findings: list[Finding]
+
+
+class Explained(TypedDict):
+    """What Explanation.to_dict() has; the parts are described in docs/explain.md."""
+
+    schema: str
+    kind: Literal["explain"]
+    base: list[str]
+    new: list[str]
+    sample_type: str
+    unit: str
+    total: list[float]
+    verdict: Verdict
+    scale: dict[str, Any]
+    causes: list[dict[str, Any]]
+    moved: list[dict[str, Any]]
+    suspects: list[dict[str, Any]]
+    background: float
+    noise: dict[str, Any]
+    runtime: dict[str, str]
+    pruned: int
+    warnings: list[str]

@@ -8,6 +8,7 @@ mod batch;
 mod check;
 mod delta;
 mod error;
+mod explain;
 mod flamegraph;
 mod options;
 mod pictures;
@@ -41,6 +42,8 @@ mod _native {
     #[pymodule_export]
     use crate::delta::DeltaComputer;
     use crate::delta::{policy, warn};
+    #[pymodule_export]
+    use crate::explain::{Explanation, rebuild_explanation};
     #[pymodule_export]
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
     use crate::options::ViewOptions;

@@ -10,10 +10,12 @@ use pyo3::types::{PyBytes, PyDelta, PyDict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
 use crate::options::{OneOrMore, ViewOptions, all, parse_normalize, parse_sort, set_filters};
 use crate::pictures::{CallGraph, Listing};
 use crate::table::{ROWS_SHOWN, Table, text};
+use crate::source::Side;
 use crate::{error, runtime, source};
 
 /// What Profile and Diff have in common: views, filters, and writing.
@@ -320,6 +322,44 @@ impl Views {
     fn labels(&self, py: Python<'_>, n: Option<usize>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
         let options = self.options(py, options)?;
         self.table(py, options, Ask::Labels { limit: n })
+    }
+
+    /// Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.
+    ///
+    /// The profiles of a side are runs of the same program, and do not add up: give several to measure the noise between
+    /// runs instead of estimating it. `ops` is how many operations a run of the base and of the new side did, if that is
+    /// known; `min_effect` the least change that is a cause, as a part of the base's total; `noise` are runs of equal
+    /// builds (as a side of diff()), from which only noise is learned. What is promised, and what can't be known:
+    /// docs/explain.md.
+    ///
+    /// `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given. Raises
+    /// PprofError for one profile, a normalization, and a granularity other than functions.
+    #[pyo3(signature = (
+        *, ops = None, min_effect = 0.002, noise = None, **options
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        ops: Option<(f64, f64)>,
+        min_effect: f64,
+        noise: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Explanation> {
+        let options = self.options(py, options)?;
+        let noise = noise.map(Side::new).transpose()?.map_or_else(Vec::new, |side| side.sources);
+        let (diff, load) = (self.diff.clone(), source::options(py, None, None, None)?);
+        runtime::run(py, move || {
+            let asked = explain::options(ops, min_effect).with_noise_runs(noise.len());
+            let request = options.request(Ask::Explain(asked));
+            if noise.is_empty() {
+                return Explanation::new(&request.answer(&diff)?);
+            }
+            let noise = noise.iter().map(|source| source.load(&load)).collect::<pprofdiff::Result<Vec<_>>>()?;
+            let base: Vec<_> = diff.base().cloned().chain(noise).collect();
+            let new: Vec<_> = diff.new_side().cloned().collect();
+            Explanation::new(&request.answer(&pprofdiff::Diff::new(&base, &new)?)?)
+        })
     }
 
     /// Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
