@@ -531,3 +531,147 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
         assert_eq!(run(bad).0, 2, "{bad:?}");
     }
 }
+
+/// The command in the corpus' folder: exit code, output, errors.
+fn command(args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    let out = command.current_dir(corpus("")).stdin(Stdio::null()).args(args).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
+}
+
+const STORY: [&str; 2] = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"];
+const CAUSE: &str = "logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)";
+
+#[test]
+fn runs_of_equal_builds_say_what_noise_is() {
+    // Between equal runs every function differs by a tenth, up and down by turns.
+    let run = |wave: usize, find: i64| {
+        let all: Vec<_> = (0..40)
+            .map(|i| {
+                let up = (i * 7 + wave * 5) % 4 < 2;
+                (vec!["main.main".to_owned(), format!("shop/work.F{i}")], if up { 5500 } else { 4500 })
+            })
+            .chain([(vec!["main.main".to_owned(), "shop/work.Find".to_owned()], find)])
+            .collect();
+        let all: Vec<_> = all.iter().map(|(stack, v)| (stack.iter().map(String::as_str).collect(), vec![*v])).collect();
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    let (base, new) = (run(0, 5000), run(0, 6500));
+    // The pair itself is quiet: all else is equal.
+    let alone = explain(std::slice::from_ref(&base), std::slice::from_ref(&new));
+    assert_eq!((alone.verdict, alone.noise.learned), (Verdict::Change, 0));
+    let with_noise: Vec<_> = std::iter::once(base).chain((1..7).map(|wave| run(wave, 5000))).collect();
+    let options = ExplainOptions::default().with_noise_runs(6);
+    let e = explain_with(&with_noise, std::slice::from_ref(&new), &Query::default(), &options);
+    assert_eq!((e.noise.runs, e.noise.learned, e.base.len()), ((1, 1), 6, 1));
+    assert!((0.08..0.14).contains(&e.noise.tau), "{}", e.noise.tau);
+    assert!(e.noise.tau > 1.5 * alone.noise.tau);
+    assert_eq!(e.total, alone.total);
+    // 30% are less than three times what such functions differ by between two runs.
+    assert!(e.causes.is_empty(), "{:?}", causes(&e));
+    let large = explain_with(&with_noise, &[run(0, 15_000)], &Query::default(), &options);
+    assert_eq!(large.causes[0].function.as_deref(), Some("shop/work.Find"));
+    for runs in [1, 7] {
+        let options = ExplainOptions::default().with_noise_runs(runs);
+        let diff = Diff::new(&with_noise, std::slice::from_ref(&new)).unwrap();
+        let error = diff.explain(&Query::default(), &[], &options).unwrap_err().to_string();
+        assert!(error.contains("two runs of equal builds or more"), "{error}");
+    }
+}
+
+#[test]
+fn the_command_learns_noise_from_files_of_a_pattern() {
+    let folder = "faults/freight";
+    let pair = ["base-1.cpu.pb.gz", "calls-1.cpu.pb.gz"].map(|f| format!("{folder}/{f}"));
+    let pattern = format!("{folder}/equal-*.cpu.pb.gz");
+    let (code, text, error) = command(&["explain", &pair[0], &pair[1], "--noise", &pattern]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert!(text.contains("1 + 1 runs; between 3 runs of equal builds a frame differs by"), "{text}");
+    assert!(text.contains("main.plan calls freight/tariff.Make more often"), "{text}");
+    let one = format!("{folder}/equal-1.cpu.pb.gz");
+    let (code, _, error) = command(&["explain", &pair[0], &pair[1], "--noise", &one]);
+    assert_eq!(code, 2);
+    assert!(error.contains("two runs of equal builds or more"), "{error}");
+}
+
+#[test]
+fn a_budget_keeps_the_most_important() {
+    let said = |budget: &str| command(&["explain", STORY[0], STORY[1], "--budget", budget]).1;
+    let whole = command(&["explain", STORY[0], STORY[1]]).1;
+    assert_eq!(said("1000"), whole);
+    let mut lines = whole.lines().count();
+    for budget in [200, 150, 100, 60, 30, 0] {
+        let text = said(&budget.to_string());
+        assert!(text.lines().count() <= lines, "{budget}");
+        lines = text.lines().count();
+        // What is left is what was said, in its order, and begins with the answer.
+        let mut all = whole.lines();
+        assert!(text.lines().all(|line| all.any(|l| l == line)), "{text}");
+        assert!(text.contains(CAUSE), "{text}");
+    }
+    assert_eq!(lines, 2);
+}
+
+#[test]
+fn explanations_are_written_as_markdown_and_tables() {
+    let args = |format| ["explain", STORY[0], STORY[1], "--format", format];
+    let (_, markdown, _) = command(&args("markdown"));
+    assert!(markdown.starts_with("**cpu**: 1.90s → 2.93s\n\n1. `logmill/names.compare` now calls"), "{markdown}");
+    let (_, csv, _) = command(&args("csv"));
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("function,caller,label,kind,base,new,delta,factor,score"));
+    let first = "logmill/names.canonical,logmill/names.compare,,added,0,1390000000,1390000000,,";
+    assert!(lines.next().is_some_and(|line| line.starts_with(first)), "{csv}");
+    assert_eq!(lines.count(), 1);
+    let (code, _, error) = command(&args("svg"));
+    assert_eq!(code, 2);
+    assert!(error.contains("explain can't be written as svg"), "{error}");
+}
+
+#[test]
+fn names_and_units_of_a_profile_are_harmless_in_markdown() {
+    let message = |cost: i64| {
+        let mut all = vec![(vec!["main.main", "a|b`<img src=x>*", "f"], vec![cost, cost])];
+        let names: Vec<String> = (0..30).map(|i| format!("f{i}")).collect();
+        all.extend(names.iter().map(|name| (vec!["main.main", name], vec![9000, 9000])));
+        profile(&stacks(&[("samples", "count"), ("<b>*x*", "<i>")], &all))
+    };
+    let e = explain(&[message(500)], &[message(15_000)]);
+    assert_eq!(e.verdict, Verdict::Change);
+    let format = pprofdiff_report::Format::named("markdown").unwrap();
+    let mut out = Vec::new();
+    let report = pprofdiff_report::Report::Explain(Box::new(e));
+    (format.write)(&report, &mut out, pprofdiff_report::Style::default()).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    // What stands in code is shown as it is.
+    let outside: String = text.replace("\\`", "").split('`').step_by(2).collect();
+    assert!(!outside.contains("<b>") && !outside.contains("<i>") && !outside.contains("<img"), "{text}");
+    assert!(outside.contains("&lt;b&gt;\\*x\\*") && outside.contains("&lt;img src=x&gt;\\*"), "{text}");
+}
+
+#[test]
+fn a_diff_closes_with_a_line_and_a_failing_check_with_causes() {
+    let table = command(&[STORY[0], STORY[1], "-n", "3"]).1;
+    // Nobody reads along here.
+    assert!(!table.contains("explain:"), "{table}");
+    let closed = command(&[STORY[0], STORY[1], "-n", "3", "--explain"]).1;
+    assert_eq!(closed, format!("{table}\nexplain: {CAUSE} (and 1 more)\n"));
+    // Of the sample type that is shown, at its granularity.
+    let heap = ["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz", "--explain", "--granularity", "lines"];
+    let text = command(&[&heap[..], &["--sample-type", "alloc_space", "--normalize", "total"]].concat()).1;
+    assert!(text.trim_end().lines().last().unwrap().starts_with("explain: main.splitFields now calls"), "{text}");
+    for format in ["json", "csv"] {
+        assert_eq!(command(&[STORY[0], STORY[1], "--explain", "--format", format]).0, 2);
+    }
+    let check =
+        |limit: &str| command(&["check", STORY[0], STORY[1], "--fail-on", limit, "--fail-on", "cpu:flat:any>+9%"]);
+    let (code, text, _) = check("total>+10%");
+    assert_eq!(code, 1);
+    assert_eq!(text.matches(&format!("  why: {CAUSE}\n")).count(), 1, "{text}");
+    let passed = command(&["check", STORY[0], STORY[1], "--fail-on", "total>+100%"]).1;
+    assert!(!passed.contains("why:"), "{passed}");
+    let json = command(&["check", STORY[0], STORY[1], "--fail-on", "total>+10%", "--format", "json"]).1;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["rules"][0]["why"]["causes"][0]["function"], "logmill/names.canonical");
+}

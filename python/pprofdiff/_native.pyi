@@ -324,7 +324,17 @@ class Views:
         noise: _Side | None = None,
         **options: Unpack[ViewOptions],
     ) -> Explanation:
-        """."""
+        """Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.
+
+        The profiles of a side are runs of the same program, and do not add up: give several to measure the noise between
+        runs instead of estimating it. `ops` is how many operations a run of the base and of the new side did, if that is
+        known; `min_effect` the least change that is a cause, as a part of the base's total; `noise` are runs of equal
+        builds (as a side of diff()), from which only noise is learned. What is promised, and what can't be known:
+        docs/explain.md.
+
+        `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given. Raises
+        PprofError for one profile, a normalization, and a granularity other than functions.
+        """
     def folded(
         self,
         **options: Unpack[ViewOptions],
@@ -705,22 +715,27 @@ class Check:
 
 @final
 class Explanation:
-    """."""
+    """Why two sides differ, made by Diff.explain(). A notebook shows the causes with bars of both sides."""
 
     @property
     def verdict(self) -> Verdict:
-        """."""
+        """One of "change", "none" and "inconclusive"."""
     @property
     def causes(self) -> Table:
-        """."""
+        """The causes, the largest change first. Columns: function, caller, label, kind ("self", "calls", "added" or
+        "removed"); base and new, what a run costs there; delta, by how much a run of the base would have changed, at its
+        amount of work; factor (None if there was nothing before) and score, which is how far it is from chance.
+        """
     def to_dict(self) -> Explained:
-        """."""
+        """All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, causes, moved, suspects, background,
+        noise and more; see docs/explain.md.
+        """
     def to_json(self) -> str:
-        """."""
+        """The same as JSON."""
     def to_markdown(self) -> str:
-        """."""
+        """What is said as Markdown, for pull requests."""
     def to_html(self) -> str:
-        """."""
+        """What is said as an HTML fragment; everything from the input is escaped."""
     def _repr_html_(self) -> str: ...
     def _repr_markdown_(self) -> str: ...
 

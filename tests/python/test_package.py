@@ -91,7 +91,7 @@ def test_stubtest(tmp_path):
         # The package has a list of its own; names with an underscore serve pickle and _batch.py.
         "pprofdiff._native.__all__\npprofdiff._native._[a-zA-Z].*\n"
         # stubtest takes an alias of a Literal for a call.
-        "pprofdiff.types.(Sort|Granularity|Status|Outcome)\n"
+        "pprofdiff.types.(Sort|Granularity|Status|Outcome|Verdict)\n"
         # What makes a class generic is not written in stubs.
         "pprofdiff._native.Result.__class_getitem__\npprofdiff._batch.Batch.__class_getitem__\n"
     )

@@ -145,6 +145,9 @@ pub struct InputArgs {
 pub struct TopArgs {
     #[command(flatten)]
     pub view: ViewArgs,
+    /// Close with what explain says, in a line; on a terminal that is so anyway
+    #[arg(long)]
+    pub explain: bool,
     #[command(flatten)]
     pub sources: SourceArgs,
 }

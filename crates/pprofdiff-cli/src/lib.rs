@@ -20,10 +20,11 @@ use std::path::{Path, PathBuf};
 use args::{Cli, InfoArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
+use pprofdiff::explain::ExplainOptions;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{harmless, redacted};
-use pprofdiff::{Compression, Diff, Summary, WriteOptions};
-use pprofdiff_report::{Ask, PageOptions, Report, Request, missing_sources};
+use pprofdiff::{Compression, Diff, Granularity, Normalize, Summary, WriteOptions};
+use pprofdiff_report::{Ask, PageOptions, Report, Request, explain_line, missing_sources};
 
 pub use input::load_options;
 
@@ -111,7 +112,7 @@ fn execute(cli: Cli) -> Result<u8> {
     match cli.verb {
         None => diff(&cli.diff),
         Some(Verb::Diff(args)) => diff(&args),
-        Some(Verb::Top(args)) => show(&args.view, Some(&args.sources), top(&args.view), &open(&args.view.input)?),
+        Some(Verb::Top(args)) => show_top(&args, &open(&args.view.input)?),
         Some(Verb::Tree(args)) => {
             let ask = Ask::Tree { sort: args.sort(), limit: None };
             show(&args, None, ask, &open(&args.input)?)
@@ -154,7 +155,25 @@ fn diff(args: &TopArgs) -> Result<()> {
         let message = format!("a diff needs BASE and NEW, or a written diff; for one profile: pprofdiff top {file}");
         return Err(Failure::Message(message));
     }
-    show(&args.view, Some(&args.sources), top(&args.view), &diff)
+    show_top(args, &diff)
+}
+
+/// The table of frames. It closes with what explain says of it in one line, on a terminal or if that is asked for.
+fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
+    let is_text = args.view.format()?.name == "text";
+    if args.explain && !(is_text && diff.is_two_sided()) {
+        return Err(Failure::Message("--explain closes a table of two sides for people (--format text)".to_owned()));
+    }
+    let is_watched = args.view.output.path().is_none() && io::stdout().is_terminal();
+    show_with(&args.view, Some(&args.sources), top(&args.view), diff, |request, report| {
+        let wanted = args.explain || is_text && is_watched;
+        let summary = report.summary().filter(|s| wanted && s.base.is_some() && request.beside.is_empty())?;
+        // It finds by itself how much more was done, and names functions.
+        let query = request.query.clone().with_normalize(Normalize::None).with_granularity(Granularity::Functions);
+        let query = query.with_sample_type(&summary.sample_type);
+        let explanation = diff.explain(&query, &[], &ExplainOptions::default()).ok()?;
+        explain_line(&explanation).map(|line| format!("explain: {line}"))
+    })
 }
 
 fn top(args: &ViewArgs) -> Ask {
@@ -163,6 +182,17 @@ fn top(args: &ViewArgs) -> Ask {
 
 /// Answers what is asked of a diff, and writes it in the format that was asked for.
 fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) -> Result<()> {
+    show_with(args, sources, ask, diff, |_, _| None)
+}
+
+/// As [`show`], with a last line, which is made when all else is written.
+fn show_with(
+    args: &ViewArgs,
+    sources: Option<&SourceArgs>,
+    ask: Ask,
+    diff: &Diff,
+    last: impl FnOnce(&Request, &Report) -> Option<String>,
+) -> Result<()> {
     let format = args.format()?;
     let output = args.output.path();
     let mut request = args.query.request(ask)?.for_format(format)?;
@@ -226,7 +256,10 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) ->
                 let options = ["--base-source DIR", "--new-source DIR", "--source-path DIR"];
                 missing_sources(listing, options).map_or(Ok(()), |hint| writeln!(out, "\n{hint}"))
             }
-            _ => Ok(()),
+            _ => {
+                out.flush()?;
+                last(&request, &report).map_or(Ok(()), |line| writeln!(out, "\n{line}"))
+            }
         }
     })?;
     match output.filter(|_| args.open) {

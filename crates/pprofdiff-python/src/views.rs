@@ -14,8 +14,8 @@ use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
 use crate::options::{OneOrMore, ViewOptions, all, parse_normalize, parse_sort, set_filters};
 use crate::pictures::{CallGraph, Listing};
-use crate::table::{ROWS_SHOWN, Table, text};
 use crate::source::Side;
+use crate::table::{ROWS_SHOWN, Table, text};
 use crate::{error, runtime, source};
 
 /// What Profile and Diff have in common: views, filters, and writing.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::explain::{causes_markdown, causes_text};
 use super::markdown::{code, escape};
 use super::numbers::{growth_of, share_text};
 use super::text::TextOptions;
@@ -106,6 +107,9 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
             f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", harmless(reason)))?;
             writeln!(out)?;
         }
+        for cause in rule.why.iter().flat_map(|why| causes_text(why)) {
+            writeln!(out, "  why: {cause}")?;
+        }
     }
     writeln!(out, "{}", verdict(check.verdict))
 }
@@ -197,6 +201,10 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
         }
         if shown.len() < rule.findings.len() {
             text += &format!("\n{} of {} shown\n", shown.len(), rule.findings.len());
+        }
+        let causes: Vec<String> = rule.why.iter().flat_map(|why| causes_markdown(why)).collect();
+        if !causes.is_empty() {
+            text += &format!("\nWhy:\n- {}\n", causes.join("\n- "));
         }
         text.push('\n');
     }

@@ -166,7 +166,9 @@ impl std::str::FromStr for Ask {
             ("labels", "") => Ok(Ask::Labels { limit }),
             ("explain", "") => Ok(Ask::Explain(ExplainOptions::default())),
             ("peek", regex) if !regex.is_empty() => Ok(Ask::Peek { regex: regex.to_owned(), sort, limit }),
-            _ => Err(Error::query(format!("a view is top, tree, stacks, traces, labels, explain or peek=RE, not {text:?}"))),
+            _ => Err(Error::query(format!(
+                "a view is top, tree, stacks, traces, labels, explain or peek=RE, not {text:?}"
+            ))),
         }
     }
 }

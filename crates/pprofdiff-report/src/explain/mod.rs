@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::format::Style;
-use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
 pub use notebook::explain_html;
-use words::{About, Markup, Words, within};
+use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
+use words::{About, MOST_CAUSES, Markup, Words, within};
 
 /// What a process ends with that ends on a verdict: 0 nothing changed, 1 something did, 3 these samples can't tell.
 pub fn explain_exit_code(verdict: Verdict) -> u8 {
@@ -119,6 +119,22 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
         last = Some(line.about);
     }
     Ok(())
+}
+
+/// The causes, each a line, as they stand under what they are causes of.
+fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
+    let words = Words { e, markup };
+    e.causes.iter().take(MOST_CAUSES).map(|cause| words.cause(cause)).collect()
+}
+
+/// The causes for people.
+pub(crate) fn causes_text(e: &Explanation) -> Vec<String> {
+    causes(e, Markup::Plain)
+}
+
+/// The causes as Markdown.
+pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
+    causes(e, Markup::Markdown)
 }
 
 /// What an explanation comes to in one line, where it is sure: the largest cause, or that nothing changed.

@@ -9,7 +9,7 @@ use pprofdiff::text::harmless;
 use pprofdiff::units;
 
 /// The most causes, parts of one, and moved functions that text names.
-const MOST_CAUSES: usize = 4;
+pub(super) const MOST_CAUSES: usize = 4;
 const MOST_PARTS: usize = 3;
 const MOST_MOVED: usize = 3;
 /// The longest line of text, about: names are cut to fit.
@@ -208,7 +208,9 @@ impl Words<'_> {
                 let learned = counted(noise.learned, "run");
                 format!("{m0} + {m1} runs; between {learned} of equal builds a frame differs by {tau}; {least}.")
             }
-            (m0, m1) if m0 > 1 && m1 > 1 => format!("{m0} + {m1} runs: a frame differs by {tau} between them; {least}."),
+            (m0, m1) if m0 > 1 && m1 > 1 => {
+                format!("{m0} + {m1} runs: a frame differs by {tau} between them; {least}.")
+            }
             _ => format!("Noise is estimated from this pair's other frames ({tau}); {least}."),
         }
     }

@@ -15,11 +15,14 @@ mod exact;
 mod rank;
 mod rule;
 
+use std::sync::Arc;
+
 use regex::bytes::Regex;
 use serde::Serialize;
 
 use crate::diff::top::ProfileSums;
 use crate::diff::{Diff, Frames, Measure, Normalize, Query, Scale, Walk};
+use crate::explain::{ExplainOptions, Explanation};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
 pub use exact::Halves;
@@ -132,6 +135,9 @@ pub struct RuleCheck {
     pub floor: f64,
     /// What exceeds the limit, the worst first; of a rule on one thing that thing, in any case.
     pub findings: Vec<Finding>,
+    /// Why the sides differ, of the first rule of each sample type that fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Arc<Explanation>>,
 }
 
 /// What became of all rules.
@@ -217,6 +223,14 @@ impl Rules {
             };
             rules.push(self.apply(rule, &measured[at].1, &mut used, &mut warnings)?);
         }
+        for at in 0..rules.len() {
+            let is_told = |other: &RuleCheck| other.why.is_some() && other.sample_type == rules[at].sample_type;
+            if rules[at].outcome == Outcome::Fail && !rules[..at].iter().any(is_told) {
+                let query = query.clone().with_normalize(Normalize::None).with_sample_type(&rules[at].sample_type);
+                // Of other granularities nothing can be said, which is no error of the check.
+                rules[at].why = diff.explain(&query, &[], &ExplainOptions::default()).ok().map(Arc::new);
+            }
+        }
         // Warnings about profiles do not depend on the sample type.
         warnings.splice(0..0, measured[0].1.measure.summary().warnings.iter().cloned());
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
@@ -301,6 +315,7 @@ impl Rules {
             below_floor: n - compared,
             floor: floor.to_f64(),
             findings,
+            why: None,
         })
     }
 }

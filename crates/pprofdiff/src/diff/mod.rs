@@ -40,8 +40,8 @@ pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 #[cfg(feature = "check")]
 pub(crate) use pattern::compile;
-pub(crate) use selection::{SampleLocations, SampleVisitor, Walk};
 pub use selection::{Measure, Query, Selection, Side, Summary};
+pub(crate) use selection::{SampleLocations, SampleVisitor, Walk};
 pub use top::{Sort, Top, TopRow};
 
 use serde::{Deserialize, Serialize};

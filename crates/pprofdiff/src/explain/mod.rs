@@ -420,7 +420,14 @@ impl Diff {
             Kind::Delay => true,
             Kind::Sampled => !WITHOUT_BACKGROUND.contains(&types[wanted].0.as_str()),
         };
-        let columns = Columns { value: &value, count: count.as_ref(), bytes: bytes.as_ref(), kind, has_background, learned: options.noise_runs };
+        let columns = Columns {
+            value: &value,
+            count: count.as_ref(),
+            bytes: bytes.as_ref(),
+            kind,
+            has_background,
+            learned: options.noise_runs,
+        };
         Ok(explain(self, &value, Rows::read(&columns), ops, options))
     }
 }

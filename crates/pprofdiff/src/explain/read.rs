@@ -147,21 +147,25 @@ impl<'m> Reader<'m> {
             first: Vec::new(),
             of_sample: Vec::with_capacity(n),
         };
-        self.visit(run, |_| true, |place, value, frames, sample| {
-            let labels = self.labels.set_of(&run.walk, sample);
-            let hash = keys.hash(labels, frames);
-            let Distinct { hashes, ties, values, first, of_sample } = &mut found;
-            let of = |n: u32| hashes[n as usize];
-            let number = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-            if let Found::New(_) = number {
-                hashes.push(hash);
-                ties.push(tie(labels, frames));
-                values.push(0.0);
-                first.push(place as u32);
-            }
-            values[number.number() as usize] += value;
-            of_sample.push(number.number());
-        });
+        self.visit(
+            run,
+            |_| true,
+            |place, value, frames, sample| {
+                let labels = self.labels.set_of(&run.walk, sample);
+                let hash = keys.hash(labels, frames);
+                let Distinct { hashes, ties, values, first, of_sample } = &mut found;
+                let of = |n: u32| hashes[n as usize];
+                let number = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+                if let Found::New(_) = number {
+                    hashes.push(hash);
+                    ties.push(tie(labels, frames));
+                    values.push(0.0);
+                    first.push(place as u32);
+                }
+                values[number.number() as usize] += value;
+                of_sample.push(number.number());
+            },
+        );
         found
     }
 
@@ -257,7 +261,8 @@ impl Beginnings {
             *hash = self.next(*hash, frame);
             Some(*hash)
         }));
-        let number = |length: usize| self.index.find(hashes[length - 1], |n| self.hashes[n as usize] == hashes[length - 1]);
+        let number =
+            |length: usize| self.index.find(hashes[length - 1], |n| self.hashes[n as usize] == hashes[length - 1]);
         let (mut low, mut high) = ((0, 0), stack.len());
         while low.0 < high {
             let middle = (low.0 + high).div_ceil(2);
@@ -286,8 +291,7 @@ impl Rows {
         let [of_base, of_new] = [true, false].map(|base| columns.value.walks_of(base).count());
         let m = [of_base - columns.learned, of_new];
         let Columns { kind, has_background, learned, .. } = *columns;
-        let reader =
-            Reader { kind, runtime, names: &names, canonical: &canon.of, labels: &labels, has_background };
+        let reader = Reader { kind, runtime, names: &names, canonical: &canon.of, labels: &labels, has_background };
         let keys = Keys::new();
         let distinct = parallel::map(&runs, |run| reader.distinct(run, &keys));
         let (numbers, heavy, pruned) = heaviest(&runs, &distinct);
@@ -341,21 +345,25 @@ impl Rows {
             let row = |place: usize| heavy[numbers[i][distinct[i].of_sample[place] as usize] as usize];
             let mut hashes = Vec::new();
             let mut sums = Sums { heavy: vec![Part::default(); row_of_heavy.len()], light: HashMap::default() };
-            reader.visit(&runs[i], |place| row(place) == u32::MAX, |place, value, stack, sample| {
-                let part = reader.part(&runs[i], value, sample);
-                let row = row(place);
-                if row != u32::MAX {
-                    sums.heavy[row as usize] += part;
-                    return;
-                }
-                reader.shorten(stack);
-                let (length, beginning) = beginnings.longest(stack, &mut hashes);
-                let Some(&root) = stack.last() else { return };
-                let first = if length == 0 { root } else { u32::MAX };
-                let key = (beginning, first, labels.set_of(&runs[i].walk, sample));
-                let shared = || stack.iter().rev().take(length.max(1)).copied().collect();
-                sums.light.entry(key).or_insert_with(|| (shared(), Part::default())).1 += part;
-            });
+            reader.visit(
+                &runs[i],
+                |place| row(place) == u32::MAX,
+                |place, value, stack, sample| {
+                    let part = reader.part(&runs[i], value, sample);
+                    let row = row(place);
+                    if row != u32::MAX {
+                        sums.heavy[row as usize] += part;
+                        return;
+                    }
+                    reader.shorten(stack);
+                    let (length, beginning) = beginnings.longest(stack, &mut hashes);
+                    let Some(&root) = stack.last() else { return };
+                    let first = if length == 0 { root } else { u32::MAX };
+                    let key = (beginning, first, labels.set_of(&runs[i].walk, sample));
+                    let shared = || stack.iter().rev().take(length.max(1)).copied().collect();
+                    sums.light.entry(key).or_insert_with(|| (shared(), Part::default())).1 += part;
+                },
+            );
             sums
         });
         let light = |sums: &Sums| sums.light.iter().map(|(key, (stack, part))| (stack.clone(), key.2, *part)).collect();
@@ -451,9 +459,8 @@ fn heaviest(runs: &[Run<'_>], distinct: &[Distinct]) -> (Vec<Vec<u32>>, Vec<u32>
     };
     let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
     if order.len() > MOST_ROWS {
-        let by = |&a: &u32, &b: &u32| {
-            weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]))
-        };
+        let by =
+            |&a: &u32, &b: &u32| weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]));
         order.select_nth_unstable_by(MOST_ROWS, by);
         order.truncate(MOST_ROWS);
     }

@@ -125,8 +125,20 @@ impl<'a> Model<'a> {
         let (floor, is_given, tau2) = (0.0, false, Vec::new());
         let factor = vec![1.0; rows.rows.len()];
         let (changed, touched, is_touched) = (Vec::new(), Vec::new(), vec![false; sets.len()]);
-        let mut model =
-            Model { rows, sets, scale, need, floor, is_given, tau2, factor, sums: Vec::new(), changed, touched, is_touched };
+        let mut model = Model {
+            rows,
+            sets,
+            scale,
+            need,
+            floor,
+            is_given,
+            tau2,
+            factor,
+            sums: Vec::new(),
+            changed,
+            touched,
+            is_touched,
+        };
         model.sums = sets.sets.iter().map(|set| model.part(set.v, 1.0)).collect();
         model
     }
@@ -217,9 +229,8 @@ impl<'a> Model<'a> {
         let mut best: Option<(f64, usize)> = None;
         let mut take = |rank: f64, set: usize| {
             // Of equals the first, whatever the last digits say.
-            let is_better = best.is_none_or(|(known, of)| {
-                rank > known * (1.0 + 1e-9) || rank * (1.0 + 1e-9) >= known && set < of
-            });
+            let is_better =
+                best.is_none_or(|(known, of)| rank > known * (1.0 + 1e-9) || rank * (1.0 + 1e-9) >= known && set < of);
             best = if is_better { Some((rank, set)) } else { best };
             best.map_or(0.0, |(rank, _)| rank / (1.0 + 1e-9))
         };

@@ -1,0 +1,94 @@
+"""explain() from Python: the same facts as the command's, as a dict, a table, Markdown and HTML."""
+
+import json
+import pickle
+import subprocess
+import sys
+
+import polars
+import pytest
+
+import pprofdiff
+from conftest import CORPUS, pair
+
+
+def _command(*args: str) -> str:
+    command = [sys.executable, "-m", "pprofdiff", "explain", *args]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_the_facts_are_the_commands():
+    base, new = pair("story-cpu")
+    explained = pprofdiff.diff(base, new).explain()
+    written = json.loads(_command(str(base), str(new), "--format", "json"))
+    assert explained.to_dict() == written == json.loads(explained.to_json())
+    assert repr(explained) + "\n" == _command(str(base), str(new))
+    assert explained.to_markdown() == _command(str(base), str(new), "--format", "markdown")
+    assert explained.verdict == "change"
+
+
+def test_causes_are_a_table():
+    explained = pprofdiff.diff(*pair("story-cpu")).explain()
+    causes = explained.causes.to_polars()
+    assert causes["function"].to_list() == ["logmill/names.canonical", "logmill/accesslog.cleanName"]
+    assert causes["kind"].to_list() == ["added", "removed"]
+    assert causes["delta"].to_list() == [1_390_000_000, -290_000_000]
+    assert causes["factor"].to_list() == [None, 0.0]
+    assert causes.schema["score"] == polars.Float64
+    assert [c["function"] for c in explained.to_dict()["causes"]] == causes["function"].to_list()
+
+
+def test_a_notebook_shows_causes_with_bars_of_both_sides():
+    explained = pprofdiff.diff(*pair("story-cpu")).explain()
+    html = explained._repr_html_()
+    assert "<code>logmill/names.canonical</code>" in html
+    assert html.count('title="base ') == html.count('title="new ') == 2
+
+
+def test_options_are_those_of_the_command():
+    base, new = pair("go-heap-ops")
+    d = pprofdiff.diff(base, new)
+    given = d.explain(ops=(1000, 3000)).to_dict()
+    assert given["scale"] == {**given["scale"], "factor": 3.0, "rule": "ops given"}
+    assert d.explain(min_effect=0.5).causes.to_polars().is_empty()
+    assert d.explain(sample_type="inuse_space").to_dict()["sample_type"] == "inuse_space"
+    for bad in ({"ops": (0, 1)}, {"min_effect": 2.0}, {"granularity": "lines"}, {"normalize": "total"}):
+        with pytest.raises(pprofdiff.PprofError):
+            d.explain(**bad)
+    with pytest.raises(pprofdiff.PprofError, match="two sides"):
+        pprofdiff.load(base).explain()
+
+
+def test_noise_is_learned_from_runs_of_equal_builds():
+    folder = CORPUS / "faults" / "freight"
+    d = pprofdiff.diff(folder / "base-1.cpu.pb.gz", folder / "calls-1.cpu.pb.gz")
+    equal = sorted(folder.glob("equal-*.cpu.pb.gz"))
+    explained = d.explain(noise=equal).to_dict()
+    assert explained["noise"]["learned"] == len(equal) == 3
+    assert explained["base"] == [str(folder / "base-1.cpu.pb.gz")]
+    wanted = _command(*explained["base"], *explained["new"], "--noise", *map(str, equal), "--format", "json")
+    assert explained == json.loads(wanted)
+
+
+def test_runs_are_kept_apart():
+    folder = CORPUS / "faults" / "freight"
+    runs = [[folder / f"{build}-{run}.cpu.pb.gz" for run in (1, 2, 3)] for build in ("base", "calls")]
+    explained = pprofdiff.diff(*runs).explain().to_dict()
+    assert explained["noise"]["runs"] == [3, 3]
+    assert explained["causes"][0]["function"] == "freight/tariff.Make"
+
+
+def test_explanations_travel():
+    explained = pprofdiff.diff(*pair("story-cpu")).explain()
+    again = pickle.loads(pickle.dumps(explained))
+    assert again.to_dict() == explained.to_dict()
+    assert again.causes.to_polars().equals(explained.causes.to_polars())
+    assert (repr(again), again.to_html(), again.verdict) == (repr(explained), explained.to_html(), explained.verdict)
+
+
+def test_many_pairs_are_explained_at_once():
+    pairs = [pprofdiff.Pair(*pair(name), name=name) for name in ("story-cpu", "go-heap-ops")]
+    tables = {r.name: r.table.to_polars() for r in pprofdiff.batch(pairs).tables(view="explain")}
+    for name, table in tables.items():
+        assert table.equals(pprofdiff.diff(*pair(name)).explain().causes.to_polars())
+    assert tables["go-heap-ops"]["function"].to_list() == ["main.copyRest"]
