@@ -596,6 +596,29 @@ fn the_command_learns_noise_from_files_of_a_pattern() {
 }
 
 #[test]
+fn users_say_what_their_own_runtime_is() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("explain-config-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let config = |text: &str| {
+        let path = dir.join("pprofdiff.toml");
+        std::fs::write(&path, text).unwrap();
+        command(&["explain", STORY[0], STORY[1], "--config", path.to_str().unwrap()])
+    };
+    assert!(config("[check]\nrules = ['total>+5%']\n").1.contains(CAUSE));
+    // What names do is done by who calls them.
+    let (_, text, _) = config("[explain]\nsystem = ['^logmill/names\\.', '^(strings|unicode)\\b']\n");
+    assert!(text.contains("1. logmill/headers.tableInsensitive"), "{text}");
+    let (_, text, _) = config("[explain]\nbackground = ['canonical$']\n");
+    assert!(!text.contains(CAUSE) && text.contains("GC, scheduling and locks +7"), "{text}");
+    for (wrong, said) in [("[explain]\nsystem = ['[']\n", "system is invalid"), ("[explain]\nsystems = []\n", "line 2")]
+    {
+        let (code, _, error) = config(wrong);
+        assert!(code == 2 && error.contains("pprofdiff.toml: ") && error.contains(said), "{error}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
 fn a_budget_keeps_the_most_important() {
     let said = |budget: &str| command(&["explain", STORY[0], STORY[1], "--budget", budget]).1;
     let whole = command(&["explain", STORY[0], STORY[1]]).1;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pprofdiff::delta::{DeltaOptions, delta};
+use pprofdiff::explain::ExplainOptions;
 use pprofdiff::proto::{Function, Label, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, merge};
 use prost::Message;
@@ -75,6 +76,7 @@ fn work(bytes: &[u8]) -> Duration {
     view.stacks_as_found(false);
     view.edges(None, Sort::Flat).unwrap();
     assert_eq!(view.labels().rows.len(), 2 * N as usize);
+    diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
     merge(&[&a, &b]).unwrap();
     delta(&a, &b, &DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()])).unwrap();
     begin.elapsed()

@@ -152,7 +152,10 @@ fn nothing_hostile_reaches_a_person() {
         (&["check", base, new, "--fail-on", "cum>+1%", "--fail-on", "total>+1%"], checks),
         (&["check", base, new, "--fail-on", "flat:each=(?s).*\u{202e}.*>+1%", "--config", "allow.toml"], checks),
         (&["check", base, new, "--fail-on", "cum>+1%", "--config", "allow.toml"], checks),
+        (&["explain", base, new, "--min-effect", "0%"], &["text", "markdown"]),
+        (&["diff", base, new, "--explain"], &["text"]),
         (&["batch", "a", "b"], &["text"]),
+        (&["batch", "a", "b", "--view", "explain"], &["text"]),
         (&["series", &format!("many/1{new}"), &format!("many/2{new}")], rows),
         (&["series", &format!("many/1{new}"), &format!("many/2{new}"), "--rows", "values"], rows),
     ];

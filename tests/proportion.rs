@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use pprofdiff::check::Rules;
 use pprofdiff::delta::{DeltaOptions, delta};
+use pprofdiff::explain::ExplainOptions;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -253,10 +254,13 @@ fn look_at_everything() {
     let policy = DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()]);
     delta(&profile, &profile, &policy).unwrap().to_bytes(&WriteOptions::default()).unwrap();
     tell("delta");
+    let both = Diff::new(from_ref(&profile), from_ref(&profile)).unwrap();
+    both.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    tell("explain");
     let mut rules = Rules::default();
     rules.fail_on("cum:any>+5%").unwrap();
     rules.fail_on("flat:regex=x>+5%").unwrap();
-    rules.check(&Diff::new(from_ref(&profile), from_ref(&profile)).unwrap(), &Query::default()).unwrap();
+    rules.check(&both, &Query::default()).unwrap();
     tell("check");
 }
 

@@ -408,7 +408,7 @@ pub struct BatchArgs {
     #[arg(short = 'n', value_name = "N")]
     n: Option<usize>,
     /// What to show of each pair
-    #[arg(long, value_name = "top|tree|stacks|traces|labels|peek=RE", default_value = "top")]
+    #[arg(long, value_name = "top|tree|stacks|traces|labels|explain|peek=RE", default_value = "top")]
     view: Ask,
     /// Order by the change of flat (own cost) or of cum (with what it calls)
     #[arg(long, value_enum, default_value = "flat")]
@@ -572,6 +572,9 @@ pub struct ExplainArgs {
     /// Runs of equal builds, from which only noise is learned: files, or one pattern
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub noise: Vec<PathBuf>,
+    /// What is known of your own runtime: the table explain of this file [default: pprofdiff.toml, if there is one here]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Text or Markdown of about so many tokens of a language model, the most important first
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<usize>,

@@ -39,13 +39,21 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     }
 }
 
+/// The configuration that is named, or that is there: its name and text.
+pub fn config(named: Option<&Path>) -> Result<Option<(String, String)>> {
+    let Some(path) = named.or_else(|| Some(Path::new(CONFIG)).filter(|path| path.exists())) else { return Ok(None) };
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some((name, text))),
+        Err(e) => Err(Failure::Message(format!("{name}: {e}"))),
+    }
+}
+
 /// What the arguments and the configuration say, which is checked before a profile is loaded.
 fn options(args: &CheckArgs) -> Result<CheckOptions> {
     let mut options = CheckOptions::default();
-    let config = args.config.as_deref().or_else(|| Some(Path::new(CONFIG)).filter(|path| path.exists()));
-    if let Some(path) = config {
-        let name = path.display();
-        options.config = Some(std::fs::read_to_string(path).map_err(|e| Failure::Message(format!("{name}: {e}")))?);
+    if let Some((name, text)) = config(args.config.as_deref())? {
+        options.config = Some(text);
         options.rules().map_err(|e| Failure::Message(format!("{name}: {e}")))?;
     }
     (options.fail_on, options.floor) = (args.fail_on.clone(), args.floor.clone());

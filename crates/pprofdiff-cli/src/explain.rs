@@ -4,12 +4,16 @@ use pprofdiff::explain::ExplainOptions;
 use pprofdiff_report::{Ask, Report, Style, explain_exit_code};
 
 use crate::args::ExplainArgs;
+use crate::check::config;
 use crate::{Failure, Result, open_with, write_to};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
     let format = args.output.format()?;
     let mut options = ExplainOptions::default().with_min_effect(args.min_effect);
     options.ops = args.ops;
+    if let Some((name, text)) = config(args.config.as_deref())? {
+        options = options.with_config(&text).map_err(|e| Failure::Message(format!("{name}: {e}")))?;
+    }
     // What can't be asked is said before a profile is loaded.
     let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options))?.for_format(format)?);
     ask(options.clone())?;

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, LazyLock};
 
+use pprofdiff::explain::ExplainOptions;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceText;
 use pprofdiff::proto::{Label, Profile};
 use pprofdiff::{Compression, Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Query, Sort, WriteOptions};
 use pprofdiff_report::{
-    self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, listing_html, listing_json, listing_text,
-    svg,
+    self as report, CsvOptions, Kind, PageOptions, Report, Table, TextOptions, dot, listing_html, listing_json,
+    listing_text, svg,
 };
 use prost::Message;
 
@@ -182,7 +183,7 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
     let most = usize::from(choices.byte());
     let fraction = f64::from(choices.byte()) / 255.0;
     let mut out = Vec::new();
-    match which % 10 {
+    match which % 11 {
         0 => {
             let top = view.top(sort);
             let total: i128 = top.rows.iter().map(|r| i128::from(r.flat.base)).sum();
@@ -245,6 +246,17 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
             let again = Arc::new(mended_loads("written", &bytes));
             let again = Diff::of_profile(&again);
             assert!(again.is_ok(), "a written diff does not open: {:?}", again.err());
+        }
+        9 => {
+            let options = ExplainOptions::default().with_min_effect(fraction / 2.0);
+            let query = query.with_normalize(Normalize::None).with_granularity(Granularity::Functions);
+            let Ok(e) = diff.explain(&query, &[], &options) else { return };
+            assert!(e.causes.iter().all(|c| c.delta.is_finite() && c.score.is_finite()), "{:?}", e.causes);
+            let report = Report::Explain(Box::new(e));
+            for format in ["text", "markdown", "json"] {
+                let format = report::Format::named(format).expect("a format");
+                written((format.write)(&report, &mut out, Default::default()));
+            }
         }
         _ => {
             report::info_json(diff);

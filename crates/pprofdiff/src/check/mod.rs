@@ -26,6 +26,7 @@ use crate::explain::{ExplainOptions, Explanation};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
 pub use exact::Halves;
+pub(crate) use rule::toml;
 use rule::{Cost, Limit, Rule, Subject};
 
 /// Rules, and what is allowed to break them.

@@ -202,11 +202,16 @@ struct Excuse {
     reason: String,
 }
 
-pub(super) fn from_toml(text: &str) -> Result<Rules> {
-    let file: File = toml::from_str(text).map_err(|e| {
+/// Reads a `pprofdiff.toml`.
+pub(crate) fn toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+    ::toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         Error::query(format!("line {line}: {}", e.message().lines().next().unwrap_or("not TOML")))
-    })?;
+    })
+}
+
+pub(super) fn from_toml(text: &str) -> Result<Rules> {
+    let file: File = toml(text)?;
     let mut rules = Rules::default();
     let Some(settings) = file.check else { return Ok(rules) };
     rules.sample_type = settings.sample_type;

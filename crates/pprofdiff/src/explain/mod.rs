@@ -27,6 +27,7 @@ use crate::diff::{Diff, Granularity, Measure, Normalize, Query, Summary};
 use crate::{Error, Result};
 use read::Columns;
 use rows::{Kind, Rows};
+use runtime::Own;
 use sets::Sets;
 pub use story::CauseKind;
 use story::{Description, Draft, Shift, Story};
@@ -48,11 +49,16 @@ pub struct ExplainOptions {
     pub min_effect: f64,
     /// The last so many profiles of the base are no part of it: runs of equal builds, from which only noise is learned.
     pub noise_runs: usize,
+    /// Functions that are no candidates for a cause, besides those that are known: what they do is done by their callers.
+    /// Regular expressions, which are searched in names.
+    pub system: Vec<String>,
+    /// Functions whose cost answers to causes elsewhere, besides those that are known.
+    pub background: Vec<String>,
 }
 
 impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
-        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0 }
+        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0, system: Vec::new(), background: Vec::new() }
     }
 }
 
@@ -76,6 +82,19 @@ impl ExplainOptions {
     pub fn with_noise_runs(mut self, runs: usize) -> Self {
         self.noise_runs = runs;
         self
+    }
+
+    /// With what the table `explain` of a `pprofdiff.toml` says of the program's own runtime: lists `system` and
+    /// `background` of regular expressions.
+    ///
+    /// # Errors
+    /// Invalid TOML, unknown keys, or an invalid expression.
+    #[cfg(feature = "check")]
+    pub fn with_config(mut self, text: &str) -> Result<Self> {
+        let settings = runtime::Settings::from_toml(text)?;
+        self.system.extend(settings.system);
+        self.background.extend(settings.background);
+        Own::new(&self).map(|_| self)
     }
 }
 
@@ -409,6 +428,7 @@ impl Diff {
         if options.noise_runs == 1 || options.noise_runs >= self.base().count() {
             return Err(Error::query("noise is learned from two runs of equal builds or more, besides the base"));
         }
+        let own = Own::new(options)?;
         let kind = of_pair.map_or(Kind::Sampled, |(_, kind)| kind);
         let selection = self.select(query)?;
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
@@ -427,6 +447,7 @@ impl Diff {
             kind,
             has_background,
             learned: options.noise_runs,
+            own: &own,
         };
         Ok(explain(self, &value, Rows::read(&columns), ops, options))
     }

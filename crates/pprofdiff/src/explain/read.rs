@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use super::labels::Labels;
 use super::names::canonical;
 use super::rows::{Kind, Name, Row, Rows, Stacks};
-use super::runtime::{Class, Runtime, classify};
+use super::runtime::{Class, Own, Runtime, classify};
 use crate::diff::stacks::Keys;
 use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
 use pprofdiff_profile::interner::{Found, Index, Interner};
@@ -34,6 +34,8 @@ pub(super) struct Columns<'m> {
     pub has_background: bool,
     /// How many profiles at the end of the base are runs of equal builds.
     pub learned: usize,
+    /// What the user says of the program's own runtime.
+    pub own: &'m Own,
 }
 
 /// One profile, and what it counts for.
@@ -284,7 +286,7 @@ struct Sums {
 
 impl Rows {
     pub(super) fn read(columns: &Columns<'_>) -> Rows {
-        let (runtime, mut names, canon) = names_of(columns.value.frames());
+        let (runtime, mut names, canon) = names_of(columns.value.frames(), columns.own);
         name_costs(&mut names, &canon, columns);
         let labels = Labels::read(columns.value);
         let runs = runs(columns);
@@ -479,7 +481,7 @@ struct Canon {
 }
 
 /// The canonical names in their order, and which each frame has. A text that frames share is looked at once.
-fn names_of(frames: &Frames) -> (&'static Runtime, Vec<Name>, Canon) {
+fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) {
     let mut known: HashMap<u32, u32> = HashMap::new();
     let mut texts: Vec<String> = Vec::new();
     let mut raw = Vec::with_capacity(frames.len());
@@ -500,7 +502,7 @@ fn names_of(frames: &Frames) -> (&'static Runtime, Vec<Name>, Canon) {
         };
         raw.push(number);
     }
-    let (runtime, classes) = classify(&texts);
+    let (runtime, classes) = classify(&texts, own);
     let canonical: Vec<String> = texts.iter().map(|text| canonical(text)).collect();
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
     order.sort_unstable_by_key(|&i| &canonical[i as usize]);

@@ -5,7 +5,11 @@
 
 use std::sync::{LazyLock, OnceLock};
 
-use regex::Regex;
+use regex::{Regex, bytes};
+
+use super::ExplainOptions;
+use crate::Result;
+use crate::diff::compile;
 
 /// What is known of one language's runtime. Expressions match anywhere in a frame's name.
 pub(super) struct Runtime {
@@ -119,8 +123,43 @@ pub(super) struct Class {
     pub artefact: bool,
 }
 
+/// What a user says of the program's own runtime, besides the table.
+#[derive(Default)]
+pub(super) struct Own {
+    system: Vec<bytes::Regex>,
+    background: Vec<bytes::Regex>,
+}
+
+impl Own {
+    pub(super) fn new(options: &ExplainOptions) -> Result<Own> {
+        let all = |what: &str, list: &[String]| list.iter().map(|re| compile(what, re)).collect::<Result<Vec<_>>>();
+        Ok(Own { system: all("system", &options.system)?, background: all("background", &options.background)? })
+    }
+}
+
+/// The table `explain` of a `pprofdiff.toml`. Other tables are for others.
+#[cfg(feature = "check")]
+#[derive(Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Settings {
+    pub system: Vec<String>,
+    pub background: Vec<String>,
+}
+
+#[cfg(feature = "check")]
+impl Settings {
+    pub(super) fn from_toml(text: &str) -> Result<Settings> {
+        #[derive(serde::Deserialize)]
+        struct File {
+            #[serde(default)]
+            explain: Settings,
+        }
+        crate::check::toml::<File>(text).map(|file| file.explain)
+    }
+}
+
 /// The runtime that names belong to, and what each of them is.
-pub(super) fn classify(names: &[String]) -> (&'static Runtime, Vec<Class>) {
+pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Class>) {
     let is_of = |(runtime, detect): &(&Runtime, &Option<Regex>)| {
         let Some(detect) = detect else { return false };
         let found = names.iter().filter(|name| detect.is_match(name)).count();
@@ -133,9 +172,10 @@ pub(super) fn classify(names: &[String]) -> (&'static Runtime, Vec<Class>) {
         [compiled(runtime.system), compiled(runtime.background), artefact]
     });
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
+    let any = |own: &[bytes::Regex], name: &str| own.iter().any(|regex| regex.is_match(name.as_bytes()));
     let class = |name: &String| Class {
-        system: is(system, name),
-        background: is(background, name),
+        system: is(system, name) || any(&own.system, name),
+        background: is(background, name) || any(&own.background, name),
         artefact: is(artefact, name),
     };
     (runtime, names.iter().map(class).collect())
@@ -143,7 +183,7 @@ pub(super) fn classify(names: &[String]) -> (&'static Runtime, Vec<Class>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{RUNTIMES, classify, compiled};
+    use super::{Own, RUNTIMES, classify, compiled};
 
     #[test]
     fn every_row_is_valid_and_says_its_source() {
@@ -157,7 +197,8 @@ mod tests {
     #[test]
     fn names_tell_the_language_and_what_a_frame_is() {
         let classes = |names: &[&str]| {
-            let (runtime, classes) = classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+            let (runtime, classes) =
+                classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &Own::default());
             let of = |c: &super::Class| match (c.artefact, c.background, c.system) {
                 (true, ..) => 'a',
                 (_, true, _) => 'b',
