@@ -322,6 +322,7 @@ class Views:
         ops: tuple[float, float] | None = None,
         min_effect: float = 0.002,
         noise: _Side | None = None,
+        config: str | PathLike[str] | None = None,
         **options: Unpack[ViewOptions],
     ) -> Explanation:
         """Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.

@@ -59,6 +59,16 @@ def test_options_are_those_of_the_command():
         pprofdiff.load(base).explain()
 
 
+def test_a_configuration_says_what_the_runtime_is(tmp_path):
+    config = tmp_path / "pprofdiff.toml"
+    config.write_text("[explain]\nbackground = ['canonical$']\n")
+    explained = pprofdiff.diff(*pair("story-cpu")).explain(config=config).to_dict()
+    assert explained["background"] > 0.5
+    assert "logmill/names.canonical" not in [c["function"] for c in explained["causes"]]
+    with pytest.raises(FileNotFoundError):
+        pprofdiff.diff(*pair("story-cpu")).explain(config=tmp_path / "none.toml")
+
+
 def test_noise_is_learned_from_runs_of_equal_builds():
     folder = CORPUS / "faults" / "freight"
     d = pprofdiff.diff(folder / "base-1.cpu.pb.gz", folder / "calls-1.cpu.pb.gz")

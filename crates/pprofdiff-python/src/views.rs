@@ -329,13 +329,14 @@ impl Views {
     /// The profiles of a side are runs of the same program, and do not add up: give several to measure the noise between
     /// runs instead of estimating it. `ops` is how many operations a run of the base and of the new side did, if that is
     /// known; `min_effect` the least change that is a cause, as a part of the base's total; `noise` are runs of equal
-    /// builds (as a side of diff()), from which only noise is learned. What is promised, and what can't be known:
+    /// builds (as a side of diff()), from which only noise is learned; `config` is a pprofdiff.toml, whose table explain says
+    /// what the program's own runtime is. What is promised, and what can't be known:
     /// docs/explain.md.
     ///
     /// `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given. Raises
     /// PprofError for one profile, a normalization, and a granularity other than functions.
     #[pyo3(signature = (
-        *, ops = None, min_effect = 0.002, noise = None, **options
+        *, ops = None, min_effect = 0.002, noise = None, config = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn explain(
@@ -344,14 +345,20 @@ impl Views {
         ops: Option<(f64, f64)>,
         min_effect: f64,
         noise: Option<&Bound<'_, PyAny>>,
+        config: Option<PathBuf>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Explanation> {
         let options = self.options(py, options)?;
+        let mut asked = explain::options(ops, min_effect);
+        if let Some(path) = config {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;
+            asked = asked.with_config(&text).map_err(|e| error::from_engine(py, &e))?;
+        }
         let noise = noise.map(Side::new).transpose()?.map_or_else(Vec::new, |side| side.sources);
         let (diff, load) = (self.diff.clone(), source::options(py, None, None, None)?);
         runtime::run(py, move || {
-            let asked = explain::options(ops, min_effect).with_noise_runs(noise.len());
-            let request = options.request(Ask::Explain(asked));
+            let request = options.request(Ask::Explain(asked.with_noise_runs(noise.len())));
             if noise.is_empty() {
                 return Explanation::new(&request.answer(&diff)?);
             }
