@@ -10,6 +10,7 @@ mod explain_faults;
 mod flame;
 mod folded;
 mod malformed;
+mod matching;
 mod numbers;
 mod pictures;
 mod properties;

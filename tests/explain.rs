@@ -35,7 +35,7 @@ fn message(pair: &str, side: &str) -> Message {
     Message::decode(&bytes[..]).unwrap()
 }
 
-fn profile(message: &Message) -> Arc<Profile> {
+pub(crate) fn profile(message: &Message) -> Arc<Profile> {
     Arc::new(Profile::from_bytes("made up", &message.encode_to_vec(), &LoadOptions::default()).unwrap())
 }
 
@@ -134,7 +134,7 @@ impl Program {
 }
 
 /// A message of stacks, root first.
-fn stacks(types: &[(&str, &str)], stacks: &[(Vec<&str>, Vec<i64>)]) -> Message {
+pub(crate) fn stacks(types: &[(&str, &str)], stacks: &[(Vec<&str>, Vec<i64>)]) -> Message {
     let mut p = Message { string_table: vec![Vec::new()], ..Message::default() };
     let mut known: std::collections::HashMap<String, u64> = Default::default();
     let string = |p: &mut Message, text: &str| {

@@ -35,6 +35,7 @@ class ViewOptions(Filters, total=False):
     sample_type: str | Sequence[str] | None
     granularity: Granularity
     noinlines: bool
+    match: Literal["exact", "canonical"]
     trim_path: str | Sequence[str] | None
     normalize: Literal["total", "duration"] | float | None
 
@@ -93,6 +94,7 @@ class TableSummary(TypedDict):
     unit: str
     granularity: Granularity
     noinlines: bool
+    match: Literal["exact", "canonical"]
     trim_path: list[str]
     filters: dict[str, str]
     normalize: Normalization

@@ -10,7 +10,7 @@ use pprofdiff::filter::Filter;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::input::InputFormat;
 use pprofdiff::list::SourceDirs;
-use pprofdiff::{Compression, Filters, Granularity, Normalize, Query, Sort};
+use pprofdiff::{Compression, Filters, Granularity, Matching, Normalize, Query, Sort};
 use pprofdiff_report::{Ask, Format, PageOptions, Request, Style};
 
 use crate::{color_wanted, is_stdin};
@@ -272,6 +272,10 @@ pub struct QueryArgs {
     /// Count inlined functions as part of the one they were inlined into
     #[arg(long)]
     noinlines: bool,
+    /// Which names mean the same function: equal ones, or equal without what a compiler numbers in each build
+    #[arg(long = "match", default_value = "exact",
+          value_parser = PossibleValuesParser::new(Matching::ALL.iter().map(|(name, _)| *name)))]
+    matching: String,
     /// Scale the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000
     #[arg(long, value_name = "total|duration|FACTOR")]
     normalize: Option<Normalize>,
@@ -290,6 +294,7 @@ impl QueryArgs {
         query.sample_type = sample_type;
         query.granularity = self.granularity.parse()?;
         query.no_inlines = self.noinlines;
+        query.matching = self.matching.parse()?;
         query.trim_path = self.paths.trim_path();
         query.normalize = self.normalize.unwrap_or_default();
         query.filters = self.filters.0.clone();

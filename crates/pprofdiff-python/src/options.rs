@@ -105,6 +105,10 @@ impl ViewOptions {
                 query.granularity = name.parse().map_err(|e| error::from_engine(py, &e))?;
             }
             "noinlines" => query.no_inlines = value.extract()?,
+            "match" => {
+                let name = value.extract::<&str>()?;
+                query.matching = name.parse().map_err(|e| error::from_engine(py, &e))?;
+            }
             // An empty prefix is none.
             "trim_path" => {
                 let prefixes = all(value.extract::<Option<OneOrMore<String>>>()?);
@@ -118,7 +122,7 @@ impl ViewOptions {
             _ if set_filter(&mut query.filters, name, value)? => {}
             _ => {
                 return Err(PyTypeError::new_err(format!(
-                    "there is no option {name:?}; there are sample_type, granularity, noinlines, trim_path, normalize, {}",
+                    "there is no option {name:?}; there are sample_type, granularity, noinlines, match, trim_path, normalize, {}",
                     Filters::ALL.iter().map(|f| f.name).collect::<Vec<_>>().join(", ")
                 )));
             }

@@ -39,8 +39,8 @@ pub use batch::batch;
 #[cfg(feature = "list")]
 pub use diff::list;
 pub use diff::{
-    Diff, Filters, Frames, Granularity, Measure, Normalize, Pair, Query, Selection, Side, Sort, Status, Summary, Top,
-    TopRow,
+    Diff, Filters, Frames, Granularity, Matching, Measure, Normalize, Pair, Query, Selection, Side, Sort, Status,
+    Summary, Top, TopRow,
 };
 pub use diff::{edges, filter, flame, graph, labels, stacks, top};
 #[cfg(feature = "files")]

@@ -74,6 +74,7 @@ pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
         ("unit", json!(summary.unit)),
         ("granularity", json!(summary.granularity.name())),
         ("noinlines", json!(summary.no_inlines)),
+        ("match", json!(summary.matching.name())),
         ("trim_path", json!(summary.trim_path)),
         ("filters", Value::Object(filters)),
         ("normalize", json!({"mode": summary.normalize.mode(), "factor": summary.factor})),

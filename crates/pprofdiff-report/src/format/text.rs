@@ -505,6 +505,9 @@ pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if s.no_inlines {
         settings.push("noinlines".to_owned());
     }
+    if s.matching != pprofdiff::Matching::Exact {
+        settings.push(format!("match={}", s.matching.name()));
+    }
     if !s.trim_path.is_empty() {
         settings.push(format!("trim_path={}", s.trim_path.join(":")));
     }

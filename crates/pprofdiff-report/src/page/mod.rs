@@ -436,6 +436,9 @@ fn settings(s: &Summary) -> Vec<String> {
     if s.no_inlines {
         settings.push("without inlined functions".to_owned());
     }
+    if s.matching != pprofdiff::Matching::Exact {
+        settings.push(format!("match={}", s.matching.name()));
+    }
     if !s.trim_path.is_empty() {
         settings.push(visible(&format!("trim_path={}", s.trim_path.join(":"))).into_owned());
     }

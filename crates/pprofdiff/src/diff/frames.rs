@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::FilterPlan;
 use super::identity::{self, Granularity, Identity};
+use super::matching::{self, Matching};
 use super::{Query, texts};
 use crate::{Error, ErrorKind, Result};
 use pprofdiff_profile::Profile;
@@ -117,6 +118,8 @@ pub(crate) struct InputFrames {
     /// The frames of location `l` are `expanded[first[l]..first[l + 1]]`, innermost first.
     first: Vec<u32>,
     expanded: Vec<u32>,
+    /// How many names were made canonical, and the first: as it was, and as it is.
+    pub(crate) matched: (usize, Option<(String, String)>),
 }
 
 /// A location's innermost frame, and whether there are more.
@@ -152,7 +155,7 @@ impl InputFrames {
         let locations = profile.locations();
         let n = locations.len();
         // As many names as functions, if they are used; where lines and addresses are told apart, there are more frames.
-        let mut b = Builder::new(profile, &query.trim_path, profile.n_functions(), state);
+        let mut b = Builder::new(profile, query, profile.n_functions(), state);
         let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
         let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
         first.push(0);
@@ -194,8 +197,9 @@ impl InputFrames {
             expanded.push(i.frames.number(frame));
             first.push(expanded.len() as u32);
         }
+        let matched = b.matched;
         let ContentInterner { texts, frames, .. } = b.interner;
-        InputFrames { texts, frames: frames.frames.values, first, expanded }
+        InputFrames { texts, frames: frames.frames.values, first, expanded, matched }
     }
 
     /// The frames of a location, innermost first; indexes of this input.
@@ -260,6 +264,9 @@ impl ContentInterner {
     }
 }
 
+/// The characters of a name that is an example.
+const MOST_OF_EXAMPLE: usize = 200;
+
 /// Interns the frames of one profile.
 struct Builder<'a> {
     profile: &'a Arc<Profile>,
@@ -268,22 +275,29 @@ struct Builder<'a> {
     /// By the profile's string: its text, as it is and as a file's path.
     text_of: Memo,
     path_of: HashMap<StringId, u32, State>,
+    /// Of functions' names that are matched otherwise than as they are.
+    is_canonical: bool,
+    name_of: HashMap<StringId, u32, State>,
+    matched: (usize, Option<(String, String)>),
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Arc<Profile>, trim: &'a [String], texts: usize, state: &State) -> Builder<'a> {
+    fn new(profile: &'a Arc<Profile>, query: &'a Query, texts: usize, state: &State) -> Builder<'a> {
         Builder {
             profile,
-            trim,
+            trim: &query.trim_path,
             interner: ContentInterner::new(Some(profile.clone()), texts, state.clone()),
             text_of: Memo::new(profile.n_strings()),
             path_of: HashMap::with_hasher(state.clone()),
+            is_canonical: query.matching == Matching::Canonical && query.granularity != Granularity::Files,
+            name_of: HashMap::with_hasher(state.clone()),
+            matched: (0, None),
         }
     }
 
     fn frame(&mut self, i: Identity) -> u32 {
         let frame = Frame {
-            name: self.string(i.name),
+            name: self.name(i.name),
             file: self.path(i.file),
             mapping: self.string(i.mapping.unwrap_or(StringId::EMPTY)),
             line: i.line,
@@ -301,6 +315,29 @@ impl<'a> Builder<'a> {
             }
             text => text,
         }
+    }
+
+    /// A function's name as it is matched.
+    fn name(&mut self, id: StringId) -> u32 {
+        if !self.is_canonical {
+            return self.string(id);
+        }
+        if let Some(&text) = self.name_of.get(&id) {
+            return text;
+        }
+        let name = self.profile.text(id);
+        let canonical = matching::canonical(&name);
+        let text = if canonical == name {
+            self.string(id)
+        } else {
+            let text = self.interner.text(canonical.as_bytes());
+            self.matched.0 += 1;
+            let start = |text: &str| text.chars().take(MOST_OF_EXAMPLE).collect();
+            self.matched.1.get_or_insert_with(|| (start(&name), start(&canonical)));
+            text
+        };
+        self.name_of.insert(id, text);
+        text
     }
 
     fn path(&mut self, id: StringId) -> u32 {
@@ -375,7 +412,8 @@ impl FrameInterner {
     pub(crate) fn frames(self) -> Frames {
         let ContentInterner { texts, frames, .. } = self.interner;
         let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
-        let only = InputFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new() };
+        let only =
+            InputFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new(), matched: (0, None) };
         let mut frames = Frames {
             inputs: vec![only],
             texts: numbered,

@@ -217,6 +217,11 @@ impl Diff {
     /// # Errors
     /// As [`Diff::measure`], and an invalid regular expression.
     pub fn list(&self, query: &Query, pattern: &str, sources: &dyn SourceCode) -> Result<Listing> {
+        if query.matching != super::Matching::Exact {
+            return Err(crate::Error::query(
+                "list pairs functions by their names as they are; matching is for other views",
+            ));
+        }
         let regex = pattern::compile("list", pattern)?;
         let (summary, routines) = self.routines(query, &|name| regex.is_match(name), sources, |all| all.collect())?;
         Ok(Listing { summary, routines })

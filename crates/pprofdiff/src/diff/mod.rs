@@ -20,6 +20,7 @@ mod identity;
 pub mod labels;
 #[cfg(feature = "list")]
 pub mod list;
+pub(crate) mod matching;
 mod normalize;
 mod pattern;
 mod selection;
@@ -36,6 +37,7 @@ pub use filter::Filters;
 pub use frames::Frames;
 pub(crate) use frames::{FrameInterner, Innermost, State};
 pub use identity::Granularity;
+pub use matching::Matching;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 #[cfg(feature = "check")]

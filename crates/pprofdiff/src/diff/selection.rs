@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, Innermost, InputFrames, State};
 use super::identity::{self, Granularity};
+use super::matching::Matching;
 use super::normalize::{Normalize, Scale};
 use super::tags::number_units;
 use super::{Diff, Filters, Input, Pair};
@@ -29,10 +30,13 @@ pub struct Query {
     /// Prefixes to cut off the paths of files, the first that fits. Given any, versions of folders (`y@v1.2.3`) are cut
     /// as well, so that two checkouts compare; without, paths are pprof's. Where no files are shown it changes nothing.
     pub trim_path: Vec<String>,
-    /// Which samples and frames take part.
+    /// Which samples and frames take part. They see names as they are.
     pub filters: Filters,
     /// How the new side is scaled.
     pub normalize: Normalize,
+    /// Which frames of the two sides are the same.
+    #[serde(default)]
+    pub matching: Matching,
 }
 
 impl Query {
@@ -68,6 +72,13 @@ impl Query {
     #[must_use]
     pub fn with_filters(mut self, filters: Filters) -> Self {
         self.filters = filters;
+        self
+    }
+
+    /// With names matched across builds.
+    #[must_use]
+    pub fn with_matching(mut self, matching: Matching) -> Self {
+        self.matching = matching;
         self
     }
 
@@ -113,6 +124,9 @@ pub struct Summary {
     pub no_inlines: bool,
     /// What was cut off the paths of files.
     pub trim_path: Vec<String>,
+    /// Which frames of the two sides are the same.
+    #[serde(default)]
+    pub matching: Matching,
     /// The filters that are set, by pprof's names.
     pub filters: Vec<(String, String)>,
     /// How the new side was scaled.
@@ -138,6 +152,7 @@ pub struct Selection {
 struct Shared {
     granularity: Granularity,
     no_inlines: bool,
+    matching: Matching,
     trim_path: Vec<String>,
     base: Option<Side>,
     new: Side,
@@ -149,6 +164,14 @@ struct Shared {
     /// For each input: from its own frame indexes to the common ones.
     translations: Vec<Vec<u32>>,
     warnings: Vec<String>,
+}
+
+/// How many names were made canonical, with an example.
+fn matched(inputs: &[InputFrames]) -> Option<String> {
+    let all: usize = inputs.iter().map(|input| input.matched.0).sum();
+    let (was, is) = inputs.iter().find_map(|input| input.matched.1.as_ref())?;
+    let names = if all == 1 { "name was" } else { "names were" };
+    Some(format!("{all} {names} matched without what a compiler numbers, such as {was} as {is}"))
 }
 
 impl Diff {
@@ -173,11 +196,13 @@ impl Diff {
         let zipped: Vec<_> = self.inputs.iter().zip(&plans).zip(&shifts).collect();
         let inputs =
             parallel::map(&zipped, |((m, plan), shifts)| InputFrames::new(&m.profile, plan, query, shifts, &state));
+        warnings.extend(matched(&inputs));
         let (frames, translations) = Frames::merge(inputs, query.granularity, &state);
         warnings.extend(frames.warning());
         let shared = Shared {
             granularity: query.granularity,
             no_inlines: query.no_inlines,
+            matching: query.matching,
             trim_path: query.trim_path.clone(),
             base: self.is_two_sided().then(|| self.side(true)),
             new: self.side(false),
@@ -295,6 +320,7 @@ impl Selection {
             unit: t.unit.clone(),
             granularity: self.shared.granularity,
             no_inlines: self.shared.no_inlines,
+            matching: self.shared.matching,
             trim_path: self.shared.trim_path.clone(),
             filters: self.shared.filters.clone(),
             normalize,

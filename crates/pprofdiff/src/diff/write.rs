@@ -35,6 +35,9 @@ impl Diff {
                 "tagroot and tagleaf make frames of labels for a view; they can't be written to a profile",
             ));
         }
+        if query.matching != super::Matching::Exact {
+            return Err(Error::query("a written profile has names as they are: match them when it is looked at"));
+        }
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let plans = self.plans(query, &filters, &mut Vec::new())?;
         let scale = |t: usize| {

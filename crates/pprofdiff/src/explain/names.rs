@@ -1,96 +1,10 @@
-//! Matching across builds: names that compilers number are made equal, functions that were renamed, inlined or outlined
-//! are found by their neighbours.
+//! Functions that were renamed, inlined or outlined between the builds, found by their neighbours. Names that compilers
+//! number are made equal before (`diff::matching`).
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::OnceLock;
-
-use regex::Regex;
 
 use super::rows::Rows;
 use crate::diff::State;
-
-/// A rule for names that a build makes up: what of them is replaced, and an example.
-struct Rule {
-    /// What must be there for the expression to be tried.
-    has: &'static str,
-    pattern: &'static str,
-    with: &'static str,
-    /// Before and after.
-    #[cfg_attr(not(test), expect(dead_code, reason = "documentation, which a test checks"))]
-    example: (&'static str, &'static str),
-}
-
-/// Applied in this order.
-static RULES: &[Rule] = &[
-    Rule {
-        has: "::h",
-        pattern: r"::h[0-9a-f]{16}$",
-        with: "",
-        example: ("orders::price::h0123456789abcdef", "orders::price"),
-    },
-    Rule {
-        has: ".",
-        pattern: r"(\.(cold|part|constprop|isra|llvm)(\.\d+)*)+$",
-        with: "",
-        example: ("parse.part.0.constprop.1", "parse"),
-    },
-    Rule {
-        has: "/",
-        pattern: r"\[[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*\]",
-        with: "[...]",
-        example: ("x/lru.(*Cache[go.shape.int,x/y.T[int]]).Get", "x/lru.(*Cache[...]).Get"),
-    },
-    Rule {
-        has: "{{closure}}",
-        pattern: r"(::\{\{closure\}\})+$",
-        with: "",
-        example: ("orders::price::{{closure}}::{{closure}}", "orders::price"),
-    },
-    Rule {
-        has: "{closure#",
-        pattern: r"\{closure#\d+\}",
-        with: "{closure#}",
-        example: ("a::{closure#2}", "a::{closure#}"),
-    },
-    Rule {
-        has: ".func",
-        pattern: r"\.func\d+((\.\d+)*|-range\d+)",
-        with: ".func#",
-        example: ("main.run.func3.1", "main.run.func#"),
-    },
-    Rule {
-        has: "$$Lambda",
-        pattern: r"\$\$Lambda.*$",
-        with: "$$$$Lambda",
-        example: ("com.acme.Shop$$Lambda$14/0x0000000800c03000.apply", "com.acme.Shop$$Lambda"),
-    },
-    Rule {
-        has: ".js:",
-        pattern: r"(\.[cm]?js):\d+(:\d+)?$",
-        with: "$1",
-        example: ("render:/app/page.js:12:7", "render:/app/page.js"),
-    },
-];
-
-/// The rules' expressions, once a name needs one. One that is invalid replaces nothing, which a test sees.
-static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new() }; RULES.len()];
-
-/// A name without what a compiler numbers anew in each build.
-pub(super) fn canonical(name: &str) -> String {
-    let mut name = name.to_owned();
-    for (rule, regex) in RULES.iter().zip(&COMPILED) {
-        if !name.contains(rule.has) {
-            continue;
-        }
-        let Some(regex) = regex.get_or_init(|| Regex::new(rule.pattern).ok()) else { continue };
-        let replaced = regex.replace_all(&name, rule.with);
-        // What nothing is left of was no suffix.
-        if !replaced.is_empty() && replaced != name {
-            name = replaced.into_owned();
-        }
-    }
-    name
-}
 
 /// The most frames of one side that are tried as another's new name, the costliest first.
 const MOST_RENAMED: usize = 200;
@@ -265,19 +179,4 @@ pub(super) fn inlined(rows: &Rows) -> Vec<Inlined> {
         }
     }
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{RULES, canonical};
-
-    #[test]
-    fn each_rule_does_what_its_example_says() {
-        for rule in RULES {
-            assert_eq!(canonical(rule.example.0), rule.example.1);
-        }
-        for name in ["main.(*T).M", "f", ".cold", "std::vector<int>::push_back", "a.function1"] {
-            assert_eq!(canonical(name), name);
-        }
-    }
 }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use super::labels::Labels;
-use super::names::canonical;
 use super::rows::{Kind, Name, Row, Rows, Stacks};
 use super::runtime::{Class, Own, Runtime, classify};
+use crate::diff::matching::canonical;
 use crate::diff::stacks::Keys;
 use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
 use pprofdiff_profile::interner::{Found, Index, Interner};

@@ -468,6 +468,7 @@ impl SeriesBuilder {
             unit: first.map_or_else(String::new, |(_, _, unit)| unit),
             granularity: self.query.granularity,
             no_inlines: self.query.no_inlines,
+            matching: self.query.matching,
             trim_path: self.query.trim_path,
             filters: self.query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
             normalize: self.normalize,

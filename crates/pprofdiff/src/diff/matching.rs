@@ -1,0 +1,140 @@
+//! Matching across builds: which names mean the same function. Compilers number what a programmer gave no name, and the
+//! numbers are others in each build.
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// Which frames of the two sides are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Matching {
+    /// Those of equal names, as in pprof.
+    #[default]
+    Exact,
+    /// Those whose names are equal without what compilers number anew in each build: hashes, clones, closures, generic
+    /// instantiations, lines in the names of JavaScript's functions.
+    Canonical,
+}
+
+impl Matching {
+    /// All, by their names.
+    pub const ALL: [(&'static str, Matching); 2] = [("exact", Matching::Exact), ("canonical", Matching::Canonical)];
+
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        Matching::ALL[self as usize].0
+    }
+}
+
+impl std::str::FromStr for Matching {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Matching> {
+        let known = Matching::ALL.iter().find(|(name, _)| *name == text);
+        known
+            .map(|(_, matching)| *matching)
+            .ok_or_else(|| Error::query(format!("names are matched as exact or canonical, not {text:?}")))
+    }
+}
+
+/// A rule for names that a build makes up: what of them is replaced, and an example.
+struct Rule {
+    /// What must be there for the expression to be tried.
+    has: &'static str,
+    pattern: &'static str,
+    with: &'static str,
+    /// Before and after.
+    #[cfg_attr(not(test), expect(dead_code, reason = "documentation, which a test checks"))]
+    example: (&'static str, &'static str),
+}
+
+/// Applied in this order.
+static RULES: &[Rule] = &[
+    Rule {
+        has: "::h",
+        pattern: r"::h[0-9a-f]{16}$",
+        with: "",
+        example: ("orders::price::h0123456789abcdef", "orders::price"),
+    },
+    Rule {
+        has: ".",
+        pattern: r"(\.(cold|part|constprop|isra|llvm)(\.\d+)*)+$",
+        with: "",
+        example: ("parse.part.0.constprop.1", "parse"),
+    },
+    Rule {
+        has: "/",
+        pattern: r"\[[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*\]",
+        with: "[...]",
+        example: ("x/lru.(*Cache[go.shape.int,x/y.T[int]]).Get", "x/lru.(*Cache[...]).Get"),
+    },
+    Rule {
+        has: "{{closure}}",
+        pattern: r"(::\{\{closure\}\})+$",
+        with: "",
+        example: ("orders::price::{{closure}}::{{closure}}", "orders::price"),
+    },
+    Rule {
+        has: "{closure#",
+        pattern: r"\{closure#\d+\}",
+        with: "{closure#}",
+        example: ("a::{closure#2}", "a::{closure#}"),
+    },
+    Rule {
+        has: ".func",
+        pattern: r"\.func\d+((\.\d+)*|-range\d+)",
+        with: ".func#",
+        example: ("main.run.func3.1", "main.run.func#"),
+    },
+    Rule {
+        has: "$$Lambda",
+        pattern: r"\$\$Lambda.*$",
+        with: "$$$$Lambda",
+        example: ("com.acme.Shop$$Lambda$14/0x0000000800c03000.apply", "com.acme.Shop$$Lambda"),
+    },
+    Rule {
+        has: ".js:",
+        pattern: r"(\.[cm]?js):\d+(:\d+)?$",
+        with: "$1",
+        example: ("render:/app/page.js:12:7", "render:/app/page.js"),
+    },
+];
+
+/// The rules' expressions, once a name needs one. One that is invalid replaces nothing, which a test sees.
+static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new() }; RULES.len()];
+
+/// A name without what a compiler numbers anew in each build.
+pub(crate) fn canonical(name: &str) -> String {
+    let mut name = name.to_owned();
+    for (rule, regex) in RULES.iter().zip(&COMPILED) {
+        if !name.contains(rule.has) {
+            continue;
+        }
+        let Some(regex) = regex.get_or_init(|| Regex::new(rule.pattern).ok()) else { continue };
+        let replaced = regex.replace_all(&name, rule.with);
+        // What nothing is left of was no suffix.
+        if !replaced.is_empty() && replaced != name {
+            name = replaced.into_owned();
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES, canonical};
+
+    #[test]
+    fn each_rule_does_what_its_example_says() {
+        for rule in RULES {
+            assert_eq!(canonical(rule.example.0), rule.example.1);
+        }
+        for name in ["main.(*T).M", "f", ".cold", "std::vector<int>::push_back", "a.function1"] {
+            assert_eq!(canonical(name), name);
+        }
+    }
+}
