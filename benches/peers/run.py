@@ -144,7 +144,7 @@ def check_written(pprof: str, ours: str, theirs: str) -> None:
 def measure_inside(size: str) -> dict[str, Times]:
     """Works on one pair inside a process, with the limit; the process checks its answers first."""
     with Server(str(RELEASE / "inprocess"), size) as rust:
-        names = ["inflate", "bare", "open", "top", "stacks", "written", "written_gzip"]
+        names = ["inflate", "bare", "open", "top", "explain", "stacks", "written", "written_gzip"]
         return take_turns(RUNS_INSIDE[size], {name: rust.work(name) for name in names}, warm_up=True)
 
 
@@ -246,6 +246,7 @@ INSIDE = {
     "bare": "decode and add: inflate, unchecked tables, one addition a location",
     "open": "open both files (inflate, parse, check)",
     "top": "table of functions",
+    "explain": "explain: the causes, with noise",
     "stacks": "all stacks, matched by name",
     "written": "diff as a message",
     "written_gzip": "diff as a gzip file",
@@ -330,6 +331,9 @@ def targets(
         works, limit = inside[size], inside[size]["inflate"]
         ratio(f"table of functions, {size}", "inflate", works["top"], limit, 2.3 if size == "L" else 2.0, 1.6)
         ratio(f"all stacks by name, {size}", "inflate", works["stacks"], limit, 3, 2.5)
+        most = {"S": 50, "M": 300, "L": 1000}[size]
+        beyond = (works["explain"][0] - works["top"][0]) * 1000
+        row(f"explain, {size}", "beyond the table of functions", beyond, most, most, unit=" ms")
     for size, reach, aim in (("S", 20, 30), ("M", 100, 150), ("L", 300, 800)):
         if "pprof_top" in (works := processes.get(size, {})):
             ratio(f"`pprofdiff A B`, {size}", "`go tool pprof -top`", works["pprof_top"], works["table"], reach, aim)

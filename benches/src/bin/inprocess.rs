@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, batch};
 use pprofdiff_bench::bare::decode_and_add;
 use pprofdiff_bench::{L, M, S, many_pairs, obvious, pair, real_pair};
@@ -61,6 +62,10 @@ fn check(paths: &[PathBuf; 2], large: bool) {
     assert!(ours == obvious::table(paths).unwrap(), "ours and the obvious way disagree");
 }
 
+fn explain(diff: &Diff) -> Explanation {
+    diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
+}
+
 fn write(paths: &[PathBuf; 2], compression: Compression) {
     let profile = open(paths).to_profile(&Query::default()).unwrap();
     profile.to_bytes(&WriteOptions::default().with_compression(compression)).unwrap();
@@ -86,6 +91,8 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
         // What Python's diff(a, b).top() does.
         work("table", |paths| drop(Table::top(&top(&open(paths)), usize::MAX))),
         work("stacks", |paths| drop(open(paths).measure(&Query::default()).unwrap().stacks_as_found(false))),
+        // With opening, as `top`: what is beyond that is the cost of the answer.
+        work("explain", |paths| drop(explain(&open(paths)))),
         work("written", |paths| write(paths, Compression::None)),
         work("written_gzip", |paths| write(paths, Compression::Gzip)),
     ]
