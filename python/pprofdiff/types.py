@@ -185,7 +185,9 @@ class Finding(TypedDict):
 
 
 class RuleCheck(TypedDict):
-    """What became of a rule. `floor` is in percent of the total, `below_floor` the number of frames below it."""
+    """What became of a rule. `floor` is in percent of the total, `below_floor` the number of frames below it; `why` is
+    there for the first rule of each sample type that fails.
+    """
 
     rule: str
     outcome: Outcome
@@ -195,6 +197,7 @@ class RuleCheck(TypedDict):
     below_floor: int
     floor: float
     findings: list[Finding]
+    why: NotRequired["Explained"]
 
 
 class Explained(TypedDict):

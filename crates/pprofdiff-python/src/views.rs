@@ -21,14 +21,15 @@ use crate::{error, runtime, source};
 /// What Profile and Diff have in common: views, filters, and writing.
 ///
 /// All views take these keywords, as do series() and the tables of batch(). `sample_type` is a name out of
-/// `sample_types` (None: the default one); given a list of names, tables have them side by side: the columns of costs
-/// are named after their sample type first ("alloc_space_flat_base"), and of two types of which one counts there are
-/// ratios (flat_ratio_base: bytes an object; float, None where there is none). `granularity` is what a row stands for:
-/// "functions", "filefunctions", "files", "lines" or "addresses". `noinlines` counts inlined functions as part of the
-/// one they were inlined into. `match` says which names mean the same function: "exact" or "canonical", equal without what
-/// a compiler numbers anew in each build (hashes, clones, closures). `trim_path` is a prefix, or a list of them, to cut off the paths of files; given one,
-/// versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize` and the filters (focus,
-/// ignore, ...) are as in normalize() and filter(), for this one view.
+/// `sample_types` (None: the default one); given a list of names, tables have them side by side: the
+/// columns of costs are named after their sample type first ("alloc_space_flat_base"), and of two types of
+/// which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
+/// `granularity` is what a row stands for: "functions", "filefunctions", "files", "lines" or "addresses".
+/// `noinlines` counts inlined functions as part of the one they were inlined into. `match` says which names
+/// mean the same function: "exact" or "canonical", equal without what a compiler numbers anew in each build
+/// (hashes, clones, closures). `trim_path` is a prefix, or a list of them, to cut off the paths of files;
+/// given one, versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize`
+/// and the filters (focus, ignore, ...) are as in normalize() and filter(), for this one view.
 ///
 /// Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
 #[pyclass(frozen, subclass, module = "pprofdiff")]
@@ -327,15 +328,15 @@ impl Views {
 
     /// Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.
     ///
-    /// The profiles of a side are runs of the same program, and do not add up: give several to measure the noise between
-    /// runs instead of estimating it. `ops` is how many operations a run of the base and of the new side did, if that is
-    /// known; `min_effect` the least change that is a cause, as a part of the base's total; `noise` are runs of equal
-    /// builds (as a side of diff()), from which only noise is learned; `config` is a pprofdiff.toml, whose table explain says
-    /// what the program's own runtime is. What is promised, and what can't be known:
-    /// docs/explain.md.
+    /// The profiles of a side are runs of the same program, and do not add up: give several to measure the
+    /// noise between runs instead of estimating it. `ops` is how many operations a run of the base and of the
+    /// new side did, if that is known; `min_effect` the least change that is a cause, as a part of the base's
+    /// total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned;
+    /// `config` is a pprofdiff.toml, whose table explain says what the program's own runtime is. What is
+    /// promised, and what can't be known: docs/explain.md.
     ///
-    /// `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given. Raises
-    /// PprofError for one profile, a normalization, and a granularity other than functions.
+    /// `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given.
+    /// Raises PprofError for one profile, a normalization, and a granularity other than functions.
     #[pyo3(signature = (
         *, ops = None, min_effect = 0.002, noise = None, config = None, **options
     ))]
