@@ -43,8 +43,8 @@ impl std::str::FromStr for Matching {
 
 /// A rule for names that a build makes up: what of them is replaced, and an example.
 struct Rule {
-    /// What must be there for the expression to be tried.
-    has: &'static str,
+    /// The expression is tried on names that have all of one of these: it takes longer than to look for them.
+    has: &'static [&'static [&'static str]],
     pattern: &'static str,
     with: &'static str,
     /// Before and after.
@@ -55,49 +55,49 @@ struct Rule {
 /// Applied in this order.
 static RULES: &[Rule] = &[
     Rule {
-        has: "::h",
+        has: &[&["::h"]],
         pattern: r"::h[0-9a-f]{16}$",
         with: "",
         example: ("orders::price::h0123456789abcdef", "orders::price"),
     },
     Rule {
-        has: ".",
+        has: &[&[".cold"], &[".part"], &[".constprop"], &[".isra"], &[".llvm"]],
         pattern: r"(\.(cold|part|constprop|isra|llvm)(\.\d+)*)+$",
         with: "",
         example: ("parse.part.0.constprop.1", "parse"),
     },
     Rule {
-        has: "/",
+        has: &[&["/", "["]],
         pattern: r"\[[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*\]",
         with: "[...]",
         example: ("x/lru.(*Cache[go.shape.int,x/y.T[int]]).Get", "x/lru.(*Cache[...]).Get"),
     },
     Rule {
-        has: "{{closure}}",
+        has: &[&["{{closure}}"]],
         pattern: r"(::\{\{closure\}\})+$",
         with: "",
         example: ("orders::price::{{closure}}::{{closure}}", "orders::price"),
     },
     Rule {
-        has: "{closure#",
+        has: &[&["{closure#"]],
         pattern: r"\{closure#\d+\}",
         with: "{closure#}",
         example: ("a::{closure#2}", "a::{closure#}"),
     },
     Rule {
-        has: ".func",
+        has: &[&[".func"]],
         pattern: r"\.func\d+((\.\d+)*|-range\d+)",
         with: ".func#",
         example: ("main.run.func3.1", "main.run.func#"),
     },
     Rule {
-        has: "$$Lambda",
+        has: &[&["$$Lambda"]],
         pattern: r"\$\$Lambda.*$",
         with: "$$$$Lambda",
         example: ("com.acme.Shop$$Lambda$14/0x0000000800c03000.apply", "com.acme.Shop$$Lambda"),
     },
     Rule {
-        has: ".js:",
+        has: &[&[".js:"], &[".mjs:"], &[".cjs:"]],
         pattern: r"(\.[cm]?js):\d+(:\d+)?$",
         with: "$1",
         example: ("render:/app/page.js:12:7", "render:/app/page.js"),
@@ -111,7 +111,7 @@ static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new
 pub(crate) fn canonical(name: &str) -> String {
     let mut name = name.to_owned();
     for (rule, regex) in RULES.iter().zip(&COMPILED) {
-        if !name.contains(rule.has) {
+        if !rule.has.iter().any(|all| all.iter().all(|part| name.contains(part))) {
             continue;
         }
         let Some(regex) = regex.get_or_init(|| Regex::new(rule.pattern).ok()) else { continue };
@@ -127,6 +127,13 @@ pub(crate) fn canonical(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{RULES, canonical};
+
+    #[test]
+    fn modules_are_scripts_too_and_operators_are_no_instantiations() {
+        assert_eq!(canonical("render:/app/page.mjs:12"), "render:/app/page.mjs");
+        assert_eq!(canonical("Row::operator[]"), "Row::operator[]");
+        assert_eq!(canonical("x/y.F[int].G[string]"), "x/y.F[...].G[...]");
+    }
 
     #[test]
     fn each_rule_does_what_its_example_says() {
