@@ -10,6 +10,7 @@ use super::runtime::{Class, Own, Runtime, classify};
 use crate::diff::matching::canonical;
 use crate::diff::stacks::Keys;
 use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
+use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::Sample;
@@ -171,6 +172,32 @@ impl<'m> Reader<'m> {
         found
     }
 
+    /// What a run adds up to. `heavy_of` is the number of a place's heavy stack, [`NONE`] if it is a lighter one.
+    fn sums(&self, run: &Run<'_>, heavy_of: impl Fn(usize) -> u32, heavy: usize, beginnings: &Beginnings) -> Sums {
+        let mut hashes = Vec::new();
+        let mut sums = Sums { heavy: vec![Part::default(); heavy], light: HashMap::default() };
+        self.visit(
+            run,
+            |place| heavy_of(place) == NONE,
+            |place, value, stack, sample| {
+                let part = self.part(run, value, sample);
+                let heavy = heavy_of(place);
+                if heavy != NONE {
+                    sums.heavy[heavy as usize] += part;
+                    return;
+                }
+                self.shorten(stack);
+                let (length, beginning) = beginnings.longest(stack, &mut hashes);
+                let Some(&root) = stack.last() else { return };
+                let first = if length == 0 { root } else { NONE };
+                let key = (beginning, first, self.labels.set_of(&run.walk, sample));
+                let shared = || stack.iter().rev().take(length.max(1)).copied().collect();
+                sums.light.entry(key).or_insert_with(|| (shared(), Part::default())).1 += part;
+            },
+        );
+        sums
+    }
+
     /// Makes a stack what the search sees of it, leaf first: without artefacts of profiling and, where they are inlined by
     /// chance, without system frames below the program's last.
     fn shorten(&self, stack: &mut Vec<u32>) {
@@ -290,105 +317,23 @@ impl Rows {
         name_costs(&mut names, &canon, columns);
         let labels = Labels::read(columns.value);
         let runs = runs(columns);
-        let [of_base, of_new] = [true, false].map(|base| columns.value.walks_of(base).count());
-        let m = [of_base - columns.learned, of_new];
         let Columns { kind, has_background, learned, .. } = *columns;
         let reader = Reader { kind, runtime, names: &names, canonical: &canon.of, labels: &labels, has_background };
         let keys = Keys::new();
         let distinct = parallel::map(&runs, |run| reader.distinct(run, &keys));
-        let (numbers, heavy, pruned) = heaviest(&runs, &distinct);
-        // The frames of the heavy stacks, each from the first run that has it.
-        let mut wanted: Vec<Vec<(u32, u32)>> = vec![Vec::new(); runs.len()];
-        let mut is_found = vec![false; heavy.iter().filter(|&&row| row != u32::MAX).count()];
-        for (run, distinct) in distinct.iter().enumerate() {
-            for (&number, &place) in numbers[run].iter().zip(&distinct.first) {
-                let row = heavy[number as usize];
-                if row != u32::MAX && !std::mem::replace(&mut is_found[row as usize], true) {
-                    wanted[run].push((place, row));
-                }
-            }
-        }
-        let (mut stacks, mut rows) = (Stacks::default(), Vec::new());
-        let mut row_of: Interner<(u32, u32), State> = Interner::default();
-        let mut beginnings = Beginnings::new();
-        let mut row_of_heavy = vec![0; is_found.len()];
-        let mut row = |stacks: &mut Stacks, stack: &[u32], labels: u32| {
-            let id = stacks.number(stack);
-            let number = row_of.number((id, labels));
-            if number as usize == rows.len() {
-                let background = reader.is_background(stack);
-                rows.push(Row { stack: id, labels, background, v: [0.0; 2], c: [0.0; 2], e: [0.0; 2], q: 0.0 });
-            }
-            number
-        };
-        for (run, wanted) in runs.iter().zip(&mut wanted).filter(|(_, wanted)| !wanted.is_empty()) {
-            wanted.sort_unstable();
-            let places: Vec<u32> = wanted.iter().map(|w| w.0).collect();
-            let mut next = 0;
-            let is_next = |place: usize| {
-                let is_next = places.get(next).is_some_and(|&p| p as usize == place);
-                next += usize::from(is_next);
-                is_next
-            };
-            let mut found = wanted.iter();
-            reader.visit(run, is_next, |_, _, stack, sample| {
-                if stack.is_empty() {
-                    return;
-                }
-                let Some(&(_, heavy)) = found.next() else { return };
-                reader.shorten(stack);
-                stack.reverse();
-                beginnings.add(stack);
-                row_of_heavy[heavy as usize] = row(&mut stacks, stack, labels.set_of(&run.walk, sample));
-            });
-        }
+        let weights = Weights::new(&runs, &distinct);
+        let mut found =
+            Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new(), row_of: Default::default() };
+        let (row_of_heavy, beginnings) = found.heavy(&runs, &distinct, &weights);
         let all: Vec<usize> = (0..runs.len()).collect();
         let sums = parallel::map(&all, |&i| {
-            let row = |place: usize| heavy[numbers[i][distinct[i].of_sample[place] as usize] as usize];
-            let mut hashes = Vec::new();
-            let mut sums = Sums { heavy: vec![Part::default(); row_of_heavy.len()], light: HashMap::default() };
-            reader.visit(
-                &runs[i],
-                |place| row(place) == u32::MAX,
-                |place, value, stack, sample| {
-                    let part = reader.part(&runs[i], value, sample);
-                    let row = row(place);
-                    if row != u32::MAX {
-                        sums.heavy[row as usize] += part;
-                        return;
-                    }
-                    reader.shorten(stack);
-                    let (length, beginning) = beginnings.longest(stack, &mut hashes);
-                    let Some(&root) = stack.last() else { return };
-                    let first = if length == 0 { root } else { u32::MAX };
-                    let key = (beginning, first, labels.set_of(&runs[i].walk, sample));
-                    let shared = || stack.iter().rev().take(length.max(1)).copied().collect();
-                    sums.light.entry(key).or_insert_with(|| (shared(), Part::default())).1 += part;
-                },
-            );
-            sums
+            let heavy_of = |place: usize| weights.heavy_of(i, distinct[i].of_sample[place]);
+            reader.sums(&runs[i], heavy_of, row_of_heavy.len(), &beginnings)
         });
-        let light = |sums: &Sums| sums.light.iter().map(|(key, (stack, part))| (stack.clone(), key.2, *part)).collect();
-        let light: Vec<Vec<(Vec<u32>, u32, Part)>> = sums.iter().map(light).collect();
-        let light: Vec<Vec<(u32, Part)>> = light
-            .into_iter()
-            .map(|all| all.into_iter().map(|(stack, labels, part)| (row(&mut stacks, &stack, labels), part)).collect())
-            .collect();
-        let width = m[0] + m[1] + learned;
-        let mut of_runs = vec![0.0; rows.len() * width];
-        for ((run, sums), light) in runs.iter().zip(&sums).zip(light) {
-            let heavy = sums.heavy.iter().zip(&row_of_heavy).map(|(part, &row)| (row, *part));
-            for (number, part) in heavy.chain(light) {
-                of_runs[number as usize * width + run.column] += part.value;
-                let Some(side) = run.side else { continue };
-                let row: &mut Row = &mut rows[number as usize];
-                row.v[side] += part.value;
-                row.c[side] += part.count;
-                row.e[side] += part.events;
-                row.q += part.variance;
-            }
-        }
-        let (label_sets, labels) = (labels.sets, labels.texts);
+        let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
+        let of_runs = found.add_up(&runs, sums, &row_of_heavy, m[0] + m[1] + learned);
+        let Collected { stacks, rows, .. } = found;
+        let (label_sets, labels, pruned) = (labels.sets, labels.texts, weights.light);
         let mut read =
             Rows { kind, m, learned, runtime, names, rows, runs: of_runs, labels, label_sets, pruned, stacks };
         read.sort();
@@ -397,6 +342,76 @@ impl Rows {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
         read
+    }
+}
+
+/// Rows while they are collected.
+struct Collected<'r, 'm> {
+    reader: &'r Reader<'m>,
+    stacks: Stacks,
+    rows: Vec<Row>,
+    /// By stack and labels.
+    row_of: Interner<(u32, u32), State>,
+}
+
+impl Collected<'_, '_> {
+    fn row(&mut self, stack: &[u32], labels: u32) -> u32 {
+        let id = self.stacks.number(stack);
+        let number = self.row_of.number((id, labels));
+        if number as usize == self.rows.len() {
+            let background = self.reader.is_background(stack);
+            self.rows.push(Row { stack: id, labels, background, v: [0.0; 2], c: [0.0; 2], e: [0.0; 2], q: 0.0 });
+        }
+        number
+    }
+
+    /// Makes a row of each heavy stack, whose frames are read from the first run that has it.
+    fn heavy(&mut self, runs: &[Run<'_>], distinct: &[Distinct], weights: &Weights) -> (Vec<u32>, Beginnings) {
+        let mut rows = vec![NONE; weights.heavy];
+        let mut beginnings = Beginnings::new();
+        for (i, run) in runs.iter().enumerate() {
+            let first = distinct[i].first.iter().zip(0..).map(|(&place, own)| (place, weights.heavy_of(i, own)));
+            let mut wanted: Vec<(u32, u32)> =
+                first.filter(|&(_, heavy)| heavy != NONE && rows[heavy as usize] == NONE).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            wanted.sort_unstable();
+            let mut places = wanted.iter().map(|w| w.0 as usize).peekable();
+            let mut wanted = wanted.iter();
+            let is_next = |place: usize| places.next_if_eq(&place).is_some();
+            self.reader.visit(run, is_next, |_, _, stack, sample| {
+                if stack.is_empty() {
+                    return;
+                }
+                let Some(&(_, heavy)) = wanted.next() else { return };
+                self.reader.shorten(stack);
+                stack.reverse();
+                beginnings.add(stack);
+                rows[heavy as usize] = self.row(stack, self.reader.labels.set_of(&run.walk, sample));
+            });
+        }
+        (rows, beginnings)
+    }
+
+    /// Adds up the runs, and gives their values by row.
+    fn add_up(&mut self, runs: &[Run<'_>], sums: Vec<Sums>, row_of_heavy: &[u32], width: usize) -> Vec<f64> {
+        let mut values = Vec::new();
+        for (run, Sums { heavy, light }) in runs.iter().zip(sums) {
+            let heavy: Vec<_> = row_of_heavy.iter().copied().zip(heavy).collect();
+            let light: Vec<_> = light.into_iter().map(|(key, (stack, part))| (self.row(&stack, key.2), part)).collect();
+            values.resize(self.rows.len() * width, 0.0);
+            for (number, part) in heavy.into_iter().chain(light) {
+                values[number as usize * width + run.column] += part.value;
+                let Some(side) = run.side else { continue };
+                let row = &mut self.rows[number as usize];
+                row.v[side] += part.value;
+                row.c[side] += part.count;
+                row.e[side] += part.events;
+                row.q += part.variance;
+            }
+        }
+        values
     }
 }
 
@@ -431,44 +446,60 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
 
-/// Numbers the distinct stacks of all runs. Of each run the numbers of its own; of each number its row among the heaviest,
-/// [`u32::MAX`] if it is not one of them; and how many are not.
-fn heaviest(runs: &[Run<'_>], distinct: &[Distinct]) -> (Vec<Vec<u32>>, Vec<u32>, usize) {
-    let mut index = Index::with_capacity(distinct.iter().map(|d| d.hashes.len()).max().unwrap_or(0));
-    let (mut hashes, mut ties, mut values) = (Vec::new(), Vec::new(), Vec::new());
-    let mut numbers = Vec::with_capacity(runs.len());
-    for (run, distinct) in runs.iter().zip(distinct) {
-        let number = |i: usize| {
-            let hash = distinct.hashes[i];
-            let of = |n: u32| hashes[n as usize];
-            let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-            if let Found::New(_) = found {
-                hashes.push(hash);
-                ties.push(distinct.ties[i]);
-                values.push([0.0; 2]);
-            }
-            if let Some(side) = run.side {
-                values[found.number() as usize][side] += distinct.values[i];
-            }
-            found.number()
+/// Which of the distinct stacks of all runs are heavy.
+struct Weights {
+    /// Of each run's own numbers of stacks: those among all.
+    numbers: Vec<Vec<u32>>,
+    /// Of those: the number among the heavy ones, or [`NONE`].
+    heavy_of: Vec<u32>,
+    heavy: usize,
+    light: usize,
+}
+
+impl Weights {
+    fn new(runs: &[Run<'_>], distinct: &[Distinct]) -> Weights {
+        let mut index = Index::with_capacity(distinct.iter().map(|d| d.hashes.len()).max().unwrap_or(0));
+        let (mut hashes, mut ties, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let mut numbers = Vec::with_capacity(runs.len());
+        for (run, distinct) in runs.iter().zip(distinct) {
+            let number = |i: usize| {
+                let hash = distinct.hashes[i];
+                let of = |n: u32| hashes[n as usize];
+                let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+                if let Found::New(_) = found {
+                    hashes.push(hash);
+                    ties.push(distinct.ties[i]);
+                    values.push([0.0; 2]);
+                }
+                if let Some(side) = run.side {
+                    values[found.number() as usize][side] += distinct.values[i];
+                }
+                found.number()
+            };
+            numbers.push((0..distinct.hashes.len()).map(number).collect());
+        }
+        let total = [0, 1].map(|side| values.iter().map(|v: &[f64; 2]| v[side]).sum::<f64>().max(1e-300));
+        let weight = |n: u32| {
+            let [base, new] = values[n as usize];
+            (base / total[0]).max(new / total[1])
         };
-        numbers.push((0..distinct.hashes.len()).map(number).collect());
+        let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
+        if order.len() > MOST_ROWS {
+            let by = |&a: &u32, &b: &u32| {
+                weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]))
+            };
+            order.select_nth_unstable_by(MOST_ROWS, by);
+            order.truncate(MOST_ROWS);
+        }
+        let mut heavy_of = vec![NONE; hashes.len()];
+        order.iter().zip(0..).for_each(|(&n, i)| heavy_of[n as usize] = i);
+        Weights { numbers, heavy_of, heavy: order.len(), light: hashes.len() - order.len() }
     }
-    let total = [0, 1].map(|side| values.iter().map(|v: &[f64; 2]| v[side]).sum::<f64>().max(1e-300));
-    let weight = |n: u32| {
-        let [base, new] = values[n as usize];
-        (base / total[0]).max(new / total[1])
-    };
-    let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
-    if order.len() > MOST_ROWS {
-        let by =
-            |&a: &u32, &b: &u32| weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]));
-        order.select_nth_unstable_by(MOST_ROWS, by);
-        order.truncate(MOST_ROWS);
+
+    /// The number among the heavy ones of a run's own stack, or [`NONE`].
+    fn heavy_of(&self, run: usize, own: u32) -> u32 {
+        self.heavy_of[self.numbers[run][own as usize] as usize]
     }
-    let mut row = vec![u32::MAX; hashes.len()];
-    order.iter().zip(0..).for_each(|(&n, i)| row[n as usize] = i);
-    (numbers, row, hashes.len() - order.len())
 }
 
 /// From frames to canonical names.
