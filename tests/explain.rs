@@ -425,6 +425,21 @@ fn the_stories_of_the_corpus_come_out_right() {
 }
 
 #[test]
+fn calls_of_one_function_by_two_are_told_apart() {
+    let side = |cost: i64| {
+        let mut all = vec![
+            (vec!["main.main", "main.a", "main.x"], vec![5000]),
+            (vec!["main.main", "main.b", "main.x"], vec![cost]),
+            (vec!["main.main", "main.b", "main.y"], vec![5000]),
+        ];
+        let names: Vec<String> = (0..30).map(|i| format!("main.f{i}")).collect();
+        all.extend(names.iter().map(|name| (vec!["main.main", name.as_str()], vec![9000])));
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    assert_eq!(causes(&explain(&[side(5000)], &[side(25_000)])), [(CauseKind::Calls, "main.b", "main.x")]);
+}
+
+#[test]
 fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
     let hostile =
         |cost: i64| {
@@ -441,8 +456,59 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
             profile(&stacks(&[("samples", "count")], &all))
         };
     let e = explain(&[hostile(5000)], &[hostile(15_000)]);
-    assert_eq!(e.pruned, 30_005 - 10_000);
+    // 10,000 about are looked at: one part is drawn.
+    assert!((18_000..22_500).contains(&e.pruned), "{}", e.pruned);
     assert_eq!(e.causes[0].function.as_deref(), Some("main.find"));
+
+    // What no stack shows by itself, its functions and calls do, as if nothing had been cut.
+    let spread = |cost: i64| {
+        let names: Vec<String> = (0..200).map(|i| format!("shop/spread.F{i}")).collect();
+        let mut all: Vec<(Vec<&str>, Vec<i64>)> = Vec::new();
+        for i in 0..200 {
+            for j in 0..60 {
+                all.push((vec!["main.main", "main.serve", &names[i], &names[(i + j + 1) % 200]], vec![30]));
+            }
+        }
+        for i in 0..100 {
+            for j in 0..60 {
+                let deep = [&*names[(i + 3 * j) % 200], &*names[(i * 7 + j) % 200], &*names[(i + j) % 200]];
+                all.push(([&["main.main", "main.serve", "main.work"][..], &deep].concat(), vec![cost]));
+            }
+        }
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    let e = explain(&[spread(5)], &[spread(20)]);
+    assert!(e.pruned > 6000, "{}", e.pruned);
+    assert_eq!(causes(&e), [(CauseKind::Calls, "main.serve", "main.work")]);
+    assert!((e.causes[0].delta - 6000.0 * 15.0).abs() < 1e-6, "{}", e.causes[0].delta);
+
+    // Deep stacks take more room than there is for ten thousand of them. What is left depends on no order.
+    let long = |cost: i64, is_reversed: bool| {
+        let names: Vec<String> = (0..40).map(|i| format!("shop/long.F{i}")).collect();
+        let mut random = 1u64;
+        let mut next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize
+        };
+        let mut all = vec![(vec!["main.main", "main.work", "main.find"], vec![cost])];
+        all.extend((0..8).map(|i| (vec!["main.main", ["main.a", "main.b", "main.c", "main.d"][i % 4]], vec![90_000])));
+        for i in 0..9000 {
+            // Half of them share most of the way with one of a few.
+            let shared = if i % 2 == 0 { 80 } else { 0 };
+            let trunk = i / 2 % 50;
+            let stack = (0..100).map(|j| if j < shared { (trunk * 7 + j * 3) % 40 } else { next() % 40 });
+            all.push((stack.map(|n| names[n].as_str()).collect(), vec![1 + (i % 3) as i64]));
+        }
+        if is_reversed {
+            all.reverse();
+        }
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    let e = explain(&[long(50_000, false)], &[long(150_000, false)]);
+    assert!(e.pruned > 3000, "{}", e.pruned);
+    assert_eq!(e.causes[0].function.as_deref(), Some("main.find"));
+    assert!((e.causes[0].delta - 100_000.0).abs() < 1e-6);
+    assert_eq!(said(&e), said(&explain(&[long(50_000, true)], &[long(150_000, true)])));
 
     // A stack of 100,000 frames is as good as its innermost ones.
     let deep = |cost: i64| {

@@ -41,6 +41,7 @@ const CASES: &[Case] = &[
     (LARGE, large_strings, ""),
     ("a sample of ten million frames", deep_stack, ""),
     ("recursion a million deep", recursion, ""),
+    ("40,000 distinct stacks of 300 frames", many_stacks, ""),
     ("a hundred functions that share a name of a megabyte", shared_name, ""),
     ("a hundred addresses in a binary with a path of a megabyte", shared_path, ""),
     ("deep inlining within bounds", inlining_allowed, ""),
@@ -82,6 +83,16 @@ fn empty_strings(times: u64) -> Vec<u8> {
 fn deep_stack(times: u64) -> Vec<u8> {
     let frames = (0..times * 10_000_000).map(|i| 1 + i % 100).collect();
     Profile { sample: vec![sample(frames)], ..base(100) }.encode_to_vec()
+}
+
+fn many_stacks(times: u64) -> Vec<u8> {
+    let mut random = 1u64;
+    let mut next = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        1 + (random >> 33) % 300
+    };
+    let sample = |_| sample((0..300).map(|_| next()).collect());
+    Profile { sample: (0..times * 40_000).map(sample).collect(), ..base(300) }.encode_to_vec()
 }
 
 fn recursion(times: u64) -> Vec<u8> {

@@ -9,6 +9,9 @@ use crate::diff::State;
 /// The most frames of one side that are tried as another's new name, the costliest first.
 const MOST_RENAMED: usize = 200;
 
+/// The most callers and callees that a frame is compared by.
+const MOST_NEIGHBOURS: usize = 200;
+
 /// What each frame costs with all below it, on both sides.
 struct Costs(Vec<[f64; 2]>);
 
@@ -84,6 +87,12 @@ pub(super) fn renamed(rows: &Rows) -> Vec<Renamed> {
                 *neighbours.entry((true, caller)).or_default() += share;
                 *neighbours.entry((false, name(stack.get(j + 1)))).or_default() += share;
             }
+        }
+        // Those that make up most of it are enough, whatever a profile has.
+        for neighbours in near.values_mut().filter(|n| n.len() > MOST_NEIGHBOURS) {
+            let mut all: Vec<_> = std::mem::take(neighbours).into_iter().collect();
+            all.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            neighbours.extend(all.into_iter().take(MOST_NEIGHBOURS));
         }
         near
     });

@@ -1,7 +1,7 @@
 //! Reading both sides into rows. Samples are looked at once to know which stacks are heavy, and again to add them up: the
 //! heavy ones each by itself, what is lighter as far as it shares the calls of these.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use super::labels::Labels;
@@ -15,10 +15,15 @@ use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::Sample;
 
-/// The most stacks that are looked at by themselves; of further ones, what they share with these.
+/// The most stacks that are looked at by themselves, about: the heaviest, and a sample of the others; of those that are
+/// neither, what they share with these.
 const MOST_ROWS: usize = 10_000;
 /// The most frames of a stack, from its leaf.
 const DEEPEST: usize = 256;
+/// Sets take about 32 bytes for each frame of each row, so rows have this many frames together, or one for so many bytes
+/// of the profiles: half of them the heavy stacks, half the lighter ones.
+const FRAMES: usize = 1 << 20;
+const BYTES_OF_FRAME: usize = 16;
 
 /// The columns that are read together.
 pub(super) struct Columns<'m> {
@@ -78,6 +83,8 @@ struct Distinct {
     /// What decides between stacks of equal weight: the same in whatever order samples and files come.
     ties: Vec<u64>,
     values: Vec<f64>,
+    /// The number of its frames that may count.
+    depths: Vec<u16>,
     /// The place of the first sample that has the stack.
     first: Vec<u32>,
     /// Of each sample.
@@ -147,6 +154,7 @@ impl<'m> Reader<'m> {
             hashes: Vec::with_capacity(n),
             ties: Vec::new(),
             values: Vec::new(),
+            depths: Vec::new(),
             first: Vec::new(),
             of_sample: Vec::with_capacity(n),
         };
@@ -156,13 +164,14 @@ impl<'m> Reader<'m> {
             |place, value, frames, sample| {
                 let labels = self.labels.set_of(&run.walk, sample);
                 let hash = keys.hash(labels, frames);
-                let Distinct { hashes, ties, values, first, of_sample } = &mut found;
+                let Distinct { hashes, ties, values, depths, first, of_sample } = &mut found;
                 let of = |n: u32| hashes[n as usize];
                 let number = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
                 if let Found::New(_) = number {
                     hashes.push(hash);
                     ties.push(tie(labels, frames));
                     values.push(0.0);
+                    depths.push(frames.len().min(DEEPEST) as u16);
                     first.push(place as u32);
                 }
                 values[number.number() as usize] += value;
@@ -189,8 +198,8 @@ impl<'m> Reader<'m> {
                 self.shorten(stack);
                 let (length, beginning) = beginnings.longest(stack, &mut hashes);
                 let Some(&root) = stack.last() else { return };
-                let first = if length == 0 { root } else { NONE };
-                let key = (beginning, first, self.labels.set_of(&run.walk, sample));
+                let root = if length == 0 { root } else { NONE };
+                let key = LightKey { beginning, root, labels: self.labels.set_of(&run.walk, sample) };
                 let shared = || stack.iter().rev().take(length.max(1)).copied().collect();
                 sums.light.entry(key).or_insert_with(|| (shared(), Part::default())).1 += part;
             },
@@ -244,11 +253,15 @@ impl<'m> Reader<'m> {
     }
 }
 
-/// A number that depends on the content of a stack alone. It may be forged, but decides nothing else than which of
-/// equally heavy stacks are looked at by themselves.
+/// A number that depends on the content of a stack alone. It may be forged, but decides nothing else than which stacks are
+/// looked at by themselves.
 fn tie(labels: u32, frames: &[u32]) -> u64 {
     let step = |h: u64, x: u32| (h ^ u64::from(x)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    frames.iter().fold(step(1, labels), |h, &frame| step(h, frame))
+    let hash = frames.iter().fold(step(1, labels), |h, &frame| step(h, frame));
+    // splitmix64's end: all bits depend on all.
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
 }
 
 /// What heavy stacks begin with, by a hash of it. If one begins with so many frames, then with fewer of them too, so that
@@ -283,6 +296,16 @@ impl Beginnings {
         }
     }
 
+    /// The numbers of what a stack begins with, which some heavy stack begins with as well: given root first.
+    fn numbers(&self, stack: &[u32]) -> Vec<u32> {
+        let mut hash = 0;
+        let number = |&frame: &u32| {
+            hash = self.next(hash, frame);
+            self.index.find(hash, |n| self.hashes[n as usize] == hash).unwrap_or(NONE)
+        };
+        stack.iter().map(number).collect()
+    }
+
     /// How many frames of a stack, given leaf first, some heavy stack begins with, and the number of that beginning.
     fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
         hashes.clear();
@@ -308,7 +331,15 @@ impl Beginnings {
 /// their beginning, or by their first frame if no heavy stack begins with it, and their labels.
 struct Sums {
     heavy: Vec<Part>,
-    light: HashMap<(u32, u32, u32), (Vec<u32>, Part), State>,
+    light: HashMap<LightKey, (Vec<u32>, Part), State>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct LightKey {
+    beginning: u32,
+    /// [`NONE`] unless no heavy stack begins with it.
+    root: u32,
+    labels: u32,
 }
 
 impl Rows {
@@ -321,16 +352,18 @@ impl Rows {
         let reader = Reader { kind, runtime, names: &names, canonical: &canon.of, labels: &labels, has_background };
         let keys = Keys::new();
         let distinct = parallel::map(&runs, |run| reader.distinct(run, &keys));
-        let weights = Weights::new(&runs, &distinct);
+        let frames = (columns.value.profile_bytes() / BYTES_OF_FRAME).max(FRAMES) / 2;
+        let weights = Weights::new(&runs, &distinct, frames);
         let mut found =
             Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new(), row_of: Default::default() };
         let (row_of_heavy, beginnings) = found.heavy(&runs, &distinct, &weights);
         let all: Vec<usize> = (0..runs.len()).collect();
-        let sums = parallel::map(&all, |&i| {
+        let mut sums = parallel::map(&all, |&i| {
             let heavy_of = |place: usize| weights.heavy_of(i, distinct[i].of_sample[place]);
             reader.sums(&runs[i], heavy_of, row_of_heavy.len(), &beginnings)
         });
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
+        found.lighten(&runs, &mut sums, &beginnings, frames);
         let of_runs = found.add_up(&runs, sums, &row_of_heavy, m[0] + m[1] + learned);
         let Collected { stacks, rows, .. } = found;
         let (label_sets, labels, pruned) = (labels.sets, labels.texts, weights.light);
@@ -394,12 +427,53 @@ impl Collected<'_, '_> {
         (rows, beginnings)
     }
 
+    /// Where what is left of lighter stacks has more frames than there is room for, all but the heaviest are cut further:
+    /// to what these, the heavy stacks or all have.
+    fn lighten(&self, runs: &[Run<'_>], sums: &mut [Sums], beginnings: &Beginnings, room: usize) {
+        let all = || sums.iter().flat_map(|sums| sums.light.values()).map(|(stack, _)| stack.len());
+        if all().sum::<usize>() <= room {
+            return;
+        }
+        let mut weights: HashMap<LightKey, ([f64; 2], &[u32]), State> = HashMap::default();
+        for (run, sums) in runs.iter().zip(&*sums) {
+            for (key, (stack, part)) in &sums.light {
+                let (weight, _) = weights.entry(*key).or_insert(([0.0; 2], stack));
+                weight[run.side.unwrap_or(0)] += if run.side.is_some() { part.value } else { 0.0 };
+            }
+        }
+        let total = [0, 1].map(|side| weights.values().map(|(weight, _)| weight[side]).sum::<f64>().max(1e-300));
+        let weight = |of: &([f64; 2], &[u32])| (of.0[0] / total[0]).max(of.0[1] / total[1]);
+        let mut order: Vec<_> = weights.iter().collect();
+        // Of equal weights by content, so that no order decides.
+        order.sort_unstable_by(|a, b| {
+            weight(b.1).total_cmp(&weight(a.1)).then_with(|| (a.1.1, a.0.labels).cmp(&(b.1.1, b.0.labels)))
+        });
+        order.truncate(fitting(order.iter().map(|(_, (_, stack))| stack.len()), room));
+        let kept: HashSet<LightKey, State> = order.into_iter().map(|(key, _)| *key).collect();
+        drop(weights);
+        for sums in sums {
+            let mut light: HashMap<LightKey, (Vec<u32>, Part), State> = HashMap::default();
+            for (mut key, (mut stack, part)) in std::mem::take(&mut sums.light) {
+                if !kept.contains(&key) && key.root == NONE {
+                    let numbers = beginnings.numbers(&stack);
+                    let labels = key.labels;
+                    let of = |length: &usize| LightKey { beginning: numbers[*length - 1], root: NONE, labels };
+                    let length = (1..stack.len()).rev().find(|length| kept.contains(&of(length))).unwrap_or(1);
+                    (key, _) = (of(&length), stack.truncate(length));
+                }
+                light.entry(key).or_insert_with(|| (stack, Part::default())).1 += part;
+            }
+            sums.light = light;
+        }
+    }
+
     /// Adds up the runs, and gives their values by row.
     fn add_up(&mut self, runs: &[Run<'_>], sums: Vec<Sums>, row_of_heavy: &[u32], width: usize) -> Vec<f64> {
         let mut values = Vec::new();
         for (run, Sums { heavy, light }) in runs.iter().zip(sums) {
             let heavy: Vec<_> = row_of_heavy.iter().copied().zip(heavy).collect();
-            let light: Vec<_> = light.into_iter().map(|(key, (stack, part))| (self.row(&stack, key.2), part)).collect();
+            let light: Vec<_> =
+                light.into_iter().map(|(key, (stack, part))| (self.row(&stack, key.labels), part)).collect();
             values.resize(self.rows.len() * width, 0.0);
             for (number, part) in heavy.into_iter().chain(light) {
                 values[number as usize * width + run.column] += part.value;
@@ -446,6 +520,16 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
 
+/// How many of these lengths there is room for: one at least.
+fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
+    let mut sum = 0;
+    let fits = lengths.take_while(|length| {
+        sum += length;
+        sum <= room
+    });
+    fits.count().max(1)
+}
+
 /// Which of the distinct stacks of all runs are heavy.
 struct Weights {
     /// Of each run's own numbers of stacks: those among all.
@@ -457,9 +541,10 @@ struct Weights {
 }
 
 impl Weights {
-    fn new(runs: &[Run<'_>], distinct: &[Distinct]) -> Weights {
+    /// The heaviest have at most so many frames together.
+    fn new(runs: &[Run<'_>], distinct: &[Distinct], frames: usize) -> Weights {
         let mut index = Index::with_capacity(distinct.iter().map(|d| d.hashes.len()).max().unwrap_or(0));
-        let (mut hashes, mut ties, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut hashes, mut ties, mut values, mut depths) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut numbers = Vec::with_capacity(runs.len());
         for (run, distinct) in runs.iter().zip(distinct) {
             let number = |i: usize| {
@@ -470,6 +555,7 @@ impl Weights {
                     hashes.push(hash);
                     ties.push(distinct.ties[i]);
                     values.push([0.0; 2]);
+                    depths.push(distinct.depths[i]);
                 }
                 if let Some(side) = run.side {
                     values[found.number() as usize][side] += distinct.values[i];
@@ -484,13 +570,22 @@ impl Weights {
             (base / total[0]).max(new / total[1])
         };
         let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
+        let by =
+            |&a: &u32, &b: &u32| weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]));
         if order.len() > MOST_ROWS {
-            let by = |&a: &u32, &b: &u32| {
-                weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]))
-            };
-            order.select_nth_unstable_by(MOST_ROWS, by);
-            order.truncate(MOST_ROWS);
+            order.select_nth_unstable_by(MOST_ROWS / 2, by);
+            let light = order.split_off(MOST_ROWS / 2);
+            // Many light stacks may make up a heavy call, which nothing else would show: of them a sample, each with a
+            // chance as large as its weight. It is drawn by content, so the same in any order.
+            let all: f64 = light.iter().map(|&n| weight(n)).sum();
+            let chance = |n: u32| weight(n) / all.max(1e-300) * (MOST_ROWS / 2) as f64;
+            // The other half of the bits than decided above.
+            let random = |n: u32| (ties[n as usize].rotate_left(32) >> 11) as f64 / (1u64 << 53) as f64;
+            let drawn = |&n: &u32| random(n) < chance(n);
+            order.extend(light.into_iter().filter(drawn));
         }
+        order.sort_unstable_by(by);
+        order.truncate(fitting(order.iter().map(|&n| usize::from(depths[n as usize])), frames));
         let mut heavy_of = vec![NONE; hashes.len()];
         order.iter().zip(0..).for_each(|(&n, i)| heavy_of[n as usize] = i);
         Weights { numbers, heavy_of, heavy: order.len(), light: hashes.len() - order.len() }
