@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, ScaleRule, Verdict};
 use pprofdiff::proto::{Function, Label, Line, Location, Profile as Message, Sample, ValueType};
-use pprofdiff::{Diff, LoadOptions, Profile, Query};
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
 use prost::Message as _;
 use serde_json::Value;
 
@@ -329,6 +329,53 @@ fn equal_builds_are_silent() {
             assert!(e.noise.mde > 0.0 && e.noise.mde < 0.2, "{:?}", e.noise);
         }
     }
+}
+
+#[test]
+fn a_frames_change_is_chance_or_not() {
+    let base = [Program::new(8).sampled(5000.0, 1.0, 1)];
+    let mut e = explain(&base, &[Program::new(8).sampled(5000.0, 1.0, 2)]);
+    assert_eq!(e.noise.event, 1e7, "a sample is an event");
+    let with = |e: &mut Explanation, event, tau, factor, runs| {
+        (e.noise.event, e.noise.tau, e.scale.factor, e.noise.runs) = (event, tau, factor, runs);
+    };
+    // Without noise between runs: the deviance of two counts, which is near (n - b)^2 / (n + b), or 2 n ln 2 of none.
+    with(&mut e, 10.0, 0.0, 1.0, (1, 1));
+    for (b, n, chance) in [(1000.0, 1270.0, true), (1000.0, 1310.0, false), (0.0, 20.0, true), (30.0, 0.0, false)] {
+        assert_eq!((e.is_chance(b, n), e.is_chance(n, b)), (chance, chance), "{b} {n}");
+    }
+    assert!(e.is_chance(0.0, 0.0));
+    assert!(!e.is_chance(-1000.0, 1000.0));
+    // Of very many events only the noise is left: the square of the log ratio over twice that of tau.
+    with(&mut e, 1e-3, 0.1, 1.0, (1, 1));
+    assert!(e.is_chance(1000.0, 1310.0) && !e.is_chance(1000.0, 1330.0));
+    assert!((e.least_growth(1000.0) - (0.02f64 * 3.84).sqrt().exp()).abs() < 0.01, "{}", e.least_growth(1000.0));
+    // Three times the work, or three times the runs.
+    for (factor, runs) in [(3.0, (1, 1)), (1.0, (1, 3))] {
+        with(&mut e, 10.0, 0.0, factor, runs);
+        assert!(e.is_chance(1000.0, 3000.0) && !e.is_chance(1000.0, 1000.0));
+        let least = 3000.0 * e.least_growth(1000.0);
+        assert!(e.is_chance(1000.0, 0.99 * least) && !e.is_chance(1000.0, 1.01 * least));
+    }
+    with(&mut e, 0.0, 0.0, 1.0, (1, 1));
+    assert!(e.is_chance(0.0, 0.0) && !e.is_chance(0.0, 1.0));
+}
+
+#[test]
+fn of_equal_builds_few_frames_are_not_chance() {
+    let (mut all, mut changed) = (0, 0);
+    for seed in 0..12u64 {
+        let side = |seed: u64| [Program::new(8).sampled(5000.0, 1.0, seed)];
+        let (base, new) = (side(2 * seed + 1), side(2 * seed + 2));
+        let e = explain(&base, &new);
+        for row in Diff::new(&base, &new).unwrap().measure(&Query::default()).unwrap().top(Sort::Flat).rows {
+            if row.flat != Default::default() {
+                all += 1;
+                changed += usize::from(!e.is_chance(row.flat.base as f64, row.flat.new as f64));
+            }
+        }
+    }
+    assert!(all > 400 && changed > 0 && changed < all / 20, "{changed} of {all}");
 }
 
 #[test]

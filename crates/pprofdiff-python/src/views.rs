@@ -452,8 +452,8 @@ impl Views {
         }
     }
 
-    /// The page for a browser, as text: summary, flame graph, table, callers and callees, and call
-    /// graph of every sample type (of more than a hundred, the first), in one file that asks nobody for anything.
+    /// The page for a browser, as text: summary, what explain() says, flame graph, table, callers and callees, and
+    /// call graph of every sample type (of more than a hundred, the first), in one file that asks nobody for anything.
     ///
     /// It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
     /// is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,

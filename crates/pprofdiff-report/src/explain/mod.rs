@@ -2,6 +2,8 @@
 //! `pprofdiff/1`, kind `explain`).
 
 mod notebook;
+#[cfg(feature = "html")]
+mod panel;
 mod words;
 
 use std::io::{self, Write};
@@ -10,6 +12,8 @@ use serde_json::{Value, json};
 
 use crate::format::Style;
 pub use notebook::explain_html;
+#[cfg(feature = "html")]
+pub(crate) use panel::explain_panel;
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
 use words::{About, MOST_CAUSES, Markup, Words, within};
 

@@ -144,7 +144,7 @@ impl Words<'_> {
         format!("{}: {change}{times}{split}", self.sentence(cause))
     }
 
-    fn parts(&self, parts: &[Part]) -> String {
+    pub(super) fn parts(&self, parts: &[Part]) -> String {
         let of = |p: &Part| p.function.as_deref().map_or_else(String::new, |f| self.markup.name(f));
         let one = |p: &Part| format!("{} {}", of(p), self.amount(p.delta));
         let shown: Vec<String> = parts.iter().take(MOST_PARTS).map(one).collect();

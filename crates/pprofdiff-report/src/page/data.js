@@ -48,6 +48,12 @@ function readValues(text, count) {
   return out;
 }
 
+/** A column of bits, eight in a byte; all 0 if there is none. */
+function readBits(text, count) {
+  const bytes = text ? bytesOf(text) : [];
+  return Uint8Array.from({ length: count }, (_, i) => bytes[i >> 3] >> (i & 7) & 1);
+}
+
 /** A tree, depth first: for each node its parent, the end of its subtree, both values, and all widths. */
 function readTree(raw) {
   const n = raw.nodes, depth = Uint32Array.from(readNumbers(raw.depth, n)), what = readNumbers(raw.what, n);
@@ -78,7 +84,8 @@ function readTree(raw) {
     // Of two values that aren't negative, the larger is half of their sum and their difference together.
     width.delta = Float64Array.from(max, (m, i) => Number(2n * m - base[i] - fresh[i]));
   }
-  return { n, depth, kind, sides, parent, end, base, new: fresh, width, left: {}, pruned: raw.pruned };
+  const chance = readBits(raw.chance, n);
+  return { n, depth, kind, sides, parent, end, base, new: fresh, width, chance, left: {}, pruned: raw.pruned };
 }
 
 /** Where each node begins, in the units of a width. Worked out once for each way of drawing. */
@@ -107,6 +114,7 @@ function readTable(raw) {
     n, of: raw.of, frame: readNumbers(raw.frame, n), status: readValues(raw.status, n),
     flat_base: readValues(raw.flat_base, n), flat_new: readValues(raw.flat_new, n),
     cum_base: readValues(raw.cum_base, n), cum_new: readValues(raw.cum_new, n),
+    flat_chance: readBits(raw.flat_chance, n), cum_chance: readBits(raw.cum_chance, n),
     callers: edges(raw.callers), callees: edges(raw.callees), rowOf: new Map(),
   };
   for (let i = 0; i < n; i++) table.rowOf.set(table.frame[i], i);
@@ -189,6 +197,16 @@ class Type {
   change(base, fresh) {
     const delta = fresh - base, share = this.total[0] === 0n ? "" : `, ${this.share(delta)} of total`;
     return [`${this.show(base)} → ${this.show(fresh)}`, `${this.delta(delta)}, ${growth(base, fresh)}${share}`];
+  }
+  /** Why a change is no more than chance, by the size of what changed: its value in the base, else on the new side. */
+  chance(base, fresh) {
+    const { event, least, work } = this.raw.chance;
+    const size = base > 0n ? Number(base) : Number(fresh) / (this.raw.factor * work);
+    const factor = least[Math.max(0, Math.min(least.length - 1, Math.floor(Math.log2(size / event))))];
+    const figure = (v) => String(Number(v.toPrecision(2)));
+    const where = Math.abs(work - 1) < 1e-6 ? "here" : `where the work is x${Number(work.toPrecision(3))}, and besides that`;
+    const more = factor < 2 ? `change by ±${figure(100 * (factor - 1))}%` : `grow to x${figure(factor)}`;
+    return `${this.delta(fresh - base)}: no more than chance ${where}; a frame of this size would have to ${more}`;
   }
   /** Both sides of a value in words. */
   pair(base, fresh) {

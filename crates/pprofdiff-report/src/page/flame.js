@@ -13,7 +13,7 @@ const WIDTHS = {
   delta: "the change of each stack, either way; colour: which way they went together",
 };
 const STEPS = 32;
-const FADED = 0.6, DIM = 0.25;                 // of a box's colour: callers of what is zoomed in on; what is not searched for
+const FADED = 0.6, DIM = 0.25;                 // of a box's colour: callers of what is zoomed in on; what is not pointed out
 const READABLE = 4.5;                          // the least contrast of letters (WCAG 1.4.3)
 let palette;
 
@@ -98,6 +98,7 @@ function boxOf(t, node) {
   if (t.kind[node] === PRUNED) return palette.pruned;
   if (t.kind[node] === ROOT && !twoSided) return palette.root;
   if (!twoSided) return palette.one[shadeOf(nameOf(t, node))];
+  if (isGrey(t.chance[node])) return palette.root;
   if (vanished(t, node)) return palette.gone;
   return palette.change[STEPS + Math.round(relative(t, node) * STEPS)];
 }
@@ -186,14 +187,14 @@ function draw() {
   const box = (node, x, w, faded) => {
     const y = top(t.depth[node]) - scrolled;
     if (y > height || y + ROW < 0) return;
-    const { fill, ink } = boxOf(t, node), frame = frameOf(t, node);
-    const alpha = pointed && !(frame >= 0 && pointed[frame]) ? DIM : faded ? FADED : 1;
+    const { fill, ink } = boxOf(t, node);
+    const alpha = pointed && !pointed[node] ? DIM : faded ? FADED : 1;
     context.globalAlpha = alpha;
     context.fillStyle = fill;
     context.fillRect(x, y, w, ROW - 1);
     if (w > 2) { edges.moveTo(x + w - 0.5, y); edges.lineTo(x + w - 0.5, y + ROW - 1); }
     if (vanished(t, node) && w > 3) {
-      context.strokeStyle = palette.less;
+      context.strokeStyle = isGrey(t.chance[node]) ? ink[1].quiet : palette.less;
       context.setLineDash([3, 2]);
       context.strokeRect(x + 0.5, y + 0.5, w - 2, ROW - 2);
       context.setLineDash([]);
@@ -207,7 +208,7 @@ function draw() {
   for (let i = view.zoom; i < t.end[view.zoom];) {
     const x = (left[i] - from) * scale, w = width[i] * scale, depth = t.depth[i];
     if (w < THIN && i !== view.zoom) {
-      const frame = frameOf(t, i), hit = Boolean(pointed && frame >= 0 && pointed[frame]);
+      const hit = Boolean(pointed?.[i]);
       if (w > 0) {
         let s = strips[depth];
         if (s && (x - s.end > 0.01 || s.pointed !== hit)) { strip(depth); s = null; }
@@ -273,7 +274,7 @@ function label(t, node, x, y, room, strong, quiet) {
   }
   if (!text) return;
   const values = valuesIn(t, node, room - used - 14);
-  if (vanished(t, node)) {
+  if (boxOf(t, node) === palette.gone) {
     // Letters on hatching are hard to read.
     context.fillStyle = palette.card;
     context.fillRect(x - 2, y - 8, used + 4 + (values ? 10 + context.measureText(values).width : 0), 15);

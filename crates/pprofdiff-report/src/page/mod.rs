@@ -1,5 +1,5 @@
-//! The page: one HTML file with summary, flame graph, table, callers and callees, call graph, and source lines if there
-//! are sources. It asks nobody for anything.
+//! The page: one HTML file with summary, explanation, flame graph, table, callers and callees, call graph, and source
+//! lines if there are sources. It asks nobody for anything.
 //!
 //! The assets beside this file are what a browser runs; the profile is data in a block of JSON that no browser
 //! executes. Names are from strangers: here every `<` becomes `\u003c`, so that nothing can end the block, and
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::explain::explain_panel;
 use super::html::{escape, escape_ours};
 use super::listing::push_routines;
 use super::numbers::{extent, share, whole};
@@ -29,6 +30,7 @@ use crate::format::{Format, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
 use pprofdiff::edges::{Edges, Relation};
+use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation};
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
@@ -104,6 +106,10 @@ const COSTLIEST: usize = 1000;
 const MOVERS: usize = 5;
 /// Sample types that a page has at most. Programs have some ten; each has its graphs and its table.
 const MOST_TYPES: usize = 100;
+/// Sample types that are explained: the query's, and of the others the first; of profiles with more samples than
+/// `MANY_SAMPLES` only the query's.
+const MOST_EXPLAINED: usize = 4;
+const MANY_SAMPLES: usize = 50_000;
 /// Functions that the page lists the source lines of.
 const LISTED: usize = 20;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
@@ -161,6 +167,9 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let mut parts = Vec::with_capacity(types.len());
     let mut shown = None;
     let mut rows = 0;
+    let mut explained: Vec<(usize, Explanation)> = Vec::new();
+    let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
+    let most_explained = if samples > MANY_SAMPLES { 1 } else { MOST_EXPLAINED };
     for &i in &types {
         let measure = match i == wanted {
             true => selection.measure(query.sample_type.as_deref(), query.normalize),
@@ -171,7 +180,11 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
                 if i == wanted {
                     shown = Some((parts.len(), view.summary().clone()));
                 }
-                let (part, depth) = sample_type(&view, &mut names, share, options)?;
+                // The query's has a place kept for it.
+                let is_explained = i == wanted || explained.len() + usize::from(i < wanted) < most_explained;
+                let explanation = is_explained.then(|| explain(diff, query, i, options)).flatten();
+                let (part, depth) = sample_type(&view, explanation.as_ref(), &mut names, share, options)?;
+                explained.extend(explanation.map(|e| (parts.len(), e)));
                 parts.push(part);
                 if i == wanted {
                     rows = depth + 1;
@@ -194,6 +207,10 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             all.len()
         ));
     }
+    for (at, explanation) in &explained {
+        parts[*at]["causes"] = causes(explanation, &names);
+    }
+    let panels = panels(&explained, shown);
     let data = json!({
         "generator": concat!("pprofdiff ", env!("CARGO_PKG_VERSION")),
         "base": summary.base.as_ref().map(side),
@@ -206,12 +223,97 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     });
     let title = title(&summary);
     let source = sources.map(|sources| source(diff, query, sources)).transpose()?.unwrap_or_default();
-    Ok(Page { html: fill(&format!("{title} · pprofdiff"), &source, &data), title, rows })
+    Ok(Page { html: fill(&format!("{title} · pprofdiff"), &panels, &source, &data), title, rows })
+}
+
+/// Why the sides differ in a sample type. Nothing where that can't be said: of one side, of other granularities than
+/// functions. Not normalized, since the scale is found.
+fn explain(diff: &Diff, query: &Query, sample_type: usize, options: &PageOptions) -> Option<Explanation> {
+    let name = &diff.sample_types()[sample_type].0;
+    // Of two types with one name only the first can be asked for.
+    if options.only_flame || !diff.is_two_sided() || diff.find_sample_type(Some(name)).ok() != Some(sample_type) {
+        return None;
+    }
+    let query = query.clone().with_sample_type(name).with_normalize(Normalize::None);
+    diff.explain(&query, &[], &ExplainOptions::default()).ok()
+}
+
+/// What the page opens with, a block for each sample type that is explained; that of the type `shown` is in sight.
+fn panels(explained: &[(usize, Explanation)], shown: usize) -> String {
+    let mut html = String::new();
+    for (at, e) in explained {
+        let hidden = if *at == shown { "" } else { " hidden" };
+        let _ = write!(html, "<div data-type=\"{at}\"{hidden}>{}</div>", explain_panel(e));
+    }
+    html
+}
+
+/// For each cause of an explanation, which frames of the page's are its function and the caller, and whether only the
+/// function itself costs more.
+fn causes(e: &Explanation, names: &Names) -> Value {
+    let mut ids: HashMap<Cow<str>, Vec<usize>> = HashMap::new();
+    let spelled = e.causes.iter().flat_map(|c| c.evidence.functions.iter().chain(&c.evidence.callers));
+    spelled.for_each(|name| drop(ids.insert(visible(name), Vec::new())));
+    for (id, name) in names.texts.iter().enumerate() {
+        if let Some(ids) = ids.get_mut(name.as_str()) {
+            ids.push(id);
+        }
+    }
+    let of = |names: &[String]| names.iter().flat_map(|n| ids[&visible(n)].iter().copied()).collect::<Vec<_>>();
+    let cause = |c: &pprofdiff::explain::Cause| {
+        let (functions, callers) = (of(&c.evidence.functions), of(&c.evidence.callers));
+        json!({"functions": functions, "callers": callers, "own": c.kind == CauseKind::Own})
+    };
+    e.causes.iter().map(cause).collect()
+}
+
+/// What of a view is no more than chance, if that is known.
+#[derive(Clone, Copy)]
+struct Chance<'a> {
+    e: &'a Explanation,
+    /// By what the view's new values are multiplied.
+    factor: f64,
+}
+
+impl Chance<'_> {
+    fn is_chance(&self, p: Pair) -> bool {
+        self.e.is_chance(p.base as f64, p.new as f64 / self.factor)
+    }
+
+    /// How much of a frame is chance, by its size: the least growth of one with 1, 2, 4, 8 ... events, and how much
+    /// growth is that of the work.
+    fn sizes(&self, total: Pair) -> Value {
+        let event = self.e.noise.event;
+        let sizes =
+            (0..63).map(|i| event * (1u64 << i) as f64).take_while(|size| *size > 0.0 && *size < total.base as f64);
+        let digits = |factor: f64| (factor * 1e4).round() / 1e4;
+        let least: Vec<f64> = sizes.map(|size| digits(self.e.least_growth(size))).collect();
+        json!({"event": event, "least": least, "work": self.e.scale.factor})
+    }
+}
+
+/// A bit for each of some values, in base64: a byte for eight, the first of them the lowest bit.
+fn bits(values: impl Iterator<Item = bool>) -> String {
+    let mut bytes = Vec::new();
+    for (i, value) in values.enumerate() {
+        if i % 8 == 0 {
+            bytes.push(0);
+        }
+        bytes[i / 8] |= u8::from(value) << (i % 8);
+    }
+    STANDARD.encode(bytes)
 }
 
 /// One sample type: its totals, both flame graphs, and the table. Also how deep the first graph is.
-fn sample_type(view: &Measure, names: &mut Names, max_frames: usize, options: &PageOptions) -> Result<(Value, u32)> {
+fn sample_type(
+    view: &Measure,
+    explanation: Option<&Explanation>,
+    names: &mut Names,
+    max_frames: usize,
+    options: &PageOptions,
+) -> Result<(Value, u32)> {
     let s = view.summary();
+    let chance = explanation.map(|e| Chance { e, factor: s.factor });
     let stacks = view.matched_stacks();
     let grow = |inverted| {
         stacks.flame(
@@ -230,16 +332,19 @@ fn sample_type(view: &Measure, names: &mut Names, max_frames: usize, options: &P
         "total": pair(s.total),
         "delta": share(s.total.delta(), whole(s)),
         "factor": s.factor,
-        "down": flame(&down, names),
-        "up": flame(&up, names),
+        "down": flame(&down, names, chance),
+        "up": flame(&up, names, chance),
     });
+    if let Some(chance) = chance {
+        part["chance"] = chance.sizes(s.total);
+    }
     if !options.only_flame {
         let mut top = view.top(Sort::Flat);
         let graph = view.graph_of(&top, &GraphOptions::default());
         part["rose"] = movers(&top, names, |delta| delta > 0);
         part["fell"] = movers(&top, names, |delta| delta < 0);
         top.sort(Sort::Cum);
-        part["table"] = table(&view.edges_of(top), &[&down, &up], names, max_frames / 4);
+        part["table"] = table(&view.edges_of(top), &[&down, &up], names, max_frames / 4, chance);
         if let Some(graph) = call_graph(&graph, names) {
             part["callgraph"] = graph;
         }
@@ -287,7 +392,7 @@ fn pair(p: Pair) -> Value {
 /// What a node is: 0 the root, 1 `(pruned)`, else its frame + 2; times four, plus 1 if the base has it, plus 2 if
 /// the new side has it. Values lack of the parent's. Widths that follow from the two values are left out,
 /// which is all of them unless there are negative values or scaled ones.
-fn flame(flame: &Flame, names: &mut Names) -> Value {
+fn flame(flame: &Flame, names: &mut Names, chance: Option<Chance>) -> Value {
     let mut ids = vec![None; flame.frames.len()];
     let mut id = |frame: u32| *ids[frame as usize].get_or_insert_with(|| names.id(&flame.frames, frame));
     let what = |n: &FlameNode| {
@@ -336,12 +441,16 @@ fn flame(flame: &Flame, names: &mut Names) -> Value {
         columns["new_width"] = lacking(&|n| n.width.new).into();
         columns["delta_width"] = lacking(&|n| n.width.delta).into();
     }
+    if let Some(chance) = chance {
+        let is_frame = |n: &FlameNode| !matches!(n.frame, FlameFrame::Pruned);
+        columns["chance"] = bits(nodes.iter().map(|n| is_frame(n) && chance.is_chance(n.cum))).into();
+    }
     columns
 }
 
 /// The table as columns: the frames that the graphs show, and then the others as far as there is room, by
 /// their cost. With each come its costliest callers and callees, out of those that the table has.
-fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Value {
+fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize, chance: Option<Chance>) -> Value {
     let frames = &edges.frames;
     let mut drawn = vec![false; frames.len()];
     // All graphs are of one view, so their frames have the same numbers as the table's.
@@ -384,8 +493,11 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize) -> Va
     let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(|r| value(r)).collect::<Numbers>().base64();
     let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
     let statuses = |r: &TopRow| r.status as i64;
+    let chance = |value: fn(&TopRow) -> Pair| chance.map(|c| bits(rows.iter().map(|r| c.is_chance(value(r)))));
     json!({
         "rows": rows.len(),
+        "flat_chance": chance(|r| r.flat),
+        "cum_chance": chance(|r| r.cum),
         "of": edges.nodes.len(),
         "frame": frame.into_iter().collect::<Numbers>().base64(),
         "status": column(&statuses),
@@ -484,8 +596,8 @@ fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// Puts the page together. Each mark of the template is looked for after the one before it, so nothing that is
-/// put in is ever read as a mark. `source` is HTML: a listing, escaped by who made it.
-fn fill(title: &str, source: &str, data: &Value) -> String {
+/// put in is ever read as a mark. `panels` and `source` are HTML: explanations and a listing, escaped by who made them.
+fn fill(title: &str, panels: &str, source: &str, data: &Value) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
@@ -500,6 +612,7 @@ fn fill(title: &str, source: &str, data: &Value) -> String {
         ("{policy}", policy.as_str()),
         ("{title}", &title),
         ("{style}", &STYLE),
+        ("{panels}", panels),
         ("{source}", source),
         ("{data}", &data),
         ("{script}", SCRIPT),

@@ -13,7 +13,7 @@ const SORTS = twoSided
 const start = {
   type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
   search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
-  fit: "",
+  fit: "", grey: true, cause: -1,
 };
 const view = { ...start };
 let selected = -1;            // the node that the keyboard walks from
@@ -51,6 +51,7 @@ function fromFragment(text) {
   if (!["", "dark", "light"].includes(view.theme)) view.theme = "";
   if (!["", "0", "1"].includes(view.fit)) view.fit = "";
   if (view.zoom < 0 || view.zoom >= tree().n) view.zoom = 0;
+  if (!type().raw.causes?.[view.cause]?.functions.length) view.cause = -1;
   if (view.fn < -1 || view.fn >= data.names.length) view.fn = -1;
   selected = view.zoom > 0 ? view.zoom : -1;
 }
@@ -81,29 +82,30 @@ function compile(input) {
   }
 }
 
-/** Which frames the graph points out: those that the search matches, or the function that was asked for. */
+/**
+ * Which boxes the graph points out: those whose names the search matches, those of the function that was asked for, or
+ * the stacks of a cause. Null if nothing is looked for.
+ */
 let pointed = null;
 function point() {
-  const regex = compile($("search"));
-  pointed = null;
-  if (regex) {
-    pointed = Uint8Array.from(data.names, (name) => +regex.test(name));
-  } else if (view.find && view.fn >= 0) {
-    pointed = new Uint8Array(data.names.length);
-    pointed[view.fn] = 1;
-  }
+  const regex = compile($("search")), t = tree(), cause = type().raw.causes?.[view.cause];
   const output = $("matched");
   output.replaceChildren();
-  if (regex === undefined) { output.textContent = "not a regular expression"; return; }
+  pointed = null;
+  if (regex === undefined) output.textContent = "not a regular expression";
+  else if (regex) pointed = boxesOf(t, Uint8Array.from(data.names, (name) => +regex.test(name)));
+  else if (view.find && view.fn >= 0) pointed = boxesOf(t, setOf([view.fn]));
+  else if (cause) {
+    pointed = stacksOf(t, cause);
+    if (!pointed.includes(1)) output.textContent = `cause ${view.cause + 1} is too thin to be drawn`;
+  }
   if (!regex) return;
   // A stack counts once, however often it matches: by its first match.
-  const t = tree();
   let base = 0n, fresh = 0n, skipped = 0;
   const functions = new Set();
   for (let i = 1; i < t.n; i++) {
-    const frame = frameOf(t, i);
-    if (frame < 0 || !pointed[frame]) continue;
-    functions.add(frame);
+    if (!pointed[i]) continue;
+    functions.add(frameOf(t, i));
     if (i < skipped) continue;
     base += t.base[i];
     fresh += t.new[i];
@@ -115,6 +117,60 @@ function point() {
   output.append(count, functions.size ? `: ${type().pair(base, fresh)}${least}` : "");
 }
 
+/** Frames, as what `boxesOf` takes. */
+function setOf(frames) {
+  const set = new Uint8Array(data.names.length);
+  for (const frame of frames) set[frame] = 1;
+  return set;
+}
+
+/** The boxes of a set of frames. */
+const boxesOf = (t, set) => Uint8Array.from(t.kind, (_, i) => set[frameOf(t, i)] ?? 0);
+
+/**
+ * The stacks of a cause: what is above and below each box of its function, of those that the caller calls. If only the
+ * function itself costs more, what it calls is no part of that.
+ */
+function stacksOf(t, { functions, callers, own }) {
+  const of = boxesOf(t, setOf(functions)), above = boxesOf(t, setOf(callers));
+  const called = (i) => view.inverted ? [...childrenOf(t, i)].some((c) => above[c]) : above[t.parent[i]];
+  let hits = of.map((hit, i) => +(hit && called(i)));
+  // Where a frame between them is no part of what was explained, all of the function is shown.
+  if (!hits.includes(1)) hits = of;
+  const shown = new Uint8Array(t.n);
+  for (let i = 1; i < t.n; i++) {
+    if (!hits[i]) continue;
+    shown[i] = 1;
+    for (let up = t.parent[i]; up >= 0 && !shown[up]; up = t.parent[up]) shown[up] = 1;
+    if (!own || view.inverted) shown.fill(1, i, t.end[i]);
+  }
+  return shown;
+}
+
+/** Points out the stacks of a cause, or all again. */
+function choose(cause) {
+  view.cause = cause;
+  view.search = "";
+  view.find = false;
+  if (cause >= 0 && view.zoom !== 0) { zooms.push(view.zoom); view.zoom = 0; }
+  show();
+  if (cause < 0) return;
+  const t = tree(), of = boxesOf(t, setOf(type().raw.causes[cause].functions));
+  const widest = widestOf(t, (i) => of[i] && pointed[i]);
+  if (widest >= 0) reveal(widest);
+}
+
+/** The widest of some boxes, or -1. */
+function widestOf(t, isOne) {
+  const width = t.width[view.width];
+  let widest = -1;
+  for (let i = 1; i < t.n; i++) if (isOne(i) && (widest < 0 || width[i] > width[widest])) widest = i;
+  return widest;
+}
+
+/** Whether what is no more than chance is grey: a bit of the data's. */
+const isGrey = (bit) => Boolean(bit && view.grey);
+
 // ---------------------------------------------------------------- words about a node
 
 function element(tag, text, className) {
@@ -125,22 +181,24 @@ function element(tag, text, className) {
 }
 
 const sign = (delta) => (delta > 0n ? "more" : delta < 0n ? "less" : "");
+const toneOf = (delta, chance) => (isGrey(chance) ? "chance" : sign(delta));
 
-/** "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total" with the change coloured. */
-function pairElement(base, fresh) {
+/** "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total" with the change coloured, unless it is chance. */
+function pairElement(base, fresh, chance) {
   const span = element("span");
   if (!twoSided || (base === 0n && fresh === 0n)) { span.textContent = type().pair(base, fresh); return span; }
   const [sides, change] = type().change(base, fresh);
-  span.append(sides + ", ", element("span", change, sign(fresh - base)));
+  span.append(sides + ", ", element("span", change, toneOf(fresh - base, chance)));
   return span;
 }
 
 function describe(t, node) {
   const parts = [element("div", nameOf(t, node), "name")];
   const values = element("div");
-  values.append(pairElement(t.base[node], t.new[node]));
-  if (vanished(t, node)) values.append(element("span", "vanished", "mark less"));
-  if (appeared(t, node)) values.append(element("span", "appeared", "mark more"));
+  const chance = t.chance[node] && t.base[node] !== t.new[node];
+  values.append(pairElement(t.base[node], t.new[node], chance));
+  if (vanished(t, node)) values.append(element("span", "vanished", `mark ${toneOf(-1n, chance)}`));
+  if (appeared(t, node)) values.append(element("span", "appeared", `mark ${toneOf(1n, chance)}`));
   parts.push(values);
   if (t.kind[node] === PRUNED) {
     parts.push(element("div", "Stacks that are each too thin to be seen, together.", "note"));
@@ -148,10 +206,12 @@ function describe(t, node) {
     const [base, fresh] = flatOf(t, node);
     if (base !== 0n || fresh !== 0n) {
       const own = element("div", view.inverted ? "stacks that begin here: " : "of which itself: ", "note");
-      own.append(pairElement(base, fresh));
+      // Whether this is chance is not in the data: no colour says so where that of boxes does.
+      own.append(pairElement(base, fresh, Boolean(type().raw.chance)));
       parts.push(own);
     }
   }
+  if (chance) parts.push(element("div", type().chance(t.base[node], t.new[node]), "note"));
   return parts;
 }
 
@@ -210,10 +270,11 @@ function changeTree(change, keep) {
 function find(frame) {
   view.fn = frame;
   view.search = "";
+  view.cause = -1;
   view.find = true;
   const t = tree(), width = t.width[view.width];
-  let widest = -1, where = 0;
-  for (let i = 1; i < t.n; i++) if (frameOf(t, i) === frame && (widest < 0 || width[i] > width[widest])) widest = i;
+  const widest = widestOf(t, (i) => frameOf(t, i) === frame);
+  let where = 0;
   selected = widest;
   if (widest >= 0) {
     const spot = spotOf(widest);
@@ -388,16 +449,22 @@ function rowElement(b, i) {
   button.type = "button";
   name.append(button);
   tr.append(name);
-  const t = type(), scales = t.scales, cell = (text, className) => tr.append(element("td", text, className));
+  const t = type(), scales = t.scales;
+  const cell = (text, className, why = "") => {
+    const td = element("td", text, className);
+    td.title = why;
+    tr.append(td);
+  };
   for (const [cost, values] of groupsOfTable()) {
     const base = b[cost + "_base"][i], fresh = b[cost + "_new"][i], delta = fresh - base;
+    const chance = b[cost + "_chance"][i] && delta !== 0n, why = chance ? t.chance(base, fresh) : "", tone = toneOf(delta, chance);
     for (const [at, value] of values.entries()) {
       const className = twoSided && at === 0 ? "group-start " : "";
       if (value === "base") cell(t.show(base, scales[cost].sides), className);
       else if (value === "new") cell(t.show(fresh, scales[cost].sides), className);
-      else if (value === "delta") cell(t.delta(delta, scales[cost].delta), className + sign(delta));
-      else if (value === "growth") cell(growth(base, fresh), className + sign(delta));
-      else cell(t.share(delta), twoSided ? className + sign(delta) : className);
+      else if (value === "delta") cell(t.delta(delta, scales[cost].delta), className + tone, why);
+      else if (value === "growth") cell(growth(base, fresh), className + tone, why);
+      else cell(t.share(delta), twoSided ? className + tone : className, why);
     }
   }
   if (twoSided) cell(STATUSES[Number(b.status[i])], "w");
@@ -448,9 +515,10 @@ function showEdges() {
   };
   const self = element("div", undefined, "edge-self");
   self.append(element("div", data.names[view.fn], "name"));
-  for (const [text, base, fresh] of [["cum ", b.cum_base[row], b.cum_new[row]], ["flat ", b.flat_base[row], b.flat_new[row]]]) {
+  for (const cost of ["cum", "flat"]) {
     const line = element("div");
-    line.append(element("span", text, "caption"), pairElement(base, fresh));
+    line.append(element("span", cost + " ", "caption"),
+      pairElement(b[cost + "_base"][row], b[cost + "_new"][row], b[cost + "_chance"][row]));
     self.append(line);
   }
   place.append(list(b.callers, "callers"), self, list(b.callees, "callees"));
@@ -487,6 +555,14 @@ function showSummary() {
   $("total").append(total);
 }
 
+/** Why the sides differ, where that is explained. */
+function showWhy() {
+  const panels = [...$("why").querySelectorAll("[data-type]")];
+  for (const panel of panels) panel.hidden = Number(panel.dataset.type) !== view.type;
+  $("why").hidden = panels.length === 0;
+  $("unexplained").hidden = panels.some((panel) => !panel.hidden);
+}
+
 /** What rose and what fell most, beside the total. */
 function showMovers() {
   const { rose, fell } = type().raw;
@@ -502,7 +578,8 @@ function showMovers() {
     table.append(element("thead"), element("tbody"));
     table.tHead.append(head);
     for (const [frame, ...sides] of rows) {
-      const [base, fresh] = sides.map(BigInt), delta = fresh - base, direction = twoSided ? sign(delta) : "";
+      const [base, fresh] = sides.map(BigInt), delta = fresh - base, row = type().table.rowOf.get(frame);
+      const direction = twoSided ? toneOf(delta, type().table.flat_chance[row]) : "";
       const tr = element("tr"), name = element("td", undefined, "t");
       const button = element("button", shortName(data.names[frame]));
       button.type = "button";
@@ -531,6 +608,12 @@ function showControls() {
   if (width) width.textContent = `${view.inverted ? "inverted; " : ""}width: ${WIDTHS[view.width]}`;
   $("inverted").setAttribute("aria-pressed", String(view.inverted));
   $("upward").setAttribute("aria-pressed", String(view.upward));
+  $("grey").setAttribute("aria-pressed", String(view.grey));
+  $("grey").hidden = !type().raw.chance;
+  for (const e of document.querySelectorAll("#legend .chance, #legend .chance + span")) e.hidden = !type().raw.chance || !view.grey;
+  for (const button of $("why").querySelectorAll("[data-type]:not([hidden]) [data-cause]")) {
+    button.setAttribute("aria-pressed", String(Number(button.dataset.cause) === view.cause));
+  }
   $("fit").hidden = !(graphWidth() > $("callgraph").lastElementChild.clientWidth);
   $("fit").setAttribute("aria-pressed", String(fitted()));
   $("callgraph").classList.toggle("fitted", fitted());
@@ -608,11 +691,12 @@ function show() {
   document.documentElement.dataset.theme = printing ? "light" : view.theme;
   document.documentElement.classList.toggle("printing", printing);
   if (!palette) readPalette();
-  const of = `${view.type} ${view.sort} ${view.descending} ${view.filter}`;
+  const of = `${view.type} ${view.sort} ${view.descending} ${view.filter} ${view.grey}`;
   if ($("search").value !== view.search) $("search").value = view.search;
   if (tabled !== of) {
     if ($("filter").value !== view.filter) $("filter").value = view.filter;
     showSummary();
+    showWhy();
     showMovers();
     showTable();
     showCallGraph();
@@ -636,6 +720,7 @@ const KEYS = [
   ...(twoSided ? MODES.map(([mode], i) => [String(i + 1), `width: ${WIDTHS[mode]}`, () => setWidth(mode)]) : []),
   ["i", "inverted: from the leaf to its callers, or back", () => $("inverted").click()],
   ["f", "root at the bottom, or at the top", () => $("upward").click()],
+  ["g", "what is no more than chance is grey, or not", () => $("grey").click()],
   ["Arrows", "walk the stacks, once the graph was clicked"],
   ["Enter", "zoom in on the selected box"],
   ["Backspace", "back to the zoom before", back],
@@ -658,7 +743,7 @@ function controls() {
     if (t.raw.error) { option.disabled = true; option.title = t.raw.error; }
     $("type").append(option);
   }
-  $("type").onchange = () => changeTree(() => { view.type = Number($("type").value); }, true);
+  $("type").onchange = () => changeTree(() => { view.type = Number($("type").value); view.cause = -1; }, true);
   for (const [mode, text, title] of MODES) {
     const button = element("button", text);
     Object.assign(button, { type: "button", title });
@@ -669,6 +754,11 @@ function controls() {
   $("width-mode").hidden = !twoSided;
   $("inverted").onclick = () => changeTree(() => { view.inverted = !view.inverted; }, false);
   $("upward").onclick = () => { view.upward = !view.upward; show(); $("view").scrollTop = view.upward ? 1e9 : 0; redraw(); };
+  $("grey").onclick = () => { view.grey = !view.grey; show(); };
+  $("why").onclick = (e) => {
+    const cause = Number(e.target.closest("[data-cause]")?.dataset.cause ?? -1);
+    if (cause >= 0) choose(cause === view.cause ? -1 : cause);
+  };
   $("back").onclick = back;
   $("reset").onclick = reset;
   $("copy").onclick = copyStack;
@@ -676,7 +766,7 @@ function controls() {
     view.theme = { "": "dark", dark: "light", light: "" }[view.theme];
     repaint();
   };
-  $("search").oninput = () => { view.search = $("search").value; view.find = false; point(); showControls(); redraw(); keepInFragment(); };
+  $("search").oninput = () => { view.search = $("search").value; view.find = false; view.cause = -1; point(); showControls(); redraw(); keepInFragment(); };
   $("filter").oninput = () => { view.filter = $("filter").value; showTable(); keepInFragment(); };
   $("more").onclick = () => moreRows(500);
   for (const place of [$("movers"), $("table").tBodies[0], $("edges")]) {
@@ -723,7 +813,10 @@ function controls() {
   };
   document.addEventListener("keydown", (e) => {
     if ($("keys").open) return;
-    if (e.key === "Escape") follow(null);
+    if (e.key === "Escape") {
+      follow(null);
+      if (view.cause >= 0) choose(-1);
+    }
     if (e.target.closest("input, select") || e.ctrlKey || e.metaKey || e.altKey) {
       if (e.key === "Escape" && e.target.id === "search") { view.search = ""; show(); canvas.focus(); }
       return;
@@ -759,6 +852,7 @@ function reset() {
   view.zoom = 0;
   view.search = "";
   view.find = false;
+  view.cause = -1;
   selected = -1;
   show();
 }
@@ -773,7 +867,7 @@ for (const name of ["less", "same", "more", "one-a", "one-b", "card", "text", "a
 if (twoSided) {
   const key = (className, text) => [element("i", undefined, className), element("span", text)];
   $("legend").append(element("span", "less"), element("i", undefined, "ramp"), element("span", "more"),
-    ...key("gone", "vanished (−)"), ...key("came", "appeared (+)"), element("span", "", "width"));
+    ...key("gone", "vanished (−)"), ...key("came", "appeared (+)"), ...key("chance", "no more than chance"), element("span", "", "width"));
 } else $("legend").textContent = "Colours tell packages apart.";
 document.body.classList.toggle("bare", !hasTable);
 $("source").hidden = !$("source").querySelector("table");

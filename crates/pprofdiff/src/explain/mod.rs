@@ -8,6 +8,7 @@
 //!
 //! docs/explain.md says what is promised and measured.
 
+mod chance;
 mod labels;
 mod names;
 mod noise;
@@ -227,6 +228,12 @@ pub struct Evidence {
     pub new: Extent,
     /// An expression that finds the function by its name, for `peek` and filters.
     pub pattern: Option<String>,
+    /// All names that the profiles have for the function: builds may spell it differently.
+    #[serde(skip)]
+    pub functions: Vec<String>,
+    /// Those of its caller.
+    #[serde(skip)]
+    pub callers: Vec<String>,
 }
 
 /// How much was measured of something on one side.
@@ -303,6 +310,9 @@ pub struct Noise {
     pub runs: (usize, usize),
     /// Number of runs of equal builds from which noise was learned besides.
     pub learned: usize,
+    /// The value of one event that the profiler saw, about; 0 if nothing was measured.
+    #[serde(skip)]
+    pub event: f64,
 }
 
 /// The runtime whose frames are told from the program's.
@@ -485,6 +495,12 @@ impl Shown<'_> {
         };
         of(first).or_else(|| of(1 - first)).unwrap_or_else(|| name.text.clone())
     }
+
+    /// All that it is called on either side.
+    fn spelled(&self, frame: u32) -> Vec<String> {
+        let numbers = std::iter::once(frame).chain(self.renamed.get(&frame).copied());
+        numbers.flat_map(|f| &self.rows.names[f as usize].shown).map(|(text, _)| text.clone()).collect()
+    }
 }
 
 fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, options: &ExplainOptions) -> Explanation {
@@ -616,6 +632,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
             mde: rounded(found.mde),
             runs: (m[0], m[1]),
             learned: rows.learned,
+            event: rows.event(),
         },
         runtime: KnownRuntime { name: rows.runtime.name.to_owned(), source: rows.runtime.source.to_owned() },
         pruned: rows.pruned,
@@ -662,6 +679,7 @@ impl Told<'_> {
 
     fn cause(&self, draft: &Draft, split: Option<[f64; 4]>) -> Cause {
         let (function, caller) = self.names(&draft.of);
+        let spelled = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spelled(f));
         let delta = draft.delta / self.rows.m[0] as f64;
         let extent = |side: usize| {
             let rows = || draft.rows.iter().map(|&r| &self.rows.rows[r as usize]).filter(|r| r.v[side] > 0.0);
@@ -698,6 +716,8 @@ impl Told<'_> {
                 base: extent(0),
                 new: extent(1),
                 pattern: function.as_ref().map(|name| format!("^{}$", regex::escape(name))),
+                functions: spelled(draft.of.function),
+                callers: spelled(draft.of.caller),
             },
             function,
         }

@@ -1,0 +1,49 @@
+//! Whether a frame's change is more than chance, one frame at a time: what a view greys. Causes answer for all frames
+//! together and need more (`search`).
+
+use super::Explanation;
+use super::noise::{between, penalised};
+
+/// What the penalised deviance of a frame that nothing touched exceeds one time in twenty: the quantile of chi-squared
+/// with one degree of freedom.
+const LEVEL: f64 = 3.84;
+/// The most that a frame is asked to grow by, as a factor.
+const MOST_GROWTH: f64 = 1e6;
+
+impl Explanation {
+    /// True if a frame's change is no more than chance. `base` and `new` are its values in all runs of a side together,
+    /// not normalized, in the sample type's unit.
+    ///
+    /// With `b = base / event` and `n = new / event` events ([`super::Noise::event`]), the ratio `r` of the amounts of
+    /// work ([`super::WorkScale::factor`]; times the runs of the new side by those of the base) and the variance
+    /// `V = tau^2 (1/m0 + 1/m1)`, it is `min over x of G(b, n, r e^x) + x^2 / V < 3.84`, where `G` is the deviance of
+    /// two Poisson counts: so one in twenty frames that nothing touched is not said to be chance. False of values below
+    /// zero, which count nothing.
+    pub fn is_chance(&self, base: f64, new: f64) -> bool {
+        let event = self.noise.event;
+        if !(base >= 0.0 && new >= 0.0 && event > 0.0) {
+            return base == new;
+        }
+        let (m0, m1) = self.noise.runs;
+        let ratio = self.scale.factor * m1 as f64 / m0 as f64;
+        let variance = between(self.noise.tau.powi(2), [m0, m1]);
+        base + new <= 0.0 || penalised(base / event, new / event, ratio, variance) < LEVEL
+    }
+
+    /// The least factor, beyond that of the work, by which a frame of this value in the base must grow to be more than
+    /// chance; to about 0.2%.
+    pub fn least_growth(&self, base: f64) -> f64 {
+        let (m0, m1) = self.noise.runs;
+        let expected = base * self.scale.factor * m1 as f64 / m0 as f64;
+        let (mut low, mut high) = (0.0, MOST_GROWTH.ln());
+        while high - low > 0.002 {
+            let middle: f64 = (low + high) / 2.0;
+            if self.is_chance(base, expected * middle.exp()) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high.exp()
+    }
+}
