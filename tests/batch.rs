@@ -138,8 +138,18 @@ fn every_view_works_for_many_pairs() {
         let text = String::from_utf8(text.stdout).unwrap();
         assert!(text.starts_with("api/cpu.pb.gz  cpu ") && text.contains("db/cpu.pb.gz  "), "{view}: {text}");
     }
+    // Causes are a view of functions.
+    let causes = |args: &[&str]| String::from_utf8(pprofdiff(&dir, args).stdout).unwrap();
+    let csv = causes(&["batch", "main", "branch", "--view", "explain", "--format", "csv"]);
+    let alone = causes(&["explain", main, branch, "--format", "csv"]);
+    let rows = |csv: &str| csv.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    let of_pair: Vec<_> =
+        rows(&csv).iter().filter_map(|row| Some(row.strip_prefix("api/cpu.pb.gz,")?.to_owned())).collect();
+    assert!(!of_pair.is_empty() && of_pair == rows(&alone), "{csv}\n{alone}");
+    let text = causes(&["batch", "main", "branch", "--view", "explain"]);
+    assert!(text.contains("added logmill/names.canonical from logmill/names.compare"), "{text}");
     let out = pprofdiff(&dir, &["batch", "main", "branch", "--view", "flame"]);
-    assert!(String::from_utf8(out.stderr).unwrap().contains("top, tree, stacks, traces, labels or peek=RE"));
+    assert!(String::from_utf8(out.stderr).unwrap().contains("top, tree, stacks, traces, labels, explain or peek=RE"));
     std::fs::remove_dir_all(dir).unwrap();
 }
 
