@@ -8,6 +8,7 @@
 //!
 //! docs/explain.md says what is promised and measured.
 
+mod answer;
 mod chance;
 mod labels;
 mod names;
@@ -18,25 +19,28 @@ mod runtime;
 mod search;
 mod sets;
 mod story;
+mod told;
+mod weights;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Diff, Granularity, Measure, Normalize, Query, Summary};
+use crate::diff::{Diff, Granularity, Measure, Normalize, Query};
 use crate::{Error, Result};
+pub use answer::{
+    Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise, Part, ScaleRule,
+    Split, Verdict, WorkScale,
+};
 use read::Columns;
 use rows::{Kind, Rows};
 use runtime::Own;
 use sets::Sets;
-pub use story::CauseKind;
-use story::{Description, Draft, Shift, Story};
+use story::{Shift, Story};
+use told::{Shown, TOLD, Told, clones, rounded};
 
 /// A changed verdict needs no certainty below this part of the total.
 const PRACTICAL: f64 = 0.05;
-/// The least part of a side that is told of where cost moved by a match of names.
-const TOLD: f64 = 0.01;
 /// How often cost that moved is looked past.
 const MOST_SHIFTS: usize = 8;
 
@@ -97,271 +101,6 @@ impl ExplainOptions {
         self.background.extend(settings.background);
         Own::new(&self).map(|_| self)
     }
-}
-
-/// What is said of the whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Something changed, and the causes say what.
-    Change,
-    /// Nothing changed that could be told from chance, and what matters would have been noticed.
-    None,
-    /// These samples can't tell.
-    Inconclusive,
-}
-
-impl Verdict {
-    /// As results spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Change => "change",
-            Verdict::None => "none",
-            Verdict::Inconclusive => "inconclusive",
-        }
-    }
-}
-
-/// How the amount of work on the two sides was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum ScaleRule {
-    /// The number of operations was given.
-    #[serde(rename = "ops given")]
-    Given,
-    /// Both sides did the same.
-    #[serde(rename = "same work")]
-    Same,
-    /// Frames that no cause touches grew by one factor.
-    #[serde(rename = "frames agree")]
-    Agree,
-}
-
-/// How much work a run of the new side did.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct WorkScale {
-    /// Work of a new run by that of a base run.
-    pub factor: f64,
-    /// How it was found.
-    pub rule: ScaleRule,
-    /// Functions whose own cost changed by no more than that and chance.
-    pub agree: usize,
-    /// Functions that have enough events to tell.
-    pub of: usize,
-}
-
-/// A label of samples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct CauseLabel {
-    /// Its key.
-    pub key: String,
-    /// Its value.
-    pub value: String,
-}
-
-/// A cause.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Cause {
-    /// The function; `None` if all that has the label changed.
-    pub function: Option<String>,
-    /// What calls it, where the change is that of one call.
-    pub caller: Option<String>,
-    /// Only samples with this label changed.
-    pub label: Option<CauseLabel>,
-    /// What kind of change it is.
-    pub kind: CauseKind,
-    /// By how much a base run would have changed, in the sample type's unit, at the work of the base.
-    pub delta: f64,
-    /// The delta as a part of the base's total.
-    pub share: f64,
-    /// By what its cost was multiplied; `None` if there was none.
-    pub factor: Option<f64>,
-    /// How far it is from chance: the penalised deviance, to be compared with [`Noise::need`].
-    pub score: f64,
-    /// Functions that have the same stacks, from the root.
-    pub chain: Vec<String>,
-    /// What changed within it, if several causes were found to be this one.
-    pub parts: Vec<Part>,
-    /// How much of it is that of the count, where cost and count are both measured.
-    pub split: Option<Split>,
-    /// What it was found in.
-    pub evidence: Evidence,
-}
-
-/// A part of a cause.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Part {
-    /// The function.
-    pub function: Option<String>,
-    /// What calls it.
-    pub caller: Option<String>,
-    /// What kind of change it is.
-    pub kind: CauseKind,
-    /// As [`Cause::delta`].
-    pub delta: f64,
-}
-
-/// A change as a product of two. The parts `count` and `unit` add up to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Split {
-    /// The part of the change that more or fewer of them make.
-    pub count: f64,
-    /// The part that each of them makes by costing more or less.
-    pub unit: f64,
-    /// So many times as many.
-    pub count_factor: f64,
-    /// Each so many times as much.
-    pub unit_factor: f64,
-}
-
-/// The stacks of a cause, and how to look at them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Evidence {
-    /// Of the base.
-    pub base: Extent,
-    /// Of the new side.
-    pub new: Extent,
-    /// An expression that finds the function by its name, for `peek` and filters.
-    pub pattern: Option<String>,
-    /// All names that the profiles have for the function: builds may spell it differently.
-    #[serde(skip)]
-    pub functions: Vec<String>,
-    /// Those of its caller.
-    #[serde(skip)]
-    pub callers: Vec<String>,
-}
-
-/// How much was measured of something on one side.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Extent {
-    /// Distinct stacks.
-    pub stacks: usize,
-    /// Events that the profiler saw, about.
-    pub events: f64,
-    /// Their value in a run.
-    pub value: f64,
-}
-
-/// How cost came to another function without a change of the sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum How {
-    /// The function has another name.
-    Renamed,
-    /// A part of the function has a name of its own, which the compiler gave it.
-    Clone,
-    /// The compiler put the function into its caller.
-    Inlined,
-    /// The compiler put a part of the function into one of its own.
-    Outlined,
-    /// One function's cost became another's.
-    Shift,
-    /// Two functions of which one calls the other exchanged cost.
-    Swap,
-}
-
-impl How {
-    /// As results spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            How::Renamed => "renamed",
-            How::Clone => "clone",
-            How::Inlined => "inlined",
-            How::Outlined => "outlined",
-            How::Shift => "shift",
-            How::Swap => "swap",
-        }
-    }
-}
-
-/// Cost that has another name now.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Moved {
-    /// Who has it now.
-    pub function: String,
-    /// Who had it.
-    pub from: String,
-    /// How it came there.
-    pub how: How,
-    /// How much, of a run.
-    pub delta: f64,
-    /// What both are part of.
-    pub inside: Option<String>,
-}
-
-/// How much of a difference is chance here.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Noise {
-    /// How much a function's own cost differs between equal runs: the standard deviation of its logarithm.
-    pub tau: f64,
-    /// The penalised deviance that a cause must exceed.
-    pub need: f64,
-    /// The least change that would have been noticed in a frame with a tenth of the total, as a part of the total.
-    pub mde: f64,
-    /// Number of runs of the base and of the new side.
-    pub runs: (usize, usize),
-    /// Number of runs of equal builds from which noise was learned besides.
-    pub learned: usize,
-    /// The value of one event that the profiler saw, about; 0 if nothing was measured.
-    #[serde(skip)]
-    pub event: f64,
-}
-
-/// The runtime whose frames are told from the program's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct KnownRuntime {
-    /// The language.
-    pub name: String,
-    /// Where what is known of it is from.
-    pub source: String,
-}
-
-/// Why two sides differ.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
-pub struct Explanation {
-    /// What is compared, as in other views.
-    #[serde(skip)]
-    pub summary: Arc<Summary>,
-    /// The base's profiles.
-    pub base: Vec<String>,
-    /// The new side's.
-    pub new: Vec<String>,
-    /// What is explained.
-    pub sample_type: String,
-    /// The unit of deltas.
-    pub unit: String,
-    /// The mean total of a run of the base, and of the new side.
-    pub total: (f64, f64),
-    /// What is said of the whole.
-    pub verdict: Verdict,
-    /// How much work a new run did.
-    pub scale: WorkScale,
-    /// The causes, the largest change first. Empty unless the verdict is a change.
-    pub causes: Vec<Cause>,
-    /// Cost that changed places.
-    pub moved: Vec<Moved>,
-    /// Causes that more work everywhere would explain nearly as well.
-    pub suspects: Vec<Cause>,
-    /// The change of what answers to causes elsewhere (garbage collection, scheduling, locks), as a part of the total.
-    pub background: f64,
-    /// How much of a difference is chance.
-    pub noise: Noise,
-    /// Which runtime's frames are told apart.
-    pub runtime: KnownRuntime,
-    /// Number of distinct stacks that were looked at only as far as heavier ones share them.
-    pub pruned: usize,
-    /// What a user should know.
-    pub warnings: Vec<String>,
 }
 
 /// Sample types of which one counts what the other measures, and how they are sampled.
@@ -460,46 +199,6 @@ impl Diff {
             own: &own,
         };
         Ok(explain(self, &value, Rows::read(&columns), ops, options))
-    }
-}
-
-/// Numbers that people and machines compare: nine digits, so that no order of additions shows.
-fn rounded(x: f64) -> f64 {
-    if x == 0.0 || !x.is_finite() {
-        return if x.is_finite() { 0.0 } else { x };
-    }
-    let digits = 10f64.powi(8 - x.abs().log10().floor() as i32);
-    if digits.is_finite() && digits > 0.0 { (x * digits).round() / digits } else { x }
-}
-
-/// The names that results show.
-struct Shown<'a> {
-    rows: &'a Rows,
-    renamed: HashMap<u32, u32>,
-}
-
-impl Shown<'_> {
-    /// The costliest of the names that are called so: on the new side, or else on the base.
-    fn name(&self, frame: u32) -> String {
-        self.of_side(self.renamed.get(&frame).copied().unwrap_or(frame), 1)
-    }
-
-    fn of_side(&self, frame: u32, first: usize) -> String {
-        let name = &self.rows.names[frame as usize];
-        if let [(text, _)] = &name.shown[..] {
-            return text.clone();
-        }
-        let of = |side: usize| {
-            let there = name.shown.iter().filter(|(_, cost)| cost[side] > 0.0);
-            there.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(&a.0))).map(|(text, _)| text.clone())
-        };
-        of(first).or_else(|| of(1 - first)).unwrap_or_else(|| name.text.clone())
-    }
-
-    /// All that it is called on either side.
-    fn spelled(&self, frame: u32) -> Vec<String> {
-        let numbers = std::iter::once(frame).chain(self.renamed.get(&frame).copied());
-        numbers.flat_map(|f| &self.rows.names[f as usize].shown).map(|(text, _)| text.clone()).collect()
     }
 }
 
@@ -643,83 +342,4 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
 /// How many frames of a stack are left if what is below a frame only changed places: up to the first time that it comes.
 fn kept_of(stack: &[u32], inside: u32) -> usize {
     stack.iter().position(|frame| *frame == inside).map_or(stack.len(), |at| at + 1)
-}
-
-/// Parts of functions that a compiler gave names of their own on one side only.
-fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
-    let mut moved = Vec::new();
-    for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
-        for (text, cost) in &name.shown {
-            for side in [0, 1].into_iter().filter(|&s| cost[s] > TOLD * total[s] && cost[1 - s] <= 0.0) {
-                let is_part = text.strip_prefix(name.text.as_str()).is_some_and(|rest| rest.starts_with('.'));
-                let on_both = |other: &&(String, [f64; 2])| other.0 != *text && other.1.iter().all(|c| *c > 0.0);
-                if let Some((other, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
-                    let (function, from) = if side == 1 { (text, other) } else { (other, text) };
-                    let (function, from, how) = (function.clone(), from.clone(), How::Clone);
-                    moved.push(Moved { function, from, how, delta: of_run(side, cost[side]), inside: None });
-                }
-            }
-        }
-    }
-    moved
-}
-
-/// Drafts with their names.
-struct Told<'a> {
-    rows: &'a Rows,
-    shown: &'a Shown<'a>,
-    total: [f64; 2],
-}
-
-impl Told<'_> {
-    fn names(&self, of: &Description) -> (Option<String>, Option<String>) {
-        let name = |frame: Option<u32>| frame.map(|f| self.shown.name(f));
-        (name(of.function), name(of.caller))
-    }
-
-    fn cause(&self, draft: &Draft, split: Option<[f64; 4]>) -> Cause {
-        let (function, caller) = self.names(&draft.of);
-        let spelled = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spelled(f));
-        let delta = draft.delta / self.rows.m[0] as f64;
-        let extent = |side: usize| {
-            let rows = || draft.rows.iter().map(|&r| &self.rows.rows[r as usize]).filter(|r| r.v[side] > 0.0);
-            Extent {
-                stacks: rows().count(),
-                events: rounded(rows().map(|r| r.e[side]).sum()),
-                value: rounded(rows().map(|r| r.v[side]).sum::<f64>() / self.rows.m[side] as f64),
-            }
-        };
-        let label = draft.of.label.map(|label| {
-            let (key, value) = self.rows.labels[label as usize].clone();
-            CauseLabel { key, value }
-        });
-        let parts = draft.parts.iter().map(|(of, delta)| {
-            let (function, caller) = self.names(of);
-            Part { function, caller, kind: of.kind, delta: rounded(delta / self.rows.m[0] as f64) }
-        });
-        let split = split.map(|s| {
-            let [count, unit, count_factor, unit_factor] = s.map(rounded);
-            Split { count, unit, count_factor, unit_factor }
-        });
-        Cause {
-            caller,
-            label,
-            kind: draft.of.kind,
-            delta: rounded(delta),
-            share: if self.total[0] > 0.0 { rounded(draft.delta / self.total[0]) } else { 0.0 },
-            factor: draft.factor.is_finite().then(|| rounded(draft.factor)),
-            score: rounded(draft.score),
-            chain: draft.of.chain.iter().map(|&f| self.shown.name(f)).collect(),
-            parts: parts.collect(),
-            split,
-            evidence: Evidence {
-                base: extent(0),
-                new: extent(1),
-                pattern: function.as_ref().map(|name| format!("^{}$", regex::escape(name))),
-                functions: spelled(draft.of.function),
-                callers: spelled(draft.of.caller),
-            },
-            function,
-        }
-    }
 }

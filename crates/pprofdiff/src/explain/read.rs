@@ -2,11 +2,11 @@
 //! heavy ones each by itself, what is lighter as far as it shares the calls of these.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 
 use super::labels::Labels;
 use super::rows::{Kind, Name, Row, Rows, Stacks};
 use super::runtime::{Class, Own, Runtime, classify};
+use super::weights::{Beginnings, Weights, fitting, tie};
 use crate::diff::matching::canonical;
 use crate::diff::stacks::Keys;
 use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
@@ -15,9 +15,6 @@ use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::Sample;
 
-/// The most stacks that are looked at by themselves, about: the heaviest, and a sample of the others; of those that are
-/// neither, what they share with these.
-const MOST_ROWS: usize = 10_000;
 /// The most frames of a stack, from its leaf.
 const DEEPEST: usize = 256;
 /// Sets take about 32 bytes for each frame of each row, so rows have this many frames together, or one for so many bytes
@@ -45,12 +42,12 @@ pub(super) struct Columns<'m> {
 }
 
 /// One profile, and what it counts for.
-struct Run<'m> {
+pub(super) struct Run<'m> {
     walk: Walk<'m>,
     count: Option<Walk<'m>>,
     bytes: Option<Walk<'m>>,
     /// The side, unless only noise is learned from it.
-    side: Option<usize>,
+    pub side: Option<usize>,
     /// Its column in [`Rows::runs`].
     column: usize,
     /// What all counts are multiples of: the fraction that was sampled.
@@ -78,17 +75,17 @@ impl std::ops::AddAssign for Part {
 }
 
 /// The distinct stacks of a profile, by numbers.
-struct Distinct {
-    hashes: Vec<u128>,
+pub(super) struct Distinct {
+    pub hashes: Vec<u128>,
     /// What decides between stacks of equal weight: the same in whatever order samples and files come.
-    ties: Vec<u64>,
-    values: Vec<f64>,
+    pub ties: Vec<u64>,
+    pub values: Vec<f64>,
     /// The number of its frames that may count.
-    depths: Vec<u16>,
+    pub depths: Vec<u16>,
     /// The place of the first sample that has the stack.
-    first: Vec<u32>,
+    pub first: Vec<u32>,
     /// Of each sample.
-    of_sample: Vec<u32>,
+    pub of_sample: Vec<u32>,
 }
 
 /// Reads samples by their frames' canonical numbers.
@@ -250,80 +247,6 @@ impl<'m> Reader<'m> {
         };
         let variance = v * v / events * if self.kind == Kind::Delay { 2.0 } else { 1.0 };
         Part { value: v, count: counted.unwrap_or(events), events, variance }
-    }
-}
-
-/// A number that depends on the content of a stack alone. It may be forged, but decides nothing else than which stacks are
-/// looked at by themselves.
-fn tie(labels: u32, frames: &[u32]) -> u64 {
-    let step = |h: u64, x: u32| (h ^ u64::from(x)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let hash = frames.iter().fold(step(1, labels), |h, &frame| step(h, frame));
-    // splitmix64's end: all bits depend on all.
-    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
-}
-
-/// What heavy stacks begin with, by a hash of it. If one begins with so many frames, then with fewer of them too, so that
-/// the most that another stack shares is found by halving.
-struct Beginnings {
-    index: Index,
-    hashes: Vec<u64>,
-    /// Secret, so that no profile can be made in which two beginnings look the same.
-    key: u64,
-}
-
-impl Beginnings {
-    fn new() -> Beginnings {
-        let key = RandomState::new().hash_one(0u8) | 1;
-        Beginnings { index: Index::default(), hashes: Vec::new(), key }
-    }
-
-    fn next(&self, hash: u64, frame: u32) -> u64 {
-        let product = u128::from(hash ^ u64::from(frame)) * u128::from(self.key);
-        (product as u64 ^ (product >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15)
-    }
-
-    fn add(&mut self, stack: &[u32]) {
-        let mut hash = 0;
-        for &frame in stack {
-            hash = self.next(hash, frame);
-            let hashes = &self.hashes;
-            let of = |n: u32| hashes[n as usize];
-            if let Found::New(_) = self.index.find_or_insert(hash, hashes.len(), |n| of(n) == hash, of) {
-                self.hashes.push(hash);
-            }
-        }
-    }
-
-    /// The numbers of what a stack begins with, which some heavy stack begins with as well: given root first.
-    fn numbers(&self, stack: &[u32]) -> Vec<u32> {
-        let mut hash = 0;
-        let number = |&frame: &u32| {
-            hash = self.next(hash, frame);
-            self.index.find(hash, |n| self.hashes[n as usize] == hash).unwrap_or(NONE)
-        };
-        stack.iter().map(number).collect()
-    }
-
-    /// How many frames of a stack, given leaf first, some heavy stack begins with, and the number of that beginning.
-    fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
-        hashes.clear();
-        hashes.extend(stack.iter().rev().scan(0, |hash, &frame| {
-            *hash = self.next(*hash, frame);
-            Some(*hash)
-        }));
-        let number =
-            |length: usize| self.index.find(hashes[length - 1], |n| self.hashes[n as usize] == hashes[length - 1]);
-        let (mut low, mut high) = ((0, 0), stack.len());
-        while low.0 < high {
-            let middle = (low.0 + high).div_ceil(2);
-            match number(middle) {
-                Some(n) => low = (middle, n),
-                None => high = middle - 1,
-            }
-        }
-        low
     }
 }
 
@@ -518,83 +441,6 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
         Run { walk, count, bytes, side, column, step, is_counted: columns.value.summary().unit == "count" }
     };
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
-}
-
-/// How many of these lengths there is room for: one at least.
-fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
-    let mut sum = 0;
-    let fits = lengths.take_while(|length| {
-        sum += length;
-        sum <= room
-    });
-    fits.count().max(1)
-}
-
-/// Which of the distinct stacks of all runs are heavy.
-struct Weights {
-    /// Of each run's own numbers of stacks: those among all.
-    numbers: Vec<Vec<u32>>,
-    /// Of those: the number among the heavy ones, or [`NONE`].
-    heavy_of: Vec<u32>,
-    heavy: usize,
-    light: usize,
-}
-
-impl Weights {
-    /// The heaviest have at most so many frames together.
-    fn new(runs: &[Run<'_>], distinct: &[Distinct], frames: usize) -> Weights {
-        let mut index = Index::with_capacity(distinct.iter().map(|d| d.hashes.len()).max().unwrap_or(0));
-        let (mut hashes, mut ties, mut values, mut depths) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut numbers = Vec::with_capacity(runs.len());
-        for (run, distinct) in runs.iter().zip(distinct) {
-            let number = |i: usize| {
-                let hash = distinct.hashes[i];
-                let of = |n: u32| hashes[n as usize];
-                let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-                if let Found::New(_) = found {
-                    hashes.push(hash);
-                    ties.push(distinct.ties[i]);
-                    values.push([0.0; 2]);
-                    depths.push(distinct.depths[i]);
-                }
-                if let Some(side) = run.side {
-                    values[found.number() as usize][side] += distinct.values[i];
-                }
-                found.number()
-            };
-            numbers.push((0..distinct.hashes.len()).map(number).collect());
-        }
-        let total = [0, 1].map(|side| values.iter().map(|v: &[f64; 2]| v[side]).sum::<f64>().max(1e-300));
-        let weight = |n: u32| {
-            let [base, new] = values[n as usize];
-            (base / total[0]).max(new / total[1])
-        };
-        let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
-        let by =
-            |&a: &u32, &b: &u32| weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]));
-        if order.len() > MOST_ROWS {
-            order.select_nth_unstable_by(MOST_ROWS / 2, by);
-            let light = order.split_off(MOST_ROWS / 2);
-            // Many light stacks may make up a heavy call, which nothing else would show: of them a sample, each with a
-            // chance as large as its weight. It is drawn by content, so the same in any order.
-            let all: f64 = light.iter().map(|&n| weight(n)).sum();
-            let chance = |n: u32| weight(n) / all.max(1e-300) * (MOST_ROWS / 2) as f64;
-            // The other half of the bits than decided above.
-            let random = |n: u32| (ties[n as usize].rotate_left(32) >> 11) as f64 / (1u64 << 53) as f64;
-            let drawn = |&n: &u32| random(n) < chance(n);
-            order.extend(light.into_iter().filter(drawn));
-        }
-        order.sort_unstable_by(by);
-        order.truncate(fitting(order.iter().map(|&n| usize::from(depths[n as usize])), frames));
-        let mut heavy_of = vec![NONE; hashes.len()];
-        order.iter().zip(0..).for_each(|(&n, i)| heavy_of[n as usize] = i);
-        Weights { numbers, heavy_of, heavy: order.len(), light: hashes.len() - order.len() }
-    }
-
-    /// The number among the heavy ones of a run's own stack, or [`NONE`].
-    fn heavy_of(&self, run: usize, own: u32) -> u32 {
-        self.heavy_of[self.numbers[run][own as usize] as usize]
-    }
 }
 
 /// From frames to canonical names.

@@ -1,0 +1,273 @@
+//! What an explanation consists of, as callers and JSON see it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+pub use super::story::CauseKind;
+use crate::diff::Summary;
+
+/// What is said of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Something changed, and the causes say what.
+    Change,
+    /// Nothing changed that could be told from chance, and what matters would have been noticed.
+    None,
+    /// These samples can't tell.
+    Inconclusive,
+}
+
+impl Verdict {
+    /// As results spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Change => "change",
+            Verdict::None => "none",
+            Verdict::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// How the amount of work on the two sides was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum ScaleRule {
+    /// The number of operations was given.
+    #[serde(rename = "ops given")]
+    Given,
+    /// Both sides did the same.
+    #[serde(rename = "same work")]
+    Same,
+    /// Frames that no cause touches grew by one factor.
+    #[serde(rename = "frames agree")]
+    Agree,
+}
+
+/// How much work a run of the new side did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct WorkScale {
+    /// Work of a new run by that of a base run.
+    pub factor: f64,
+    /// How it was found.
+    pub rule: ScaleRule,
+    /// Functions whose own cost changed by no more than that and chance.
+    pub agree: usize,
+    /// Functions that have enough events to tell.
+    pub of: usize,
+}
+
+/// A label of samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CauseLabel {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// A cause.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Cause {
+    /// The function; `None` if all that has the label changed.
+    pub function: Option<String>,
+    /// What calls it, where the change is that of one call.
+    pub caller: Option<String>,
+    /// Only samples with this label changed.
+    pub label: Option<CauseLabel>,
+    /// What kind of change it is.
+    pub kind: CauseKind,
+    /// By how much a base run would have changed, in the sample type's unit, at the work of the base.
+    pub delta: f64,
+    /// The delta as a part of the base's total.
+    pub share: f64,
+    /// By what its cost was multiplied; `None` if there was none.
+    pub factor: Option<f64>,
+    /// How far it is from chance: the penalised deviance, to be compared with [`Noise::need`].
+    pub score: f64,
+    /// Functions that have the same stacks, from the root.
+    pub chain: Vec<String>,
+    /// What changed within it, if several causes were found to be this one.
+    pub parts: Vec<Part>,
+    /// How much of it is that of the count, where cost and count are both measured.
+    pub split: Option<Split>,
+    /// What it was found in.
+    pub evidence: Evidence,
+}
+
+/// A part of a cause.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Part {
+    /// The function.
+    pub function: Option<String>,
+    /// What calls it.
+    pub caller: Option<String>,
+    /// What kind of change it is.
+    pub kind: CauseKind,
+    /// As [`Cause::delta`].
+    pub delta: f64,
+}
+
+/// A change as a product of two. The parts `count` and `unit` add up to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Split {
+    /// The part of the change that more or fewer of them make.
+    pub count: f64,
+    /// The part that each of them makes by costing more or less.
+    pub unit: f64,
+    /// So many times as many.
+    pub count_factor: f64,
+    /// Each so many times as much.
+    pub unit_factor: f64,
+}
+
+/// The stacks of a cause, and how to look at them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Evidence {
+    /// Of the base.
+    pub base: Extent,
+    /// Of the new side.
+    pub new: Extent,
+    /// An expression that finds the function by its name, for `peek` and filters.
+    pub pattern: Option<String>,
+    /// All names that the profiles have for the function: builds may spell it differently.
+    #[serde(skip)]
+    pub functions: Vec<String>,
+    /// Those of its caller.
+    #[serde(skip)]
+    pub callers: Vec<String>,
+}
+
+/// How much was measured of something on one side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Extent {
+    /// Distinct stacks.
+    pub stacks: usize,
+    /// Events that the profiler saw, about.
+    pub events: f64,
+    /// Their value in a run.
+    pub value: f64,
+}
+
+/// How cost came to another function without a change of the sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum How {
+    /// The function has another name.
+    Renamed,
+    /// A part of the function has a name of its own, which the compiler gave it.
+    Clone,
+    /// The compiler put the function into its caller.
+    Inlined,
+    /// The compiler put a part of the function into one of its own.
+    Outlined,
+    /// One function's cost became another's.
+    Shift,
+    /// Two functions of which one calls the other exchanged cost.
+    Swap,
+}
+
+impl How {
+    /// As results spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            How::Renamed => "renamed",
+            How::Clone => "clone",
+            How::Inlined => "inlined",
+            How::Outlined => "outlined",
+            How::Shift => "shift",
+            How::Swap => "swap",
+        }
+    }
+}
+
+/// Cost that has another name now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Moved {
+    /// Who has it now.
+    pub function: String,
+    /// Who had it.
+    pub from: String,
+    /// How it came there.
+    pub how: How,
+    /// How much, of a run.
+    pub delta: f64,
+    /// What both are part of.
+    pub inside: Option<String>,
+}
+
+/// How much of a difference is chance here.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Noise {
+    /// How much a function's own cost differs between equal runs: the standard deviation of its logarithm.
+    pub tau: f64,
+    /// The penalised deviance that a cause must exceed.
+    pub need: f64,
+    /// The least change that would have been noticed in a frame with a tenth of the total, as a part of the total.
+    pub mde: f64,
+    /// Number of runs of the base and of the new side.
+    pub runs: (usize, usize),
+    /// Number of runs of equal builds from which noise was learned besides.
+    pub learned: usize,
+    /// The value of one event that the profiler saw, about; 0 if nothing was measured.
+    #[serde(skip)]
+    pub event: f64,
+}
+
+/// The runtime whose frames are told from the program's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct KnownRuntime {
+    /// The language.
+    pub name: String,
+    /// Where what is known of it is from.
+    pub source: String,
+}
+
+/// Why two sides differ.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// What is compared, as in other views.
+    #[serde(skip)]
+    pub summary: Arc<Summary>,
+    /// The base's profiles.
+    pub base: Vec<String>,
+    /// The new side's.
+    pub new: Vec<String>,
+    /// What is explained.
+    pub sample_type: String,
+    /// The unit of deltas.
+    pub unit: String,
+    /// The mean total of a run of the base, and of the new side.
+    pub total: (f64, f64),
+    /// What is said of the whole.
+    pub verdict: Verdict,
+    /// How much work a new run did.
+    pub scale: WorkScale,
+    /// The causes, the largest change first. Empty unless the verdict is a change.
+    pub causes: Vec<Cause>,
+    /// Cost that changed places.
+    pub moved: Vec<Moved>,
+    /// Causes that more work everywhere would explain nearly as well.
+    pub suspects: Vec<Cause>,
+    /// The change of what answers to causes elsewhere (garbage collection, scheduling, locks), as a part of the total.
+    pub background: f64,
+    /// How much of a difference is chance.
+    pub noise: Noise,
+    /// Which runtime's frames are told apart.
+    pub runtime: KnownRuntime,
+    /// Number of distinct stacks that were looked at only as far as heavier ones share them.
+    pub pruned: usize,
+    /// What a user should know.
+    pub warnings: Vec<String>,
+}
