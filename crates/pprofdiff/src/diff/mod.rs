@@ -40,7 +40,6 @@ pub use identity::Granularity;
 pub use matching::Matching;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
-#[cfg(feature = "check")]
 pub(crate) use pattern::compile;
 pub use selection::{Measure, Query, Selection, Side, Summary};
 pub(crate) use selection::{SampleLocations, SampleVisitor, Walk};
