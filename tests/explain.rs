@@ -503,7 +503,7 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
             profile(&stacks(&[("samples", "count")], &all))
         };
     let e = explain(&[hostile(5000)], &[hostile(15_000)]);
-    // 10,000 about are looked at: one part is drawn.
+    // About 10,000 are looked at: a part of them is drawn.
     assert!((18_000..22_500).contains(&e.pruned), "{}", e.pruned);
     assert_eq!(e.causes[0].function.as_deref(), Some("main.find"));
 

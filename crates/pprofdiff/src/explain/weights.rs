@@ -6,9 +6,10 @@ use super::read::{Distinct, Run};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
 
-/// The most stacks that are looked at by themselves, about: the heaviest, and a sample of the others; of those that are
-/// neither, what they share with these.
-const MOST_ROWS: usize = 10_000;
+/// The most stacks that are looked at by themselves: the heaviest, and a sample of the others, of about so many. Of those
+/// that are neither counts what they share with these.
+const HEAVIEST: usize = 9_000;
+const SAMPLE: usize = 1_000;
 /// How many of these lengths there is room for: one at least.
 pub(super) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
     let mut sum = 0;
@@ -61,13 +62,13 @@ impl Weights {
         let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
         let by =
             |&a: &u32, &b: &u32| weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]));
-        if order.len() > MOST_ROWS {
-            order.select_nth_unstable_by(MOST_ROWS / 2, by);
-            let light = order.split_off(MOST_ROWS / 2);
+        if order.len() > HEAVIEST + SAMPLE {
+            order.select_nth_unstable_by(HEAVIEST, by);
+            let light = order.split_off(HEAVIEST);
             // Many light stacks may make up a heavy call, which nothing else would show: of them a sample, each with a
             // chance as large as its weight. It is drawn by content, so the same in any order.
             let all: f64 = light.iter().map(|&n| weight(n)).sum();
-            let chance = |n: u32| weight(n) / all.max(1e-300) * (MOST_ROWS / 2) as f64;
+            let chance = |n: u32| weight(n) / all.max(1e-300) * SAMPLE as f64;
             // The other half of the bits than decided above.
             let random = |n: u32| (ties[n as usize].rotate_left(32) >> 11) as f64 / (1u64 << 53) as f64;
             let drawn = |&n: &u32| random(n) < chance(n);
