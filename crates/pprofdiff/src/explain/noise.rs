@@ -15,18 +15,23 @@ pub(super) fn deviance(b: f64, n: f64, r: f64) -> f64 {
     2.0 * (part(n, t * p) + part(b, t * (1.0 - p)))
 }
 
-/// The deviance that is left if the log of the ratio may wander with a variance: the least of
-/// `deviance(b, n, r e^x) + x^2 / variance` over x. It is the deviance without variance, and for many events the square
-/// of the log ratio over the variance.
-pub(super) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
-    let variance = variance.max(1e-12);
-    let top = if b <= 0.0 {
+/// The log of a ratio by the one that is expected: where no deviance is left. Bounded, where one side has nothing.
+fn log_ratio(b: f64, n: f64, r: f64) -> f64 {
+    if b <= 0.0 {
         30.0
     } else if n <= 0.0 {
         -30.0
     } else {
         (n / (b * r)).ln().clamp(-30.0, 30.0)
-    };
+    }
+}
+
+/// The deviance that is left if the log of the ratio may wander with a variance: the least of
+/// `deviance(b, n, r e^x) + x^2 / variance` over x. It is the deviance without variance, and for many events the square
+/// of the log ratio over the variance.
+pub(super) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
+    let variance = variance.max(1e-12);
+    let top = log_ratio(b, n, r);
     // Convex: Newton's method on its slope, kept within a bracket that shrinks.
     let (mut low, mut high) = (top.min(0.0), top.max(0.0));
     let mut x = top * variance / (variance + 1.0 / (b * n / (b + n)).max(0.5));
@@ -154,13 +159,7 @@ fn variance_at(b: f64, n: f64, r: f64, level: f64) -> f64 {
     if deviance(b, n, r) <= level {
         return 0.0;
     }
-    let top = if b <= 0.0 {
-        30.0
-    } else if n <= 0.0 {
-        -30.0
-    } else {
-        (n / (b * r)).ln().clamp(-30.0, 30.0)
-    };
+    let top = log_ratio(b, n, r);
     let slope = |x: f64| {
         let odds = r * x.exp();
         2.0 * (b * odds - n) / (1.0 + odds)

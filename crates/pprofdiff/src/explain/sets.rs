@@ -2,6 +2,7 @@
 //! that lies below one call.
 
 use super::rows::Rows;
+use super::weights::mix;
 use crate::diff::State;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel::sort_unstable_by;
@@ -172,12 +173,9 @@ fn grouped<I: Iterator<Item = (usize, u32)>>(groups: usize, pairs: impl Fn() -> 
     (values, ends)
 }
 
-/// A number that stands for a row: sets are compared row by row where the sums of these are equal. (splitmix64)
+/// A number that stands for a row: sets are compared row by row where the sums of these are equal.
 fn mixed(row: u32) -> u64 {
-    let mut x = (u64::from(row) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    mix((u64::from(row) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// A frame of a stack, with the numbers of its keys.

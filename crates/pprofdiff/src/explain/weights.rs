@@ -10,6 +10,7 @@ use pprofdiff_profile::interner::{Found, Index};
 /// that are neither counts what they share with these.
 const HEAVIEST: usize = 9_000;
 const SAMPLE: usize = 1_000;
+
 /// How many of these lengths there is room for: one at least.
 pub(super) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
     let mut sum = 0;
@@ -91,11 +92,14 @@ impl Weights {
 /// looked at by themselves.
 pub(super) fn tie(labels: u32, frames: &[u32]) -> u64 {
     let step = |h: u64, x: u32| (h ^ u64::from(x)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let hash = frames.iter().fold(step(1, labels), |h, &frame| step(h, frame));
-    // splitmix64's end: all bits depend on all.
-    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
+    mix(frames.iter().fold(step(1, labels), |h, &frame| step(h, frame)))
+}
+
+/// A number of which all bits depend on all of another's (the end of splitmix64).
+pub(super) fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 /// What heavy stacks begin with, by a hash of it. If one begins with so many frames, then with fewer of them too, so that
@@ -158,5 +162,31 @@ impl Beginnings {
             }
         }
         low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Beginnings, NONE, mix};
+
+    #[test]
+    fn what_stacks_share_with_heavy_ones_is_found_as_by_comparing_them() {
+        let stack = |seed: u64| -> Vec<u32> {
+            let length = 1 + mix(seed) % 12;
+            (0..length).map(|i| (mix(seed << 8 | i) % 3) as u32).collect()
+        };
+        let heavy: Vec<Vec<u32>> = (1..40).map(stack).collect();
+        let mut beginnings = Beginnings::new();
+        heavy.iter().for_each(|stack| beginnings.add(stack));
+        for seed in 100..1000 {
+            let light = stack(seed);
+            let shared = |other: &Vec<u32>| light.iter().zip(other).take_while(|(a, b)| a == b).count();
+            let wanted = heavy.iter().map(shared).max().unwrap_or(0);
+            let leaf_first: Vec<u32> = light.iter().rev().copied().collect();
+            let (length, number) = beginnings.longest(&leaf_first, &mut Vec::new());
+            assert_eq!(length, wanted, "{light:?}");
+            let numbers = beginnings.numbers(&light);
+            assert!(numbers[length..].iter().all(|&n| n == NONE) && (length == 0 || numbers[length - 1] == number));
+        }
     }
 }
