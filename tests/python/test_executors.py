@@ -451,6 +451,7 @@ def test_a_worker_dies_when_tasks_were_given_up(executor: str, given_up: str):
     workers = list(executor._processes)
     for worker in workers:
         os.kill(worker, signal.SIGSTOP)
+        os.waitid(os.P_PID, worker, os.WSTOPPED | os.WNOWAIT)  # or a SIGTERM that follows comes first
     if GIVEN_UP == "by others":
         tasks = [executor.submit(abs, 1) for _ in range(30)]
         print(sum(task.cancel() for task in tasks) > 0)
