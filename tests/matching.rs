@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pprofdiff::{Diff, Granularity, Matching, Profile, Query, Sort, Status};
+use pprofdiff::{Diff, Filters, Granularity, Matching, Profile, Query, Sort, Status};
 use pprofdiff_report::{Kind, Table};
 
 use crate::explain::{profile, stacks};
@@ -68,6 +68,111 @@ fn what_was_matched_is_said_and_files_keep_their_names() {
     assert!(equal.measure(&Query::default().with_matching(Matching::Canonical)).unwrap().summary().warnings.is_empty());
 }
 
+/// A function that was renamed, and one that the new build has inlined: each side, and the base with both done by hand.
+fn builds() -> [Arc<Profile>; 3] {
+    let build = |parse: &'static str, helper: bool, costs: [i64; 5]| {
+        let called = |below: &[&'static str]| {
+            let stack = ["main", "work"].into_iter().chain(helper.then_some("helper"));
+            stack.chain(below.iter().copied()).collect::<Vec<_>>()
+        };
+        let all = [
+            (vec!["main", "load", parse, "lex"], vec![costs[0]]),
+            (vec!["main", "load", parse], vec![costs[1]]),
+            (called(&["hash"]), vec![costs[2]]),
+            (called(&[]), vec![costs[3]]),
+            (vec!["main", "work"], vec![costs[4]]),
+            // Too little to be found by.
+            (vec!["main", if helper { "before" } else { "after" }], vec![2]),
+        ];
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    [
+        build("parse", true, [300, 100, 200, 50, 100]),
+        build("scan", false, [305, 98, 204, 49, 99]),
+        // What a compiler left of `helper` in `work` is there as `work`.
+        profile(&stacks(
+            &[("samples", "count")],
+            &[
+                (vec!["main", "load", "scan", "lex"], vec![300]),
+                (vec!["main", "load", "scan"], vec![100]),
+                (vec!["main", "work", "hash"], vec![200]),
+                (vec!["main", "work"], vec![150]),
+                (vec!["main", "before"], vec![2]),
+            ],
+        )),
+    ]
+}
+
+#[test]
+fn views_follow_what_was_renamed_and_inlined() {
+    let [base, new, by_hand] = builds();
+    let moved = Query::default().with_matching(Matching::Moved);
+    let tables = |m: &pprofdiff::Measure| {
+        [
+            Table::top(&m.top(Sort::Flat), usize::MAX).columns,
+            Table::edges(&m.edges(None, Sort::Cum).unwrap(), Kind::Tree).columns,
+            Table::stacks(&m.stacks(true), usize::MAX).columns,
+        ]
+    };
+    let view = Diff::new(&[base.clone()], &[new.clone()]).unwrap().measure(&moved).unwrap();
+    let wanted = Diff::new(&[by_hand], &[new.clone()]).unwrap().measure(&Query::default()).unwrap();
+    assert_eq!(tables(&view), tables(&wanted));
+    assert_eq!(view.summary().total, wanted.summary().total);
+    let told = [
+        "matched under other names: parse of the base is scan",
+        "matched inlined on one side: helper of the base is part of work",
+    ];
+    assert_eq!(view.summary().warnings, told);
+    assert_eq!(view.summary().matching.name(), "moved");
+    // The other way round it was outlined.
+    let view = Diff::new(&[new.clone()], &[base]).unwrap().measure(&moved).unwrap();
+    assert_eq!(view.summary().warnings[1], "matched inlined on one side: helper of the new side is part of work");
+    assert!(view.top(Sort::Flat).rows.iter().all(|r| !["helper", "scan"].contains(&&*view.frames().name(r.frame))));
+    // Filters see names as they are, and do not change what is found.
+    let focused = moved.clone().with_filters(Filters::default().with("focus", "^parse$|^scan$").unwrap());
+    let rows = Diff::new(&[new.clone()], &[builds()[0].clone()]).unwrap().measure(&focused).unwrap().top(Sort::Flat);
+    let names: Vec<String> = rows.rows.iter().map(|r| rows.frames.name(r.frame)).collect();
+    assert_eq!(names, ["lex", "parse", "load", "main"]);
+    // Nothing moves between a build and itself, and in a single profile.
+    let same = Diff::new(&[new.clone()], &[new.clone()]).unwrap().measure(&moved).unwrap();
+    assert!(same.summary().warnings.is_empty());
+    assert!(Diff::of_profile(&new).unwrap().measure(&moved).unwrap().summary().warnings.is_empty());
+}
+
+/// A part of a function that calls nothing became one of its own; another function is really new.
+#[test]
+fn a_part_that_became_a_function_is_part_of_its_caller() {
+    let count = [("samples", "count")];
+    let base = [(vec!["main", "parse"], vec![400]), (vec!["main", "work"], vec![300])];
+    let new = [
+        (vec!["main", "parse"], vec![110]),
+        (vec!["main", "parse", "word"], vec![290]),
+        (vec!["main", "work"], vec![290]),
+        (vec!["main", "work", "extra"], vec![100]),
+    ];
+    let diff = Diff::new(&[profile(&stacks(&count, &base))], &[profile(&stacks(&count, &new))]).unwrap();
+    let top = diff.measure(&Query::default().with_matching(Matching::Moved)).unwrap().top(Sort::Flat);
+    let rows: Vec<_> = top.rows.iter().map(|r| (top.frames.name(r.frame), r.flat.base, r.flat.new)).collect();
+    let row = |name: &str, base, new| (name.to_owned(), base, new);
+    assert_eq!(rows, [row("extra", 0, 100), row("work", 300, 290), row("main", 0, 0), row("parse", 400, 400)]);
+}
+
+#[test]
+fn a_stack_of_nothing_but_inlined_functions_stays() {
+    let count = [("samples", "count")];
+    let base = [
+        (vec!["main", "work", "helper", "hash"], vec![200]),
+        (vec!["helper"], vec![40]),
+        (vec!["main", "work"], vec![100]),
+    ];
+    let new = [(vec!["main", "work", "hash"], vec![200]), (vec!["main", "work"], vec![100])];
+    let diff = Diff::new(&[profile(&stacks(&count, &base))], &[profile(&stacks(&count, &new))]).unwrap();
+    let top = diff.measure(&Query::default().with_matching(Matching::Moved)).unwrap().top(Sort::Flat);
+    let rows: Vec<_> = top.rows.iter().map(|r| (top.frames.name(r.frame), r.flat.base, r.flat.new)).collect();
+    let row = |name: &str, base, new| (name.to_owned(), base, new);
+    assert_eq!(rows, [row("helper", 40, 0), row("hash", 200, 200), row("main", 0, 0), row("work", 100, 100)]);
+}
+
 #[test]
 fn what_has_names_as_they_are_says_so() {
     let diff = Diff::new(&[side(0)], &[side(1)]).unwrap();
@@ -77,5 +182,5 @@ fn what_has_names_as_they_are_says_so() {
     let error = diff.list(&canonical, "price", &()).unwrap_err().to_string();
     assert!(error.contains("list pairs functions by their names"), "{error}");
     let error = "fuzzy".parse::<Matching>().unwrap_err().to_string();
-    assert!(error.contains("exact or canonical"), "{error}");
+    assert!(error.contains("exact, canonical or moved"), "{error}");
 }

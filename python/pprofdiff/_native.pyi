@@ -245,8 +245,9 @@ class Views:
     which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
     `granularity` is what a row stands for: "functions", "filefunctions", "files", "lines" or "addresses".
     `noinlines` counts inlined functions as part of the one they were inlined into. `match` says which names
-    mean the same function: "exact" or "canonical", equal without what a compiler numbers anew in each build
-    (hashes, clones, closures). `trim_path` is a prefix, or a list of them, to cut off the paths of files;
+    mean the same function: "exact"; "canonical", equal without what a compiler numbers anew in each build
+    (hashes, clones, closures); or "moved", besides those that were renamed or that one side has inlined into
+    their callers, as explain() finds them. `trim_path` is a prefix, or a list of them, to cut off the paths of files;
     given one, versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize`
     and the filters (focus, ignore, ...) are as in normalize() and filter(), for this one view.
 

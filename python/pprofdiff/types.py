@@ -35,7 +35,7 @@ class ViewOptions(Filters, total=False):
     sample_type: str | Sequence[str] | None
     granularity: Granularity
     noinlines: bool
-    match: Literal["exact", "canonical"]
+    match: Literal["exact", "canonical", "moved"]
     trim_path: str | Sequence[str] | None
     normalize: Literal["total", "duration"] | float | None
 
@@ -94,7 +94,7 @@ class TableSummary(TypedDict):
     unit: str
     granularity: Granularity
     noinlines: bool
-    match: Literal["exact", "canonical"]
+    match: Literal["exact", "canonical", "moved"]
     trim_path: list[str]
     filters: dict[str, str]
     normalize: Normalization

@@ -272,7 +272,8 @@ pub struct QueryArgs {
     /// Count inlined functions as part of the one they were inlined into
     #[arg(long)]
     noinlines: bool,
-    /// Which names mean the same function: equal ones, or equal without what a compiler numbers in each build
+    /// Which names mean the same function: equal ones; equal without what a compiler numbers in each build; or these,
+    /// renamed functions, and those that one side has inlined
     #[arg(long = "match", default_value = "exact",
           value_parser = PossibleValuesParser::new(Matching::ALL.iter().map(|(name, _)| *name)))]
     matching: String,

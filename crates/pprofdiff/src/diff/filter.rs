@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::matching;
 use super::pattern::{self, Foreign};
 use super::tags::{TagFilter, label_values, printed};
 use crate::{Error, Result};
@@ -211,6 +212,7 @@ const IGNORE: u8 = 8;
 const HIDDEN: u8 = 16;
 const SHOW_FROM: u8 = 32;
 const PRUNE_FROM: u8 = 64;
+const FOLDED: u8 = 128;
 
 /// The plan of the filters for one profile.
 #[derive(Clone)]
@@ -229,6 +231,7 @@ pub(crate) struct FilterPlan {
     by_name: bool,
     show_from: bool,
     prune_from: bool,
+    folds: bool,
     /// For each sample, in order: whether the tag filters keep it. Empty without such filters.
     tagged: Vec<bool>,
     /// The keys of labels that are not shown.
@@ -240,9 +243,11 @@ impl FilterPlan {
     pub(crate) fn new(
         profile: &Profile,
         filters: &Compiled,
+        folded: &HashSet<String>,
         units: &HashMap<Vec<u8>, String>,
         warnings: &mut Vec<String>,
     ) -> Result<(FilterPlan, Matched)> {
+        let folded = folded_functions(profile, folded);
         let mut matched = Matched::new();
         let dropped = dropped_functions(profile, warnings);
         let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
@@ -258,13 +263,14 @@ impl FilterPlan {
             by_name: filters.by_name(),
             show_from: filters.show_from.is_some(),
             prune_from: filters.prune_from.is_some(),
+            folds: folded.is_some(),
             tagged: Vec::new(),
             hidden_keys: HashSet::new(),
         };
         if filters.tagshow.is_some() || filters.taghide.is_some() {
             plan.hide_labels(profile, filters, &mut matched);
         }
-        let edits = plan.drops || plan.by_name || plan.show_from || plan.prune_from || filters.no_inlines;
+        let edits = plan.drops || plan.by_name || plan.show_from || plan.prune_from || plan.folds || filters.no_inlines;
         if !edits && !tagged && !pseudo {
             plan.trivial = true;
             return Ok((plan, matched));
@@ -281,7 +287,7 @@ impl FilterPlan {
         if tagged {
             plan.filter_tags(profile, filters, units, &mut matched);
         }
-        plan.edit_locations(profile, filters, dropped, &mut matched);
+        plan.edit_locations(profile, filters, dropped, folded, &mut matched);
         Ok((plan, matched))
     }
 
@@ -359,6 +365,9 @@ impl FilterPlan {
             && let Some(i) = locations.iter().position(|&l| flag(l) & PRUNE_FROM != 0)
         {
             locations.drain(..i);
+        }
+        if self.folds && locations.iter().any(|&l| flag(l) & FOLDED == 0) {
+            locations.retain(|&l| flag(l) & FOLDED == 0);
         }
         true
     }
@@ -447,7 +456,14 @@ impl FilterPlan {
         Ok((root_matched, leaf_matched))
     }
 
-    fn edit_locations(&mut self, p: &Profile, filters: &Compiled, dropped: Option<Vec<bool>>, matched: &mut Matched) {
+    fn edit_locations(
+        &mut self,
+        p: &Profile,
+        filters: &Compiled,
+        dropped: Option<Vec<bool>>,
+        folded: Option<Vec<bool>>,
+        matched: &mut Matched,
+    ) {
         let locations = p.locations();
         let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, &self.pseudo, r));
         let (focus, ignore, hide, show) =
@@ -537,6 +553,14 @@ impl FilterPlan {
                     lines.drain(start..start + i);
                 }
             }
+            if let Some(folded) = folded.as_ref().filter(|_| !is_pseudo) {
+                // A location that is all folded keeps its lines, for stacks that have nothing else.
+                if lines[start..].iter().all(|&line| folded[function(line)]) {
+                    flag |= if lines.len() > start { FOLDED } else { 0 };
+                } else {
+                    retain_from(&mut lines, start, |line| !folded[function(line)]);
+                }
+            }
             if filters.no_inlines && lines.len() > start + 1 {
                 lines.drain(start..lines.len() - 1);
             }
@@ -594,6 +618,17 @@ fn dropped_functions(p: &Profile, warnings: &mut Vec<String>) -> Option<Vec<bool
             None
         }
     }
+}
+
+/// For each function: whether it is one that is to be part of its callers; `None` if none is.
+fn folded_functions(p: &Profile, folded: &HashSet<String>) -> Option<Vec<bool>> {
+    if folded.is_empty() {
+        return None;
+    }
+    let functions = by_string(p, &p.functions().name, |name| {
+        std::str::from_utf8(name).is_ok_and(|name| folded.contains(&matching::canonical(name)))
+    });
+    Some(functions).filter(|functions| functions.contains(&true))
 }
 
 fn try_dropped(p: &Profile) -> Result<Option<Vec<bool>>> {

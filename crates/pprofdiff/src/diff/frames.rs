@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::FilterPlan;
 use super::identity::{self, Granularity, Identity};
-use super::matching::{self, Matching};
+use super::matching::{self, Matching, Renamed};
 use super::{Query, texts};
 use crate::{Error, ErrorKind, Result};
 use pprofdiff_profile::Profile;
@@ -148,6 +148,7 @@ impl InputFrames {
         profile: &Arc<Profile>,
         plan: &FilterPlan,
         query: &Query,
+        renamed: &Renamed,
         shifts: &[u64],
         state: &State,
     ) -> InputFrames {
@@ -155,7 +156,7 @@ impl InputFrames {
         let locations = profile.locations();
         let n = locations.len();
         // As many names as functions, if they are used; where lines and addresses are told apart, there are more frames.
-        let mut b = Builder::new(profile, query, profile.n_functions(), state);
+        let mut b = Builder::new(profile, query, renamed, state);
         let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
         let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
         first.push(0);
@@ -277,19 +278,22 @@ struct Builder<'a> {
     path_of: HashMap<StringId, u32, State>,
     /// Of functions' names that are matched otherwise than as they are.
     is_canonical: bool,
+    /// Canonical names, with what they are called instead.
+    renamed: &'a Renamed,
     name_of: HashMap<StringId, u32, State>,
     matched: (usize, Option<(String, String)>),
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Arc<Profile>, query: &'a Query, texts: usize, state: &State) -> Builder<'a> {
+    fn new(profile: &'a Arc<Profile>, query: &'a Query, renamed: &'a Renamed, state: &State) -> Builder<'a> {
         Builder {
             profile,
             trim: &query.trim_path,
-            interner: ContentInterner::new(Some(profile.clone()), texts, state.clone()),
+            interner: ContentInterner::new(Some(profile.clone()), profile.n_functions(), state.clone()),
             text_of: Memo::new(profile.n_strings()),
             path_of: HashMap::with_hasher(state.clone()),
-            is_canonical: query.matching == Matching::Canonical && query.granularity != Granularity::Files,
+            is_canonical: query.matching != Matching::Exact && query.granularity != Granularity::Files,
+            renamed,
             name_of: HashMap::with_hasher(state.clone()),
             matched: (0, None),
         }
@@ -327,7 +331,9 @@ impl<'a> Builder<'a> {
         }
         let name = self.profile.text(id);
         let canonical = matching::canonical(&name);
-        let text = if canonical == name {
+        let text = if let Some(renamed) = self.renamed.get(&canonical) {
+            self.interner.text(renamed.as_bytes())
+        } else if canonical == name {
             self.string(id)
         } else {
             let text = self.interner.text(canonical.as_bytes());

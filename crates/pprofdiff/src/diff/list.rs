@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use super::matching::{Matching, Moves};
 use super::pattern;
 use super::top::Sort;
 use super::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
@@ -217,7 +218,7 @@ impl Diff {
     /// # Errors
     /// As [`Diff::measure`], and an invalid regular expression.
     pub fn list(&self, query: &Query, pattern: &str, sources: &dyn SourceCode) -> Result<Listing> {
-        if query.matching != super::Matching::Exact {
+        if query.matching != Matching::Exact {
             return Err(crate::Error::query(
                 "list pairs functions by their names as they are; matching is for other views",
             ));
@@ -248,8 +249,11 @@ impl Diff {
     ) -> Result<(Arc<Summary>, Vec<Routine>)> {
         // Paths are trimmed here, since sources are looked for by more of them than is shown.
         let trim = &query.trim_path[..];
-        let measure =
-            self.measure(&Query { granularity: Granularity::Lines, trim_path: Vec::new(), ..query.clone() })?;
+        self.find_sample_type(query.sample_type.as_deref())?;
+        let query = Query { granularity: Granularity::Lines, trim_path: Vec::new(), ..query.clone() };
+        // Lines are where they are written, whatever was inlined.
+        let measure = self.select_with(&query, &Moves::default())?;
+        let measure = measure.measure(query.sample_type.as_deref(), query.normalize)?;
         let frames = measure.frames();
         let rows = measure.top(Sort::Cum).rows;
         let mut numbers = Numbers::default();

@@ -1,6 +1,7 @@
 //! Matching across builds: which names mean the same function. Compilers number what a programmer gave no name, and the
 //! numbers are others in each build.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use regex::Regex;
@@ -18,11 +19,15 @@ pub enum Matching {
     /// Those whose names are equal without what compilers number anew in each build: hashes, clones, closures, generic
     /// instantiations, lines in the names of JavaScript's functions.
     Canonical,
+    /// These, and besides: functions that were renamed are the same, and those that one side has inlined are part of
+    /// their callers on both. They are found by their neighbours and costs, as `explain` finds them.
+    Moved,
 }
 
 impl Matching {
     /// All, by their names.
-    pub const ALL: [(&'static str, Matching); 2] = [("exact", Matching::Exact), ("canonical", Matching::Canonical)];
+    pub const ALL: [(&'static str, Matching); 3] =
+        [("exact", Matching::Exact), ("canonical", Matching::Canonical), ("moved", Matching::Moved)];
 
     /// The name in results.
     pub fn name(self) -> &'static str {
@@ -37,8 +42,22 @@ impl std::str::FromStr for Matching {
         let known = Matching::ALL.iter().find(|(name, _)| *name == text);
         known
             .map(|(_, matching)| *matching)
-            .ok_or_else(|| Error::query(format!("names are matched as exact or canonical, not {text:?}")))
+            .ok_or_else(|| Error::query(format!("names are matched as exact, canonical or moved, not {text:?}")))
     }
+}
+
+/// Names, with what they are called instead.
+pub(crate) type Renamed = HashMap<String, String>;
+
+/// What moved between the builds, by canonical names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Moves {
+    /// Names of the base, with those of the new side.
+    pub renamed: Renamed,
+    /// Of both: functions that are part of their callers on the other.
+    pub folded: [HashSet<String>; 2],
+    /// What was found, in words.
+    pub told: Vec<String>,
 }
 
 /// A rule for names that a build makes up: what of them is replaced, and an example.

@@ -38,6 +38,7 @@ pub use frames::Frames;
 pub(crate) use frames::{FrameInterner, Innermost, State};
 pub use identity::Granularity;
 pub use matching::Matching;
+pub(crate) use matching::Moves;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 pub(crate) use pattern::compile;

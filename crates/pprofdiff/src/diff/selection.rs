@@ -1,6 +1,7 @@
 //! What is asked of a diff, in two steps: a selection (filters, granularity) does what costs, a measure of it (sample
 //! type, normalization) is cheap. Also the one walk from samples to what filters leave of them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, Innermost, InputFrames, State};
 use super::identity::{self, Granularity};
-use super::matching::Matching;
+use super::matching::{Matching, Moves, Renamed};
 use super::normalize::{Normalize, Scale};
 use super::tags::number_units;
 use super::{Diff, Filters, Input, Pair};
@@ -176,17 +177,17 @@ fn matched(inputs: &[InputFrames]) -> Option<String> {
 
 impl Diff {
     /// Selects what the query's filters, granularity and `no_inlines` say: works out the filters and interns the
-    /// frames.
+    /// frames. What moved between the builds is what the caller knows of it.
     ///
     /// # Errors
     /// An invalid regular expression. The profiles were checked when they were loaded.
-    pub fn select(&self, query: &Query) -> Result<Selection> {
+    pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let mut warnings: Vec<String> = Vec::new();
         for m in self.inputs.iter().filter(|m| m.part != Some(true)) {
             warnings.extend(m.profile.warnings());
         }
-        let plans = self.plans(query, &filters, &mut warnings)?;
+        let plans = self.plans(query, &filters, &moves.folded, &mut warnings)?;
         let profiles: Vec<&Profile> = self.inputs.iter().map(|m| &*m.profile).collect();
         let shifts = match query.granularity {
             Granularity::Addresses => identity::address_shifts(&profiles),
@@ -194,9 +195,13 @@ impl Diff {
         };
         let state = State::default();
         let zipped: Vec<_> = self.inputs.iter().zip(&plans).zip(&shifts).collect();
-        let inputs =
-            parallel::map(&zipped, |((m, plan), shifts)| InputFrames::new(&m.profile, plan, query, shifts, &state));
+        let as_they_are = Renamed::new();
+        let inputs = parallel::map(&zipped, |((m, plan), shifts)| {
+            let renamed = if m.base { &moves.renamed } else { &as_they_are };
+            InputFrames::new(&m.profile, plan, query, renamed, shifts, &state)
+        });
         warnings.extend(matched(&inputs));
+        warnings.extend(moves.told.iter().cloned());
         let (frames, translations) = Frames::merge(inputs, query.granularity, &state);
         warnings.extend(frames.warning());
         let shared = Shared {
@@ -215,16 +220,6 @@ impl Diff {
         Ok(Selection { diff: self.clone(), shared: Arc::new(shared) })
     }
 
-    /// What a query asks: [`Diff::select`] and one [`Selection::measure`].
-    ///
-    /// # Errors
-    /// Theirs.
-    pub fn measure(&self, query: &Query) -> Result<Measure> {
-        // First, so that an unknown sample type costs nothing.
-        self.find_sample_type(query.sample_type.as_deref())?;
-        self.select(query)?.measure(query.sample_type.as_deref(), query.normalize)
-    }
-
     /// What the new side's values of a sample type are scaled by, given the sums of both sides.
     pub(crate) fn scale(&self, mode: Normalize, base: Total, new: Total) -> Result<Scale> {
         if !self.is_two_sided() && mode != Normalize::None {
@@ -241,6 +236,7 @@ impl Diff {
         &self,
         query: &Query,
         filters: &Compiled,
+        folded: &[HashSet<String>; 2],
         warnings: &mut Vec<String>,
     ) -> Result<Vec<FilterPlan>> {
         let by_range = query.filters.has(FilterKind::Labels);
@@ -249,7 +245,8 @@ impl Diff {
         let mut matched: Vec<(&str, bool)> = Vec::new();
         for m in self.inputs.iter() {
             let mut own_warnings = Vec::new();
-            let (plan, hits) = FilterPlan::new(&m.profile, filters, &units, &mut own_warnings)?;
+            let (plan, hits) =
+                FilterPlan::new(&m.profile, filters, &folded[usize::from(!m.base)], &units, &mut own_warnings)?;
             for w in own_warnings {
                 if !warnings.contains(&w) {
                     warnings.push(w);

@@ -39,7 +39,7 @@ impl Diff {
             return Err(Error::query("a written profile has names as they are: match them when it is looked at"));
         }
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
-        let plans = self.plans(query, &filters, &mut Vec::new())?;
+        let plans = self.plans(query, &filters, &Default::default(), &mut Vec::new())?;
         let scale = |t: usize| {
             let (base, new) = (self.side_total(true, t), self.side_total(false, t));
             // A column without values has nothing to scale.

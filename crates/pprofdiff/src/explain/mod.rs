@@ -22,16 +22,17 @@ mod story;
 mod told;
 mod weights;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Diff, Granularity, Measure, Normalize, Query};
+use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Query, Selection};
 use crate::{Error, Result};
 pub use answer::{
     Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise, Part, ScaleRule,
     Split, Verdict, WorkScale,
 };
+use names::{Inlined, Renamed};
 use read::Columns;
 use rows::{Kind, Rows};
 use runtime::Own;
@@ -144,9 +145,22 @@ impl Diff {
         if !(0.0..1.0).contains(&options.min_effect) {
             return Err(Error::query("the least effect is a part of the total, from 0 to 1"));
         }
+        let asked = self.asked(query.sample_type.as_deref(), beside)?;
+        if options.noise_runs == 1 || options.noise_runs >= self.base().count() {
+            return Err(Error::query("noise is learned from two runs of equal builds or more, besides the base"));
+        }
+        let own = Own::new(options)?;
+        let selection = self.select_with(query, &Moves::default())?;
+        let value = selection.measure_type(asked.number, Normalize::None)?;
+        let rows = asked.rows(&selection, &value, options.noise_runs, &own)?;
+        Ok(explain(self, &value, rows, ops, options))
+    }
+
+    /// What is explained if this is asked for.
+    fn asked(&self, sample_type: Option<&str>, beside: &[String]) -> Result<Asked> {
         let types = self.sample_types();
         let named = |name: &str| types.iter().position(|(kind, _)| kind == name);
-        let first = match query.sample_type.as_deref() {
+        let first = match sample_type {
             None => match (self.default_sample_type(), named("alloc_space")) {
                 (Some("inuse_space" | "inuse_objects"), Some(allocated)) => allocated,
                 _ => self.find_sample_type(None)?,
@@ -159,14 +173,14 @@ impl Diff {
         });
         let counter = || COUNTS.iter().find_map(|name| named(name).filter(|&i| types[i].1 == "count"));
         let count = of_pair.map(|((_, count), _)| count).or_else(counter);
-        let mut wanted = first;
+        let mut number = first;
         for name in beside {
             let other = self.find_sample_type(Some(name))?;
             // Of a pair the cost is explained, and the count says how much of that is more of them.
             match (of_pair, count) {
-                (Some(((cost, _), _)), Some(count)) if other == cost || other == count => wanted = cost,
+                (Some(((cost, _), _)), Some(count)) if other == cost || other == count => number = cost,
                 (None, Some(count)) if other == count || first == count => {
-                    wanted = if other == count { first } else { other };
+                    number = if other == count { first } else { other };
                 }
                 _ => {
                     let text = format!("{} and {name} do not belong together: explain one", types[first].0);
@@ -174,32 +188,92 @@ impl Diff {
                 }
             }
         }
-        if options.noise_runs == 1 || options.noise_runs >= self.base().count() {
-            return Err(Error::query("noise is learned from two runs of equal builds or more, besides the base"));
-        }
-        let own = Own::new(options)?;
         let kind = of_pair.map_or(Kind::Sampled, |(_, kind)| kind);
-        let selection = self.select(query)?;
-        let measure = |number: usize| selection.measure_type(number, Normalize::None);
-        let value = measure(wanted)?;
-        let count = count.map(measure).transpose()?;
-        let bytes = of_pair.filter(|_| kind == Kind::Heap).map(|((cost, _), _)| measure(cost)).transpose()?;
         let has_background = match kind {
             Kind::Heap => false,
             Kind::Delay => true,
-            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&types[wanted].0.as_str()),
+            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&types[number].0.as_str()),
         };
-        let columns = Columns {
-            value: &value,
-            count: count.as_ref(),
-            bytes: bytes.as_ref(),
-            kind,
-            has_background,
-            learned: options.noise_runs,
-            own: &own,
-        };
-        Ok(explain(self, &value, Rows::read(&columns), ops, options))
+        let bytes = of_pair.filter(|_| kind == Kind::Heap).map(|((cost, _), _)| cost);
+        Ok(Asked { number, count, bytes, kind, has_background })
     }
+}
+
+/// A sample type to be explained, with what belongs to it, by their numbers in [`Diff::sample_types`].
+struct Asked {
+    number: usize,
+    /// What counts it.
+    count: Option<usize>,
+    /// Of a heap, its bytes.
+    bytes: Option<usize>,
+    kind: Kind,
+    has_background: bool,
+}
+
+impl Asked {
+    /// The stacks of both sides, of which `value` is the cost.
+    fn rows(&self, selection: &Selection, value: &Measure, learned: usize, own: &Own) -> Result<Rows> {
+        let measure = |number: usize| selection.measure_type(number, Normalize::None);
+        let (count, bytes) = (self.count.map(measure).transpose()?, self.bytes.map(measure).transpose()?);
+        let (count, bytes) = (count.as_ref(), bytes.as_ref());
+        let Asked { kind, has_background, .. } = *self;
+        Ok(Rows::read(&Columns { value, count, bytes, kind, has_background, learned, own }))
+    }
+}
+
+/// The most renamed or inlined functions that are named each, of what views follow.
+const MOST_TOLD: usize = 5;
+
+/// What moved between the sides, for views whose names follow it.
+pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
+    let asked = diff.asked(None, &[])?;
+    let selection = diff.select_with(&Query::default(), &Moves::default())?;
+    let value = selection.measure_type(asked.number, Normalize::None)?;
+    let own = Own::new(&ExplainOptions::default())?;
+    let mut rows = asked.rows(&selection, &value, 0, &own)?;
+    let (renamed, mut folded) = match_names(&mut rows);
+    folded.extend(names::split_off(&rows));
+    let mut moves = Moves::default();
+    let name = |frame: u32| rows.names[frame as usize].text.clone();
+    let (mut pairs, mut calls) = (Vec::new(), Vec::new());
+    for pair in &renamed {
+        pairs.push(format!("{} of the base is {}", name(pair.old), name(pair.new)));
+        moves.renamed.insert(name(pair.old), name(pair.new));
+    }
+    for call in &folded {
+        let side = ["base", "new side"][call.side];
+        calls.push(format!("{} of the {side} is part of {}", name(call.frame), name(call.caller)));
+        moves.folded[call.side].insert(name(call.frame));
+    }
+    for (said, how) in [(pairs, "under other names"), (calls, "inlined on one side")] {
+        let more = said.len().saturating_sub(MOST_TOLD);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        if !said.is_empty() {
+            let first = said.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+            moves.told.push(format!("matched {how}: {first}{more}"));
+        }
+    }
+    Ok(moves)
+}
+
+/// Functions that were renamed, and those that are part of their callers on the other side. Stacks have the names of the
+/// base then, and no calls of the latter.
+fn match_names(rows: &mut Rows) -> (Vec<Renamed>, Vec<Inlined>) {
+    let renamed = names::renamed(rows);
+    if !renamed.is_empty() {
+        let old: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.new, pair.old)).collect();
+        rows.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
+    }
+    let folded = names::inlined(rows);
+    if !folded.is_empty() {
+        let frames: HashSet<u32> = folded.iter().map(|g| g.frame).collect();
+        rows.regroup(|_, stack| {
+            if stack.iter().any(|f| !frames.contains(f)) {
+                stack.retain(|f| !frames.contains(f));
+            }
+        });
+    }
+    (renamed, folded)
 }
 
 fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, options: &ExplainOptions) -> Explanation {
@@ -210,33 +284,19 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     let mut moved: Vec<Moved> = Vec::new();
     let equal =
         rows.rows.iter().all(|r| (r.v[0] * m[1] as f64 - r.v[1] * m[0] as f64).abs() < 1e-9 * (r.v[0] + r.v[1]));
-    let renamed = names::renamed(&rows);
-    let mut shown = Shown { rows: &rows, renamed: HashMap::new() };
+    let (renamed, folded) = match_names(&mut rows);
+    let of_sides = Shown { rows: &rows, renamed: HashMap::new() };
     for pair in &renamed {
-        let (function, from) = (shown.of_side(pair.new, 1), shown.of_side(pair.old, 0));
+        let (function, from) = (of_sides.of_side(pair.new, 1), of_sides.of_side(pair.old, 0));
         moved.push(Moved { function, from, how: How::Renamed, delta: of_run(1, pair.cost), inside: None });
     }
-    shown.renamed = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
-    let renamed_to = std::mem::take(&mut shown.renamed);
-    if !renamed.is_empty() {
-        let old: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.new, pair.old)).collect();
-        rows.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
-    }
-    let gone = names::inlined(&rows);
-    if !gone.is_empty() {
-        let frames: Vec<u32> = gone.iter().map(|g| g.frame).collect();
-        rows.regroup(|_, stack| {
-            if stack.iter().any(|f| !frames.contains(f)) {
-                stack.retain(|f| !frames.contains(f));
-            }
-        });
-        let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
-        for g in gone.iter().filter(|g| g.value > TOLD * total[g.side]) {
-            let (own, caller) = (shown.name(g.frame), shown.name(g.caller));
-            let (function, from, how) =
-                if g.side == 1 { (own, caller, How::Outlined) } else { (caller, own, How::Inlined) };
-            moved.push(Moved { function, from, how, delta: of_run(g.side, g.value), inside: None });
-        }
+    let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
+    let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
+    for g in folded.iter().filter(|g| g.value > TOLD * total[g.side]) {
+        let (own, caller) = (shown.name(g.frame), shown.name(g.caller));
+        let (function, from, how) =
+            if g.side == 1 { (own, caller, How::Outlined) } else { (caller, own, How::Inlined) };
+        moved.push(Moved { function, from, how, delta: of_run(g.side, g.value), inside: None });
     }
     moved.extend(clones(&rows, total, of_run));
     let mut shifts = 0;

@@ -134,6 +134,49 @@ pub(super) struct Inlined {
     pub value: f64,
 }
 
+/// Functions that one side has and that call little: their caller has as much less of its own as they have, as when a
+/// part of it was made a function. [`inlined`] finds those that call others.
+pub(super) fn split_off(rows: &Rows) -> Vec<Inlined> {
+    let (total, event) = (rows.total(), rows.event());
+    let mut own = vec![[0.0; 2]; rows.names.len()];
+    let leaves = || rows.rows.iter().enumerate().filter_map(|(i, row)| Some((row, rows.stack(i).split_last()?)));
+    for (row, (&leaf, _)) in leaves() {
+        let own = &mut own[leaf as usize];
+        (own[0], own[1]) = (own[0] + row.v[0], own[1] + row.v[1]);
+    }
+    let costs = Costs::new(rows);
+    let mut found = Vec::new();
+    for side in [0, 1] {
+        let is_large = |(cost, frame): &(f64, u32)| {
+            *cost > (0.003 * total[side]).max(12.0 * event)
+                && own[*frame as usize][side] > 0.6 * cost
+                && !rows.is_system(*frame)
+        };
+        let only: HashMap<u32, f64> = costs.only(side).filter(is_large).map(|(cost, frame)| (frame, cost)).collect();
+        let mut callers: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
+        for (row, (leaf, above)) in leaves().filter(|(_, (leaf, _))| only.contains_key(leaf)) {
+            if let Some(&caller) = above.last() {
+                *callers.entry(*leaf).or_default().entry(caller).or_default() += row.v[side];
+            }
+        }
+        for (frame, callers) in callers {
+            let most = callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+            let Some((&caller, &part)) = most.filter(|(caller, _)| !only.contains_key(caller)) else { continue };
+            let share = |frame: u32, side: usize| own[frame as usize][side] / total[side];
+            let (here, lost) = (share(frame, side), share(caller, 1 - side) - share(caller, side));
+            if part < 0.6 * only[&frame] || lost <= 0.0 {
+                continue;
+            }
+            let one = |side: usize| event / total[side];
+            let deviation = (one(side) / here + one(1 - side) / share(caller, 1 - side) + 0.02).sqrt();
+            if (lost / here).ln().abs() < 3.0 * deviation {
+                found.push(Inlined { side, frame, caller, value: only[&frame] });
+            }
+        }
+    }
+    found
+}
+
 /// Frames that one side lacks while what they call hangs directly under their callers there.
 pub(super) fn inlined(rows: &Rows) -> Vec<Inlined> {
     let costs = Costs::new(rows);
