@@ -103,6 +103,10 @@ fn builds() -> [Arc<Profile>; 3] {
     ]
 }
 
+fn diff(base: &Arc<Profile>, new: &Arc<Profile>) -> Diff {
+    Diff::new(std::slice::from_ref(base), std::slice::from_ref(new)).unwrap()
+}
+
 #[test]
 fn views_follow_what_was_renamed_and_inlined() {
     let [base, new, by_hand] = builds();
@@ -114,8 +118,8 @@ fn views_follow_what_was_renamed_and_inlined() {
             Table::stacks(&m.stacks(true), usize::MAX).columns,
         ]
     };
-    let view = Diff::new(&[base.clone()], &[new.clone()]).unwrap().measure(&moved).unwrap();
-    let wanted = Diff::new(&[by_hand], &[new.clone()]).unwrap().measure(&Query::default()).unwrap();
+    let view = diff(&base, &new).measure(&moved).unwrap();
+    let wanted = diff(&by_hand, &new).measure(&Query::default()).unwrap();
     assert_eq!(tables(&view), tables(&wanted));
     assert_eq!(view.summary().total, wanted.summary().total);
     let told = [
@@ -125,16 +129,16 @@ fn views_follow_what_was_renamed_and_inlined() {
     assert_eq!(view.summary().warnings, told);
     assert_eq!(view.summary().matching.name(), "moved");
     // The other way round it was outlined.
-    let view = Diff::new(&[new.clone()], &[base]).unwrap().measure(&moved).unwrap();
+    let view = diff(&new, &base).measure(&moved).unwrap();
     assert_eq!(view.summary().warnings[1], "matched inlined on one side: helper of the new side is part of work");
     assert!(view.top(Sort::Flat).rows.iter().all(|r| !["helper", "scan"].contains(&&*view.frames().name(r.frame))));
     // Filters see names as they are, and do not change what is found.
     let focused = moved.clone().with_filters(Filters::default().with("focus", "^parse$|^scan$").unwrap());
-    let rows = Diff::new(&[new.clone()], &[builds()[0].clone()]).unwrap().measure(&focused).unwrap().top(Sort::Flat);
+    let rows = diff(&new, &base).measure(&focused).unwrap().top(Sort::Flat);
     let names: Vec<String> = rows.rows.iter().map(|r| rows.frames.name(r.frame)).collect();
     assert_eq!(names, ["lex", "parse", "load", "main"]);
     // Nothing moves between a build and itself, and in a single profile.
-    let same = Diff::new(&[new.clone()], &[new.clone()]).unwrap().measure(&moved).unwrap();
+    let same = diff(&new, &new).measure(&moved).unwrap();
     assert!(same.summary().warnings.is_empty());
     assert!(Diff::of_profile(&new).unwrap().measure(&moved).unwrap().summary().warnings.is_empty());
 }
