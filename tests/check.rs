@@ -29,14 +29,23 @@ impl Dir {
         std::fs::write(self.0.join(name), bytes).unwrap();
     }
 
+    /// With limits that alone decide.
     fn run(&self, args: &[&str]) -> Output {
+        self.run_with_chance(&[args, &["--strict"]].concat())
+    }
+
+    fn run_with_chance(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
         command.current_dir(&self.0).stdin(Stdio::null()).arg("check").args(args).output().unwrap()
     }
 
     /// Exit code, and the findings as JSON.
     fn json(&self, args: &[&str]) -> (i32, Value) {
-        let out = self.run(&[args, &["--format", "json"]].concat());
+        self.json_with_chance(&[args, &["--strict"]].concat())
+    }
+
+    fn json_with_chance(&self, args: &[&str]) -> (i32, Value) {
+        let out = self.run_with_chance(&[args, &["--format", "json"]].concat());
         let value = serde_json::from_slice(&out.stdout)
             .unwrap_or_else(|e| panic!("{args:?}: {e}: {}", String::from_utf8_lossy(&out.stderr)));
         (out.status.code().unwrap(), value)
@@ -122,9 +131,9 @@ fn the_table_of_cases() {
         files.iter().copied().chain(rules).collect()
     };
     let (same, more) = (["base", "same"], ["base", "more"]);
-    let (pass, fail, error, inconclusive) = (0, 1, 2, 3);
+    let (pass, fail, error) = (0, 1, 2);
     let cases: Vec<(Vec<&str>, i32)> = vec![
-        // One run a side: limits alone decide.
+        // Limits alone decide.
         (with(&same, &["total>+5%"]), pass),
         (with(&same, &["total>+0%"]), pass),
         (with(&same, &["total>-5%"]), fail),
@@ -174,12 +183,12 @@ fn the_table_of_cases() {
         // Replicates.
         (with(&apart, &["total>+5%"]), fail),
         (with(&apart, &["total>+15%"]), pass),
-        (with(&overlap, &["total>+5%"]), inconclusive),
+        (with(&overlap, &["total>+5%"]), fail),
         (with(&overlap, &["total>+10%"]), pass),
         (with(&overlap, &["total>+5%", "total>900ms"]), fail),
-        (with(&overlap, &["total>1050ms"]), inconclusive),
+        (with(&overlap, &["total>1050ms"]), fail),
         (with(&["--base", "b0", "--new", "apart0", "apart1"], &["total>+5%"]), fail),
-        (with(&["--base", "b1", "--new", "overlap0", "overlap1", "overlap2"], &["total>+5%"]), inconclusive),
+        (with(&["--base", "b1", "--new", "overlap0", "overlap1", "overlap2"], &["total>+5%"]), fail),
         // Input and usage.
         (with(&["base", "missing"], &["total>+5%"]), error),
         (with(&["base", "broken"], &["total>+5%"]), error),
@@ -314,7 +323,7 @@ fn limits_are_compared_exactly() {
     let d = Dir::new("exact");
     let build = |kind: (&str, &str), v: i64| profile(&[kind], &[("main", &[v])]);
     let (two53, two60) = (1_i64 << 53, 1_i64 << 60);
-    let (pass, fail, inconclusive) = (0, 1, 3);
+    let (pass, fail) = (0, 1);
     for (base, new, rule, code) in [
         (110_000, 110_319, "total>+0.29%", pass),
         (110_000, 110_320, "total>+0.29%", fail),
@@ -345,7 +354,7 @@ fn limits_are_compared_exactly() {
     d.write("a", build(kind, two53));
     d.write("b", build(kind, two53 + 1));
     let runs = ["--base", "a", "a", "--new", "a", "b"];
-    for (rule, code) in [("total>+0%", inconclusive), ("total>+0.4ns", inconclusive), ("total>+0.5ns", pass)] {
+    for (rule, code) in [("total>+0%", fail), ("total>+0.4ns", fail), ("total>+0.5ns", pass)] {
         let (found, json) = d.json(&[&runs[..], &["--fail-on", rule]].concat());
         assert_eq!(found, code, "{rule}");
         assert_eq!(json["rules"][0]["findings"][0]["delta"], 0.5, "{rule}");
@@ -546,7 +555,7 @@ fn outputs_say_the_same() {
     // Who stops reading still gets the verdict.
     let mut child = Command::new(env!("CARGO_BIN_EXE_pprofdiff"))
         .current_dir(&d.0)
-        .arg("check")
+        .args(["check", "--strict"])
         .args(args)
         .stdout(Stdio::piped())
         .spawn()
@@ -612,4 +621,134 @@ fn reports_in_formats_that_show_no_check_are_errors() {
         assert!(error.contains(said), "{error}");
         assert!(!d.0.join(option[1]).exists());
     }
+}
+
+/// A profile that took a sample each millisecond: so many in each of these functions, which `main` calls.
+fn sampled(functions: &[(&str, i64)]) -> Vec<u8> {
+    let stacks: Vec<(String, [i64; 2])> =
+        functions.iter().map(|(name, ms)| (format!("main;{name}"), [*ms, ms * 1_000_000])).collect();
+    let stacks: Vec<(&str, &[i64])> = stacks.iter().map(|(stack, values)| (stack.as_str(), &values[..])).collect();
+    profile(&[("samples", "count"), ("cpu", "nanoseconds")], &stacks)
+}
+
+/// What exceeds a limit fails if chance does not explain it.
+#[test]
+fn a_limit_is_exceeded_by_more_than_chance_or_not() {
+    let d = Dir::new("chance");
+    let write = |name: &str, runs: &[i64]| {
+        for (i, ms) in runs.iter().enumerate() {
+            d.write(&format!("{name}{i}"), sampled(&[("work", *ms)]));
+        }
+    };
+    write("b", &[1000, 1010, 990, 1005, 995]);
+    write("more", &[1100, 1110, 1090, 1105, 1095]);
+    write("overlap", &[1000, 1100, 1110, 1090, 1105]);
+    write("some", &[1150]);
+    write("twice", &[2000]);
+    write("base", &[1000, 1500, 700]);
+    write("new", &[1250, 1875, 875]);
+    let five = |name: &str| -> Vec<String> {
+        let of = |name: &str| (0..5).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+        [vec!["--base".to_owned()], of("b"), vec!["--new".to_owned()], of(name)].concat()
+    };
+    let (more, overlap) = (five("more"), five("overlap"));
+    let strings = |args: &[&str]| args.iter().map(|&arg| arg.to_owned()).collect::<Vec<String>>();
+    let three = strings(&["--base", "base0", "base1", "base2", "--new", "new0", "new1", "new2"]);
+    let (pass, fail, error, inconclusive) = (0, 1, 2, 3);
+    for (files, rule, more, code) in [
+        // One run a side: as much as other programs differ by between runs.
+        (strings(&["b0", "some0"]), "total>+10%", None, inconclusive),
+        (strings(&["b0", "some0"]), "total>+10%", Some("--strict"), fail),
+        (strings(&["b0", "some0"]), "total>+20%", None, pass),
+        (strings(&["b0", "twice0"]), "total>+10%", None, fail),
+        (strings(&["b0", "some0"]), "total>1.1s", None, inconclusive),
+        (strings(&["b0", "twice0"]), "total>1.1s", None, fail),
+        (strings(&["b0", "b0"]), "flat:regex=work>99%", None, inconclusive),
+        // Several runs show how much these differ.
+        (more.clone(), "total>+5%", None, fail),
+        (more.clone(), "total>+50ms", None, fail),
+        (more.clone(), "total>+15%", None, pass),
+        (overlap.clone(), "total>900ms", None, fail),
+        (overlap, "total>1050ms", None, inconclusive),
+        // What is to become cheaper, and did not.
+        (more.clone(), "total>-20%", None, fail),
+        // Pairs take out what their runs have in common.
+        (three.clone(), "total>+10%", None, inconclusive),
+        (three, "total>+10%", Some("--paired"), fail),
+        (strings(&["--base", "b0", "--new", "b0", "b1"]), "total>+10%", Some("--paired"), error),
+        // One run can't show that nothing grew by 5 %.
+        (strings(&["b0", "b1"]), "total>+5%", None, pass),
+        (strings(&["b0", "b1"]), "total>+5%", Some("--require-power"), inconclusive),
+        (strings(&["b0", "b1"]), "total>+100%", Some("--require-power"), pass),
+    ] {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let args = [&files[..], &["--fail-on", rule], more.as_slice()].concat();
+        let out = d.run_with_chance(&args);
+        assert_eq!(out.status.code(), Some(code), "{args:?} {}", String::from_utf8_lossy(&out.stdout));
+    }
+    let (_, json) = d.json_with_chance(&["b0", "some0", "--fail-on", "total>+10%"]);
+    let (rule, found) = (&json["rules"][0], &json["rules"][0]["findings"][0]);
+    let needed = found["runs_needed"].as_u64().unwrap();
+    assert!((3..20).contains(&needed), "{found}");
+    assert!(found["p_adjusted"].as_f64().unwrap() > 0.01 && rule["detectable"].as_f64().unwrap() > 15.0, "{rule}");
+    let out = d.run_with_chance(&["b0", "some0", "--fail-on", "total>+10%"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("within chance (p 0."), "{text}");
+    assert!(text.contains(&format!("about {needed} runs a side would tell")), "{text}");
+    assert!(text.contains("would have been noticed"), "{text}");
+    // A second rule leaves half of what may go wrong for each.
+    let rules = ["b0", "some0", "--fail-on", "total>+10%", "--fail-on", "flat:regex=work>+10%"];
+    let (_, both) = d.json_with_chance(&rules);
+    let p = |json: &Value| json["rules"][0]["findings"][0]["p_adjusted"].as_f64().unwrap();
+    assert!((p(&both) / p(&json) - 2.0).abs() < 1e-9);
+}
+
+/// Of many frames those that are small are compared as well as they can be.
+#[test]
+fn frames_that_are_small_fail_only_if_they_grow_much() {
+    let d = Dir::new("frames");
+    let names: Vec<String> = (0..40).map(|i| format!("f{i}")).collect();
+    // f0 has a second, the others 25 samples each, of which chance makes 15 to 35.
+    let side = |changed: &[(usize, i64)], noise: i64| {
+        let cost = |i: usize| match changed.iter().find(|(at, _)| *at == i) {
+            Some((_, ms)) => *ms,
+            None if i == 0 => 1000,
+            None => 25 + noise * (i as i64 * 7 % 11 - 5),
+        };
+        sampled(&names.iter().enumerate().map(|(i, name)| (name.as_str(), cost(i))).collect::<Vec<_>>())
+    };
+    d.write("base", side(&[], 0));
+    d.write("equal", side(&[], 2));
+    d.write("small", side(&[(3, 250)], 2));
+    d.write("large", side(&[(0, 2500)], 2));
+    let rule = ["--fail-on", "flat:any>+20%"];
+    let check = |new: &str| d.json_with_chance(&[&["base", new][..], &rule].concat());
+    let failed = |json: &Value| -> Vec<String> {
+        let found = json["rules"][0]["findings"].as_array().unwrap();
+        found.iter().filter(|f| f["outcome"] == "fail").map(|f| f["frame"].as_str().unwrap().to_owned()).collect()
+    };
+    let (code, json) = check("equal");
+    assert_eq!((code, json["rules"][0]["too_small"].as_u64()), (0, Some(40)), "{json}");
+    assert_eq!(d.run(&[&["base", "equal"][..], &rule].concat()).status.code(), Some(1), "limits alone");
+    for (new, frame) in [("small", "f3"), ("large", "f0")] {
+        let (code, json) = check(new);
+        assert_eq!((code, failed(&json)), (1, vec![frame.to_owned()]), "{json}");
+    }
+}
+
+/// Frames that a profiler puts there are compared only by name.
+#[test]
+fn artefacts_of_profiling_are_no_frames_of_the_program() {
+    let d = Dir::new("artefacts");
+    let side = |preempted: i64| {
+        let program = ["main.run", "main.work", "runtime.mallocgc", "runtime.memmove", "strings.Index"];
+        let mut all: Vec<(&str, i64)> = program.into_iter().map(|name| (name, 1000)).collect();
+        all.push(("main.work;runtime.asyncPreempt", preempted));
+        sampled(&all)
+    };
+    d.write("base", side(100));
+    d.write("new", side(1000));
+    let code = |rule: &str| d.run_with_chance(&["base", "new", "--fail-on", rule]).status.code();
+    assert_eq!(code("flat:any>+20%"), Some(0));
+    assert_eq!(code("flat:each=^runtime.asyncPreempt$>+20%"), Some(1));
 }

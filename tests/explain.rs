@@ -723,6 +723,21 @@ fn users_say_what_their_own_runtime_is() {
     assert!(text.contains("1. logmill/headers.tableInsensitive"), "{text}");
     let (_, text, _) = config("[explain]\nbackground = ['canonical$']\n");
     assert!(!text.contains(CAUSE) && text.contains("GC, scheduling and locks +7"), "{text}");
+    // What says why elsewhere reads it where the command runs.
+    let pair = STORY.map(|file| corpus(file).display().to_string());
+    let here = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let out = command.current_dir(&dir).stdin(Stdio::null()).args(args).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    config("[explain]\nsystem = ['^logmill/names\\.', '^(strings|unicode)\\b']\n");
+    let first = "logmill/headers.tableInsensitive";
+    let closed = here(&[&pair[0], &pair[1], "-n", "1", "--explain"]);
+    assert!(closed.lines().last().unwrap().starts_with(&format!("explain: {first}")), "{closed}");
+    let checked = here(&["check", &pair[0], &pair[1], "--fail-on", "cum:any>+20%"]);
+    assert!(checked.contains(&format!("  why: {first}")), "{checked}");
+    let page = here(&[&pair[0], &pair[1], "--format", "html"]);
+    assert!(page.contains(&format!("<code>{first}</code>")) && !page.contains(CAUSE), "no page, or another cause");
     for (wrong, said) in [("[explain]\nsystem = ['[']\n", "system is invalid"), ("[explain]\nsystems = []\n", "line 2")]
     {
         let (code, _, error) = config(wrong);
@@ -807,7 +822,7 @@ fn a_diff_closes_with_a_line_and_a_failing_check_with_causes() {
     assert_eq!(text.matches(&format!("  why: {CAUSE}\n")).count(), 1, "{text}");
     let passed = command(&["check", STORY[0], STORY[1], "--fail-on", "total>+100%"]).1;
     assert!(!passed.contains("why:"), "{passed}");
-    let json = command(&["check", STORY[0], STORY[1], "--fail-on", "total>+10%", "--format", "json"]).1;
+    let json = command(&["check", STORY[0], STORY[1], "--fail-on", "cum:any>+10%", "--format", "json"]).1;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["rules"][0]["why"]["causes"][0]["function"], "logmill/names.canonical");
 }

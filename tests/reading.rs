@@ -83,8 +83,11 @@ fn growth_stands_beside_share_under_headings() {
     let stacks = of("story-cpu", &["stacks"], &["-n", "1"]);
     assert!(stacks.contains("\n0 -> 590ms  +590ms  new  +31.05% of total  added\n"), "{stacks}");
     let checked = of("story-cpu", &["check"], &["--fail-on", "cum:each=names.compare$>+5%", "--fail-on", "total>+5%"]);
-    assert!(checked.contains("200ms -> 1.68s  +1.48s  x8.4  +77.89% of total  logmill/names.compare\n"), "{checked}");
-    assert!(checked.contains("1.90s -> 2.93s  +1.03s  +54.2%\n"), "{checked}");
+    assert!(
+        checked.contains("200ms -> 1.68s  +1.48s  x8.4  +77.89% of total  p < 0.001  logmill/names.compare\n"),
+        "{checked}"
+    );
+    assert!(checked.contains("1.90s -> 2.93s  +1.03s  +54.2%  p 0.0"), "{checked}");
     let dot = of("story-cpu", &[], &["--format", "dot"]);
     assert!(dot.contains("cum 0.20s → 1.68s  x8.4\\n+77.89% of total"), "{dot}");
 }

@@ -150,6 +150,9 @@ def check(
     *,
     config: str | PathLike[str] | None = None,
     floor: float | None = None,
+    strict: bool = False,
+    paired: bool = False,
+    require_power: bool = False,
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
@@ -158,7 +161,10 @@ def check(
     """Is what changed within limits? For CI.
 
     `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
-    up: the sides' medians are compared, and what exceeds a limit while the sides' ranges overlap is inconclusive.
+    up: the sides' medians are compared. A rule fails if its limit is exceeded and two equal builds would hardly ever
+    differ so much: once in a hundred checks. What is exceeded within chance is inconclusive. `strict`: limits alone
+    decide. `paired`: run i of the new side belongs to run i of the base. `require_power`: inconclusive, and not
+    passed, if a growth as large as the limit would have been missed.
 
     `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
     each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
@@ -704,10 +710,11 @@ class Check:
         """What the command would end with: 0 pass, 1 fail, 3 inconclusive."""
     @property
     def rules(self) -> list[RuleCheck]:
-        """The rules, each a dict: rule, outcome, sample_type, unit, compared, below_floor, floor and findings, a list
-        of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail", "inconclusive",
-        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as median an int, unless it
-        is a half), percent, p and p_adjusted (None unless both sides have several runs).
+        """The rules, each a dict: rule, outcome, sample_type, unit, is_of_each, compared, below_floor, floor, too_small,
+        tau (how much runs differ), detectable (the least growth in percent that would have been noticed) and findings,
+        a list of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail",
+        "inconclusive", "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as median
+        an int, unless it is a half), percent, p, p_adjusted (for all that is compared) and runs_needed.
         """
     @property
     def warnings(self) -> list[str]:

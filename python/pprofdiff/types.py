@@ -171,7 +171,9 @@ Outcome = Literal["pass", "allowed", "inconclusive", "fail"]
 
 
 class Finding(TypedDict):
-    """What a rule found. `frame` is None for a total, and for frames taken as one, p without several runs."""
+    """What a rule found. `frame` is None for a total, and for frames taken as one; `p_adjusted` is for all that the check
+    compares, and fails from 0.01 down; `runs_needed` is that of what is exceeded within chance.
+    """
 
     frame: str | None
     outcome: Outcome
@@ -182,6 +184,7 @@ class Finding(TypedDict):
     percent: float | None
     p: float | None
     p_adjusted: float | None
+    runs_needed: int | None
 
 
 class RuleCheck(TypedDict):
@@ -193,9 +196,13 @@ class RuleCheck(TypedDict):
     outcome: Outcome
     sample_type: str
     unit: str
+    is_of_each: bool
     compared: int
     below_floor: int
     floor: float
+    too_small: int
+    tau: float
+    detectable: float | None
     findings: list[Finding]
     why: NotRequired["Explained"]
 

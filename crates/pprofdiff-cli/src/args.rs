@@ -537,6 +537,15 @@ pub struct CheckArgs {
     /// Ignore frames below this part of the total on both sides [default: 1% for rules on each frame]
     #[arg(long, value_name = "PERCENT")]
     pub floor: Option<String>,
+    /// Limits alone decide: what exceeds one fails, however much of that chance explains
+    #[arg(long)]
+    pub strict: bool,
+    /// Run i of the new side belongs to run i of the base: what both have in common is no difference
+    #[arg(long, conflicts_with = "strict")]
+    pub paired: bool,
+    /// Inconclusive, not passed, if a growth as large as the limit would have been missed
+    #[arg(long, conflicts_with = "strict")]
+    pub require_power: bool,
     #[command(flatten)]
     pub output: OutputArgs,
     /// Write the findings to this file as well, in the format that its ending says
@@ -556,8 +565,8 @@ Examples:
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'cum:any>+20%' --floor 2%
   pprofdiff check --base main*.pb.gz --new branch*.pb.gz --fail-on 'alloc_space:total>+10MB' --format markdown
 
-Several files on a side are runs of the same program: the medians are compared, and what exceeds a limit while the two
-sides overlap is inconclusive.
+Several files on a side are runs of the same program, whose medians are compared. A rule fails if its limit is exceeded
+and two equal builds would hardly ever differ so much: once in a hundred checks. What chance explains is inconclusive.
 Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error, 3 inconclusive.";
 
 #[derive(Args)]

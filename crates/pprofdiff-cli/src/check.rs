@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use pprofdiff::check::How;
 use pprofdiff_report::{Ask, CheckOptions, Format, Report, exit_code};
 
 use crate::args::CheckArgs;
@@ -57,6 +58,8 @@ fn options(args: &CheckArgs) -> Result<CheckOptions> {
         options.rules().map_err(|e| Failure::Message(format!("{name}: {e}")))?;
     }
     (options.fail_on, options.floor) = (args.fail_on.clone(), args.floor.clone());
+    options.how =
+        How::default().with_strict(args.strict).with_paired(args.paired).with_require_power(args.require_power);
     options.rules()?;
     Ok(options)
 }

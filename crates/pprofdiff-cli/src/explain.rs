@@ -1,5 +1,7 @@
 //! `pprofdiff explain`: causes out, and on request the verdict as the exit code.
 
+use std::path::Path;
+
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff_report::{Ask, Report, Style, explain_exit_code};
 
@@ -9,11 +11,8 @@ use crate::{Failure, Result, open_with, write_to};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
     let format = args.output.format()?;
-    let mut options = ExplainOptions::default().with_min_effect(args.min_effect);
+    let mut options = own_runtime(args.config.as_deref())?.with_min_effect(args.min_effect);
     options.ops = args.ops;
-    if let Some((name, text)) = config(args.config.as_deref())? {
-        options = options.with_config(&text).map_err(|e| Failure::Message(format!("{name}: {e}")))?;
-    }
     // What can't be asked is said before a profile is loaded.
     let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options))?.for_format(format)?);
     ask(options.clone())?;
@@ -34,4 +33,10 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
         Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
         Err(e) => Err(e),
     }
+}
+
+/// What the configuration that is named, or that is there, says of the program's own runtime.
+pub fn own_runtime(named: Option<&Path>) -> Result<ExplainOptions> {
+    let Some((name, text)) = config(named)? else { return Ok(ExplainOptions::default()) };
+    ExplainOptions::default().with_config(&text).map_err(|e| Failure::Message(format!("{name}: {e}")))
 }

@@ -20,11 +20,10 @@ use std::path::{Path, PathBuf};
 use args::{Cli, InfoArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{harmless, redacted};
 use pprofdiff::{Compression, Diff, Granularity, Normalize, Summary, WriteOptions};
-use pprofdiff_report::{Ask, PageOptions, Report, Request, explain_line, missing_sources};
+use pprofdiff_report::{Ask, Report, Request, explain_line, missing_sources};
 
 pub use input::load_options;
 
@@ -171,7 +170,7 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
         // It finds by itself how much more was done, and names functions.
         let query = request.query.clone().with_normalize(Normalize::None).with_granularity(Granularity::Functions);
         let query = query.with_sample_type(&summary.sample_type);
-        let explanation = diff.explain(&query, &[], &ExplainOptions::default()).ok()?;
+        let explanation = diff.explain(&query, &[], &explain::own_runtime(None).ok()?).ok()?;
         explain_line(&explanation).map(|line| format!("explain: {line}"))
     })
 }
@@ -208,7 +207,8 @@ fn show_with(
             if output.is_none() && (args.open || io::stdout().is_terminal()) {
                 return refuse("a page is for a browser; name a file for it with -o");
             }
-            *options = PageOptions { min_width: args.min_width, max_frames: args.max_frames, ..*options };
+            (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
+            options.explain = explain::own_runtime(None)?;
             *dirs = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
         }
         _ if args.open => return refuse("--open shows a page in the browser; it needs --format html"),

@@ -28,6 +28,7 @@ mod _native {
     use std::path::PathBuf;
 
     use pprofdiff::Query;
+    use pprofdiff::check::How;
     use pprofdiff_report::{Ask, CheckOptions};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
@@ -197,7 +198,10 @@ mod _native {
     /// Is what changed within limits? For CI.
     ///
     /// `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
-    /// up: the sides' medians are compared, and what exceeds a limit while the sides' ranges overlap is inconclusive.
+    /// up: the sides' medians are compared. A rule fails if its limit is exceeded and two equal builds would hardly ever
+    /// differ so much: once in a hundred checks. What is exceeded within chance is inconclusive. `strict`: limits alone
+    /// decide. `paired`: run i of the new side belongs to run i of the base. `require_power`: inconclusive, and not
+    /// passed, if a growth as large as the limit would have been missed.
     ///
     /// `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
     /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
@@ -211,8 +215,8 @@ mod _native {
     /// does.
     #[pyfunction]
     #[pyo3(signature = (
-        base, new, fail_on = Vec::new(), *, config = None, floor = None, inflated_limit = None, input_format = None,
-        input_type = None, **options
+        base, new, fail_on = Vec::new(), *, config = None, floor = None, strict = false, paired = false,
+        require_power = false, inflated_limit = None, input_format = None, input_type = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn check(
@@ -222,6 +226,9 @@ mod _native {
         fail_on: Vec<String>,
         config: Option<PathBuf>,
         floor: Option<f64>,
+        strict: bool,
+        paired: bool,
+        require_power: bool,
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
@@ -230,6 +237,7 @@ mod _native {
         let options = ViewOptions::new(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
         (limits.fail_on, limits.floor) = (fail_on, floor.map(|floor| floor.to_string()));
+        limits.how = How::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
         if let Some(path) = config {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;

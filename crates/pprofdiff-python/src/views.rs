@@ -184,6 +184,7 @@ impl Views {
             min_width: min_width.unwrap_or(default.min_width),
             max_frames: max_frames.unwrap_or(default.max_frames),
             only_flame,
+            ..default
         };
         if !(0.0..=1.0).contains(&page.min_width) {
             return Err(error::message(

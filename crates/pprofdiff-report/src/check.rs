@@ -53,8 +53,17 @@ pub(crate) fn change(f: &Finding, rule: &RuleCheck) -> String {
     }
 }
 
-fn p_values(f: &Finding) -> Option<String> {
-    f.p.zip(f.p_adjusted).map(|(p, adjusted)| format!("p {p:.3}, corrected {adjusted:.3}"))
+/// `p 0.003`, or what it would take to know.
+pub(crate) fn chance(f: &Finding) -> Option<String> {
+    let p = f.p_adjusted.map(|p| if p < 0.001 { "p < 0.001".to_owned() } else { format!("p {p:.3}") });
+    if f.outcome != Outcome::Inconclusive {
+        return p;
+    }
+    let runs = match f.runs_needed {
+        Some(runs) => format!("about {runs} runs a side would tell"),
+        None => "more runs may tell".to_owned(),
+    };
+    Some(format!("within chance ({}), {runs}", p?))
 }
 
 /// What was compared, where that is not said by the finding itself.
@@ -63,13 +72,28 @@ fn extent(rule: &RuleCheck) -> String {
     if rule.below_floor > 0 {
         text += &format!(", {} below the floor of {}%", rule.below_floor, rule.floor);
     }
+    if rule.too_small > 0 {
+        text += &format!(", {} too small to tell the limit from chance", rule.too_small);
+    }
     text
+}
+
+/// What silence is worth: `+31% would have been noticed`.
+fn detectable(rule: &RuleCheck) -> Option<String> {
+    let least = rule.detectable.filter(|_| rule.outcome != Outcome::Fail)?;
+    let of = if rule.is_of_each { " of a frame with a tenth of the total" } else { "" };
+    let growth = match least {
+        least if least < 10.0 => format!("+{least:.1}%"),
+        least if least < 900.0 => format!("+{least:.0}%"),
+        least => format!("x{:.0}", 1.0 + least / 100.0),
+    };
+    Some(format!("{growth}{of} would have been noticed"))
 }
 
 pub(crate) fn verdict(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass | Outcome::Allowed => "pass: within all limits",
-        Outcome::Inconclusive => "inconclusive: a limit is exceeded, but the runs overlap",
+        Outcome::Inconclusive => "inconclusive: what was measured can't tell a change from chance",
         Outcome::Fail => "fail: a limit is exceeded",
     }
 }
@@ -102,10 +126,13 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
         for f in &rule.findings {
             let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
             write!(out, "  {}  {base} -> {new}  {}", painted(f.outcome), change(f, rule))?;
-            p_values(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
+            chance(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
             f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", harmless(frame)))?;
             f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", harmless(reason)))?;
             writeln!(out)?;
+        }
+        if let Some(line) = detectable(rule) {
+            writeln!(out, "  {line}")?;
         }
         for cause in rule.why.iter().flat_map(|why| causes_text(why)) {
             writeln!(out, "  why: {cause}")?;
@@ -171,8 +198,7 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     };
-    let (p, unit) =
-        (check.rules.iter().flat_map(|r| &r.findings).any(|f| f.p.is_some()), |r: &RuleCheck| r.unit.clone());
+    let unit = |r: &RuleCheck| r.unit.clone();
     let mut text = format!("### pprofdiff: {}\n\n", verdict(check.verdict));
     check.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
     normalized(check).iter().for_each(|line| text += &format!("{line}\n\n"));
@@ -181,10 +207,8 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
         text += &format!("**{}** {name} ({kind}, {})\n\n", mark(rule.outcome), extent(rule));
         let shown = &rule.findings[..rule.findings.len().min(most)];
         if !shown.is_empty() {
-            let (head, line) = if p { (" p | p corrected |", "---:|---:|") } else { ("", "") };
-            text += &format!(
-                "| | frame | base | new | delta | growth | of total |{head}\n|---|---|---|---|---:|---:|---:|{line}\n"
-            );
+            text +=
+                "| | frame | base | new | delta | growth | of total | chance |\n|---|---|---|---|---:|---:|---:|---|\n";
         }
         for f in shown {
             let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
@@ -192,15 +216,14 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
             let (base, new) = (runs(&f.base, &unit(rule)), runs(&f.new, &unit(rule)));
             text += &format!("| {}{reason} | {frame} | {base} | {new} ", mark(f.outcome));
             let share = share_text(f.share, true);
-            text += &format!("| {} | {} | {share} |", delta(f, &unit(rule)), growth(f));
-            if p {
-                let number = |p: Option<f64>| p.map_or_else(String::new, |p| format!("{p:.3}"));
-                text += &format!(" {} | {} |", number(f.p), number(f.p_adjusted));
-            }
-            text.push('\n');
+            let chance = chance(f).unwrap_or_default().replace('<', "&lt;");
+            text += &format!("| {} | {} | {share} | {chance} |\n", delta(f, &unit(rule)), growth(f));
         }
         if shown.len() < rule.findings.len() {
             text += &format!("\n{} of {} shown\n", shown.len(), rule.findings.len());
+        }
+        if let Some(line) = detectable(rule) {
+            text += &format!("\n{line}\n");
         }
         let causes: Vec<String> = rule.why.iter().flat_map(|why| causes_markdown(why)).collect();
         if !causes.is_empty() {

@@ -10,7 +10,7 @@ use crate::format::Format;
 use crate::page::{PageOptions, page};
 use crate::report::Report;
 use crate::table::{Kind, Table};
-use pprofdiff::check::Rules;
+use pprofdiff::check::{How, Rules};
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::list::SourceDirs;
@@ -130,6 +130,9 @@ pub struct CheckOptions {
     pub fail_on: Vec<String>,
     /// The part of the total below which frames are ignored, such as `0.5%`.
     pub floor: Option<String>,
+    /// How limits are applied.
+    #[serde(default)]
+    pub how: How,
 }
 
 impl CheckOptions {
@@ -141,6 +144,7 @@ impl CheckOptions {
         let mut rules = self.config.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_toml)?;
         self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
         self.floor.as_ref().map_or(Ok(()), |floor| rules.set_floor(floor))?;
+        rules.how = self.how;
         Ok(rules)
     }
 }

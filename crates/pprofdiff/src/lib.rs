@@ -35,6 +35,7 @@ mod select;
 pub mod series;
 #[cfg(feature = "list")]
 mod sources;
+mod statistics;
 
 pub use batch::batch;
 #[cfg(feature = "list")]

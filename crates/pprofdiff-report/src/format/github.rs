@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::check::{change, normalized, runs, verdict};
+use crate::check::{chance, change, normalized, runs, verdict};
 use crate::format::{Format, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
@@ -42,7 +42,8 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
             let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
             let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
             let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
-            let message = format!("{what}: {base} -> {new}  {}{reason}", change(f, rule));
+            let chance = chance(f).map_or_else(String::new, |chance| format!("  {chance}"));
+            let message = format!("{what}: {base} -> {new}  {}{chance}{reason}", change(f, rule));
             let title = format!("{} {}", outcome.name(), rule.rule);
             writeln!(out, "::{command} title={}::{}", property(&title), data(&message))?;
         }

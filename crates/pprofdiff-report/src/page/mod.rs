@@ -80,7 +80,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// What a page holds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageOptions {
     /// As [`FlameOptions::min_width`].
     pub min_width: f64,
@@ -89,12 +89,19 @@ pub struct PageOptions {
     pub max_frames: usize,
     /// Only the flame graph, of the query's sample type; no table.
     pub only_flame: bool,
+    /// How causes are looked for.
+    pub explain: ExplainOptions,
 }
 
 impl Default for PageOptions {
     /// 50,000 frames, which makes pages of at most a few MB.
     fn default() -> PageOptions {
-        PageOptions { min_width: FlameOptions::default().min_width, max_frames: 50_000, only_flame: false }
+        PageOptions {
+            min_width: FlameOptions::default().min_width,
+            max_frames: 50_000,
+            only_flame: false,
+            explain: ExplainOptions::default(),
+        }
     }
 }
 
@@ -235,7 +242,7 @@ fn explain(diff: &Diff, query: &Query, sample_type: usize, options: &PageOptions
         return None;
     }
     let query = query.clone().with_sample_type(name).with_normalize(Normalize::None);
-    diff.explain(&query, &[], &ExplainOptions::default()).ok()
+    diff.explain(&query, &[], &options.explain).ok()
 }
 
 /// What the page opens with, a block for each sample type that is explained; that of the type `shown` is in sight.

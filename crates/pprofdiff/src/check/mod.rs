@@ -5,24 +5,24 @@
 //! ```
 //!
 //! Here the profiles of a side do not add up: they are replicates, runs of the same program. What is compared with
-//! a limit is the median of each side. A rule fails if the limit is exceeded and the two sides' ranges are apart;
-//! exceeded by sides that overlap is inconclusive. A limit on the new side alone (a value, a part of the total)
-//! compares no sides: it fails if all runs exceed it, and is inconclusive if only most do. With one run a side, limits
-//! alone decide. P-values are reported and decide nothing (`rank`). No verdict depends on a rounded number (`exact`),
-//! except that normalized sums are rounded to whole units before anything is compared.
+//! a limit is the median of each side, exactly (`exact`); normalized sums are rounded to whole units before. A rule
+//! fails if its limit is exceeded and two equal builds would hardly ever seem to differ so much (`statistics::growth`):
+//! once in a hundred checks, of which each rule has its part, and each of its frames a part of that. What is exceeded
+//! within chance is inconclusive. A limit on the new side alone (a value, a part of the total) compares no sides: it
+//! fails if its runs are above it by more than chance. Strict rules leave chance out.
 
 mod exact;
-mod rank;
 mod rule;
 
 use std::sync::Arc;
 
 use regex::bytes::Regex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::diff::top::ProfileSums;
 use crate::diff::{Diff, Frames, Measure, Normalize, Query, Scale, Walk};
-use crate::explain::{ExplainOptions, Explanation};
+use crate::explain::{self, ExplainOptions, Explanation};
+use crate::statistics::growth::{Events, Spread};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
 pub use exact::Halves;
@@ -37,7 +37,55 @@ pub struct Rules {
     /// In percent.
     floor: Option<Decimal>,
     sample_type: Option<String>,
+    /// How limits are applied.
+    pub how: How,
+    /// How the causes of what fails are looked for.
+    pub explain: ExplainOptions,
 }
+
+/// How limits are applied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct How {
+    /// Limits alone decide: what exceeds one fails, whatever chance does.
+    pub strict: bool,
+    /// Run i of the new side belongs to run i of the base, as when both were measured in one minute: what both have in
+    /// common is no difference.
+    pub paired: bool,
+    /// What passes is inconclusive if a growth as large as the limit would have been missed.
+    pub require_power: bool,
+}
+
+impl How {
+    /// Limits alone decide, or not.
+    #[must_use]
+    pub fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Run i belongs to run i, or not.
+    #[must_use]
+    pub fn with_paired(mut self, paired: bool) -> Self {
+        self.paired = paired;
+        self
+    }
+
+    /// Whether what would have been missed does not pass.
+    #[must_use]
+    pub fn with_require_power(mut self, require_power: bool) -> Self {
+        self.require_power = require_power;
+        self
+    }
+}
+
+/// How often a check fails, or seems to, though nothing changed.
+const ALPHA: f64 = 0.01;
+/// The costliest frames show how much runs differ.
+const MOST_TELLING: usize = 1_000;
+/// Where each frame is compared by itself, chance makes some of a hundred exceed any limit that is not so many standard
+/// deviations from no change. What exceeds it there, and no more, is no finding.
+const CLEAR: f64 = 3.0;
 
 /// Something that may exceed its limit.
 #[derive(Debug, Clone)]
@@ -57,7 +105,8 @@ pub enum Outcome {
     Pass,
     /// The limit is exceeded, and the allow-list allows it.
     Allowed,
-    /// The limit is exceeded, but the runs of the two sides overlap.
+    /// The limit is exceeded, but by no more than chance explains; or, if power is required, too little was measured to
+    /// notice a growth as large as the limit.
     Inconclusive,
     /// The limit is exceeded.
     Fail,
@@ -110,10 +159,14 @@ pub struct Finding {
     /// Of frames, for people: the delta in percent of the median of the base's totals; `None` if that is 0.
     #[serde(skip)]
     pub share: Option<f64>,
-    /// Of the rank test, two-sided; `None` unless both sides have several runs.
+    /// How probable it is that equal builds seem to differ so much in this direction; of a limit on the new side alone,
+    /// that a build at the limit seems to be so far above it. `None` if nothing was measured.
     pub p: Option<f64>,
-    /// Corrected for all that the rule compared (Benjamini-Hochberg).
+    /// The same for any of all that the check compares (Bonferroni). The finding fails from 0.01 down.
     pub p_adjusted: Option<f64>,
+    /// Of what is exceeded within chance: how many runs a side would tell such a growth, with a probability of nine in
+    /// ten. `None` if more than fifty would not.
+    pub runs_needed: Option<usize>,
 }
 
 /// What became of one rule.
@@ -128,12 +181,23 @@ pub struct RuleCheck {
     pub sample_type: String,
     /// The unit of the values.
     pub unit: String,
+    /// True if frames are compared one by one.
+    pub is_of_each: bool,
     /// How many things were compared.
     pub compared: usize,
     /// How many frames were ignored, being below the floor.
     pub below_floor: usize,
     /// The floor in percent of the total.
     pub floor: f64,
+    /// Of the frames that were compared one by one: how many have so few events, or differ so much between runs, that
+    /// chance alone would now and then exceed the limit. They fail if they exceed it by more than that.
+    pub too_small: usize,
+    /// How much runs of one build differ: the standard deviation of the log of a frame's cost.
+    pub tau: f64,
+    /// The least growth, in percent, that would have failed with a probability of nine in ten, if the limit is below it:
+    /// of what the rule is about, or of a frame with a tenth of the total where each is compared by itself. `None` of
+    /// limits on the new side alone.
+    pub detectable: Option<f64>,
     /// What exceeds the limit, the worst first; of a rule on one thing that thing, in any case.
     pub findings: Vec<Finding>,
     /// Why the sides differ, of the first rule of each sample type that fails.
@@ -204,6 +268,10 @@ impl Rules {
         if !diff.is_two_sided() {
             return Err(Error::query("a check compares two sides; there is only one profile"));
         }
+        if self.how.paired && diff.base().count() != diff.new_side().count() {
+            let (base, new) = (diff.base().count(), diff.new_side().count());
+            return Err(Error::query(format!("paired runs are as many on both sides, not {base} and {new}")));
+        }
         let selection = diff.select(query)?;
         let mut measured: Vec<(usize, Measured)> = Vec::new();
         let mut used = vec![false; self.allow.len()];
@@ -216,7 +284,8 @@ impl Rules {
             let at = match measured.iter().position(|(known, _)| *known == number) {
                 Some(at) => at,
                 None => {
-                    let of_type = Measured::new(selection.measure_type(number, Normalize::None)?, query.normalize)?;
+                    let (measure, how) = (selection.measure_type(number, Normalize::None)?, self.how);
+                    let of_type = Measured::new(measure, explain::sampling(&selection, number)?, query.normalize, how)?;
                     warnings.extend(of_type.empty_runs(diff)?);
                     measured.push((number, of_type));
                     measured.len() - 1
@@ -229,7 +298,7 @@ impl Rules {
             if rules[at].outcome == Outcome::Fail && !rules[..at].iter().any(is_told) {
                 let query = query.clone().with_normalize(Normalize::None).with_sample_type(&rules[at].sample_type);
                 // Of other granularities nothing can be said, which is no error of the check.
-                rules[at].why = diff.explain(&query, &[], &ExplainOptions::default()).ok().map(Arc::new);
+                rules[at].why = diff.explain(&query, &[], &self.explain).ok().map(Arc::new);
             }
         }
         // Warnings about profiles do not depend on the sample type.
@@ -261,7 +330,17 @@ impl Rules {
         let floor = rule.floor.or(self.floor).unwrap_or(if each { rule::FLOOR } else { Decimal::whole(0) });
         let mut n = 0;
         let mut kept: Vec<(Option<u32>, [Runs; 2])> = Vec::new();
+        // Whoever names them wants them.
+        let (by_chance, is_leaf_by_chance) = match rule.subject {
+            Subject::Each(None) if !self.how.strict => explain::by_chance(measured.frames())?,
+            _ => (Vec::new(), false),
+        };
         measured.each_subject(rule, |frame, values| {
+            let has_another_leaf =
+                |f: u32| is_leaf_by_chance && rule.cost == Cost::Flat && measured.is_leaf_on_one_side(f);
+            if frame.is_some_and(|f| by_chance.get(f as usize) == Some(&true) || has_another_leaf(f)) {
+                return;
+            }
             n += 1;
             let sides = measured.sides(&values);
             if rule.cost == Cost::Total || measured.reaches(floor, &sides) {
@@ -271,16 +350,27 @@ impl Rules {
         if n == 0 && !matches!(rule.subject, Subject::Each(None)) {
             warnings.push(format!("the rule {:?} matches no frame", rule.text));
         }
-        let several = kept.first().is_some_and(|(_, [b, n])| b.values.len() > 1 && n.values.len() > 1);
-        let p: Vec<f64> = match several {
-            true => kept.iter().map(|(_, [b, n])| rank::p_value(&b.values, &n.values)).collect(),
-            false => Vec::new(),
-        };
-        let p_adjusted = rank::adjusted(&p);
         let compared = kept.len();
-        let mut findings = Vec::new();
-        for (i, (frame, [base, new])) in kept.into_iter().enumerate() {
-            let mut outcome = measured.outcome(&rule.limit, factors, &base, &new);
+        // Each rule has its part of the errors that a check may make, and each of its frames a part of that.
+        let tests = (compared.max(1) * self.rules.len()) as f64;
+        let spread = measured.spread(rule.cost);
+        let largest = kept.first().filter(|_| !each).map(|(_, sides)| measured.events(sides));
+        let (mut findings, mut too_small) = (Vec::new(), 0);
+        for (frame, sides) in kept {
+            let events = measured.events(&sides);
+            let [base, new] = sides;
+            let is_exceeded = measured.is_exceeded(&rule.limit, factors, &base, &new);
+            let p = measured.p_value(&rule.limit, factors, &spread, &base, &events);
+            let p_adjusted = p.map(|p| (p * tests).min(1.0));
+            let mut outcome = match is_exceeded {
+                false => Outcome::Pass,
+                true if self.how.strict || p_adjusted.is_none_or(|p| p <= ALPHA) => Outcome::Fail,
+                true => Outcome::Inconclusive,
+            };
+            if each && !self.how.strict && measured.is_too_small(&rule.limit, factors, &spread, &base, &events) {
+                too_small += 1;
+                outcome = if outcome == Outcome::Fail { outcome } else { Outcome::Pass };
+            }
             if outcome == Outcome::Pass && each {
                 continue;
             }
@@ -300,21 +390,45 @@ impl Rules {
             let total = measured.base_total.median.to_f64();
             let of_frames = !matches!(rule.subject, Subject::Whole);
             let share = (of_frames && total != 0.0).then(|| 100.0 * delta.to_f64() / total);
-            let (p, p_adjusted) = (p.get(i).copied(), p_adjusted.get(i).copied());
-            findings.push(Finding { frame, outcome, reason, base, new, delta, percent, share, p, p_adjusted });
+            let of_sides = matches!(rule.limit, Limit::Growth(_) | Limit::Increase(..));
+            let needed = || spread.runs_needed(&events, measured.per_event(), ALPHA / tests);
+            let runs_needed = (outcome == Outcome::Inconclusive && of_sides).then(needed).flatten();
+            findings.push(Finding {
+                frame,
+                outcome,
+                reason,
+                base,
+                new,
+                delta,
+                percent,
+                share,
+                p,
+                p_adjusted,
+                runs_needed,
+            });
         }
         findings.sort_by(|a, b| {
             let by_size = b.delta.twice().abs().cmp(&a.delta.twice().abs());
             b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
         });
+        let (detectable, limit) = measured.detectable(&rule.limit, factors, &spread, largest, ALPHA / tests);
+        let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
+        let is_blind = self.how.require_power && detectable > limit;
+        if is_blind && outcome <= Outcome::Allowed {
+            outcome = Outcome::Inconclusive;
+        }
         Ok(RuleCheck {
             rule: rule.text.clone(),
-            outcome: findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass),
+            outcome,
             sample_type: summary.sample_type.clone(),
             unit: summary.unit.clone(),
+            is_of_each: each,
             compared,
             below_floor: n - compared,
+            too_small,
             floor: floor.to_f64(),
+            tau: spread.tau(),
+            detectable,
             findings,
             why: None,
         })
@@ -348,16 +462,38 @@ struct Measured {
     scales: Vec<Scale>,
     base_total: Runs,
     new_total: Runs,
+    /// The value of one event on the base and on the new side, as scaled.
+    event: [f64; 2],
+    /// The variance between runs that other programs have.
+    known: f64,
+    how: How,
 }
 
 impl Measured {
-    fn new(measure: Measure, normalize: Normalize) -> Result<Measured> {
+    fn new(measure: Measure, (events, known): (Vec<f64>, f64), normalize: Normalize, how: How) -> Result<Measured> {
         let profiles = measure.profile_sums();
         let scales = scales(&measure, normalize)?;
         let of_run = |(p, scale): (&ProfileSums, &Scale)| (p.is_base, scale.apply(p.total));
         let (is_base, totals): (Vec<bool>, Vec<i64>) = profiles.iter().zip(&scales).map(of_run).unzip();
         let [base_total, new_total] = sides(&is_base, &totals);
-        Ok(Measured { measure, is_base, totals, profiles, scales, base_total, new_total })
+        let event = [true, false].map(|side| {
+            let runs =
+                is_base.iter().zip(events.iter().zip(&scales)).filter(|(base, (e, _))| **base == side && **e > 0.0);
+            let values: Vec<f64> = runs.map(|(_, (event, scale))| event * scale.factor()).collect();
+            values.iter().sum::<f64>() / values.len() as f64
+        });
+        // Of a side without events, the other's; of two, any.
+        let or = |a: f64, b: f64| {
+            if a > 0.0 {
+                a
+            } else if b > 0.0 {
+                b
+            } else {
+                1.0
+            }
+        };
+        let event = [or(event[0], event[1]), or(event[1], event[0])];
+        Ok(Measured { measure, is_base, totals, profiles, scales, base_total, new_total, event, known, how })
     }
 
     fn frames(&self) -> &Frames {
@@ -395,6 +531,15 @@ impl Measured {
         }
     }
 
+    /// True if a frame costs something itself on one side alone, and has what it calls on the other.
+    fn is_leaf_on_one_side(&self, frame: u32) -> bool {
+        let sum = |base: bool, of: fn((i64, i64)) -> i64| {
+            let runs = self.profiles.iter().filter(|run| run.is_base == base);
+            runs.map(|run| of(run.of(frame))).sum::<i64>()
+        };
+        [true, false].into_iter().any(|side| sum(side, |v| v.0) == 0 && sum(side, |v| v.1) != 0)
+    }
+
     /// True if it is large enough, on one of the sides, to be looked at.
     fn reaches(&self, floor: Decimal, [base, new]: &[Runs; 2]) -> bool {
         let large = |v: &Runs, total: &Runs| floor.is_reached_by(v.median, total.median);
@@ -418,30 +563,128 @@ impl Measured {
         Err(Error::new(ErrorKind::Incompatible, detail).in_input(first))
     }
 
-    fn outcome(&self, limit: &Limit, factors: (i128, i128), base: &Runs, new: &Runs) -> Outcome {
+    fn is_exceeded(&self, limit: &Limit, factors: (i128, i128), base: &Runs, new: &Runs) -> bool {
         let delta = new.median.minus(base.median);
-        let (exceeded, certain) = match limit {
-            Limit::Growth(percent) => (percent.is_exceeded_percentage(delta, base.median), apart(base, new)),
-            Limit::Increase(most, _) => (most.is_exceeded(delta, factors), apart(base, new)),
-            Limit::Value(most, _) => (most.is_exceeded(new.median, factors), most.is_exceeded(new.min.into(), factors)),
+        match limit {
+            Limit::Growth(percent) => percent.is_exceeded_percentage(delta, base.median),
+            Limit::Increase(most, _) => most.is_exceeded(delta, factors),
+            Limit::Value(most, _) => most.is_exceeded(new.median, factors),
             Limit::Share(percent) => {
                 let runs = new.values.iter().zip(&self.new_total.values);
                 let over = |&(&v, &total): &(&i64, &i64)| percent.is_exceeded_percentage(v.into(), total.into());
-                let n_over = runs.filter(over).count();
-                (2 * n_over > new.values.len(), n_over == new.values.len())
+                2 * runs.filter(over).count() > new.values.len()
             }
-        };
-        match (exceeded, certain) {
-            (false, _) => Outcome::Pass,
-            (true, true) => Outcome::Fail,
-            (true, false) => Outcome::Inconclusive,
         }
+    }
+
+    /// The value of one event on the new side by that on the base.
+    fn per_event(&self) -> f64 {
+        self.event[0] / self.event[1]
+    }
+
+    /// The events that stand behind values of the runs.
+    fn events(&self, sides: &[Runs; 2]) -> Events {
+        [0, 1].map(|side| sides[side].values.iter().map(|&v| v.max(0) as f64 / self.event[side]).collect())
+    }
+
+    /// How much runs differ, by all frames.
+    fn spread(&self, cost: Cost) -> Spread {
+        let of = |run: &ProfileSums, frame| if cost == Cost::Flat { run.of(frame).0 } else { run.of(frame).1 };
+        let sum = |frame: &u32| self.profiles.iter().map(|run| of(run, *frame) as f64).sum::<f64>();
+        let mut costliest: Vec<(f64, u32)> = (0..self.frames().len() as u32).map(|f| (sum(&f), f)).collect();
+        costliest.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        costliest.truncate(MOST_TELLING);
+        let events = |&(_, frame): &(f64, u32)| {
+            let values = self.profiles.iter().zip(&self.scales);
+            let values: Vec<i64> = values.map(|(run, scale)| scale.apply(of(run, frame))).collect();
+            self.events(&self.sides(&values))
+        };
+        Spread::of_frames(costliest.iter().map(events), self.known, self.how.paired)
+    }
+
+    /// The growth that a limit allows, as a factor; 1 of limits on the new side alone, and where there was nothing.
+    fn ratio(&self, limit: &Limit, factors: (i128, i128), base: &Runs) -> f64 {
+        let before = base.median.to_f64();
+        let ratio = match limit {
+            Limit::Growth(percent) => 1.0 + percent.to_f64() / 100.0,
+            Limit::Increase(..) => limit_in_unit(limit, factors).map_or(1.0, |most| (before + most) / before),
+            Limit::Value(..) | Limit::Share(_) => 1.0,
+        };
+        if ratio.is_finite() { ratio } else { 1.0 }
+    }
+
+    /// True if chance alone would now and then exceed a limit on growth.
+    fn is_too_small(
+        &self,
+        limit: &Limit,
+        factors: (i128, i128),
+        spread: &Spread,
+        base: &Runs,
+        events: &Events,
+    ) -> bool {
+        let ratio = self.ratio(limit, factors, base);
+        let is_growth = matches!(limit, Limit::Growth(_) | Limit::Increase(..));
+        is_growth && ratio >= 1.0 && ratio.ln() < CLEAR * spread.deviation(events)
+    }
+
+    /// How probable it is that chance does this or more. Against no growth at all, or the limit where that is less.
+    fn p_value(
+        &self,
+        limit: &Limit,
+        factors: (i128, i128),
+        spread: &Spread,
+        base: &Runs,
+        events: &Events,
+    ) -> Option<f64> {
+        if events.iter().flatten().all(|&e| e <= 0.0) {
+            return None;
+        }
+        let above = |most: f64| Some(spread.p_above(events, most / self.event[1]));
+        let ratio = match limit {
+            Limit::Value(..) => return above(limit_in_unit(limit, factors).unwrap_or(0.0)),
+            Limit::Share(percent) => return above(percent.to_f64() / 100.0 * mean(&self.new_total)),
+            _ => self.ratio(limit, factors, base),
+        };
+        Some(spread.p_of_growth(events, ratio.clamp(1e-9, 1.0) * self.per_event()))
+    }
+
+    /// The least growth in percent that is found, and the limit, where that is one of growth. `subject` has the events of
+    /// the one thing that is compared, if it is one.
+    fn detectable(
+        &self,
+        limit: &Limit,
+        factors: (i128, i128),
+        spread: &Spread,
+        subject: Option<Events>,
+        chance: f64,
+    ) -> (Option<f64>, Option<f64>) {
+        let m = [&self.base_total, &self.new_total].map(|side| side.values.len());
+        let of = |events: &[f64]| events.iter().sum::<f64>() / events.len() as f64;
+        let tenth = mean(&self.base_total) / self.event[0] / 10.0;
+        let events = subject.map_or(tenth, |events| of(&events[0]));
+        let percent = match limit {
+            Limit::Growth(percent) => percent.to_f64(),
+            Limit::Increase(..) => {
+                let most = limit_in_unit(limit, factors).unwrap_or(0.0);
+                100.0 * most / (events * self.event[0])
+            }
+            Limit::Value(..) | Limit::Share(_) => return (None, None),
+        };
+        let least = 100.0 * spread.detectable(events, m, chance);
+        (Some(least).filter(|least| least.is_finite()), Some(percent))
     }
 }
 
-/// True if the two sides' ranges do not overlap. One run a side is not a range.
-fn apart(base: &Runs, new: &Runs) -> bool {
-    base.values.len() == 1 && new.values.len() == 1 || base.max < new.min || new.max < base.min
+/// A limit in the values' own unit.
+fn limit_in_unit(limit: &Limit, (unit, own): (i128, i128)) -> Option<f64> {
+    match limit {
+        Limit::Increase(most, _) | Limit::Value(most, _) => Some(most.to_f64() * own as f64 / unit as f64),
+        _ => None,
+    }
+}
+
+fn mean(runs: &Runs) -> f64 {
+    runs.values.iter().map(|&v| v as f64).sum::<f64>() / runs.values.len() as f64
 }
 
 /// What each profile's sums are scaled by: runs are replicates, so each one of the new side is brought to the base's

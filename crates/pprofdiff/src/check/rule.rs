@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::exact::Decimal;
 use super::{Allow, Rules};
 use crate::diff::compile;
+use crate::explain::ExplainOptions;
 use crate::{Error, Result};
 use pprofdiff_profile::units;
 
@@ -212,7 +213,9 @@ pub(crate) fn toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
 
 pub(super) fn from_toml(text: &str) -> Result<Rules> {
     let file: File = toml(text)?;
-    let mut rules = Rules::default();
+    // What it says of the program's own runtime, for the causes of what fails.
+    let explain = ExplainOptions::default().with_config(text)?;
+    let mut rules = Rules { explain, ..Rules::default() };
     let Some(settings) = file.check else { return Ok(rules) };
     rules.sample_type = settings.sample_type;
     rules.floor = settings.floor.as_deref().map(percent).transpose()?;

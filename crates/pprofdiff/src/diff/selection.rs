@@ -285,6 +285,11 @@ impl Diff {
 }
 
 impl Selection {
+    /// What it is selected of.
+    pub(crate) fn diff(&self) -> &Diff {
+        &self.diff
+    }
+
     /// The frames, which all measures share.
     pub fn frames(&self) -> &Arc<Frames> {
         &self.shared.frames

@@ -2,7 +2,7 @@
 //! together and need more (`search`).
 
 use super::Explanation;
-use super::noise::{between, penalised};
+use crate::statistics::counts::{between, penalised};
 
 /// What the penalised deviance of a frame that nothing touched exceeds one time in twenty: the quantile of chi-squared
 /// with one degree of freedom.

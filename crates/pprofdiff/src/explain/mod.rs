@@ -12,7 +12,6 @@ mod answer;
 mod chance;
 mod labels;
 mod names;
-mod noise;
 mod read;
 mod rows;
 mod runtime;
@@ -34,6 +33,8 @@ pub use answer::{
 };
 use names::{Inlined, Renamed};
 use read::Columns;
+#[cfg(feature = "check")]
+pub(crate) use read::by_chance;
 use rows::{Kind, Rows};
 use runtime::Own;
 use sets::Sets;
@@ -152,7 +153,7 @@ impl Diff {
         let own = Own::new(options)?;
         let selection = self.select_with(query, &Moves::default())?;
         let value = selection.measure_type(asked.number, Normalize::None)?;
-        let rows = asked.rows(&selection, &value, options.noise_runs, &own)?;
+        let rows = asked.read(&selection, &value, options.noise_runs, &own, Rows::read)?;
         Ok(explain(self, &value, rows, ops, options))
     }
 
@@ -211,14 +212,33 @@ struct Asked {
 }
 
 impl Asked {
-    /// The stacks of both sides, of which `value` is the cost.
-    fn rows(&self, selection: &Selection, value: &Measure, learned: usize, own: &Own) -> Result<Rows> {
+    /// Reads something of both sides, of which `value` is the cost.
+    fn read<T>(
+        &self,
+        selection: &Selection,
+        value: &Measure,
+        learned: usize,
+        own: &Own,
+        read: impl FnOnce(&Columns<'_>) -> T,
+    ) -> Result<T> {
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
         let (count, bytes) = (self.count.map(measure).transpose()?, self.bytes.map(measure).transpose()?);
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
         let Asked { kind, has_background, .. } = *self;
-        Ok(Rows::read(&Columns { value, count, bytes, kind, has_background, learned, own }))
+        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, own }))
     }
+}
+
+/// How the values of a sample type came about: the value of one event in each run, in the order of the profiles, and the
+/// variance between equal runs (of the log of a frame's cost) that other programs have.
+#[cfg(feature = "check")]
+pub(crate) fn sampling(selection: &Selection, number: usize) -> Result<(Vec<f64>, f64)> {
+    let diff = selection.diff();
+    let asked = diff.asked(diff.sample_types().get(number).map(|(name, _)| name.as_str()), &[])?;
+    let own = Own::new(&ExplainOptions::default())?;
+    let value = selection.measure_type(number, Normalize::None)?;
+    let events = asked.read(selection, &value, 0, &own, read::event_of_runs)?;
+    Ok((events, search::known_variance(asked.kind)))
 }
 
 /// The most renamed or inlined functions that are named each, of what views follow.
@@ -230,7 +250,7 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     let selection = diff.select_with(&Query::default(), &Moves::default())?;
     let value = selection.measure_type(asked.number, Normalize::None)?;
     let own = Own::new(&ExplainOptions::default())?;
-    let mut rows = asked.rows(&selection, &value, 0, &own)?;
+    let mut rows = asked.read(&selection, &value, 0, &own, Rows::read)?;
     let (renamed, mut folded) = match_names(&mut rows);
     folded.extend(names::split_off(&rows));
     let mut moves = Moves::default();

@@ -3,10 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::ExplainOptions;
 use super::labels::Labels;
 use super::rows::{Kind, Name, Row, Rows, Stacks};
 use super::runtime::{Class, Own, Runtime, classify};
 use super::weights::{Beginnings, Weights, fitting, tie};
+use crate::Result;
 use crate::diff::matching::canonical;
 use crate::diff::stacks::Keys;
 use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
@@ -130,6 +132,27 @@ impl<'m, W: FnMut(usize) -> bool, F: FnMut(usize, f64, &mut Vec<u32>, &Sample<'m
     }
 }
 
+impl Run<'_> {
+    /// What a sample adds, with the events that stand behind it.
+    fn part(&self, kind: Kind, v: f64, sample: &Sample<'_>) -> Part {
+        let of = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
+        let period = self.walk.input.profile.period() as f64;
+        let counted = of(&self.count).map(|c| c.max(1.0));
+        let by_period = || if period > 1.0 { (v / period).max(1.0) } else { 1.0 };
+        let events = match kind {
+            Kind::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
+            Kind::Heap if period > 1.0 => match (counted, of(&self.bytes)) {
+                (Some(c), Some(bytes)) if bytes > 0.0 => (c * -(-bytes / c / period).exp_m1()).max(1e-9),
+                _ => by_period(),
+            },
+            _ if self.is_counted => counted.unwrap_or(v),
+            _ => counted.unwrap_or_else(by_period),
+        };
+        let variance = v * v / events * if kind == Kind::Delay { 2.0 } else { 1.0 };
+        Part { value: v, count: counted.unwrap_or(events), events, variance }
+    }
+}
+
 impl<'m> Reader<'m> {
     fn visit<'w>(
         &self,
@@ -186,7 +209,7 @@ impl<'m> Reader<'m> {
             run,
             |place| heavy_of(place) == NONE,
             |place, value, stack, sample| {
-                let part = self.part(run, value, sample);
+                let part = run.part(self.kind, value, sample);
                 let heavy = heavy_of(place);
                 if heavy != NONE {
                     sums.heavy[heavy as usize] += part;
@@ -229,25 +252,6 @@ impl<'m> Reader<'m> {
                 || stack.iter().any(|f| class(f).background)
                 || self.kind == Kind::Delay && waits())
     }
-
-    /// What a sample adds, with the events that stand behind it.
-    fn part(&self, run: &Run<'_>, v: f64, sample: &Sample<'_>) -> Part {
-        let of = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
-        let period = run.walk.input.profile.period() as f64;
-        let counted = of(&run.count).map(|c| c.max(1.0));
-        let by_period = || if period > 1.0 { (v / period).max(1.0) } else { 1.0 };
-        let events = match self.kind {
-            Kind::Delay => counted.unwrap_or(1.0) / run.step.max(1) as f64,
-            Kind::Heap if period > 1.0 => match (counted, of(&run.bytes)) {
-                (Some(c), Some(bytes)) if bytes > 0.0 => (c * -(-bytes / c / period).exp_m1()).max(1e-9),
-                _ => by_period(),
-            },
-            _ if run.is_counted => counted.unwrap_or(v),
-            _ => counted.unwrap_or_else(by_period),
-        };
-        let variance = v * v / events * if self.kind == Kind::Delay { 2.0 } else { 1.0 };
-        Part { value: v, count: counted.unwrap_or(events), events, variance }
-    }
 }
 
 /// What one run adds up to: of each heavy stack, and of the lighter ones by what is left of them. The latter are known by
@@ -263,6 +267,20 @@ struct LightKey {
     /// [`NONE`] unless no heavy stack begins with it.
     root: u32,
     labels: u32,
+}
+
+/// The value of one event in each run, in the order of the profiles; 0 where nothing was measured.
+#[cfg(feature = "check")]
+pub(super) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
+    parallel::map(&runs(columns), |run| {
+        let mut sum = Part::default();
+        run.walk.for_each_sample(|value, sample| {
+            if value > 0 {
+                sum += run.part(columns.kind, value as f64, &sample);
+            }
+        });
+        if sum.value > 0.0 { sum.variance / sum.value } else { 0.0 }
+    })
 }
 
 impl Rows {
@@ -441,6 +459,16 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
         Run { walk, count, bytes, side, column, step, is_counted: columns.value.summary().unit == "count" }
     };
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
+}
+
+/// Of each frame: whether it is there by chance. Profiling itself puts some there; and of inlined library functions, in
+/// some languages, it is chance which one a sample hits, which is the second answer.
+#[cfg(feature = "check")]
+pub(crate) fn by_chance(frames: &Frames) -> Result<(Vec<bool>, bool)> {
+    let own = Own::new(&ExplainOptions::default())?;
+    let (runtime, names, canon) = names_of(frames, &own);
+    let is = |class: Class| class.artefact || runtime.cut_system && class.system;
+    Ok((canon.of.iter().map(|&name| is(names[name as usize].class)).collect(), runtime.cut_system))
 }
 
 /// From frames to canonical names.

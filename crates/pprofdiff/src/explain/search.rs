@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 
-use super::noise::{
-    PRIOR_DEGREES, between, detectable, deviance, median, penalised, threshold, variance_of_ratios, weighted_median,
-};
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
+use crate::statistics::counts::{
+    PRIOR_DEGREES, between, detectable, deviance, median, penalised, threshold, variance_of_ratios, weighted_median,
+};
 
 /// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
 const FLICKER: f64 = 0.3;

@@ -4,6 +4,7 @@
 use super::rows::{Kind, Rows};
 use super::search::{Fit, Found};
 use super::sets::{Key, Sets};
+use crate::statistics::counts;
 
 /// A set with less than this on one side, compared with the other, came or went.
 const ONE_SIDED: f64 = 0.02;
@@ -186,7 +187,7 @@ impl<'a> Story<'a> {
         let scale = self.found.scale;
         let delta = |v: [f64; 2]| v[1] / scale - v[0];
         let known = super::search::known_variance(self.rows.kind);
-        let between = super::noise::between(known, self.rows.m);
+        let between = counts::between(known, self.rows.m);
         let error = |set: usize| {
             let of = &self.sets.sets[set];
             let mean = (of.v[0] + of.v[1]) / 2.0;
@@ -271,11 +272,11 @@ impl<'a> Story<'a> {
         let of = &self.sets.sets[set];
         let [b, n] = of.v.map(|v| v / of.w.max(1e-300));
         let lost = -(of.v[1] / self.found.scale - of.v[0]) / raw;
-        let variance = super::noise::between(self.found.tau2[set], self.rows.m);
+        let variance = counts::between(self.found.tau2[set], self.rows.m);
         let is_caller = matches!(of.key, Key::Own(f) if Some(f) == caller);
         let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
-            && super::noise::penalised(b, n, self.found.scale, variance) > need
+            && counts::penalised(b, n, self.found.scale, variance) > need
     }
 
     /// Takes out pairs of causes of opposite sign and like size of which one calls the other: code that moved.

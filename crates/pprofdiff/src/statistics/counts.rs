@@ -1,15 +1,14 @@
-//! The statistics of `explain`: how far two numbers of events are from what is expected, how much of that runs differ
-//! by anyway, and how large a change must be to be noticed. Formulas only; what they are applied to is in `search`.
+//! Events of two sides: how far two counts are from what is expected, how much of that runs differ by anyway, and how
+//! large a change must be to be noticed.
 //!
 //! Sources: the deviance of two Poisson counts is the likelihood ratio of the conditional binomial (Przyborowski and
 //! Wilenski 1940). Variances between runs are drawn towards their common value as in limma (Smyth 2004) and edgeR
-//! (Robinson, McCarthy and Smyth 2010). The threshold is Bonferroni's. Quantiles: Abramowitz and Stegun 26.2.14 (normal
-//! tail as a continued fraction) and 26.7.3 f. (Student's distribution as a finite sum).
+//! (Robinson, McCarthy and Smyth 2010). The threshold is Bonferroni's.
 
-use std::f64::consts::{FRAC_2_PI, PI};
+use super::distributions::{normal_quantile, student_quantile};
 
 /// 2 x the log likelihood ratio of `b` and `n` events against rates of which the new one is `r` times the base's.
-pub(super) fn deviance(b: f64, n: f64, r: f64) -> f64 {
+pub(crate) fn deviance(b: f64, n: f64, r: f64) -> f64 {
     let (t, p) = (b + n, r / (1.0 + r));
     let part = |x: f64, expected: f64| if x > 0.0 { x * (x / expected.max(1e-300)).ln() } else { 0.0 };
     2.0 * (part(n, t * p) + part(b, t * (1.0 - p)))
@@ -29,7 +28,7 @@ fn log_ratio(b: f64, n: f64, r: f64) -> f64 {
 /// The deviance that is left if the log of the ratio may wander with a variance: the least of
 /// `deviance(b, n, r e^x) + x^2 / variance` over x. It is the deviance without variance, and for many events the square
 /// of the log ratio over the variance.
-pub(super) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
+pub(crate) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
     let variance = variance.max(1e-12);
     let top = log_ratio(b, n, r);
     // Convex: Newton's method on its slope, kept within a bracket that shrinks.
@@ -56,68 +55,18 @@ pub(super) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
     deviance(b, n, r * x.exp()) + x * x / variance
 }
 
-/// The x that a standard normal variable exceeds with probability `p` below one half.
-fn normal_quantile(p: f64) -> f64 {
-    let tail = |x: f64| {
-        if x < 2.0 {
-            // Simpson's rule over the rest up to 2, and the tail from there: small p never come here.
-            let (h, n) = ((2.0 - x) / 64.0, 64);
-            let f = |x: f64| (-x * x / 2.0).exp() / (2.0 * PI).sqrt();
-            let weight = |i: i32| if i == 0 || i == n { 1.0 } else { f64::from(2 + 2 * (i % 2)) };
-            (0..=n).map(|i| weight(i) * f(x + f64::from(i) * h)).sum::<f64>() * h / 3.0 + 0.022_750_131_948_179_2
-        } else {
-            let fraction = (1..=60).rev().fold(x, |below, k| x + f64::from(k) / below);
-            (-x * x / 2.0).exp() / (2.0 * PI).sqrt() / fraction
-        }
-    };
-    bisect(0.0, 40.0, |x| tail(x) < p)
-}
-
-/// The x that a variable with Student's distribution exceeds with probability `p`.
-fn student_quantile(p: f64, degrees: u32) -> f64 {
-    let tail = |t: f64| {
-        let angle = (t / f64::from(degrees).sqrt()).atan();
-        let (sin, cos) = angle.sin_cos();
-        let even = degrees.is_multiple_of(2);
-        let mut term = if even { 1.0 } else { cos };
-        let mut sum = if degrees == 1 { 0.0 } else { term };
-        let mut k = if even { 2 } else { 3 };
-        while k < degrees {
-            term *= cos * cos * f64::from(k - 1) / f64::from(k);
-            sum += term;
-            k += 2;
-        }
-        let inside = if even { sin * sum } else { FRAC_2_PI * (angle + sin * sum) };
-        (1.0 - inside) / 2.0
-    };
-    bisect(0.0, 1e4, |t| tail(t) < p)
-}
-
-/// Where a condition becomes true between two numbers.
-fn bisect(mut low: f64, mut high: f64, is_above: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..80 {
-        let middle = (low + high) / 2.0;
-        if is_above(middle) {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    (low + high) / 2.0
-}
-
 /// The chance of a false cause that is taken, over all candidates: of one pair, whose noise is estimated from the pair
 /// itself, less than of replicates, whose noise is measured.
 const ALPHA_OF_PAIR: f64 = 0.002;
 const ALPHA_OF_REPLICATES: f64 = 0.05;
 
 /// What the shrunk variance between runs counts for, in degrees of freedom, beside those of the runs themselves.
-pub(super) const PRIOR_DEGREES: u32 = 20;
+pub(crate) const PRIOR_DEGREES: u32 = 20;
 
 /// The penalised deviance that a cause must exceed: the square of Bonferroni's two-sided quantile over the candidates.
 /// `degrees` are those of freedom of the variance between runs, if that is measured. Not Benjamini and Hochberg's:
 /// candidates are nested, few are reported, and a false alarm weighs more than a miss.
-pub(super) fn threshold(candidates: usize, degrees: Option<usize>) -> f64 {
+pub(crate) fn threshold(candidates: usize, degrees: Option<usize>) -> f64 {
     let over = |alpha: f64| alpha / (2.0 * candidates.max(100) as f64);
     let quantile = match degrees {
         Some(degrees) => student_quantile(over(ALPHA_OF_REPLICATES), PRIOR_DEGREES + degrees.min(1000) as u32),
@@ -127,12 +76,12 @@ pub(super) fn threshold(candidates: usize, degrees: Option<usize>) -> f64 {
 }
 
 /// The variance of the log of a ratio between sides of so many runs that differ by `tau2` each.
-pub(super) fn between(tau2: f64, runs: [usize; 2]) -> f64 {
+pub(crate) fn between(tau2: f64, runs: [usize; 2]) -> f64 {
     tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
 }
 
 /// The least change, as a part of the total, that would be noticed in a frame with a tenth of `events`.
-pub(super) fn detectable(need: f64, events: f64, tau2: f64, runs: [usize; 2]) -> f64 {
+pub(crate) fn detectable(need: f64, events: f64, tau2: f64, runs: [usize; 2]) -> f64 {
     let n = (events / 10.0).max(1e-9);
     0.1 * (need * (1.0 + n * between(tau2, runs) / 2.0) * 2.0 / n).sqrt()
 }
@@ -143,7 +92,7 @@ const MEDIAN_OF_CHI2: f64 = 0.455;
 /// The variance of the log of a ratio at which the median of the penalised deviances of frames that nothing touched is
 /// that of chance. `frames` are (base, new, expected ratio). More variance leaves less deviance, so it is the median of
 /// the frames' own such variances.
-pub(super) fn variance_of_ratios(frames: &[(f64, f64, f64)]) -> f64 {
+pub(crate) fn variance_of_ratios(frames: &[(f64, f64, f64)]) -> f64 {
     let mut variances: Vec<f64> = frames.iter().map(|&(b, n, r)| variance_at(b, n, r, MEDIAN_OF_CHI2)).collect();
     median(&mut variances)
 }
@@ -179,7 +128,7 @@ fn variance_at(b: f64, n: f64, r: f64, level: f64) -> f64 {
 }
 
 /// The median; 0 of nothing.
-pub(super) fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
@@ -189,7 +138,7 @@ pub(super) fn median(values: &mut [f64]) -> f64 {
 
 /// The value with half of the weight on either side: the mean of the two in the middle, so that it does not depend on
 /// the direction. 1 of nothing.
-pub(super) fn weighted_median(mut values: Vec<(f64, f64)>) -> f64 {
+pub(crate) fn weighted_median(mut values: Vec<(f64, f64)>) -> f64 {
     values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let half = values.iter().map(|v| v.1).sum::<f64>() / 2.0;
     let mut below = 0.0;
@@ -208,21 +157,6 @@ mod tests {
 
     fn near(a: f64, b: f64, by: f64) {
         assert!((a - b).abs() <= by * b.abs().max(1.0), "{a} is not {b}");
-    }
-
-    #[test]
-    fn quantiles_are_those_of_tables() {
-        // Abramowitz and Stegun, tables 26.5 and 26.10.
-        for (p, x) in [(0.25, 0.67449), (0.025, 1.95996), (0.005, 2.57583), (1e-4, 3.71902), (1e-6, 4.75342)] {
-            near(normal_quantile(p), x, 1e-5);
-        }
-        for (p, degrees, t) in
-            [(0.025, 1, 12.706), (0.025, 2, 4.303), (0.005, 5, 4.032), (0.0005, 20, 3.850), (0.0005, 25, 3.725)]
-        {
-            near(student_quantile(p, degrees), t, 3e-4);
-        }
-        // A normal variable is Student's with many degrees.
-        near(student_quantile(1e-4, 100_000), 3.7193, 1e-3);
     }
 
     #[test]

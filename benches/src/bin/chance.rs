@@ -1,0 +1,185 @@
+//! How often a check fails though nothing changed, and how often it finds what did: on the profiles that
+//! `benches/chance/record` took of one binary. `cargo run --release -p pprofdiff-bench --bin chance [DIRECTORY]`
+//! prints the tables of docs/statistics.md.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use pprofdiff::check::{How, Outcome, Rules};
+use pprofdiff::proto::Profile as Message;
+use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
+use prost::Message as _;
+use rayon::prelude::*;
+
+/// Comparisons of each kind.
+const TRIES: u64 = 1000;
+const TRIES_OF_POWER: u64 = 100;
+/// Samples of a made-up run, and the part of them that the frame has that is made dearer.
+const SAMPLES: f64 = 5000.0;
+const SHARE: f64 = 0.1;
+
+/// Numbers from 0 to 1, always the same.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as f64 + 0.5) / (1u64 << 31) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.next().ln()).sqrt() * (std::f64::consts::TAU * self.next()).cos()
+    }
+
+    fn poisson(&mut self, mean: f64) -> i64 {
+        let (mut p, limit, mut n) = (self.next(), (-mean.min(500.0)).exp(), 0);
+        while p > limit {
+            p *= self.next();
+            n += 1;
+        }
+        n
+    }
+
+    /// So many of them, in any order.
+    fn choose<T: Clone>(&mut self, all: &[T], n: usize) -> Vec<T> {
+        let mut all = all.to_vec();
+        for i in 0..n {
+            let j = i + (self.next() * (all.len() - i) as f64) as usize;
+            all.swap(i, j);
+        }
+        all.truncate(n);
+        all
+    }
+}
+
+/// The rate with the interval of Wilson (1927) at 95 %, in percent.
+fn rate(n: usize, of: usize) -> String {
+    let (n, of, z) = (n as f64, of as f64, 1.96);
+    let p = n / of;
+    let middle = (p + z * z / (2.0 * of)) / (1.0 + z * z / of);
+    let half = z * (p * (1.0 - p) / of + z * z / (4.0 * of * of)).sqrt() / (1.0 + z * z / of);
+    format!("{:.1} ({:.1} to {:.1})", 100.0 * p, 100.0 * (middle - half).max(0.0), 100.0 * (middle + half))
+}
+
+fn check(rule: &str, strict: bool, base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Outcome {
+    let mut rules = Rules::default();
+    rules.fail_on(rule).expect("a rule");
+    rules.how = How::default().with_strict(strict);
+    let diff = Diff::new(base, new).expect("profiles of one program");
+    rules.check(&diff, &Query::default()).expect("a check").verdict
+}
+
+fn false_failures(title: &str, all: &[Arc<Profile>], rules: &[&str]) {
+    println!(
+        "\nEqual builds, {title}: failures in percent (95 % interval), inconclusive, and failures by limits alone\n"
+    );
+    println!("| rule | runs a side | fails | inconclusive | `--strict` fails |\n|---|---:|---:|---:|---:|");
+    for rule in rules {
+        for m in [1, 2, 3, 5, 8] {
+            let outcomes: Vec<(Outcome, Outcome)> = (0..TRIES)
+                .into_par_iter()
+                .map(|i| {
+                    let chosen = Chance(i * 7919 + m as u64).choose(all, 2 * m);
+                    let (base, new) = chosen.split_at(m);
+                    (check(rule, false, base, new), check(rule, true, base, new))
+                })
+                .collect();
+            let count = |of: Outcome| outcomes.iter().filter(|(o, _)| *o == of).count();
+            let strict = outcomes.iter().filter(|(_, o)| *o == Outcome::Fail).count();
+            let n = outcomes.len();
+            let (fails, unsure) = (rate(count(Outcome::Fail), n), 100 * count(Outcome::Inconclusive) / n);
+            println!("| `{rule}` | {m} | {fails} | {unsure} | {} |", 100 * strict / n);
+        }
+    }
+}
+
+/// All that was recorded as one profile, of which runs are drawn.
+struct Model {
+    message: Message,
+    column: usize,
+    total: f64,
+    /// The leaf's function of each sample, and whether it has the frame that is made dearer.
+    leaf: Vec<u64>,
+    is_dearer: Vec<bool>,
+    share: f64,
+}
+
+impl Model {
+    fn new(all: &[Arc<Profile>]) -> Model {
+        let merged = pprofdiff::merge(&all.iter().map(|p| &**p).collect::<Vec<_>>()).expect("one program");
+        let bytes = merged.to_bytes(&WriteOptions::default().with_compression(pprofdiff::Compression::None));
+        let message = Message::decode(&bytes.expect("bytes")[..]).expect("a profile");
+        let column = 0;
+        let total: i64 = message.sample.iter().map(|s| s.value[column]).sum();
+        let functions: HashMap<u64, Vec<u64>> =
+            message.location.iter().map(|l| (l.id, l.line.iter().map(|line| line.function_id).collect())).collect();
+        let stack = |i: usize| message.sample[i].location_id.iter().flat_map(|l| &functions[l]).copied();
+        let mut cum: HashMap<u64, i64> = HashMap::new();
+        for (i, sample) in message.sample.iter().enumerate() {
+            let mut seen: Vec<u64> = stack(i).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            seen.into_iter().for_each(|f| *cum.entry(f).or_default() += sample.value[column]);
+        }
+        let far = |v: i64| (v as f64 / total as f64 - SHARE).abs();
+        let (&chosen, &value) =
+            cum.iter().min_by(|a, b| far(*a.1).total_cmp(&far(*b.1)).then(a.0.cmp(b.0))).expect("a frame");
+        let is_dearer = (0..message.sample.len()).map(|i| stack(i).any(|f| f == chosen)).collect();
+        let leaf = (0..message.sample.len()).map(|i| stack(i).next().unwrap_or(0)).collect();
+        let share = value as f64 / total as f64;
+        Model { message, column, total: total as f64, leaf, is_dearer, share }
+    }
+
+    /// A run: so many samples, functions that differ by tau, and one frame that costs so much more.
+    fn run(&self, chance: &mut Chance, tau: f64, growth: f64) -> Arc<Profile> {
+        let mut message = self.message.clone();
+        let mut noise: HashMap<u64, f64> = HashMap::new();
+        for (i, sample) in message.sample.iter_mut().enumerate() {
+            let factor = *noise.entry(self.leaf[i]).or_insert_with(|| (tau * chance.normal()).exp());
+            let grown = if self.is_dearer[i] { 1.0 + growth } else { 1.0 };
+            let mean = sample.value[self.column] as f64 / self.total * SAMPLES * factor * grown;
+            let n = chance.poisson(mean);
+            sample.value = vec![n, n * 10_000_000];
+        }
+        message.sample.retain(|s| s.value[0] > 0);
+        Arc::new(Profile::from_bytes("run", &message.encode_to_vec(), &LoadOptions::default()).expect("a profile"))
+    }
+}
+
+fn power(model: &Model) {
+    println!("\nA frame of {:.0} % of 5,000 samples grew: found by `cum:any>+20%`, in percent\n", 100.0 * model.share);
+    println!(
+        "| tau | runs a side | +0 % | +25 % | +30 % | +40 % | +60 % | +100 % |\n|---:|---:|---:|---:|---:|---:|---:|---:|"
+    );
+    for tau in [0.02, 0.05, 0.1] {
+        for m in [1, 2, 3, 5, 8] {
+            let mut line = format!("| {tau} | {m} |");
+            for growth in [0.0, 0.25, 0.3, 0.4, 0.6, 1.0] {
+                let found = (0..TRIES_OF_POWER).into_par_iter().filter(|&i| {
+                    let mut chance = Chance(i * 104_729 + m as u64);
+                    let base: Vec<_> = (0..m).map(|_| model.run(&mut chance, tau, 0.0)).collect();
+                    let new: Vec<_> = (0..m).map(|_| model.run(&mut chance, tau, growth)).collect();
+                    check("cum:any>+20%", false, &base, &new) == Outcome::Fail
+                });
+                line += &format!(" {} |", 100 * found.count() as u64 / TRIES_OF_POWER);
+            }
+            println!("{line}");
+        }
+    }
+}
+
+fn main() {
+    let directory = std::env::args().nth(1).unwrap_or_else(|| "target/chance".to_owned());
+    let load = |kind: &str| -> Vec<Arc<Profile>> {
+        let path = |i: usize| Path::new(&directory).join(format!("{i}.{kind}.pb.gz"));
+        let all = (1..).map(path).take_while(|path| path.exists());
+        all.map(|path| Arc::new(Profile::open(path, &LoadOptions::default()).expect("a profile"))).collect()
+    };
+    let (cpu, heap) = (load("cpu"), load("heap"));
+    assert!(cpu.len() >= 16, "benches/chance/record takes the profiles");
+    println!("{} profiles; {} samples in the first", cpu.len(), cpu[0].n_samples());
+    false_failures("CPU", &cpu, &["cum:any>+20%", "flat:any>+20%", "total>+10%", "total>+0%"]);
+    false_failures("heap", &heap, &["alloc_space:cum:any>+20%", "alloc_space:total>+1%"]);
+    power(&Model::new(&cpu));
+}

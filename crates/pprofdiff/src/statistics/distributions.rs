@@ -1,0 +1,133 @@
+//! Distributions: quantiles and tails of the normal and of Student's, and what the logs of variances have.
+//!
+//! Abramowitz and Stegun 26.2.14 (the normal tail as a continued fraction), 26.7.3 f. (Student's as a finite sum), 6.3.18
+//! and 6.4.11 (digamma and its slope for large arguments).
+
+use std::f64::consts::{FRAC_2_PI, PI};
+
+/// The x that a standard normal variable exceeds with probability `p` below one half.
+pub(crate) fn normal_quantile(p: f64) -> f64 {
+    let tail = |x: f64| {
+        if x < 2.0 {
+            // Simpson's rule over the rest up to 2, and the tail from there: small p never come here.
+            let (h, n) = ((2.0 - x) / 64.0, 64);
+            let f = |x: f64| (-x * x / 2.0).exp() / (2.0 * PI).sqrt();
+            let weight = |i: i32| if i == 0 || i == n { 1.0 } else { f64::from(2 + 2 * (i % 2)) };
+            (0..=n).map(|i| weight(i) * f(x + f64::from(i) * h)).sum::<f64>() * h / 3.0 + 0.022_750_131_948_179_2
+        } else {
+            let fraction = (1..=60).rev().fold(x, |below, k| x + f64::from(k) / below);
+            (-x * x / 2.0).exp() / (2.0 * PI).sqrt() / fraction
+        }
+    };
+    bisect(0.0, 40.0, |x| tail(x) < p)
+}
+
+/// The probability that a variable with Student's distribution exceeds `t`, which is not negative. Far out it is what
+/// the sum leaves, so to about 1e-16.
+pub(crate) fn student_tail(t: f64, degrees: u32) -> f64 {
+    let angle = (t / f64::from(degrees).sqrt()).atan();
+    let (sin, cos) = angle.sin_cos();
+    let even = degrees.is_multiple_of(2);
+    let mut term = if even { 1.0 } else { cos };
+    let mut sum = if degrees == 1 { 0.0 } else { term };
+    let mut k = if even { 2 } else { 3 };
+    while k < degrees {
+        term *= cos * cos * f64::from(k - 1) / f64::from(k);
+        sum += term;
+        k += 2;
+    }
+    let inside = if even { sin * sum } else { FRAC_2_PI * (angle + sin * sum) };
+    (1.0 - inside) / 2.0
+}
+
+/// The x that a variable with Student's distribution exceeds with probability `p`.
+pub(crate) fn student_quantile(p: f64, degrees: u32) -> f64 {
+    bisect(0.0, 1e4, |t| student_tail(t, degrees) < p)
+}
+
+/// Where a condition becomes true between two numbers.
+fn bisect(mut low: f64, mut high: f64, is_above: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if is_above(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// The derivative of the log of the gamma function.
+pub(crate) fn digamma(x: f64) -> f64 {
+    let (mut x, mut below) = (x, 0.0);
+    while x < 6.0 {
+        below += 1.0 / x;
+        x += 1.0;
+    }
+    let y = 1.0 / (x * x);
+    x.ln() - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y / 252.0)) - below
+}
+
+/// The derivative of [`digamma`].
+pub(crate) fn trigamma(x: f64) -> f64 {
+    let (mut x, mut below) = (x, 0.0);
+    while x < 6.0 {
+        below += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let y = 1.0 / (x * x);
+    1.0 / x + y / 2.0 + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y / 42.0)) + below
+}
+
+/// Where [`trigamma`] has a value.
+pub(crate) fn trigamma_inverse(value: f64) -> f64 {
+    bisect(1e-6, 1e6, |x| trigamma(x) < value)
+}
+
+/// The variance of the log of an estimated variance of so many degrees of freedom.
+pub(crate) fn log_variance(degrees: f64) -> f64 {
+    trigamma(degrees / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64, by: f64) {
+        assert!((a - b).abs() <= by * b.abs().max(1.0), "{a} is not {b}");
+    }
+
+    #[test]
+    fn quantiles_are_those_of_tables() {
+        // Abramowitz and Stegun, tables 26.5 and 26.10.
+        for (p, x) in [(0.25, 0.67449), (0.025, 1.95996), (0.005, 2.57583), (1e-4, 3.71902), (1e-6, 4.75342)] {
+            near(normal_quantile(p), x, 1e-5);
+        }
+        for (p, degrees, t) in
+            [(0.025, 1, 12.706), (0.025, 2, 4.303), (0.005, 5, 4.032), (0.0005, 20, 3.850), (0.0005, 25, 3.725)]
+        {
+            near(student_quantile(p, degrees), t, 3e-4);
+        }
+        // A normal variable is Student's with many degrees.
+        near(student_quantile(1e-4, 100_000), 3.7193, 1e-3);
+    }
+
+    #[test]
+    fn tails_are_those_of_quantiles() {
+        for (p, degrees, t) in [(0.025, 1, 12.706), (0.025, 2, 4.303), (0.005, 5, 4.032), (0.0005, 20, 3.850)] {
+            near(student_tail(t, degrees) / p, 1.0, 2e-3);
+        }
+        assert_eq!(student_tail(0.0, 7), 0.5);
+    }
+
+    #[test]
+    fn the_gamma_functions_are_those_of_tables() {
+        // Abramowitz and Stegun, table 6.1; the second is half of pi squared.
+        near(digamma(1.0), -0.577_215_664_9, 1e-8);
+        near(digamma(1.5), 0.036_489_973_9, 1e-8);
+        near(trigamma(0.5), PI * PI / 2.0, 1e-7);
+        near(trigamma(1.0), PI * PI / 6.0, 1e-7);
+        near(trigamma_inverse(trigamma(2.5)), 2.5, 1e-9);
+    }
+}

@@ -1,0 +1,306 @@
+//! Whether a value grew by more than chance, between runs of two builds: of the total, or of one frame among many.
+//!
+//! A run counts events. Their number is Poisson about what the build costs, times what this run differs by: the log of
+//! that is normal with a variance, tau squared, which is much the same for all frames of a program. With one run a side
+//! tau is what is known of other programs. With several, each frame's own variance is drawn towards what its program's frames have, as far as these agree (Smyth 2004: both the
+//! variance and the degrees of freedom that it counts for are fitted to the frames). A growth is as improbable as the
+//! penalised deviance (`counts`) is large, by Student's distribution.
+
+use super::counts::{between, penalised};
+use super::distributions::{digamma, log_variance, student_quantile, student_tail, trigamma_inverse};
+
+/// A frame's events in all runs together, from which on it shows how much runs differ.
+const TELLING: f64 = 30.0;
+/// So many such frames are needed.
+const FEWEST: usize = 8;
+/// The degrees of freedom of a prior: the most, as frames are not independent of each other; and those of what is known
+/// of other programs.
+const MOST_DEGREES: f64 = 20.0;
+const DEGREES_OF_KNOWN: f64 = 10.0;
+/// The probability with which a change is to be found that is said to be detectable.
+const POWER: f64 = 0.9;
+/// The most runs a side that are proposed.
+const MOST_RUNS: usize = 50;
+
+/// Events of one subject in the runs of both sides.
+pub(crate) type Events = [Vec<f64>; 2];
+
+/// How much runs of the same build differ.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread {
+    /// The variance between runs of the log of a frame's cost.
+    tau2: f64,
+    /// The degrees of freedom that it counts for beside those of the runs themselves.
+    degrees: f64,
+    /// Runs of the sides belong together, one by one.
+    paired: bool,
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The variance that runs have, as a part of the square of their mean, with its degrees of freedom and the part of it
+/// that counting events makes. Of pairs it is half of what the logs of the ratios have, so that it is that of one run.
+fn variance_of_runs(runs: &Events, paired: bool) -> (f64, f64, f64) {
+    let counting = |side: &[f64]| 1.0 / mean(side).max(0.5);
+    if paired {
+        let ratios: Vec<f64> = runs[0].iter().zip(&runs[1]).map(|(b, n)| ((n + 0.5) / (b + 0.5)).ln()).collect();
+        let (center, degrees) = (mean(&ratios), ratios.len() as f64 - 1.0);
+        let squares: f64 = ratios.iter().map(|x| (x - center).powi(2)).sum();
+        return (squares / degrees / 2.0, degrees, (counting(&runs[0]) + counting(&runs[1])) / 2.0);
+    }
+    let (mut squares, mut degrees, mut counted) = (0.0, 0.0, 0.0);
+    for side in runs {
+        let center = mean(side).max(0.5);
+        let own = side.len() as f64 - 1.0;
+        squares += side.iter().map(|x| (x / center - 1.0).powi(2)).sum::<f64>();
+        (degrees, counted) = (degrees + own, counted + own * counting(side));
+    }
+    (squares / degrees, degrees, counted / degrees)
+}
+
+impl Spread {
+    /// What the frames of several runs show. `known` is the variance between runs that other programs
+    /// have.
+    pub(crate) fn of_frames(frames: impl Iterator<Item = Events>, known: f64, paired: bool) -> Spread {
+        let of_others = Spread { tau2: known, degrees: DEGREES_OF_KNOWN, paired };
+        let mut telling: Vec<Events> = frames.filter(|runs| runs.iter().flatten().sum::<f64>() > TELLING).collect();
+        // Frames that always come together are one.
+        telling.sort_unstable_by(|a, b| {
+            a.iter().flatten().partial_cmp(b.iter().flatten()).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        telling.dedup();
+        // A pair of runs can't tell noise from change.
+        let is_replicated = |runs: &Events| if paired { runs[0].len() > 1 } else { runs[0].len() + runs[1].len() > 2 };
+        if telling.len() < FEWEST || !telling.iter().all(is_replicated) {
+            return of_others;
+        }
+        let runs: Vec<_> = telling.iter().map(|runs| variance_of_runs(runs, paired)).collect();
+        let degrees = runs[0].1;
+        // Of variances by what is expected of them, the logs have a mean and a variance that are known.
+        let fit = |tau2: f64| {
+            let logs: Vec<f64> = runs.iter().map(|(v, _, counted)| (v / (tau2 + counted)).max(1e-4).ln()).collect();
+            let center = mean(&logs);
+            let spread = logs.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0);
+            let more = spread - log_variance(degrees);
+            let prior = if more > 0.0 { 2.0 * trigamma_inverse(more) } else { MOST_DEGREES };
+            let prior = prior.clamp(1.0, MOST_DEGREES);
+            let expected = |degrees: f64| digamma(degrees / 2.0) - (degrees / 2.0).ln();
+            (center - expected(degrees) + expected(prior), prior)
+        };
+        let (mut low, mut high) = (0.0, 4.0);
+        for _ in 0..40 {
+            let middle = (low + high) / 2.0;
+            if fit(middle).0 > 0.0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Spread { tau2: high, degrees: fit(high).1, paired }
+    }
+
+    /// The standard deviation between runs.
+    pub(crate) fn tau(&self) -> f64 {
+        self.tau2.sqrt()
+    }
+
+    /// The variance of one subject's cost between runs beside that of counting, and its degrees of freedom.
+    fn of(&self, runs: &Events) -> (f64, f64) {
+        let own = if self.paired { runs[0].len() > 1 } else { runs.iter().any(|side| side.len() > 1) };
+        if !own {
+            return (self.tau2, self.degrees);
+        }
+        let (variance, degrees, counted) = variance_of_runs(runs, self.paired);
+        let drawn = (self.degrees * (self.tau2 + counted) + degrees * variance) / (self.degrees + degrees);
+        ((drawn - counted).max(self.tau2 / 4.0), self.degrees + degrees)
+    }
+
+    /// The standard deviation of the log of what a subject grew by.
+    pub(crate) fn deviation(&self, runs: &Events) -> f64 {
+        let counting = |side: &[f64]| 1.0 / side.iter().sum::<f64>().max(0.5);
+        (counting(&runs[0]) + counting(&runs[1]) + between(self.of(runs).0, runs.each_ref().map(Vec::len))).sqrt()
+    }
+
+    /// The probability that a build which grew by `ratio` seems to have grown as much as this or more.
+    pub(crate) fn p_of_growth(&self, runs: &Events, ratio: f64) -> f64 {
+        let m = runs.each_ref().map(Vec::len);
+        let [base, new] = runs.each_ref().map(|side| side.iter().sum::<f64>());
+        let expected = ratio * m[1] as f64 / m[0] as f64;
+        let (tau2, degrees) = self.of(runs);
+        let deviance = penalised(base, new, expected, between(tau2, m)).max(0.0);
+        let tail = student_tail(deviance.sqrt(), degrees as u32);
+        if new > base * expected { tail } else { 1.0 - tail }
+    }
+
+    /// The probability that a build whose new side costs `limit` events a run seems to cost as much as this or more.
+    pub(crate) fn p_above(&self, runs: &Events, limit: f64) -> f64 {
+        let new = &runs[1];
+        let (tau2, degrees) = self.of(runs);
+        let (sum, m) = (new.iter().sum::<f64>(), new.len() as f64);
+        let expected = limit * m;
+        // As of counts whose other side is known exactly.
+        let far = 1e6 * (sum + expected).max(1.0);
+        let deviance = penalised(far, sum, expected / far, tau2 / m).max(0.0);
+        let tail = student_tail(deviance.sqrt(), degrees as u32);
+        if sum > expected { tail } else { 1.0 - tail }
+    }
+
+    /// The least growth of a subject of so many events a run of the base that is found with a probability of nine in
+    /// ten, as a factor less one, if chance may have this probability.
+    pub(crate) fn detectable(&self, events: f64, m: [usize; 2], chance: f64) -> f64 {
+        let own = if self.paired { m[0] - 1 } else { m[0] + m[1] - 2 };
+        let far = self.quantiles(self.degrees + own as f64, chance);
+        let counting = |m: usize| 1.0 / (events.max(1e-9) * m as f64);
+        (far * (counting(m[0]) + counting(m[1]) + between(self.tau2, m)).sqrt()).exp_m1()
+    }
+
+    /// How many runs a side would tell a growth of this size from chance.
+    pub(crate) fn runs_needed(&self, runs: &Events, ratio: f64, chance: f64) -> Option<usize> {
+        let [base, new] = runs.each_ref().map(|side| mean(side));
+        let growth = (new.max(0.5) / (base.max(0.5) * ratio)).ln();
+        let (tau2, _) = self.of(runs);
+        let of_run = tau2 + (1.0 / base.max(0.5) + 1.0 / new.max(0.5)) / 2.0;
+        let first = runs[0].len().min(runs[1].len()) + 1;
+        (first..=MOST_RUNS).find(|&m| {
+            let own = if self.paired { m - 1 } else { 2 * m - 2 };
+            growth > self.quantiles(self.degrees + own as f64, chance) * between(of_run, [m, m]).sqrt()
+        })
+    }
+
+    /// How many standard deviations a growth must have to be found with `POWER` where chance has this probability.
+    fn quantiles(&self, degrees: f64, chance: f64) -> f64 {
+        student_quantile(chance, degrees as u32) + student_quantile(1.0 - POWER, degrees as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers from 0 to 1, always the same.
+    struct Uniform(u64);
+
+    impl Uniform {
+        fn next(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 33) as f64 + 0.5) / (1u64 << 31) as f64
+        }
+
+        fn normal(&mut self) -> f64 {
+            (-2.0 * self.next().ln()).sqrt() * (std::f64::consts::TAU * self.next()).cos()
+        }
+
+        fn poisson(&mut self, mean: f64) -> f64 {
+            if mean > 200.0 {
+                return (mean + mean.sqrt() * self.normal()).round().max(0.0);
+            }
+            let (mut p, limit, mut n) = (self.next(), (-mean).exp(), 0.0);
+            while p > limit {
+                p *= self.next();
+                n += 1.0;
+            }
+            n
+        }
+
+        /// Runs of frames of these costs, on the new side with a factor for the first of them.
+        fn frames(&mut self, costs: &[f64], tau: f64, m: [usize; 2], factor: f64) -> Vec<Events> {
+            let mut of = |i: usize, side: usize| {
+                let cost = costs[i] * if i == 0 && side == 1 { factor } else { 1.0 };
+                let run = (0..m[side]).map(|_| {
+                    let cost = cost * (tau * self.normal()).exp();
+                    self.poisson(cost)
+                });
+                run.collect::<Vec<f64>>()
+            };
+            (0..costs.len()).map(|i| [of(i, 0), of(i, 1)]).collect()
+        }
+    }
+
+    fn costs() -> Vec<f64> {
+        (0..100).map(|i| 500.0 / (1.0 + i as f64 / 10.0)).collect()
+    }
+
+    /// The chance of a false finding is that which was given, and a change of 30 % is found.
+    #[test]
+    fn equal_builds_seldom_differ_and_others_do() {
+        let mut chance = Uniform(7);
+        for (m, tau, wanted) in
+            [([1, 1], 0.05, 0.0), ([2, 2], 0.03, 0.0), ([3, 3], 0.02, 0.0), ([5, 5], 0.05, 0.9), ([8, 8], 0.05, 0.99)]
+        {
+            let (mut false_ones, mut found) = (0, 0);
+            let tries = 200;
+            for _ in 0..tries {
+                let frames = chance.frames(&costs(), tau, m, 1.3);
+                let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
+                let is_found = |runs: &Events| spread.p_of_growth(runs, 1.0) * (frames.len() as f64) < 0.01;
+                false_ones += usize::from(frames[1..].iter().any(is_found));
+                found += usize::from(is_found(&frames[0]));
+            }
+            // Three standard deviations above one in a hundred.
+            assert!(false_ones <= 6, "{m:?} {tau}: {false_ones} false");
+            assert!(found as f64 >= wanted * tries as f64, "{m:?} {tau}: {found} found");
+        }
+    }
+
+    #[test]
+    fn the_spread_of_runs_is_found_again() {
+        let mut chance = Uniform(3);
+        for tau in [0.03, 0.1, 0.3] {
+            let frames = chance.frames(&costs(), tau, [5, 5], 1.0);
+            let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
+            assert!((spread.tau() / tau).ln().abs() < 0.3, "{tau}: {spread:?}");
+            assert!(spread.degrees > 10.0, "{spread:?}");
+        }
+        // Frames that do not agree count for less.
+        let mut frames = chance.frames(&costs(), 0.02, [5, 5], 1.0);
+        frames.extend(chance.frames(&costs(), 0.4, [5, 5], 1.0));
+        let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
+        assert!(spread.degrees < 6.0, "{spread:?}");
+    }
+
+    #[test]
+    fn what_is_said_to_be_detectable_is_found() {
+        let mut chance = Uniform(11);
+        let (m, tau) = ([5, 5], 0.05);
+        let one_in = 0.01 / 100.0;
+        let known = Spread { tau2: tau * tau, degrees: 20.0, paired: false };
+        let factor = 1.0 + known.detectable(500.0, m, one_in);
+        let mut found = 0;
+        for _ in 0..300 {
+            let frames = chance.frames(&costs(), tau, m, factor);
+            let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
+            found += usize::from(spread.p_of_growth(&frames[0], 1.0) < one_in);
+        }
+        assert!((250..=295).contains(&found), "{found} of 300 at {factor}");
+    }
+
+    #[test]
+    fn pairs_take_out_what_both_runs_have_in_common() {
+        // Runs that differ by a half, and pairs that do not.
+        let lengths = [1.0, 1.5, 0.7, 1.2, 0.9];
+        let frames: Vec<Events> = (0..20)
+            .map(|i| {
+                let side = |factor: f64| lengths.iter().map(|l| (1000.0 + i as f64) * l * factor).collect::<Vec<f64>>();
+                [side(1.0), side(if i == 0 { 1.15 } else { 1.0 })]
+            })
+            .collect();
+        let p = |paired: bool| Spread::of_frames(frames.iter().cloned(), 0.0049, paired).p_of_growth(&frames[0], 1.0);
+        assert!(p(false) > 0.1 && p(true) < 1e-3, "{} {}", p(false), p(true));
+    }
+
+    #[test]
+    fn a_limit_on_one_side_alone_is_exceeded_or_not() {
+        let spread = Spread { tau2: 0.0025, degrees: 20.0, paired: false };
+        let runs = [vec![1.0], vec![1000.0, 1010.0, 990.0]];
+        assert!(spread.p_above(&runs, 800.0) < 1e-3 && spread.p_above(&runs, 1200.0) > 0.99);
+        let near = spread.p_above(&runs, 1000.0);
+        assert!((0.4..0.6).contains(&near), "{near}");
+        // More runs tell smaller changes, and how many would is said.
+        let few = [vec![1000.0], vec![1150.0]];
+        let needed = spread.runs_needed(&few, 1.0, 0.01).unwrap_or(0);
+        assert!((4..12).contains(&needed), "{needed}");
+        assert_eq!(spread.runs_needed(&[vec![10.0], vec![10.1]], 1.0, 0.01), None);
+    }
+}

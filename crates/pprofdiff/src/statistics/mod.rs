@@ -1,0 +1,8 @@
+//! Statistics: what `explain`, `check` and views of several runs know of chance. Formulas only, without profiles.
+//!
+//! docs/statistics.md says what is assumed, from where it is, and what was measured.
+
+pub(crate) mod counts;
+pub(crate) mod distributions;
+#[cfg(feature = "check")]
+pub(crate) mod growth;
