@@ -286,6 +286,7 @@ impl Diff {
 
 impl Selection {
     /// What it is selected of.
+    #[cfg(feature = "check")]
     pub(crate) fn diff(&self) -> &Diff {
         &self.diff
     }

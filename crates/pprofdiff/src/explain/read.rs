@@ -3,12 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::ExplainOptions;
 use super::labels::Labels;
 use super::rows::{Kind, Name, Row, Rows, Stacks};
 use super::runtime::{Class, Own, Runtime, classify};
 use super::weights::{Beginnings, Weights, fitting, tie};
-use crate::Result;
 use crate::diff::matching::canonical;
 use crate::diff::stacks::Keys;
 use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
@@ -464,8 +462,8 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
 /// Of each frame: whether it is there by chance. Profiling itself puts some there; and of inlined library functions, in
 /// some languages, it is chance which one a sample hits, which is the second answer.
 #[cfg(feature = "check")]
-pub(crate) fn by_chance(frames: &Frames) -> Result<(Vec<bool>, bool)> {
-    let own = Own::new(&ExplainOptions::default())?;
+pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<bool>, bool)> {
+    let own = Own::new(&super::ExplainOptions::default())?;
     let (runtime, names, canon) = names_of(frames, &own);
     let is = |class: Class| class.artefact || runtime.cut_system && class.system;
     Ok((canon.of.iter().map(|&name| is(names[name as usize].class)).collect(), runtime.cut_system))

@@ -1,7 +1,6 @@
-//! Distributions: quantiles and tails of the normal and of Student's, and what the logs of variances have.
+//! Distributions: quantiles and tails of the normal and of Student's.
 //!
-//! Abramowitz and Stegun 26.2.14 (the normal tail as a continued fraction), 26.7.3 f. (Student's as a finite sum), 6.3.18
-//! and 6.4.11 (digamma and its slope for large arguments).
+//! Abramowitz and Stegun 26.2.14 (the normal tail as a continued fraction) and 26.7.3 f. (Student's as a finite sum).
 
 use std::f64::consts::{FRAC_2_PI, PI};
 
@@ -46,7 +45,7 @@ pub(crate) fn student_quantile(p: f64, degrees: u32) -> f64 {
 }
 
 /// Where a condition becomes true between two numbers.
-fn bisect(mut low: f64, mut high: f64, is_above: impl Fn(f64) -> bool) -> f64 {
+pub(crate) fn bisect(mut low: f64, mut high: f64, is_above: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..80 {
         let middle = (low + high) / 2.0;
         if is_above(middle) {
@@ -56,38 +55,6 @@ fn bisect(mut low: f64, mut high: f64, is_above: impl Fn(f64) -> bool) -> f64 {
         }
     }
     (low + high) / 2.0
-}
-
-/// The derivative of the log of the gamma function.
-pub(crate) fn digamma(x: f64) -> f64 {
-    let (mut x, mut below) = (x, 0.0);
-    while x < 6.0 {
-        below += 1.0 / x;
-        x += 1.0;
-    }
-    let y = 1.0 / (x * x);
-    x.ln() - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y / 252.0)) - below
-}
-
-/// The derivative of [`digamma`].
-pub(crate) fn trigamma(x: f64) -> f64 {
-    let (mut x, mut below) = (x, 0.0);
-    while x < 6.0 {
-        below += 1.0 / (x * x);
-        x += 1.0;
-    }
-    let y = 1.0 / (x * x);
-    1.0 / x + y / 2.0 + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y / 42.0)) + below
-}
-
-/// Where [`trigamma`] has a value.
-pub(crate) fn trigamma_inverse(value: f64) -> f64 {
-    bisect(1e-6, 1e6, |x| trigamma(x) < value)
-}
-
-/// The variance of the log of an estimated variance of so many degrees of freedom.
-pub(crate) fn log_variance(degrees: f64) -> f64 {
-    trigamma(degrees / 2.0)
 }
 
 #[cfg(test)]
@@ -119,15 +86,5 @@ mod tests {
             near(student_tail(t, degrees) / p, 1.0, 2e-3);
         }
         assert_eq!(student_tail(0.0, 7), 0.5);
-    }
-
-    #[test]
-    fn the_gamma_functions_are_those_of_tables() {
-        // Abramowitz and Stegun, table 6.1; the second is half of pi squared.
-        near(digamma(1.0), -0.577_215_664_9, 1e-8);
-        near(digamma(1.5), 0.036_489_973_9, 1e-8);
-        near(trigamma(0.5), PI * PI / 2.0, 1e-7);
-        near(trigamma(1.0), PI * PI / 6.0, 1e-7);
-        near(trigamma_inverse(trigamma(2.5)), 2.5, 1e-9);
     }
 }

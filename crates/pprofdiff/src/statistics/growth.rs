@@ -7,7 +7,8 @@
 //! penalised deviance (`counts`) is large, by Student's distribution.
 
 use super::counts::{between, penalised};
-use super::distributions::{digamma, log_variance, student_quantile, student_tail, trigamma_inverse};
+use super::distributions::{student_quantile, student_tail};
+use super::gamma::{digamma, log_variance, trigamma_inverse};
 
 /// A frame's events in all runs together, from which on it shows how much runs differ.
 const TELLING: f64 = 30.0;

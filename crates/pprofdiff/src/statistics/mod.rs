@@ -5,4 +5,6 @@
 pub(crate) mod counts;
 pub(crate) mod distributions;
 #[cfg(feature = "check")]
+mod gamma;
+#[cfg(feature = "check")]
 pub(crate) mod growth;
