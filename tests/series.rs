@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::generate;
 use crate::oracle;
 use oracle::Frame;
+use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::input::pattern_builds;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
 use pprofdiff::series::{Against, Order, Series, SeriesBuilder, SeriesOptions, Step};
@@ -444,6 +445,54 @@ fn patterns_give_keys_in_their_natural_order() {
     assert_eq!(steps(&s), owned(&[("a", "2", "9", -2), ("a", "9", "10", 1)]));
     assert!(pattern_builds(dir.join("none-*").to_str().unwrap()).is_err());
     std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_step_is_explained_by_the_builds_around_it() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-series-explain-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = |i: usize| dir.join(format!("{i}.pb"));
+    // From the sixth build on `parse` costs twice as much; the others differ by a little.
+    for i in 0..9 {
+        let work = 900 + 13 * (i as i64 * 5 % 7);
+        let parse = if i < 5 { 400 } else { 800 } + 7 * (i as i64 * 3 % 5);
+        let stacks = [("main;work", work), ("main;parse", parse), ("main;write", 500 + i as i64)];
+        std::fs::write(path(i), profile("samples", "count", &stacks)).unwrap();
+    }
+    let load = |from: usize, to: usize, against: Against| {
+        let sources = (from..to).map(|i| (i.to_string(), Source::Path(path(i))));
+        Series::load(sources, &Query::default(), &options(against)).unwrap()
+    };
+    let of = |s: &Series, build: usize, runs: usize| {
+        s.explain(build, runs, &LoadOptions::default(), &ExplainOptions::default())
+    };
+    let s = load(0, 9, Against::Previous);
+    let step = s.largest_step(Sort::Flat).unwrap();
+    assert_eq!(s.builds.all[step].key, "5");
+    let why = of(&s, step, 3).unwrap();
+    assert_eq!((why.base.len(), why.new.len(), why.noise.runs), (3, 3, (3, 3)));
+    let function = |e: &Explanation| e.causes.first().and_then(|c| c.function.clone());
+    assert_eq!((why.causes.len(), function(&why).as_deref()), (1, Some("parse")));
+    // At the ends there are fewer; where nothing changed there is no cause.
+    let last = of(&s, 8, 3).unwrap();
+    assert_eq!((last.noise.runs, last.causes.len()), ((3, 1), 0));
+    assert_eq!(of(&s, 1, 3).unwrap().noise.runs, (1, 3));
+    let against = load(4, 7, Against::First);
+    let why = of(&against, 2, 3).unwrap();
+    assert_eq!((why.noise.runs, function(&why).as_deref()), ((1, 1), Some("parse")));
+    for (build, runs, said) in [(0, 3, "nothing comes before it"), (3, 0, "no runs"), (99, 3, "no values")] {
+        let error = of(&s, build, runs).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert!(of(&s, step, 1).unwrap_err().to_string().contains("4.pb"), "the profiles are gone");
+    assert!(load_equal().largest_step(Sort::Flat).is_none());
+}
+
+/// Three builds that are the same.
+fn load_equal() -> Series {
+    let same = profile("samples", "count", &[("main", 10)]);
+    Series::load(numbered(&[same.clone(), same.clone(), same]), &Query::default(), &options(Against::Previous)).unwrap()
 }
 
 #[test]

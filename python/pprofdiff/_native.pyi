@@ -710,11 +710,11 @@ class Check:
         """What the command would end with: 0 pass, 1 fail, 3 inconclusive."""
     @property
     def rules(self) -> list[RuleCheck]:
-        """The rules, each a dict: rule, outcome, sample_type, unit, is_of_each, compared, below_floor, floor, too_small,
-        tau (how much runs differ), detectable (the least growth in percent that would have been noticed) and findings,
-        a list of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail",
-        "inconclusive", "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as median
-        an int, unless it is a half), percent, p, p_adjusted (for all that is compared) and runs_needed.
+        """The rules, each a dict: rule, outcome, sample_type, unit, is_of_each, compared, below_floor, floor,
+        too_small, tau (how much runs differ), detectable (the least growth in percent that would have been noticed)
+        and findings, a list of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail",
+        "inconclusive", "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as
+        median an int, unless it is a half), percent, p, p_adjusted (for all that is compared) and runs_needed.
         """
     @property
     def warnings(self) -> list[str]:
@@ -787,6 +787,14 @@ class Series:
         Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
         cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
         or all.
+        """
+    def explain(self, build: str | None = None, *, runs: int = 3, min_effect: float = 0.002) -> Explanation:
+        """Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
+        of one program, as are it and those after it; of builds against a base from the base. Several runs show how
+        much builds differ anyway. `build` is its key; unless given, that of the largest step. See Diff.explain().
+
+        The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
+        first build and one without values.
         """
     def to_polars(self) -> polars.DataFrame:
         """values() as a polars.DataFrame, see Table.to_polars()."""

@@ -171,8 +171,8 @@ Outcome = Literal["pass", "allowed", "inconclusive", "fail"]
 
 
 class Finding(TypedDict):
-    """What a rule found. `frame` is None for a total, and for frames taken as one; `p_adjusted` is for all that the check
-    compares, and fails from 0.01 down; `runs_needed` is that of what is exceeded within chance.
+    """What a rule found. `frame` is None for a total, and for frames taken as one; `p_adjusted` is for all that the
+    check compares, and fails from 0.01 down; `runs_needed` is that of what is exceeded within chance.
     """
 
     frame: str | None

@@ -267,3 +267,20 @@ def test_urls(tmp_path: Path):
     s = pprofdiff.series([f"file://{tmp_path}/a", f"file://{tmp_path}/none", f"file://{tmp_path}/b"])
     assert keys(s) == ["a", "none", "b"]
     assert list(s.errors) == ["none"]
+
+
+def test_why_a_build_differs(tmp_path: Path):
+    for i in range(6):
+        costs = {"work": 900_000 + i, "parse": 400_000 if i < 3 else 900_000}
+        # The last field is the period: an event is 1000 bytes.
+        period = b"\x60\xe8\x07"
+        stacks = [(["main", name], value, {}) for name, value in costs.items()]
+        (tmp_path / f"{i}.pb").write_bytes(profile(stacks, last=period))
+    series = pprofdiff.series(str(tmp_path / "*.pb"))
+    why = series.explain()
+    assert [c["function"] for c in why.to_dict()["causes"]] == ["parse"]
+    assert why.to_json() == series.explain("3").to_json()
+    assert series.explain("2", runs=1).verdict != "change"
+    for wrong, said in [("9", "no build"), ("0", "nothing comes before")]:
+        with pytest.raises(pprofdiff.PprofError, match=said):
+            series.explain(wrong)

@@ -488,6 +488,9 @@ pub struct SeriesArgs {
     /// Order by the steps of flat (own cost) or of cum (with what it calls)
     #[arg(long, value_enum, default_value = "flat")]
     pub sort: SortBy,
+    /// Close with why the build with the largest step differs from the three before it, in a line
+    #[arg(long)]
+    pub explain: bool,
     #[command(flatten)]
     pub query: QueryArgs,
     #[command(flatten)]
@@ -501,6 +504,7 @@ Examples:
   pprofdiff series 'builds/*/cpu.pb.gz'                    what * stands for is the build's key
   pprofdiff series builds/*/cpu.pb.gz --sort cum -n 5      the part in which the paths differ is the key
   pprofdiff series 'branches/*/cpu.pb.gz' --base main.pb.gz   each against one base
+  pprofdiff series 'builds/*/cpu.pb.gz' --explain          closes with the cause of the largest step
   pprofdiff series 'builds/*/cpu.pb.gz' --rows values --format csv -o values.csv   build x frame
 
 A build that fails is named with its reason, and its neighbours are compared with each other; the exit code then is 2 at

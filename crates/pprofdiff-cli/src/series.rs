@@ -4,13 +4,18 @@
 use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, Order, Series, SeriesOptions};
+use pprofdiff::text::harmless;
+use pprofdiff_report::explain_line;
 
 use crate::args::{SeriesArgs, SeriesOrder};
 use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, is_pattern, one_stdin, say, told, write_to};
+use crate::{Failure, Inputs, Result, explain, is_pattern, one_stdin, say, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
+    if args.explain && format.name != "text" {
+        return Err(Failure::Message("--explain closes a table for people (--format text)".to_owned()));
+    }
     let request = args.query.request(args.ask(format))?.for_format(format)?;
     let query = request.of_one_type()?;
     let inputs = Inputs::new(&args.load)?;
@@ -26,11 +31,26 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
         say(&told(error));
     }
     let report = request.answer_series(&series)?;
-    write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
+    let closing = if args.explain { why(&series, args, &inputs)? } else { None };
+    write_to(args.output.path(), |out| {
+        (format.write)(&report, out, args.output.style())?;
+        closing.map_or(Ok(()), |line| writeln!(out, "\n{line}"))
+    })?;
     match series.errors().len() {
         0 => Ok(()),
         failed => Err(Failure::Message(format!("{failed} of {} builds failed", series.builds.all.len()))),
     }
+}
+
+/// Builds on either side of a step that are taken for runs of one program.
+const RUNS: usize = 3;
+
+/// Why the build with the largest step differs from those before it, in a line.
+fn why(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
+    let Some(build) = series.largest_step(args.sort.into()) else { return Ok(None) };
+    let explanation = series.explain(build, RUNS, &inputs.options, &explain::own_runtime(None)?)?;
+    let line = explain_line(&explanation).unwrap_or_else(|| "these samples can't tell".to_owned());
+    Ok(Some(format!("explain: {}: {line}", harmless(&series.builds.all[build].key))))
 }
 
 /// The builds that the arguments name, the base before them.

@@ -2,17 +2,18 @@
 
 use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
 use pprofdiff::{Query, Sort, Source};
-use pprofdiff_report::{Table as EngineTable, TextOptions, builds_json, series_html};
+use pprofdiff_report::{Report, Table as EngineTable, TextOptions, builds_json, series_html};
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::explain::Explanation;
 use crate::options::{ViewOptions, parse_sort};
 use crate::table::{ROWS_SHOWN, Table, text};
 use crate::views::{Profile, rebuild};
-use crate::{error, runtime, source};
+use crate::{error, explain, runtime, source};
 
 /// Many builds, frame by frame: made by series().
 ///
@@ -92,6 +93,31 @@ impl Series {
     fn steps(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
         self.table(py, move |series| EngineTable::steps(&series.steps(sort), n.unwrap_or(usize::MAX)))
+    }
+
+    /// Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
+    /// of one program, as are it and those after it; of builds against a base from the base. Several runs show how
+    /// much builds differ anyway. `build` is its key; unless given, that of the largest step. See Diff.explain().
+    ///
+    /// The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
+    /// first build and one without values.
+    #[pyo3(signature = (build = None, *, runs = 3, min_effect = 0.002))]
+    fn explain(&self, py: Python<'_>, build: Option<&str>, runs: usize, min_effect: f64) -> PyResult<Explanation> {
+        let builds = &self.series.builds.all;
+        let index = match build {
+            Some(key) => builds.iter().position(|b| b.key == key),
+            None => self.series.largest_step(Sort::Flat),
+        };
+        let missing = || match build {
+            Some(key) => format!("there is no build {key:?}"),
+            None => "nothing ever changed".to_owned(),
+        };
+        let index = index.ok_or_else(|| error::message(py, &missing()))?;
+        let (series, load) = (self.series.clone(), source::options(py, None, None, None)?);
+        runtime::run(py, move || {
+            let explanation = series.explain(index, runs, &load, &explain::options(None, min_effect))?;
+            Explanation::new(&Report::Explain(Box::new(explanation)))
+        })
     }
 
     /// values() as a polars.DataFrame, see Table.to_polars().

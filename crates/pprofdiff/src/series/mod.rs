@@ -13,6 +13,8 @@
 //! What is here are values and differences. Statistics over the values of a frame would start from the same points as
 //! steps do, see `for_each_frame`.
 
+mod explain;
+
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
