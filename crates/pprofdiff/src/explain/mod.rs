@@ -251,8 +251,7 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     let value = selection.measure_type(asked.number, Normalize::None)?;
     let own = Own::new(&ExplainOptions::default())?;
     let mut rows = asked.read(&selection, &value, 0, &own, Rows::read)?;
-    let (renamed, mut folded) = match_names(&mut rows);
-    folded.extend(names::split_off(&rows));
+    let (renamed, folded) = match_names(&mut rows);
     let mut moves = Moves::default();
     let name = |frame: u32| rows.names[frame as usize].text.clone();
     let (mut pairs, mut calls) = (Vec::new(), Vec::new());
@@ -284,7 +283,8 @@ fn match_names(rows: &mut Rows) -> (Vec<Renamed>, Vec<Inlined>) {
         let old: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.new, pair.old)).collect();
         rows.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
     }
-    let folded = names::inlined(rows);
+    let mut folded = names::inlined(rows);
+    folded.extend(names::split_off(rows));
     if !folded.is_empty() {
         let frames: HashSet<u32> = folded.iter().map(|g| g.frame).collect();
         rows.regroup(|_, stack| {
@@ -312,7 +312,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     }
     let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
     let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
-    for g in folded.iter().filter(|g| g.value > TOLD * total[g.side]) {
+    for g in folded.iter().filter(|g| g.is_balanced || g.value > TOLD * total[g.side]) {
         let (own, caller) = (shown.name(g.frame), shown.name(g.caller));
         let (function, from, how) =
             if g.side == 1 { (own, caller, How::Outlined) } else { (caller, own, How::Inlined) };

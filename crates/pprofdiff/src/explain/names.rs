@@ -132,6 +132,8 @@ pub(super) struct Inlined {
     pub frame: u32,
     pub caller: u32,
     pub value: f64,
+    /// The caller's own cost differs by as much the other way: more than names and neighbours say so.
+    pub is_balanced: bool,
 }
 
 /// Functions that one side has and that call little: their caller has as much less of its own as they have, as when a
@@ -170,7 +172,7 @@ pub(super) fn split_off(rows: &Rows) -> Vec<Inlined> {
             let one = |side: usize| event / total[side];
             let deviation = (one(side) / here + one(1 - side) / share(caller, 1 - side) + 0.02).sqrt();
             if (lost / here).ln().abs() < 3.0 * deviation {
-                found.push(Inlined { side, frame, caller, value: only[&frame] });
+                found.push(Inlined { side, frame, caller, value: only[&frame], is_balanced: true });
             }
         }
     }
@@ -227,7 +229,7 @@ pub(super) fn inlined(rows: &Rows) -> Vec<Inlined> {
             && below > 0.6 * value
             && direct > 0.5 * below
         {
-            found.push(Inlined { side, frame, caller, value });
+            found.push(Inlined { side, frame, caller, value, is_balanced: false });
         }
     }
     found
