@@ -736,6 +736,91 @@ fn frames_that_are_small_fail_only_if_they_grow_much() {
     }
 }
 
+/// What is recorded without exception, or in a way that the profile does not tell, is as sure as its runs are alike.
+#[test]
+fn sums_without_a_period_are_judged_by_their_runs() {
+    let d = Dir::new("sums");
+    let write = |name: &str, runs: &[i64]| {
+        let space = |kb: i64| profile(&[("space", "bytes")], &[("main", &[kb * 1000])]);
+        runs.iter().enumerate().for_each(|(i, kb)| d.write(&format!("{name}{i}"), space(*kb)));
+    };
+    write("base", &[1000, 1002, 999, 1001, 1000]);
+    write("new", &[1100, 1101, 1099, 1102, 1100]);
+    let runs = ["--base", "base0", "base1", "base2", "base3", "base4", "--new", "new0", "new1", "new2", "new3", "new4"];
+    let (code, json) = d.json_with_chance(&[&runs[..], &["--fail-on", "total>+5%"]].concat());
+    assert_eq!(code, 1, "{json}");
+    let (code, json) = d.json_with_chance(&["base0", "new0", "--fail-on", "total>+5%"]);
+    assert_eq!(code, 3, "one run a side shows nothing of how much they differ: {json}");
+}
+
+#[test]
+fn limits_of_every_kind_know_chance() {
+    let d = Dir::new("kinds");
+    for (name, ms) in [("a", 1000), ("b", 1500), ("c", 700)] {
+        d.write(name, sampled(&[("work", ms)]));
+    }
+    let code = |args: &[&str]| d.run_with_chance(args).status.code();
+    // A limit on the new side alone compares no pairs: what these have in common is noise there.
+    let pairs = ["--base", "a", "b", "c", "--new", "a", "b", "c", "--fail-on", "total>900ms"];
+    assert_eq!(code(&[&pairs[..], &["--paired"]].concat()), Some(3));
+    // Something new, of 6 events: more than the limit, but who knows.
+    d.write("without", sampled(&[("work", 1000)]));
+    d.write("with", sampled(&[("work", 1000), ("other", 6)]));
+    d.write("much", sampled(&[("work", 1000), ("other", 400)]));
+    assert_eq!(code(&["without", "with", "--fail-on", "flat:any>+5ms", "--floor=0"]), Some(3));
+    assert_eq!(
+        code(&["without", "with", "--fail-on", "flat:any>+1ms", "--floor=0"]),
+        Some(0),
+        "less than chance makes"
+    );
+    assert_eq!(code(&["without", "much", "--fail-on", "flat:any>+20ms"]), Some(1));
+    // What is rare may come in bursts, however improbable its number is.
+    d.write("rare", sampled(&[("work", 1000), ("other", 25)]));
+    let text = String::from_utf8(d.run_with_chance(&["without", "rare", "--fail-on", "flat:any>+5ms"]).stdout).unwrap();
+    assert!(text.contains("  inconclusive  0 -> 25ms") && text.contains("too few events to be sure (p "), "{text}");
+    // What is to become less: how many runs would tell is counted from there.
+    d.write("less", sampled(&[("work", 900)]));
+    let (code_of, json) = d.json_with_chance(&["a", "less", "--fail-on", "total>-20%", "--require-power"]);
+    let rule = &json["rules"][0];
+    assert_eq!((code_of, &rule["detectable"]), (3, &Value::Null), "{json}");
+    assert!(rule["findings"][0]["runs_needed"].as_u64().is_some(), "{json}");
+    d.write("gone", sampled(&[("other", 900)]));
+    assert_eq!(code(&["a", "gone", "--fail-on", "cum:regex=work>-50%", "--require-power"]), Some(0));
+    // Nothing is said to be noticed where nothing was looked at.
+    for args in
+        [&["a", "a", "--fail-on", "cum:regex=absent>+5%"][..], &["a", "a", "--fail-on", "total>+5%", "--strict"]]
+    {
+        let text = String::from_utf8(d.run_with_chance(args).stdout).unwrap();
+        assert!(!text.contains("noticed"), "{text}");
+    }
+    // Within the limit is within the limit.
+    let text = String::from_utf8(d.run_with_chance(&["a", "a", "--fail-on", "total>+500%"]).stdout).unwrap();
+    assert!(text.contains("+500% would have been noticed"), "{text}");
+}
+
+/// In some languages it is chance which inlined frame is shown at the leaf; a function that costs more is seen all the
+/// same.
+#[test]
+fn a_leaf_that_is_shown_by_chance_is_no_growth() {
+    let d = Dir::new("leaf");
+    let side = |leaf: &str, ms: i64| {
+        let stack = format!("app::work{leaf}");
+        let others = ["app::a", "app::b", "core::c", "alloc::d", "core::e"];
+        let mut all: Vec<(&str, i64)> = others.into_iter().map(|name| (name, 1000)).collect();
+        all.push((&stack, ms));
+        sampled(&all)
+    };
+    d.write("base", side(";core::num::abs", 500));
+    d.write("flicker", side("", 500));
+    d.write("dearer", side("", 5000));
+    let check = |new: &str| d.json_with_chance(&["base", new, "--fail-on", "flat:any>+20%"]);
+    let (code, json) = check("flicker");
+    assert_eq!(code, 0, "{json}");
+    assert!(json["rules"][0]["left_out"].as_u64().unwrap() >= 2, "{json}");
+    let (code, json) = check("dearer");
+    assert_eq!((code, &json["rules"][0]["findings"][0]["frame"]), (1, &"app::work".into()), "{json}");
+}
+
 /// Frames that a profiler puts there are compared only by name.
 #[test]
 fn artefacts_of_profiling_are_no_frames_of_the_program() {

@@ -711,10 +711,10 @@ class Check:
     @property
     def rules(self) -> list[RuleCheck]:
         """The rules, each a dict: rule, outcome, sample_type, unit, is_of_each, compared, below_floor, floor,
-        too_small, tau (how much runs differ), detectable (the least growth in percent that would have been noticed)
-        and findings, a list of dicts: frame (None for a total, or frames that are taken as one), outcome ("fail",
-        "inconclusive", "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (as
-        median an int, unless it is a half), percent, p, p_adjusted (for all that is compared) and runs_needed.
+        too_small, left_out, tau (how much runs differ), detectable (the least growth in percent that would have been
+        noticed) and findings, a list of dicts: frame (None for a total, or frames that are taken as one), outcome
+        ("fail", "inconclusive", "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta
+        (as median an int, unless it is a half), percent, p, p_adjusted (for all that is compared) and runs_needed.
         """
     @property
     def warnings(self) -> list[str]:
@@ -788,7 +788,16 @@ class Series:
         cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
         or all.
         """
-    def explain(self, build: str | None = None, *, runs: int = 3, min_effect: float = 0.002) -> Explanation:
+    def explain(
+        self,
+        build: str | None = None,
+        *,
+        runs: int = 3,
+        min_effect: float = 0.002,
+        inflated_limit: int | None = None,
+        input_format: str | None = None,
+        input_type: str | None = None,
+    ) -> Explanation:
         """Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
         of one program, as are it and those after it; of builds against a base from the base. Several runs show how
         much builds differ anyway. `build` is its key; unless given, that of the largest step. See Diff.explain().

@@ -201,6 +201,7 @@ class RuleCheck(TypedDict):
     below_floor: int
     floor: float
     too_small: int
+    left_out: int
     tau: float
     detectable: float | None
     findings: list[Finding]

@@ -101,8 +101,20 @@ impl Series {
     ///
     /// The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
     /// first build and one without values.
-    #[pyo3(signature = (build = None, *, runs = 3, min_effect = 0.002))]
-    fn explain(&self, py: Python<'_>, build: Option<&str>, runs: usize, min_effect: f64) -> PyResult<Explanation> {
+    #[pyo3(signature = (
+        build = None, *, runs = 3, min_effect = 0.002, inflated_limit = None, input_format = None, input_type = None
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        build: Option<&str>,
+        runs: usize,
+        min_effect: f64,
+        inflated_limit: Option<u64>,
+        input_format: Option<&str>,
+        input_type: Option<&str>,
+    ) -> PyResult<Explanation> {
         let builds = &self.series.builds.all;
         let index = match build {
             Some(key) => builds.iter().position(|b| b.key == key),
@@ -113,7 +125,7 @@ impl Series {
             None => "nothing ever changed".to_owned(),
         };
         let index = index.ok_or_else(|| error::message(py, &missing()))?;
-        let (series, load) = (self.series.clone(), source::options(py, None, None, None)?);
+        let (series, load) = (self.series.clone(), source::options(py, inflated_limit, input_format, input_type)?);
         runtime::run(py, move || {
             let explanation = series.explain(index, runs, &load, &explain::options(None, min_effect))?;
             Explanation::new(&Report::Explain(Box::new(explanation)))

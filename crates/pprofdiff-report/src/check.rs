@@ -59,9 +59,12 @@ pub(crate) fn chance(f: &Finding) -> Option<String> {
     if f.outcome != Outcome::Inconclusive {
         return p;
     }
+    if f.p_adjusted.is_some_and(|p| p <= 0.01) {
+        return Some(format!("too few events to be sure ({})", p?));
+    }
     let runs = match f.runs_needed {
         Some(runs) => format!("about {runs} runs a side would tell"),
-        None => "more runs may tell".to_owned(),
+        None => "more than fifty runs a side would be needed".to_owned(),
     };
     Some(format!("within chance ({}), {runs}", p?))
 }
@@ -71,6 +74,9 @@ fn extent(rule: &RuleCheck) -> String {
     let mut text = format!("{} compared", rule.compared);
     if rule.below_floor > 0 {
         text += &format!(", {} below the floor of {}%", rule.below_floor, rule.floor);
+    }
+    if rule.left_out > 0 {
+        text += &format!(", {} there by chance", rule.left_out);
     }
     if rule.too_small > 0 {
         text += &format!(", {} too small to tell the limit from chance", rule.too_small);

@@ -81,6 +81,11 @@ impl How {
 
 /// How often a check fails, or seems to, though nothing changed.
 const ALPHA: f64 = 0.01;
+/// The most events of a run.
+const MOST_EVENTS: f64 = 1e9;
+/// Where each frame is compared by itself, one with fewer events on both sides, in all runs of it together, never fails:
+/// what is rare comes in bursts, which the model does not know.
+const FEWEST_EVENTS: f64 = 30.0;
 /// The costliest frames show how much runs differ.
 const MOST_TELLING: usize = 1_000;
 /// Where each frame is compared by itself, chance makes some of a hundred exceed any limit that is not so many standard
@@ -101,7 +106,7 @@ struct Allow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// Within the limit.
+    /// Within the limit, or beyond it where each frame is compared by itself and chance alone exceeds it now and then.
     Pass,
     /// The limit is exceeded, and the allow-list allows it.
     Allowed,
@@ -175,7 +180,7 @@ pub struct Finding {
 pub struct RuleCheck {
     /// As it was written.
     pub rule: String,
-    /// The worst of its findings.
+    /// The worst of its findings; inconclusive if it would pass, power is required, and there is too little.
     pub outcome: Outcome,
     /// The sample type of the values.
     pub sample_type: String,
@@ -192,11 +197,13 @@ pub struct RuleCheck {
     /// Of the frames that were compared one by one: how many have so few events, or differ so much between runs, that
     /// chance alone would now and then exceed the limit. They fail if they exceed it by more than that.
     pub too_small: usize,
+    /// Frames that are there by chance, which no rule on any frame compares.
+    pub left_out: usize,
     /// How much runs of one build differ: the standard deviation of the log of a frame's cost.
     pub tau: f64,
-    /// The least growth, in percent, that would have failed with a probability of nine in ten, if the limit is below it:
+    /// The least growth, in percent, that would have failed with a probability of nine in ten; not less than the limit:
     /// of what the rule is about, or of a frame with a tenth of the total where each is compared by itself. `None` of
-    /// limits on the new side alone.
+    /// limits on the new side alone and of those below 0, of strict rules, and where nothing is compared.
     pub detectable: Option<f64>,
     /// What exceeds the limit, the worst first; of a rule on one thing that thing, in any case.
     pub findings: Vec<Finding>,
@@ -331,14 +338,16 @@ impl Rules {
         let mut n = 0;
         let mut kept: Vec<(Option<u32>, [Runs; 2])> = Vec::new();
         // Whoever names them wants them.
-        let (by_chance, is_leaf_by_chance) = match rule.subject {
+        let (by_chance, flickers) = match rule.subject {
             Subject::Each(None) if !self.how.strict => explain::by_chance(measured.frames())?,
             _ => (Vec::new(), false),
         };
+        let cum = (flickers && rule.cost == Cost::Flat).then(|| measured.spread(Cost::Cum));
+        let mut left_out = 0;
         measured.each_subject(rule, |frame, values| {
-            let has_another_leaf =
-                |f: u32| is_leaf_by_chance && rule.cost == Cost::Flat && measured.is_leaf_on_one_side(f);
-            if frame.is_some_and(|f| by_chance.get(f as usize) == Some(&true) || has_another_leaf(f)) {
+            let is_leaf_by_chance = |f: u32| cum.as_ref().is_some_and(|cum| measured.is_leaf_by_chance(f, cum));
+            if frame.is_some_and(|f| by_chance.get(f as usize) == Some(&true) || is_leaf_by_chance(f)) {
+                left_out += 1;
                 return;
             }
             n += 1;
@@ -354,23 +363,27 @@ impl Rules {
         // Each rule has its part of the errors that a check may make, and each of its frames a part of that.
         let tests = (compared.max(1) * self.rules.len()) as f64;
         let spread = measured.spread(rule.cost);
-        let largest = kept.first().filter(|_| !each).map(|(_, sides)| measured.events(sides));
+        let only = kept.first().filter(|_| !each).map(|(_, sides)| measured.events(sides));
         let (mut findings, mut too_small) = (Vec::new(), 0);
         for (frame, sides) in kept {
             let events = measured.events(&sides);
             let [base, new] = sides;
             let is_exceeded = measured.is_exceeded(&rule.limit, factors, &base, &new);
-            let p = measured.p_value(&rule.limit, factors, &spread, &base, &events);
+            let p = measured.p_value(&rule.limit, factors, &spread, &base, &events, !each);
             let p_adjusted = p.map(|p| (p * tests).min(1.0));
+            let is_certain = p_adjusted.is_none_or(|p| p <= ALPHA);
+            let is_one_of_many = each && !self.how.strict;
+            let few = || events.iter().all(|side| side.iter().sum::<f64>() < FEWEST_EVENTS);
+            let is_too_small = is_one_of_many && measured.is_too_small(&rule.limit, factors, &spread, &base, &events);
+            too_small += usize::from(is_too_small);
             let mut outcome = match is_exceeded {
                 false => Outcome::Pass,
-                true if self.how.strict || p_adjusted.is_none_or(|p| p <= ALPHA) => Outcome::Fail,
+                true if self.how.strict => Outcome::Fail,
+                true if is_certain && is_one_of_many && few() => Outcome::Inconclusive,
+                true if is_certain => Outcome::Fail,
+                true if is_too_small => Outcome::Pass,
                 true => Outcome::Inconclusive,
             };
-            if each && !self.how.strict && measured.is_too_small(&rule.limit, factors, &spread, &base, &events) {
-                too_small += 1;
-                outcome = if outcome == Outcome::Fail { outcome } else { Outcome::Pass };
-            }
             if outcome == Outcome::Pass && each {
                 continue;
             }
@@ -391,7 +404,8 @@ impl Rules {
             let of_frames = !matches!(rule.subject, Subject::Whole);
             let share = (of_frames && total != 0.0).then(|| 100.0 * delta.to_f64() / total);
             let of_sides = matches!(rule.limit, Limit::Growth(_) | Limit::Increase(..));
-            let needed = || spread.runs_needed(&events, measured.per_event(), ALPHA / tests);
+            let ratio = measured.ratio(&rule.limit, factors, &base).clamp(1e-9, 1.0) * measured.per_event();
+            let needed = || spread.runs_needed(&events, ratio, ALPHA / tests, !each);
             let runs_needed = (outcome == Outcome::Inconclusive && of_sides).then(needed).flatten();
             findings.push(Finding {
                 frame,
@@ -411,12 +425,14 @@ impl Rules {
             let by_size = b.delta.twice().abs().cmp(&a.delta.twice().abs());
             b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
         });
-        let (detectable, limit) = measured.detectable(&rule.limit, factors, &spread, largest, ALPHA / tests);
+        let looks = compared > 0 && !self.how.strict;
+        let power = looks.then(|| measured.detectable(&rule.limit, factors, &spread, only, ALPHA / tests)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
-        let is_blind = self.how.require_power && detectable > limit;
-        if is_blind && outcome <= Outcome::Allowed {
+        if outcome == Outcome::Pass && self.how.require_power && power.is_some_and(|(least, limit)| least > limit) {
             outcome = Outcome::Inconclusive;
         }
+        // What is within the limit passes, whether it would have been noticed or not.
+        let detectable = power.map(|(least, limit)| least.max(limit));
         Ok(RuleCheck {
             rule: rule.text.clone(),
             outcome,
@@ -426,6 +442,7 @@ impl Rules {
             compared,
             below_floor: n - compared,
             too_small,
+            left_out,
             floor: floor.to_f64(),
             tau: spread.tau(),
             detectable,
@@ -492,7 +509,9 @@ impl Measured {
                 1.0
             }
         };
-        let event = [or(event[0], event[1]), or(event[1], event[0])];
+        // Where counting makes no noise to speak of, more events would only be rounded away.
+        let least = base_total.max.max(new_total.max) as f64 / MOST_EVENTS;
+        let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(least));
         Ok(Measured { measure, is_base, totals, profiles, scales, base_total, new_total, event, known, how })
     }
 
@@ -531,13 +550,17 @@ impl Measured {
         }
     }
 
-    /// True if a frame costs something itself on one side alone, and has what it calls on the other.
-    fn is_leaf_on_one_side(&self, frame: u32) -> bool {
-        let sum = |base: bool, of: fn((i64, i64)) -> i64| {
-            let runs = self.profiles.iter().filter(|run| run.is_base == base);
-            runs.map(|run| of(run.of(frame))).sum::<i64>()
+    /// True if a frame costs something itself on one side alone, and no more with what it calls than chance explains: what
+    /// is inlined into it is shown on the other.
+    fn is_leaf_by_chance(&self, frame: u32, cum: &Spread) -> bool {
+        let values = |of: fn((i64, i64)) -> i64| -> [Runs; 2] {
+            let runs = self.profiles.iter().zip(&self.scales);
+            self.sides(&runs.map(|(run, scale)| scale.apply(of(run.of(frame)))).collect::<Vec<i64>>())
         };
-        [true, false].into_iter().any(|side| sum(side, |v| v.0) == 0 && sum(side, |v| v.1) != 0)
+        let is_one_sided = values(|v| v.0).iter().any(|side| side.max <= 0);
+        let events = self.events(&values(|v| v.1));
+        let p = || cum.p_of_growth(&events, self.per_event()) * self.frames().len() as f64;
+        is_one_sided && events.iter().all(|side| side.iter().sum::<f64>() > 0.0) && p() > ALPHA
     }
 
     /// True if it is large enough, on one of the sides, to be looked at.
@@ -577,7 +600,7 @@ impl Measured {
         }
     }
 
-    /// The value of one event on the new side by that on the base.
+    /// The value of one event on the base by that on the new side: what equal costs are in events.
     fn per_event(&self) -> f64 {
         self.event[0] / self.event[1]
     }
@@ -587,8 +610,17 @@ impl Measured {
         [0, 1].map(|side| sides[side].values.iter().map(|&v| v.max(0) as f64 / self.event[side]).collect())
     }
 
+    /// A spread of runs where that of pairs was asked for.
+    fn of_runs(&self, spread: &Spread) -> Spread {
+        if self.how.paired { self.spread_of(Cost::Total, false) } else { *spread }
+    }
+
     /// How much runs differ, by all frames.
     fn spread(&self, cost: Cost) -> Spread {
+        self.spread_of(cost, self.how.paired)
+    }
+
+    fn spread_of(&self, cost: Cost, paired: bool) -> Spread {
         let of = |run: &ProfileSums, frame| if cost == Cost::Flat { run.of(frame).0 } else { run.of(frame).1 };
         let sum = |frame: &u32| self.profiles.iter().map(|run| of(run, *frame) as f64).sum::<f64>();
         let mut costliest: Vec<(f64, u32)> = (0..self.frames().len() as u32).map(|f| (sum(&f), f)).collect();
@@ -599,7 +631,7 @@ impl Measured {
             let values: Vec<i64> = values.map(|(run, scale)| scale.apply(of(run, frame))).collect();
             self.events(&self.sides(&values))
         };
-        Spread::of_frames(costliest.iter().map(events), self.known, self.how.paired)
+        Spread::of_frames(costliest.iter().map(events), self.known, paired)
     }
 
     /// The growth that a limit allows, as a factor; 1 of limits on the new side alone, and where there was nothing.
@@ -622,9 +654,21 @@ impl Measured {
         base: &Runs,
         events: &Events,
     ) -> bool {
-        let ratio = self.ratio(limit, factors, base);
-        let is_growth = matches!(limit, Limit::Growth(_) | Limit::Increase(..));
-        is_growth && ratio >= 1.0 && ratio.ln() < CLEAR * spread.deviation(events)
+        match limit {
+            Limit::Growth(percent) => {
+                let ratio = 1.0 + percent.to_f64() / 100.0;
+                ratio >= 1.0 && ratio.ln() < CLEAR * spread.deviation(events)
+            }
+            Limit::Increase(..) => {
+                let most = limit_in_unit(limit, factors).unwrap_or(0.0) / self.event[1];
+                // If nothing changed: of nothing, at most about one event.
+                let events = (base.median.to_f64() / self.event[0]).max(1.0);
+                let counting: f64 = events.sqrt() * between_runs(&self.is_base);
+                let whole = events * spread.tau() * between_runs(&self.is_base);
+                most >= 0.0 && most < CLEAR * counting.hypot(whole)
+            }
+            Limit::Value(..) | Limit::Share(_) => false,
+        }
     }
 
     /// How probable it is that chance does this or more. Against no growth at all, or the limit where that is less.
@@ -635,44 +679,52 @@ impl Measured {
         spread: &Spread,
         base: &Runs,
         events: &Events,
+        is_alone: bool,
     ) -> Option<f64> {
         if events.iter().flatten().all(|&e| e <= 0.0) {
             return None;
         }
-        let above = |most: f64| Some(spread.p_above(events, most / self.event[1]));
+        let above = |most: f64| Some(self.of_runs(spread).p_above(&events[1], most / self.event[1]));
         let ratio = match limit {
             Limit::Value(..) => return above(limit_in_unit(limit, factors).unwrap_or(0.0)),
             Limit::Share(percent) => return above(percent.to_f64() / 100.0 * mean(&self.new_total)),
             _ => self.ratio(limit, factors, base),
         };
-        Some(spread.p_of_growth(events, ratio.clamp(1e-9, 1.0) * self.per_event()))
+        let ratio = ratio.clamp(1e-9, 1.0) * self.per_event();
+        // Of many frames few runs could never show by themselves that one grew.
+        let alone = spread.p_alone(events, ratio).filter(|_| is_alone);
+        Some(spread.p_of_growth(events, ratio).max(alone.unwrap_or(0.0)))
     }
 
-    /// The least growth in percent that is found, and the limit, where that is one of growth. `subject` has the events of
-    /// the one thing that is compared, if it is one.
+    /// The least growth in percent that is found, and the limit, where that is one of growth. `only` has the events of the
+    /// one thing that is compared, if it is one.
     fn detectable(
         &self,
         limit: &Limit,
         factors: (i128, i128),
         spread: &Spread,
-        subject: Option<Events>,
+        only: Option<Events>,
         chance: f64,
-    ) -> (Option<f64>, Option<f64>) {
+    ) -> Option<(f64, f64)> {
         let m = [&self.base_total, &self.new_total].map(|side| side.values.len());
-        let of = |events: &[f64]| events.iter().sum::<f64>() / events.len() as f64;
+        let is_alone = only.is_some();
         let tenth = mean(&self.base_total) / self.event[0] / 10.0;
-        let events = subject.map_or(tenth, |events| of(&events[0]));
+        let events = only.map_or(tenth, |events| events[0].iter().sum::<f64>() / events[0].len() as f64);
         let percent = match limit {
             Limit::Growth(percent) => percent.to_f64(),
-            Limit::Increase(..) => {
-                let most = limit_in_unit(limit, factors).unwrap_or(0.0);
-                100.0 * most / (events * self.event[0])
-            }
-            Limit::Value(..) | Limit::Share(_) => return (None, None),
+            Limit::Increase(..) => 100.0 * limit_in_unit(limit, factors).unwrap_or(0.0) / (events * self.event[0]),
+            Limit::Value(..) | Limit::Share(_) => return None,
         };
-        let least = 100.0 * spread.detectable(events, m, chance);
-        (Some(least).filter(|least| least.is_finite()), Some(percent))
+        let least = 100.0 * spread.detectable(events, m, chance, is_alone);
+        // What is to become less is not a question of growth.
+        (least.is_finite() && percent.is_finite() && percent >= 0.0).then_some((least, percent))
     }
+}
+
+/// The root of the sum of both sides' parts in the variance of a difference of means.
+fn between_runs(is_base: &[bool]) -> f64 {
+    let base = is_base.iter().filter(|base| **base).count();
+    (1.0 / base as f64 + 1.0 / (is_base.len() - base) as f64).sqrt()
 }
 
 /// A limit in the values' own unit.

@@ -122,13 +122,11 @@ const COUNTS: [&str; 2] = ["samples", "sample"];
 impl Diff {
     /// Says why the sides differ. The profiles of a side are runs of the same program, and are kept apart. Without a
     /// sample type, that of [`Diff::default_sample_type`], but of a heap all that was allocated; `beside` may name the
-    /// one
-    /// that counts it.
+    /// one that counts it.
     ///
     /// # Errors
     /// One profile alone; an unknown sample type, or two that do not belong together; a granularity other than
-    /// functions;
-    /// a normalization, since the scale is found; numbers of operations that are not positive.
+    /// functions; a normalization, since the scale is found; numbers of operations that are not positive.
     pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
         if !self.is_two_sided() {
             return Err(Error::query("explain compares two sides; there is only one profile"));

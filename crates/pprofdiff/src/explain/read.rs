@@ -32,8 +32,7 @@ pub(super) struct Columns<'m> {
     pub bytes: Option<&'m Measure>,
     pub kind: Kind,
     /// What the runtime does answers to causes elsewhere: of time on a processor, and of waiting for locks. Of a wall
-    /// clock
-    /// and of goroutines it is how the program waits.
+    /// clock and of goroutines it is how the program waits.
     pub has_background: bool,
     /// How many profiles at the end of the base are runs of equal builds.
     pub learned: usize,
@@ -267,10 +266,19 @@ struct LightKey {
     labels: u32,
 }
 
-/// The value of one event in each run, in the order of the profiles; 0 where nothing was measured.
+/// The value of one event in each run, in the order of the profiles; 0 where that is not known.
 #[cfg(feature = "check")]
 pub(super) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     parallel::map(&runs(columns), |run| {
+        // Of sums without a count or a period it is not known; of what is recorded without exception it is nothing.
+        let is_known = match columns.kind {
+            Kind::Delay => true,
+            Kind::Heap => run.walk.input.profile.period() > 1,
+            Kind::Sampled => run.count.is_some() || run.is_counted || run.walk.input.profile.period() > 1,
+        };
+        if !is_known {
+            return 0.0;
+        }
         let mut sum = Part::default();
         run.walk.for_each_sample(|value, sample| {
             if value > 0 {
@@ -459,14 +467,14 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
 
-/// Of each frame: whether it is there by chance. Profiling itself puts some there; and of inlined library functions, in
-/// some languages, it is chance which one a sample hits, which is the second answer.
+/// Of each frame: whether it is there by chance. Profiling itself puts some there; and of inlined library functions it
+/// is chance, in some languages, which one a profile shows, which is the second answer.
 #[cfg(feature = "check")]
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<bool>, bool)> {
     let own = Own::new(&super::ExplainOptions::default())?;
     let (runtime, names, canon) = names_of(frames, &own);
-    let is = |class: Class| class.artefact || runtime.cut_system && class.system;
-    Ok((canon.of.iter().map(|&name| is(names[name as usize].class)).collect(), runtime.cut_system))
+    let is = |class: Class| class.artefact || runtime.flickers && class.system;
+    Ok((canon.of.iter().map(|&name| is(names[name as usize].class)).collect(), runtime.flickers))
 }
 
 /// From frames to canonical names.

@@ -25,6 +25,8 @@ pub(super) struct Runtime {
     artefact: Option<&'static str>,
     /// Stacks end at the program's last frame: which of several inlined library frames a sample hits is chance.
     pub cut_system: bool,
+    /// Which of several inlined frames a profile shows differs even between runs of one binary.
+    pub flickers: bool,
     /// Where what the row says is from, and whether profiles of ours were compared with it.
     pub source: &'static str,
 }
@@ -39,6 +41,7 @@ static RUNTIMES: [Runtime; 7] = [
         // A signal that asks a goroutine to yield; on a loaded machine up to a third of all samples end there.
         artefact: Some(r"^runtime\.asyncPreempt2?$"),
         cut_system: false,
+        flickers: false,
         source: "Go's runtime package (mgc.go, proc.go, preempt.go); compared with profiles of Go programs",
     },
     Runtime {
@@ -51,6 +54,7 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(__lll_lock_\w+|futex\w*|_?je_arena_(decay|purge)\w*)$",
         artefact: None,
         cut_system: true,
+        flickers: true,
         source: "the standard library's crates; compared with profiles by pprof-rs",
     },
     Runtime {
@@ -60,6 +64,7 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(G1|ZGC|Z[A-Z]\w+::|Shenandoah|Parallel\w*GC|GCTaskThread|WorkerThread|VM_|SafepointSynchronize|CompileBroker|C[12]Compiler|Monitor::|ObjectMonitor::)|jdk[./]internal[./]misc[./]Unsafe\.park$",
         artefact: None,
         cut_system: true,
+        flickers: false,
         source: "OpenJDK's source tree; untested: no profiles of our own",
     },
     Runtime {
@@ -69,6 +74,7 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(\(garbage collector\)|Garbage Collection|\(idle\)|\(program\))$",
         artefact: None,
         cut_system: true,
+        flickers: false,
         source: "V8's profile generator (meta frames in parentheses); compared with profiles by pprof-nodejs",
     },
     Runtime {
@@ -78,6 +84,7 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(gc_collect\w*|_?PyGC_\w+|take_gil|drop_gil|PyThread_acquire\w*)$",
         artefact: None,
         cut_system: true,
+        flickers: false,
         source: "CPython's source tree; untested: no CPU profiles of our own",
     },
     Runtime {
@@ -87,6 +94,7 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(__lll_lock_\w+|futex\w*|pthread_(mutex|cond)_\w+|tcmalloc::(ThreadCache::Scavenge|CentralFreeList)\w*)$",
         artefact: None,
         cut_system: true,
+        flickers: false,
         source: "libstdc++, glibc and gperftools; compared with profiles by gperftools",
     },
     Runtime {
@@ -96,6 +104,7 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(futex\w*)$",
         artefact: None,
         cut_system: false,
+        flickers: false,
         source: "nothing is known but the C library",
     },
 ];

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{
-    Diff, FrameInterner, Frames, Granularity, Normalize, Pair, Query, Scale, Side, Sort, Status, Summary,
+    Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Status, Summary,
 };
 use crate::{Error, ErrorKind, Result};
 use pprofdiff_profile::columns::Total;
@@ -336,6 +336,11 @@ impl SeriesBuilder {
         query.filters.check()?;
         if query.granularity == Granularity::Addresses {
             return Err(Error::query("addresses mean something else in each build; a series goes down to lines"));
+        }
+        if query.matching == Matching::Moved {
+            return Err(Error::query(
+                "what moved is known between two sides; a series matches names as exact or canonical",
+            ));
         }
         if matches!(query.normalize, Normalize::Factor(_)) {
             return Err(Error::query(

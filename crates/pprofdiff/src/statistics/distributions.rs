@@ -36,7 +36,7 @@ pub(crate) fn student_tail(t: f64, degrees: u32) -> f64 {
         k += 2;
     }
     let inside = if even { sin * sum } else { FRAC_2_PI * (angle + sin * sum) };
-    (1.0 - inside) / 2.0
+    ((1.0 - inside) / 2.0).max(0.0)
 }
 
 /// The x that a variable with Student's distribution exceeds with probability `p`.

@@ -2,16 +2,18 @@
 //!
 //! A run counts events. Their number is Poisson about what the build costs, times what this run differs by: the log of
 //! that is normal with a variance, tau squared, which is much the same for all frames of a program. With one run a side
-//! tau is what is known of other programs. With several, each frame's own variance is drawn towards what its program's frames have, as far as these agree (Smyth 2004: both the
-//! variance and the degrees of freedom that it counts for are fitted to the frames). A growth is as improbable as the
-//! penalised deviance (`counts`) is large, by Student's distribution.
+//! tau is what is known of other programs. With several, each frame's own variance is drawn towards what its program's
+//! frames have, as far as these agree (Smyth 2004: both the variance and the degrees of freedom that it counts for are
+//! fitted to the frames). A growth is as improbable as the penalised deviance (`counts`) is large, by Student's
+//! distribution. What whole runs differ by shows in all frames alike, so of one thing by itself, such as the total, its
+//! runs must say the same without the others.
 
 use super::counts::{between, penalised};
-use super::distributions::{student_quantile, student_tail};
+use super::distributions::{bisect, student_quantile, student_tail};
 use super::gamma::{digamma, log_variance, trigamma_inverse};
 
-/// A frame's events in all runs together, from which on it shows how much runs differ.
-const TELLING: f64 = 30.0;
+/// A frame's events on each side, from which on it shows how much runs differ.
+const TELLING: f64 = 15.0;
 /// So many such frames are needed.
 const FEWEST: usize = 8;
 /// The degrees of freedom of a prior: the most, as frames are not independent of each other; and those of what is known
@@ -62,19 +64,18 @@ fn variance_of_runs(runs: &Events, paired: bool) -> (f64, f64, f64) {
 }
 
 impl Spread {
-    /// What the frames of several runs show. `known` is the variance between runs that other programs
-    /// have.
+    /// What the frames of several runs show. `known` is the variance between runs that other programs have.
     pub(crate) fn of_frames(frames: impl Iterator<Item = Events>, known: f64, paired: bool) -> Spread {
         let of_others = Spread { tau2: known, degrees: DEGREES_OF_KNOWN, paired };
-        let mut telling: Vec<Events> = frames.filter(|runs| runs.iter().flatten().sum::<f64>() > TELLING).collect();
+        let mut telling: Vec<Events> =
+            frames.filter(|runs| runs.iter().all(|side| side.iter().sum::<f64>() > TELLING)).collect();
         // Frames that always come together are one.
         telling.sort_unstable_by(|a, b| {
             a.iter().flatten().partial_cmp(b.iter().flatten()).unwrap_or(std::cmp::Ordering::Equal)
         });
         telling.dedup();
         // A pair of runs can't tell noise from change.
-        let is_replicated = |runs: &Events| if paired { runs[0].len() > 1 } else { runs[0].len() + runs[1].len() > 2 };
-        if telling.len() < FEWEST || !telling.iter().all(is_replicated) {
+        if telling.len() < FEWEST || !telling.iter().all(|runs| of_others.is_replicated(runs)) {
             return of_others;
         }
         let runs: Vec<_> = telling.iter().map(|runs| variance_of_runs(runs, paired)).collect();
@@ -109,8 +110,7 @@ impl Spread {
 
     /// The variance of one subject's cost between runs beside that of counting, and its degrees of freedom.
     fn of(&self, runs: &Events) -> (f64, f64) {
-        let own = if self.paired { runs[0].len() > 1 } else { runs.iter().any(|side| side.len() > 1) };
-        if !own {
+        if !self.is_replicated(runs) {
             return (self.tau2, self.degrees);
         }
         let (variance, degrees, counted) = variance_of_runs(runs, self.paired);
@@ -135,44 +135,69 @@ impl Spread {
         if new > base * expected { tail } else { 1.0 - tail }
     }
 
-    /// The probability that a build whose new side costs `limit` events a run seems to cost as much as this or more.
-    pub(crate) fn p_above(&self, runs: &Events, limit: f64) -> f64 {
-        let new = &runs[1];
-        let (tau2, degrees) = self.of(runs);
-        let (sum, m) = (new.iter().sum::<f64>(), new.len() as f64);
+    /// The same by what the subject's own runs show, whatever others do: Student's test of the logs' means. `None` with
+    /// one run a side, or nothing on one.
+    pub(crate) fn p_alone(&self, runs: &Events, ratio: f64) -> Option<f64> {
+        let [base, new] = runs.each_ref().map(|side| mean(side));
+        if !self.is_replicated(runs) || base <= 0.0 || new <= 0.0 {
+            return None;
+        }
+        let (variance, degrees, _) = variance_of_runs(runs, self.paired);
+        let deviation = between(variance, runs.each_ref().map(Vec::len)).sqrt();
+        let growth = (new / (base * ratio)).ln();
+        let tail = student_tail(growth.abs() / deviation.max(1e-12), degrees as u32);
+        Some(if growth > 0.0 { tail } else { 1.0 - tail })
+    }
+
+    fn is_replicated(&self, runs: &Events) -> bool {
+        if self.paired { runs[0].len() > 1 } else { runs[0].len() + runs[1].len() > 2 }
+    }
+
+    /// The probability that a build that costs `limit` events a run seems to cost as much as these runs or more. The
+    /// spread is that of runs, not of pairs.
+    pub(crate) fn p_above(&self, runs: &[f64], limit: f64) -> f64 {
+        let (sum, m) = (runs.iter().sum::<f64>(), runs.len() as f64);
         let expected = limit * m;
-        // As of counts whose other side is known exactly.
-        let far = 1e6 * (sum + expected).max(1.0);
-        let deviance = penalised(far, sum, expected / far, tau2 / m).max(0.0);
-        let tail = student_tail(deviance.sqrt(), degrees as u32);
-        if sum > expected { tail } else { 1.0 - tail }
+        if sum <= expected {
+            return 1.0;
+        }
+        let center = sum / m;
+        let own: f64 = runs.iter().map(|x| (x / center - 1.0).powi(2)).sum();
+        let (counted, degrees) = (1.0 / center, self.degrees + m - 1.0);
+        let drawn = (self.degrees * (self.tau2 + counted) + own) / degrees;
+        let variance = (drawn - counted).max(self.tau2 / 4.0).max(1e-12) / m;
+        // The least of the Poisson deviance and the price of a run that differs; its slope grows with x.
+        // Differences of large counts are taken before their logs.
+        let slope = |x: f64| expected * x.exp_m1() - (sum - expected) + x / variance;
+        let x = bisect(0.0, (sum / expected.max(1e-9)).ln(), |x| slope(x) > 0.0);
+        let beyond = x / variance;
+        let deviance = -2.0 * (sum * (-beyond / sum).ln_1p() + beyond) + x * x / variance;
+        student_tail(deviance.max(0.0).sqrt(), degrees as u32)
     }
 
     /// The least growth of a subject of so many events a run of the base that is found with a probability of nine in
-    /// ten, as a factor less one, if chance may have this probability.
-    pub(crate) fn detectable(&self, events: f64, m: [usize; 2], chance: f64) -> f64 {
-        let own = if self.paired { m[0] - 1 } else { m[0] + m[1] - 2 };
-        let far = self.quantiles(self.degrees + own as f64, chance);
+    /// ten, as a factor less one, if chance may have this probability. `is_alone`: the runs themselves must show it.
+    pub(crate) fn detectable(&self, events: f64, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
+        let far = self.far(m, chance, is_alone);
         let counting = |m: usize| 1.0 / (events.max(1e-9) * m as f64);
         (far * (counting(m[0]) + counting(m[1]) + between(self.tau2, m)).sqrt()).exp_m1()
     }
 
-    /// How many runs a side would tell a growth of this size from chance.
-    pub(crate) fn runs_needed(&self, runs: &Events, ratio: f64, chance: f64) -> Option<usize> {
+    /// How many runs a side would tell a growth of this size from chance, in the same terms.
+    pub(crate) fn runs_needed(&self, runs: &Events, ratio: f64, chance: f64, is_alone: bool) -> Option<usize> {
         let [base, new] = runs.each_ref().map(|side| mean(side));
         let growth = (new.max(0.5) / (base.max(0.5) * ratio)).ln();
         let (tau2, _) = self.of(runs);
         let of_run = tau2 + (1.0 / base.max(0.5) + 1.0 / new.max(0.5)) / 2.0;
         let first = runs[0].len().min(runs[1].len()) + 1;
-        (first..=MOST_RUNS).find(|&m| {
-            let own = if self.paired { m - 1 } else { 2 * m - 2 };
-            growth > self.quantiles(self.degrees + own as f64, chance) * between(of_run, [m, m]).sqrt()
-        })
+        (first..=MOST_RUNS).find(|&m| growth > self.far([m, m], chance, is_alone) * between(of_run, [m, m]).sqrt())
     }
 
     /// How many standard deviations a growth must have to be found with `POWER` where chance has this probability.
-    fn quantiles(&self, degrees: f64, chance: f64) -> f64 {
-        student_quantile(chance, degrees as u32) + student_quantile(1.0 - POWER, degrees as u32)
+    fn far(&self, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
+        let own = if self.paired { m[0] - 1 } else { m[0] + m[1] - 2 };
+        let degrees = if is_alone && own > 0 { own as u32 } else { (self.degrees + own as f64) as u32 };
+        student_quantile(chance, degrees) + student_quantile(1.0 - POWER, degrees)
     }
 }
 
@@ -267,7 +292,7 @@ mod tests {
         let (m, tau) = ([5, 5], 0.05);
         let one_in = 0.01 / 100.0;
         let known = Spread { tau2: tau * tau, degrees: 20.0, paired: false };
-        let factor = 1.0 + known.detectable(500.0, m, one_in);
+        let factor = 1.0 + known.detectable(500.0, m, one_in, false);
         let mut found = 0;
         for _ in 0..300 {
             let frames = chance.frames(&costs(), tau, m, factor);
@@ -275,6 +300,44 @@ mod tests {
             found += usize::from(spread.p_of_growth(&frames[0], 1.0) < one_in);
         }
         assert!((250..=295).contains(&found), "{found} of 300 at {factor}");
+    }
+
+    /// Where whole runs differ, all frames show the same few numbers: the total's own runs must say that it grew.
+    #[test]
+    fn one_thing_by_itself_is_judged_by_its_own_runs_too() {
+        let mut chance = Uniform(5);
+        for (m, factor, wanted) in [(2, 0.2, 0), (3, 0.1, 0), (5, 0.1, 0), (5, 0.02, 285)] {
+            let (mut false_ones, mut found) = (0, 0);
+            for _ in 0..300 {
+                let length: Vec<f64> = (0..2 * m).map(|_| (factor * chance.normal()).exp()).collect();
+                let of = |cost: f64, growth: f64, chance: &mut Uniform| -> Events {
+                    let side = |half: usize, growth: f64, chance: &mut Uniform| {
+                        (0..m).map(|i| chance.poisson(cost * growth * length[half * m + i])).collect::<Vec<f64>>()
+                    };
+                    [side(0, 1.0, chance), side(1, growth, chance)]
+                };
+                let frames: Vec<Events> = costs().iter().map(|&cost| of(cost, 1.0, &mut chance)).collect();
+                let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
+                let is_found = |total: &Events| {
+                    spread.p_of_growth(total, 1.0).max(spread.p_alone(total, 1.0).unwrap_or(0.0)) < 0.01
+                };
+                false_ones += usize::from(is_found(&of(20_000.0, 1.0, &mut chance)));
+                found += usize::from(is_found(&of(20_000.0, 1.2, &mut chance)));
+            }
+            assert!(false_ones <= 8 && found >= wanted, "{m} {factor}: {false_ones} false, {found} found");
+        }
+    }
+
+    /// A frame that only one side has says nothing of how much runs differ.
+    #[test]
+    fn frames_of_one_side_do_not_tell() {
+        let mut chance = Uniform(9);
+        let mut frames = chance.frames(&costs(), 0.1, [5, 5], 1.0);
+        let alone = Spread::of_frames(frames.iter().cloned(), 0.0049, false).tau();
+        let mut new = chance.frames(&costs(), 0.1, [5, 5], 1.0);
+        new.iter_mut().for_each(|runs| runs[0].fill(0.0));
+        frames.extend(new);
+        assert_eq!(Spread::of_frames(frames.into_iter(), 0.0049, false).tau(), alone);
     }
 
     #[test]
@@ -294,14 +357,17 @@ mod tests {
     #[test]
     fn a_limit_on_one_side_alone_is_exceeded_or_not() {
         let spread = Spread { tau2: 0.0025, degrees: 20.0, paired: false };
-        let runs = [vec![1.0], vec![1000.0, 1010.0, 990.0]];
-        assert!(spread.p_above(&runs, 800.0) < 1e-3 && spread.p_above(&runs, 1200.0) > 0.99);
-        let near = spread.p_above(&runs, 1000.0);
+        let runs = [1000.0, 1010.0, 990.0];
+        assert!(spread.p_above(&runs, 800.0) < 1e-3 && spread.p_above(&runs, 1200.0) == 1.0);
+        let near = spread.p_above(&runs, 999.9);
         assert!((0.4..0.6).contains(&near), "{near}");
+        // Counts of cycles are no sharper than runs are alike.
+        let p = |scale: f64| spread.p_above(&[1030.0 * scale], 1000.0 * scale);
+        assert!((p(1e12) - p(1e9)).abs() < 1e-3 && p(1e12) > 0.2, "{} {}", p(1e12), p(1e9));
         // More runs tell smaller changes, and how many would is said.
         let few = [vec![1000.0], vec![1150.0]];
-        let needed = spread.runs_needed(&few, 1.0, 0.01).unwrap_or(0);
+        let needed = spread.runs_needed(&few, 1.0, 0.01, false).unwrap_or(0);
         assert!((4..12).contains(&needed), "{needed}");
-        assert_eq!(spread.runs_needed(&[vec![10.0], vec![10.1]], 1.0, 0.01), None);
+        assert_eq!(spread.runs_needed(&[vec![10.0], vec![10.1]], 1.0, 0.01, false), None);
     }
 }
