@@ -610,9 +610,9 @@ fn reports_in_formats_that_show_no_check_are_errors() {
     let d = Dir::new("formats");
     d.write("base", second(100));
     for (option, said) in [
-        (["--report", "f.xml"], "f.xml: no format is known by this ending"),
-        (["--report", "f.svg"], "check can't be written as svg; it can as text, json, markdown, github"),
-        (["--format", "csv"], "check can't be written as csv; it can as text, json, markdown, github"),
+        (["--report", "f.sarif"], "f.sarif: no format is known by this ending"),
+        (["--report", "f.svg"], "check can't be written as svg; it can as text, json, markdown, github, junit"),
+        (["--format", "csv"], "check can't be written as csv; it can as text, json, markdown, github, junit"),
         (["--sample-type", "cpu,wall"], "check shows one sample type at a time"),
     ] {
         let out = d.run(&[&["base", "base", "--fail-on", "total>+5%"], &option[..]].concat());
@@ -701,6 +701,29 @@ fn a_limit_is_exceeded_by_more_than_chance_or_not() {
     let (_, both) = d.json_with_chance(&rules);
     let p = |json: &Value| json["rules"][0]["findings"][0]["p_adjusted"].as_f64().unwrap();
     assert!((p(&both) / p(&json) - 2.0).abs() < 1e-9);
+}
+
+/// A CI system reads the rules as tests.
+#[test]
+fn rules_are_test_cases() {
+    let d = Dir::new("junit");
+    d.write("base", sampled(&[("a<b>&\"", 1000), ("c", 1000)]));
+    d.write("new", sampled(&[("a<b>&\"", 3000), ("c", 1150)]));
+    let rules = ["--fail-on", "flat:any>+20%", "--fail-on", "flat:regex=c>+10%", "--fail-on", "total>+500%"];
+    let out = d.run_with_chance(&[&["base", "new", "--format", "junit"][..], &rules].concat());
+    assert_eq!(out.status.code(), Some(1));
+    let text = String::from_utf8(out.stdout).unwrap();
+    let tree = roxmltree::Document::parse(&text).unwrap();
+    let suite = tree.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
+    assert_eq!(["tests", "failures", "skipped"].map(|name| suite.attribute(name).unwrap()), ["3", "1", "1"]);
+    let cases: Vec<_> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
+    let of = |i: usize| cases[i].children().find(roxmltree::Node::is_element);
+    assert_eq!(cases[0].attribute("name"), Some("flat:any>+20%"));
+    assert!(of(0).unwrap().has_tag_name("failure") && of(0).unwrap().text().unwrap().starts_with("a<b>&\": 1s -> 3s"));
+    assert!(of(1).unwrap().has_tag_name("skipped") && of(2).is_none(), "{text}");
+    let report = d.run_with_chance(&[&["base", "new", "--report", "r.xml"][..], &rules].concat());
+    assert_eq!(report.status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(d.0.join("r.xml")).unwrap(), text);
 }
 
 /// Of many frames those that are small are compared as well as they can be.

@@ -503,8 +503,8 @@ fn the_outputs_ending_chooses_the_format() {
     let written = temp("ending.pb.gz");
     stdout(&[&base, &new, "-o", written.to_str().unwrap()]);
     assert!(stdout(&["top", written.to_str().unwrap()]).contains("base  "));
-    let reason = failure(&[&base, &new, "-o", temp("ending.xml").to_str().unwrap()]);
-    assert!(reason.contains("ending.xml") && reason.contains(".svg (svg)"), "{reason}");
+    let reason = failure(&[&base, &new, "-o", temp("ending.xyz").to_str().unwrap()]);
+    assert!(reason.contains("ending.xyz") && reason.contains(".svg (svg)"), "{reason}");
     let reason = failure(&["labels", &base, "-o", temp("labels.svg").to_str().unwrap()]);
     assert!(reason.contains("labels can't be written as svg; it can as text, json, csv, markdown"), "{reason}");
 }

@@ -23,7 +23,7 @@ fn value(v: Halves, unit: &str) -> String {
 }
 
 /// `1.90s`, or of several runs `1.90s (1.85s to 2.01s, 5 runs)`.
-pub(crate) fn runs(runs: &Runs, unit: &str) -> String {
+fn runs(runs: &Runs, unit: &str) -> String {
     let median = value(runs.median, unit);
     match runs.values.len() {
         1 => median,
@@ -45,7 +45,7 @@ fn growth(f: &Finding) -> String {
 }
 
 /// `+15.77s  x5.06  +147.8% of total`; of the total itself its growth says both.
-pub(crate) fn change(f: &Finding, rule: &RuleCheck) -> String {
+fn change(f: &Finding, rule: &RuleCheck) -> String {
     let change = format!("{}  {}", delta(f, &rule.unit), growth(f));
     match f.share {
         Some(_) => format!("{change}  {} of total", share_text(f.share, true)),
@@ -54,7 +54,7 @@ pub(crate) fn change(f: &Finding, rule: &RuleCheck) -> String {
 }
 
 /// `p 0.003`, or what it would take to know.
-pub(crate) fn chance(f: &Finding) -> Option<String> {
+fn chance(f: &Finding) -> Option<String> {
     let p = f.p_adjusted.map(|p| if p < 0.001 { "p < 0.001".to_owned() } else { format!("p {p:.3}") });
     if f.outcome != Outcome::Inconclusive {
         return p;
@@ -62,11 +62,17 @@ pub(crate) fn chance(f: &Finding) -> Option<String> {
     if f.p_adjusted.is_some_and(|p| p <= 0.01) {
         return Some(format!("too few events to be sure ({})", p?));
     }
-    let runs = match f.runs_needed {
-        Some(runs) => format!("about {runs} runs a side would tell"),
-        None => "more than fifty runs a side would be needed".to_owned(),
-    };
-    Some(format!("within chance ({}), {runs}", p?))
+    let runs = f.runs_needed.map_or_else(String::new, |runs| format!(", about {runs} runs a side would tell"));
+    Some(format!("within chance ({}){runs}", p?))
+}
+
+/// A finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p 0.003`.
+pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
+    let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
+    let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
+    let chance = chance(f).map_or_else(String::new, |chance| format!("  {chance}"));
+    let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
+    format!("{what}: {base} -> {new}  {}{chance}{reason}", change(f, rule))
 }
 
 /// What was compared, where that is not said by the finding itself.

@@ -8,6 +8,7 @@ pub(crate) mod folded;
 mod github;
 pub(crate) mod json;
 mod jsonl;
+mod junit;
 pub(crate) mod markdown;
 pub(crate) mod pprof;
 pub(crate) mod speedscope;
@@ -147,6 +148,7 @@ static FORMATS: &[&Format] = &[
     &svg::FORMAT,
     &callgrind::FORMAT,
     &github::FORMAT,
+    &junit::FORMAT,
 ];
 
 impl Format {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::check::{chance, change, normalized, runs, verdict};
+use crate::check::{finding, normalized, verdict};
 use crate::format::{Format, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
@@ -39,13 +39,8 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
         let found: Vec<_> = all.filter(|(_, f)| f.outcome == outcome).collect();
         let shown = if found.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { found.len() };
         for (rule, f) in &found[..shown] {
-            let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
-            let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
-            let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
-            let chance = chance(f).map_or_else(String::new, |chance| format!("  {chance}"));
-            let message = format!("{what}: {base} -> {new}  {}{chance}{reason}", change(f, rule));
             let title = format!("{} {}", outcome.name(), rule.rule);
-            writeln!(out, "::{command} title={}::{}", property(&title), data(&message))?;
+            writeln!(out, "::{command} title={}::{}", property(&title), data(&finding(f, rule)))?;
         }
         if shown < found.len() {
             let rest = found.len() - shown;
