@@ -260,8 +260,8 @@ mod tests {
         ] {
             assert_eq!(of(path).unwrap(), name, "{path}");
         }
-        let error = of("report.xml").unwrap_err().to_string();
-        assert!(error.contains("report.xml") && error.contains(".svg (svg)"), "{error}");
+        let error = of("report.xyz").unwrap_err().to_string();
+        assert!(error.contains("report.xyz") && error.contains(".svg (svg)"), "{error}");
         for format in Format::all() {
             assert_eq!(Format::named(format.name).unwrap().name, format.name);
             assert_eq!(of(&format!("x.{}", format.extensions[0])).unwrap(), format.name);
