@@ -94,14 +94,18 @@ fn allocations_do_not_grow_with_the_profile() {
         .into_iter()
         .map(|n| {
             let bytes = profile(n);
-            let (loaded, loading) = count(|| Profile::from_bytes("p", &bytes, &LoadOptions::default()).unwrap());
-            let loaded = Arc::new(loaded);
-            let (top, diffing) = count(|| {
-                let diff = Diff::new(from_ref(&loaded), from_ref(&loaded)).unwrap();
-                diff.measure(&Query::default()).unwrap().top(Sort::Flat)
+            // The harness's own thread allocates now and then, so the least of several counts.
+            let tries = (0..5).map(|_| {
+                let (loaded, loading) = count(|| Profile::from_bytes("p", &bytes, &LoadOptions::default()).unwrap());
+                let loaded = Arc::new(loaded);
+                let (top, diffing) = count(|| {
+                    let diff = Diff::new(from_ref(&loaded), from_ref(&loaded)).unwrap();
+                    diff.measure(&Query::default()).unwrap().top(Sort::Flat)
+                });
+                assert_eq!(top.rows.len(), n as usize);
+                (loading, diffing)
             });
-            assert_eq!(top.rows.len(), n as usize);
-            (loading, diffing)
+            tries.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))).unwrap()
         })
         .collect();
     println!("allocations of (loading, diffing), small and a hundred times as large: {counts:?}");
