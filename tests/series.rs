@@ -477,6 +477,7 @@ fn a_step_is_explained_by_the_builds_around_it() {
     let last = of(&s, 8, 3).unwrap();
     assert_eq!((last.noise.runs, last.causes.len()), ((3, 1), 0));
     assert_eq!(of(&s, 1, 3).unwrap().noise.runs, (1, 3));
+    assert_eq!(of(&s, 1, usize::MAX).unwrap().noise.runs, (1, 8), "as many as there are");
     let against = load(4, 7, Against::First);
     let why = of(&against, 2, 3).unwrap();
     assert_eq!((why.noise.runs, function(&why).as_deref()), ((1, 1), Some("parse")));

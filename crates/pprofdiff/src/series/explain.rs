@@ -39,7 +39,9 @@ impl Series {
             return Err(Error::query(format!("the build {:?} can't be explained: {why}", key(build))));
         }
         let (base, new) = match self.builds.against {
-            Against::Previous => (&loaded[at.saturating_sub(runs)..at], &loaded[at..loaded.len().min(at + runs)]),
+            Against::Previous => {
+                (&loaded[at.saturating_sub(runs)..at], &loaded[at..loaded.len().min(at.saturating_add(runs))])
+            }
             Against::First => (&loaded[..1], &loaded[at..at + 1]),
         };
         let open = |builds: &[usize]| -> Result<Vec<Arc<Profile>>> {
