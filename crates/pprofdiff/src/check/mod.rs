@@ -291,8 +291,8 @@ impl Rules {
             let at = match measured.iter().position(|(known, _)| *known == number) {
                 Some(at) => at,
                 None => {
-                    let (measure, how) = (selection.measure_type(number, Normalize::None)?, self.how);
-                    let of_type = Measured::new(measure, explain::sampling(&selection, number)?, query.normalize, how)?;
+                    let measure = selection.measure_type(number, Normalize::None)?;
+                    let of_type = Measured::new(measure, explain::sampling(&selection, number)?, query.normalize)?;
                     warnings.extend(of_type.empty_runs(diff)?);
                     measured.push((number, of_type));
                     measured.len() - 1
@@ -342,7 +342,7 @@ impl Rules {
             Subject::Each(None) if !self.how.strict => explain::by_chance(measured.frames())?,
             _ => (Vec::new(), false),
         };
-        let cum = (flickers && rule.cost == Cost::Flat).then(|| measured.spread(Cost::Cum));
+        let cum = (flickers && rule.cost == Cost::Flat).then(|| measured.spread(Cost::Cum, self.how.paired));
         let mut left_out = 0;
         measured.each_subject(rule, |frame, values| {
             let is_leaf_by_chance = |f: u32| cum.as_ref().is_some_and(|cum| measured.is_leaf_by_chance(f, cum));
@@ -362,7 +362,9 @@ impl Rules {
         let compared = kept.len();
         // Each rule has its part of the errors that a check may make, and each of its frames a part of that.
         let tests = (compared.max(1) * self.rules.len()) as f64;
-        let spread = measured.spread(rule.cost);
+        // A limit on the new side alone compares no pairs.
+        let of_sides = matches!(rule.limit, Limit::Growth(_) | Limit::Increase(..));
+        let spread = measured.spread(rule.cost, self.how.paired && of_sides);
         let only = kept.first().filter(|_| !each).map(|(_, sides)| measured.events(sides));
         let (mut findings, mut too_small) = (Vec::new(), 0);
         for (frame, sides) in kept {
@@ -403,7 +405,6 @@ impl Rules {
             let total = measured.base_total.median.to_f64();
             let of_frames = !matches!(rule.subject, Subject::Whole);
             let share = (of_frames && total != 0.0).then(|| 100.0 * delta.to_f64() / total);
-            let of_sides = matches!(rule.limit, Limit::Growth(_) | Limit::Increase(..));
             let ratio = measured.ratio(&rule.limit, factors, &base).clamp(1e-9, 1.0) * measured.per_event();
             let needed = || spread.runs_needed(&events, ratio, ALPHA / tests, !each);
             let runs_needed = (outcome == Outcome::Inconclusive && of_sides).then(needed).flatten();
@@ -483,11 +484,10 @@ struct Measured {
     event: [f64; 2],
     /// The variance between runs that other programs have.
     known: f64,
-    how: How,
 }
 
 impl Measured {
-    fn new(measure: Measure, (events, known): (Vec<f64>, f64), normalize: Normalize, how: How) -> Result<Measured> {
+    fn new(measure: Measure, (events, known): (Vec<f64>, f64), normalize: Normalize) -> Result<Measured> {
         let profiles = measure.profile_sums();
         let scales = scales(&measure, normalize)?;
         let of_run = |(p, scale): (&ProfileSums, &Scale)| (p.is_base, scale.apply(p.total));
@@ -500,19 +500,11 @@ impl Measured {
             values.iter().sum::<f64>() / values.len() as f64
         });
         // Of a side without events, the other's; of two, any.
-        let or = |a: f64, b: f64| {
-            if a > 0.0 {
-                a
-            } else if b > 0.0 {
-                b
-            } else {
-                1.0
-            }
-        };
+        let or = |own: f64, other: f64| [own, other].into_iter().find(|event| *event > 0.0).unwrap_or(1.0);
         // Where counting makes no noise to speak of, more events would only be rounded away.
         let least = base_total.max.max(new_total.max) as f64 / MOST_EVENTS;
         let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(least));
-        Ok(Measured { measure, is_base, totals, profiles, scales, base_total, new_total, event, known, how })
+        Ok(Measured { measure, is_base, totals, profiles, scales, base_total, new_total, event, known })
     }
 
     fn frames(&self) -> &Frames {
@@ -610,17 +602,8 @@ impl Measured {
         [0, 1].map(|side| sides[side].values.iter().map(|&v| v.max(0) as f64 / self.event[side]).collect())
     }
 
-    /// A spread of runs where that of pairs was asked for.
-    fn of_runs(&self, spread: &Spread) -> Spread {
-        if self.how.paired { self.spread_of(Cost::Total, false) } else { *spread }
-    }
-
-    /// How much runs differ, by all frames.
-    fn spread(&self, cost: Cost) -> Spread {
-        self.spread_of(cost, self.how.paired)
-    }
-
-    fn spread_of(&self, cost: Cost, paired: bool) -> Spread {
+    /// How much runs differ, by all frames; or pairs of them.
+    fn spread(&self, cost: Cost, paired: bool) -> Spread {
         let of = |run: &ProfileSums, frame| if cost == Cost::Flat { run.of(frame).0 } else { run.of(frame).1 };
         let sum = |frame: &u32| self.profiles.iter().map(|run| of(run, *frame) as f64).sum::<f64>();
         let mut costliest: Vec<(f64, u32)> = (0..self.frames().len() as u32).map(|f| (sum(&f), f)).collect();
@@ -684,7 +667,7 @@ impl Measured {
         if events.iter().flatten().all(|&e| e <= 0.0) {
             return None;
         }
-        let above = |most: f64| Some(self.of_runs(spread).p_above(&events[1], most / self.event[1]));
+        let above = |most: f64| Some(spread.p_above(&events[1], most / self.event[1]));
         let ratio = match limit {
             Limit::Value(..) => return above(limit_in_unit(limit, factors).unwrap_or(0.0)),
             Limit::Share(percent) => return above(percent.to_f64() / 100.0 * mean(&self.new_total)),
