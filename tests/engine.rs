@@ -14,6 +14,7 @@ mod matching;
 mod numbers;
 mod pictures;
 mod properties;
+mod runs;
 mod series;
 mod verdict;
 

@@ -158,7 +158,7 @@ fn what_is_zero_is_no_measure() {
     let lasting = |nanos: i64| Arc::new(proto::Profile { duration_nanos: nanos, ..profile(&[1]) }.load("p").unwrap());
     let opposite = Diff::new(&[lasting(5)], &[lasting(-5)]).unwrap();
     assert!(said(normalized(&opposite, Normalize::Duration)).contains("opposite signs"));
-    let long = Diff::new(&[lasting(i64::MAX), lasting(i64::MAX)], &[lasting(i64::MAX)]).unwrap();
+    let long = Diff::new(&[lasting(i64::MAX), lasting(i64::MAX)], &[lasting(i64::MAX)]).unwrap().summed();
     let long = normalized(&long, Normalize::Duration).unwrap();
     assert_eq!((long.summary().factor, long.summary().base.as_ref().unwrap().duration_nanos), (1.0, i64::MAX));
     // Of a base of zero all is new, and there is no share.

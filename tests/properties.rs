@@ -306,10 +306,10 @@ fn many_samples_in_one_profile_are_split_without_a_trace() {
 }
 
 #[test]
-fn several_files_on_a_side_add_up() {
+fn several_files_on_a_side_add_up_if_they_are_to() {
     let [a, b] = oracle::raw_pair("go-heap").map(|bytes| load(&bytes));
     let q = query("alloc_space", Granularity::Functions, false);
-    let doubled = Diff::new(&[a.clone(), a.clone()], from_ref(&b)).unwrap();
+    let doubled = Diff::new(&[a.clone(), a.clone()], from_ref(&b)).unwrap().summed();
     let single = Diff::new(&[a], &[b]).unwrap();
     let mut expected: Vec<_> =
         rows(&single, &q).into_iter().map(|(f, flat, cum, _)| (f, (2 * flat.0, flat.1), (2 * cum.0, cum.1))).collect();
@@ -558,7 +558,10 @@ fn paths_and_sources_give_the_same_diff() {
     let source = |side| Source::Path(path(side));
     assert!(!opened.is_empty());
     assert_eq!(opened, rows(Diff::load(&[source("base")], &[source("new")], &options).unwrap()));
-    assert_ne!(opened, rows(Diff::load(&[source("base")], &[source("new"), source("new")], &options).unwrap()));
+    // A run that is given twice is its own mean.
+    let twice = Diff::load(&[source("base")], &[source("new"), source("new")], &options).unwrap();
+    assert_eq!(opened, rows(twice.clone()));
+    assert_ne!(opened, rows(twice.summed()));
 }
 
 #[test]

@@ -86,13 +86,15 @@ def diff(
     base: _Side,
     new: _Side,
     *,
+    sum: bool = False,
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
 ) -> Diff:
     """Compare two sides, `base` and `new`.
 
-    Each is whatever load() takes, or a list or tuple of such, which add up. Sample types are matched
+    Each is whatever load() takes, or a list or tuple of such: runs of one program, of which values are the
+    means, and top() tells what is more than chance. With `sum` they add up instead. Sample types are matched
     by name, and units converted to the finer one.
 
     Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
@@ -271,6 +273,7 @@ class Views:
         n: int | None = None,
         *,
         sort: Sort = "flat",
+        significant: bool = False,
         **options: Unpack[ViewOptions],
     ) -> Table:
         """The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
@@ -279,6 +282,11 @@ class Views:
         Columns: name, file, line, address, mapping (None where the granularity has none), status,
         flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no
         status. `n` rows, or all.
+
+        With several runs a side, or with `significant`, also base_sd and new_sd (the standard deviation of the
+        runs), p (how probable it is that runs of equal builds differ as much) and q (the part of false ones among
+        all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell.
+        `significant` leaves the rows with a q of at most 0.05; it needs no runs, but is the sharper with them.
         """
     def peek(
         self,

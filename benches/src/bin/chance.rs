@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use pprofdiff::check::{How, Outcome, Rules};
 use pprofdiff::proto::Profile as Message;
-use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
+use pprofdiff_bench::Random;
 use prost::Message as _;
 use rayon::prelude::*;
 
@@ -20,12 +21,15 @@ const SAMPLES: f64 = 5000.0;
 const SHARE: f64 = 0.1;
 
 /// Numbers from 0 to 1, always the same.
-struct Chance(u64);
+struct Chance(Random);
 
 impl Chance {
+    fn of(seed: u64) -> Chance {
+        Chance(Random(seed))
+    }
+
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as f64 + 0.5) / (1u64 << 31) as f64
+        ((self.0.next() >> 33) as f64 + 0.5) / (1u64 << 31) as f64
     }
 
     fn normal(&mut self) -> f64 {
@@ -80,7 +84,7 @@ fn false_failures(title: &str, all: &[Arc<Profile>], rules: &[&str]) {
             let outcomes: Vec<(Outcome, Outcome)> = (0..TRIES)
                 .into_par_iter()
                 .map(|i| {
-                    let chosen = Chance(i * 7919 + m as u64).choose(all, 2 * m);
+                    let chosen = Chance::of(i * 7919 + m as u64).choose(all, 2 * m);
                     let (base, new) = chosen.split_at(m);
                     (check(rule, false, base, new), check(rule, true, base, new))
                 })
@@ -90,6 +94,31 @@ fn false_failures(title: &str, all: &[Arc<Profile>], rules: &[&str]) {
             let n = outcomes.len();
             let (fails, unsure) = (rate(count(Outcome::Fail), n), 100 * count(Outcome::Inconclusive) / n);
             println!("| `{rule}` | {m} | {fails} | {unsure} | {} |", 100 * strict / n);
+        }
+    }
+}
+
+/// How many rows a table of equal builds leaves that is asked for significant ones, and how often it leaves any.
+fn false_rows(all: &[Arc<Profile>]) {
+    println!("\nEqual builds, CPU: tables with significant rows in percent (95 % interval), and rows of a table\n");
+    println!("| rows by | runs a side | tables | rows |\n|---|---:|---:|---:|");
+    for (name, sort) in [("flat", Sort::Flat), ("cum", Sort::Cum)] {
+        for m in [1, 2, 3, 5, 8] {
+            let left: Vec<usize> = (0..TRIES)
+                .into_par_iter()
+                .map(|i| {
+                    let chosen = Chance::of(i * 7919 + m as u64).choose(all, 2 * m);
+                    let (base, new) = chosen.split_at(m);
+                    let diff = Diff::new(base, new).expect("profiles of one program");
+                    let measure = diff.measure(&Query::default()).expect("a measure");
+                    let mut top = measure.top_of_runs(sort).expect("two sides");
+                    top.retain_significant();
+                    top.rows.len()
+                })
+                .collect();
+            let any = left.iter().filter(|rows| **rows > 0).count();
+            let rows = left.iter().sum::<usize>() as f64 / left.len() as f64;
+            println!("| {name} | {m} | {} | {rows:.2} |", rate(any, left.len()));
         }
     }
 }
@@ -157,7 +186,7 @@ fn power(model: &Model) {
             let mut line = format!("| {tau} | {m} |");
             for growth in [0.0, 0.25, 0.3, 0.4, 0.6, 1.0] {
                 let found = (0..TRIES_OF_POWER).into_par_iter().filter(|&i| {
-                    let mut chance = Chance(i * 104_729 + m as u64);
+                    let mut chance = Chance::of(i * 104_729 + m as u64);
                     let base: Vec<_> = (0..m).map(|_| model.run(&mut chance, tau, 0.0)).collect();
                     let new: Vec<_> = (0..m).map(|_| model.run(&mut chance, tau, growth)).collect();
                     check("cum:any>+20%", false, &base, &new) == Outcome::Fail
@@ -181,5 +210,6 @@ fn main() {
     println!("{} profiles; {} samples in the first", cpu.len(), cpu[0].n_samples());
     false_failures("CPU", &cpu, &["cum:any>+20%", "flat:any>+20%", "total>+10%", "total>+0%"]);
     false_failures("heap", &heap, &["alloc_space:cum:any>+20%", "alloc_space:total>+1%"]);
+    false_rows(&cpu);
     power(&Model::new(&cpu));
 }

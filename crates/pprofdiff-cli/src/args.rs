@@ -23,7 +23,7 @@ Examples:
   pprofdiff list names.compare main.pb.gz branch.pb.gz --base-source main/ --new-source branch/
   pprofdiff main.pb.gz branch.pb.gz --format svg -o callgraph.svg
   pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
-  pprofdiff --base a1.pb.gz a2.pb.gz --new b1.pb.gz b2.pb.gz  several files on a side add up
+  pprofdiff --base a1.pb.gz a2.pb.gz --new b1.pb.gz b2.pb.gz  several runs a side: means, and what is more than chance
   pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
   pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz
   pprofdiff old.pb.gz new.pb.gz --format html -o report.html --open   flame graph and table in a browser
@@ -130,10 +130,10 @@ pub struct InputArgs {
     /// BASE and NEW; verbs other than diff also take one FILE. Files, http(s) URLs, or `-` for standard input
     #[arg(value_name = "FILE|URL", num_args = 0..=2)]
     pub files: Vec<PathBuf>,
-    /// The files of the base; several add up
+    /// The files of the base; several are runs of the same program
     #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "new")]
     pub base: Vec<PathBuf>,
-    /// The files of the new side; several add up
+    /// The files of the new side; several are runs
     #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "base")]
     pub new: Vec<PathBuf>,
     #[command(flatten)]
@@ -148,6 +148,9 @@ pub struct TopArgs {
     /// Close with what explain says, in a line; on a terminal that is so anyway
     #[arg(long)]
     pub explain: bool,
+    /// Leave the rows that more than chance explains: one in twenty of them is noise at most
+    #[arg(long)]
+    pub significant: bool,
     #[command(flatten)]
     pub sources: SourceArgs,
 }
@@ -307,6 +310,9 @@ impl QueryArgs {
 pub struct ViewArgs {
     #[command(flatten)]
     pub input: InputArgs,
+    /// Add up the files of a side [default: they are runs, and values are their means]
+    #[arg(long, requires = "base")]
+    pub sum: bool,
     /// Rows to show, 0 for all [default: 20 in text and Markdown, 80 nodes of a call graph, all elsewhere]
     #[arg(short = 'n', value_name = "N")]
     pub n: Option<usize>,
@@ -524,8 +530,6 @@ impl SeriesArgs {
 #[derive(Args)]
 #[command(after_help = CHECK_HELP)]
 #[command(mut_arg("files", |a| a.help("BASE and NEW: files, http(s) URLs, or `-` for standard input")))]
-#[command(mut_arg("base", |a| a.help("The runs of the base: replicates, which do not add up here")))]
-#[command(mut_arg("new", |a| a.help("The runs of the new side")))]
 #[command(mut_arg("sample_type", |a| a.value_name("TYPE").help("Sample type of rules that name none [default: the profile's]")))]
 #[command(mut_arg("normalize", |a| a.help(
     "Scale each run of the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000")))]
@@ -575,8 +579,6 @@ Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error
 
 #[derive(Args)]
 #[command(after_help = EXPLAIN_HELP)]
-#[command(mut_arg("base", |a| a.help("The files of the base: runs of the same program")))]
-#[command(mut_arg("new", |a| a.help("The files of the new side: runs of the same program")))]
 #[command(mut_arg("sample_type", |a| a.help(
     "Sample type, alone or with the one that counts it [default: the profile's; of a heap alloc_space]")))]
 pub struct ExplainArgs {

@@ -111,24 +111,24 @@ fn execute(cli: Cli) -> Result<u8> {
     match cli.verb {
         None => diff(&cli.diff),
         Some(Verb::Diff(args)) => diff(&args),
-        Some(Verb::Top(args)) => show_top(&args, &open(&args.view.input)?),
+        Some(Verb::Top(args)) => show_top(&args, &open_view(&args.view)?),
         Some(Verb::Tree(args)) => {
             let ask = Ask::Tree { sort: args.sort(), limit: None };
-            show(&args, None, ask, &open(&args.input)?)
+            show(&args, None, ask, &open_view(&args)?)
         }
         Some(Verb::Peek { regex, view: args }) => {
             let ask = Ask::Peek { regex, sort: args.sort(), limit: None };
-            show(&args, None, ask, &open(&args.input)?)
+            show(&args, None, ask, &open_view(&args)?)
         }
         Some(Verb::List { regex, sources, view: args }) => {
             let ask = Ask::List { regex, sources: sources.dirs(), limit: None };
-            show(&args, Some(&sources), ask, &open(&args.input)?)
+            show(&args, Some(&sources), ask, &open_view(&args)?)
         }
         Some(Verb::Stacks { labels, view: args }) => {
-            show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open(&args.input)?)
+            show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open_view(&args)?)
         }
-        Some(Verb::Traces(args)) => show(&args, None, Ask::Traces { limit: None }, &open(&args.input)?),
-        Some(Verb::Labels(args)) => show(&args, None, Ask::Labels { limit: None }, &open(&args.input)?),
+        Some(Verb::Traces(args)) => show(&args, None, Ask::Traces { limit: None }, &open_view(&args)?),
+        Some(Verb::Labels(args)) => show(&args, None, Ask::Labels { limit: None }, &open_view(&args)?),
         Some(Verb::Info(args)) => info(&args),
         Some(Verb::Merge(args)) => merge(&args),
         Some(Verb::Delta(args)) => delta::run(&args),
@@ -148,7 +148,7 @@ fn execute(cli: Cli) -> Result<u8> {
 
 fn diff(args: &TopArgs) -> Result<()> {
     let input = &args.view.input;
-    let diff = open(input)?;
+    let diff = open_view(&args.view)?;
     if !diff.is_two_sided() {
         let file = input.files.first().map_or_else(String::new, |f| f.display().to_string());
         let message = format!("a diff needs BASE and NEW, or a written diff; for one profile: pprofdiff top {file}");
@@ -164,7 +164,8 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
         return Err(Failure::Message("--explain closes a table of two sides for people (--format text)".to_owned()));
     }
     let is_watched = args.view.output.path().is_none() && io::stdout().is_terminal();
-    show_with(&args.view, Some(&args.sources), top(&args.view), diff, |request, report| {
+    let ask = Ask::Top { sort: args.view.sort(), limit: None, significant: args.significant };
+    show_with(&args.view, Some(&args.sources), ask, diff, |request, report| {
         let wanted = args.explain || is_text && is_watched;
         let summary = report.summary().filter(|s| wanted && s.base.is_some() && request.beside.is_empty())?;
         // It finds by itself how much more was done, and names functions.
@@ -175,8 +176,10 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
     })
 }
 
-fn top(args: &ViewArgs) -> Ask {
-    Ask::Top { sort: args.sort(), limit: None }
+/// The files of a side are runs, unless they are to add up.
+fn open_view(args: &ViewArgs) -> Result<Diff> {
+    let diff = open(&args.input)?;
+    Ok(if args.sum { diff.summed() } else { diff })
 }
 
 /// Answers what is asked of a diff, and writes it in the format that was asked for.

@@ -103,17 +103,19 @@ mod _native {
 
     /// Compare two sides, `base` and `new`.
     ///
-    /// Each is whatever load() takes, or a list or tuple of such, which add up. Sample types are matched
+    /// Each is whatever load() takes, or a list or tuple of such: runs of one program, of which values are the
+    /// means, and top() tells what is more than chance. With `sum` they add up instead. Sample types are matched
     /// by name, and units converted to the finer one.
     ///
     /// Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     /// sides without a common sample type and for values that add up past int64; OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (base, new, *, inflated_limit = None, input_format = None, input_type = None))]
+    #[pyo3(signature = (base, new, *, sum = false, inflated_limit = None, input_format = None, input_type = None))]
     fn diff(
         py: Python<'_>,
         base: &Bound<'_, PyAny>,
         new: &Bound<'_, PyAny>,
+        sum: bool,
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
@@ -122,6 +124,7 @@ mod _native {
             (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit, input_format, input_type)?);
         let (base_sources, new_sources) = (base.sources, new.sources);
         let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
+        let diff = if sum { diff.summed() } else { diff };
         Diff::wrap(py, diff, base.given, new.given)
     }
 

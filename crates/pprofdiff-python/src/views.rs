@@ -2,7 +2,7 @@
 
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
-use pprofdiff::{Compression, Measure, Normalize, Query, Selection, Sort, WriteOptions};
+use pprofdiff::{Compression, Normalize, Query, Selection, Sort, WriteOptions};
 use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -158,10 +158,9 @@ impl Views {
     fn show(&self, py: Python<'_>, format: fn(&EngineTable) -> String) -> PyResult<String> {
         let (diff, query, selected) = (self.diff.clone(), self.query.clone(), self.selected.clone());
         runtime::run(py, move || {
-            let measure = |query: &Query| -> pprofdiff::Result<Measure> {
-                Views::select(&diff, &selected, query)?.measure(query.sample_type.as_deref(), query.normalize)
-            };
-            let shown = measure(&query).map(|m| format(&EngineTable::top(&m.top(Sort::Flat), usize::MAX)));
+            let request = Request { query, ..Request::default() };
+            let answer = request.answer_with(&diff, |query| Views::select(&diff, &selected, query));
+            let shown = answer.map(|report| report.table().map_or_else(String::new, |table| format(&table)));
             Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {e}")))
         })
     }
@@ -244,8 +243,13 @@ impl Views {
     /// Columns: name, file, line, address, mapping (None where the granularity has none), status,
     /// flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no
     /// status. `n` rows, or all.
+    ///
+    /// With several runs a side, or with `significant`, also base_sd and new_sd (the standard deviation of the
+    /// runs), p (how probable it is that runs of equal builds differ as much) and q (the part of false ones among
+    /// all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell.
+    /// `significant` leaves the rows with a q of at most 0.05; it needs no runs, but is the sharper with them.
     #[pyo3(signature = (
-        n = None, *, sort = "flat", **options
+        n = None, *, sort = "flat", significant = false, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn top(
@@ -253,10 +257,11 @@ impl Views {
         py: Python<'_>,
         n: Option<usize>,
         sort: &str,
+        significant: bool,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
         let (sort, options) = (parse_sort(py, sort)?, self.options(py, options)?);
-        self.table(py, options, Ask::Top { sort, limit: n })
+        self.table(py, options, Ask::Top { sort, limit: n, significant })
     }
 
     /// The callers and callees of the frames that match a regular expression, which is searched in their
@@ -774,10 +779,11 @@ impl Diff {
     #[allow(clippy::type_complexity)]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Vec<Py<Profile>>, Vec<Py<Profile>>, bool, Bound<'py, PyBytes>))> {
+    ) -> PyResult<(Bound<'py, PyAny>, (Vec<Py<Profile>>, Vec<Py<Profile>>, bool, bool, Bound<'py, PyBytes>))> {
         let (py, this) = (slf.py(), slf.get());
         let query = serde_json::to_vec(&slf.as_super().get().query).map_err(error::pickle)?;
-        let state = (this.base(py), this.new_side(py), this.of_profile, PyBytes::new(py, &query));
+        let sum = slf.as_super().get().diff.is_summed();
+        let state = (this.base(py), this.new_side(py), this.of_profile, sum, PyBytes::new(py, &query));
         Ok((rebuild(py, "_rebuild_diff")?, state))
     }
 }
@@ -802,6 +808,7 @@ pub fn rebuild_diff(
     base: Vec<Py<Profile>>,
     new: Vec<Py<Profile>>,
     of_profile: bool,
+    sum: bool,
     query: &[u8],
 ) -> PyResult<Py<Diff>> {
     let query: Query = serde_json::from_slice(query).map_err(error::pickle)?;
@@ -812,6 +819,7 @@ pub fn rebuild_diff(
         (false, _) => pprofdiff::Diff::new(&profiles(&base), &profiles(&new)),
     };
     let diff = diff.map_err(|e| error::from_engine(py, &e))?;
+    let diff = if sum { diff.summed() } else { diff };
     Py::new(py, (Diff { base, new, of_profile }, Views { diff, query, selected: Arc::default(), profile: None }))
 }
 

@@ -7,7 +7,7 @@
 use super::names::{self, shorten};
 use super::numbers::{self, CostFormat, counted, counted_of, growth, share, share_text, whole};
 use super::palette::{LESS, MORE, Rgb, hex, mix};
-use super::text::list_of_inputs;
+use super::text::inputs;
 use pprofdiff::graph::{Call, Graph};
 use pprofdiff::units;
 use pprofdiff::{Normalize, Pair, Status, TopRow};
@@ -183,10 +183,10 @@ impl<'a> Look<'a> {
         let mut lines = Vec::new();
         match &s.base {
             Some(base) => {
-                lines.push(format!("base {}", list_of_inputs(&base.paths)));
-                lines.push(format!("new {}", list_of_inputs(&s.new.paths)));
+                lines.push(format!("base {}", inputs(base, s.sum)));
+                lines.push(format!("new {}", inputs(&s.new, s.sum)));
             }
-            None => lines.push(list_of_inputs(&s.new.paths)),
+            None => lines.push(inputs(&s.new, s.sum)),
         }
         lines.push(format!("{} ({}): {}", s.sample_type, s.unit, numbers::total(s, "→")));
         if s.normalize != Normalize::None {

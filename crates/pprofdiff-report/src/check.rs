@@ -10,7 +10,7 @@ use super::markdown::{code, escape};
 use super::numbers::{growth_of, share_text};
 use super::text::TextOptions;
 use pprofdiff::Normalize;
-use pprofdiff::check::{Check, Finding, Halves, Outcome, RuleCheck, Runs};
+use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
 use pprofdiff::text::harmless;
 use pprofdiff::units;
 
@@ -59,7 +59,7 @@ fn chance(f: &Finding) -> Option<String> {
     if f.outcome != Outcome::Inconclusive {
         return p;
     }
-    if f.p_adjusted.is_some_and(|p| p <= 0.01) {
+    if f.p_adjusted.is_some_and(|p| p <= ALPHA) {
         return Some(format!("too few events to be sure ({})", p?));
     }
     let runs = f.runs_needed.map_or_else(String::new, |runs| format!(", about {runs} runs a side would tell"));

@@ -159,7 +159,7 @@ impl Format {
 
     /// True if it writes all stacks, whatever the number of rows.
     pub fn writes_whole(&self) -> bool {
-        let shows = |limit| (self.shows)(&Request::default().asking(Ask::Top { sort: Default::default(), limit }));
+        let shows = |limit| (self.shows)(&Request::default().asking(Ask::default().ordered(Default::default(), limit)));
         shows(Some(1)).is_none() && shows(None).is_some()
     }
 
@@ -217,7 +217,7 @@ pub(crate) fn rows(request: &Request) -> Option<Request> {
 pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
     match request.ask {
         _ if !request.beside.is_empty() => None,
-        Ask::Top { limit: None, .. } | Ask::Stacks { by_labels: false, limit: None } => {
+        Ask::Top { limit: None, significant: false, .. } | Ask::Stacks { by_labels: false, limit: None } => {
             Some(request.asking(Ask::Stacks { by_labels: false, limit: None }))
         }
         _ => None,
@@ -228,7 +228,7 @@ pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
 pub(crate) fn graph(request: &Request) -> Option<Request> {
     match request.ask {
         _ if !request.beside.is_empty() => None,
-        Ask::Top { .. } | Ask::Tree { .. } => Some(request.asking(Ask::Graph(Default::default()))),
+        Ask::Top { significant: false, .. } | Ask::Tree { .. } => Some(request.asking(Ask::Graph(Default::default()))),
         Ask::Graph(_) => Some(request.clone()),
         _ => None,
     }

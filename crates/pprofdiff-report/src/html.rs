@@ -8,7 +8,7 @@ use super::numbers::{extent, total};
 use super::palette::{LESS, MORE, hex};
 use super::series::html_header;
 use super::table::{Cell, Column, Data, Role, Table};
-use super::text::list_of_inputs;
+use super::text::inputs;
 use pprofdiff::text::harmless;
 use pprofdiff::{Normalize, Side, Summary};
 
@@ -107,7 +107,7 @@ impl Table {
 /// What a table or a listing is of; several sample types have a line each.
 pub(super) fn summary(types: &[Arc<Summary>]) -> String {
     let Some(s) = types.first() else { return String::new() };
-    let side = |side: &Side| format!("{} ({})", escape(&list_of_inputs(&side.paths)), extent(side));
+    let side = |side: &Side| format!("{} ({})", escape(&inputs(side, s.sum)), extent(side));
     let mut html = match &s.base {
         Some(base) => format!("<div>{} → {}</div>", side(base), side(&s.new)),
         None => format!("<div>{}</div>", side(&s.new)),

@@ -43,7 +43,7 @@ pub use request::{Ask, CheckOptions, Request};
 pub use series::{builds_json, series_html};
 #[cfg(feature = "svg")]
 pub use svg::svg;
-pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, Table, Texts};
+pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, Said, Table, Texts};
 pub use text::{TextOptions, info};
 
 /// The examples of the documents, which are compiled with the tests.

@@ -99,6 +99,22 @@ pub(crate) fn extent(side: &Side) -> String {
     }
 }
 
+/// How much runs differ, as a part of their mean: `3%`.
+pub(crate) fn spread_text(deviation: Option<f64>, mean: i64) -> String {
+    match deviation {
+        Some(deviation) if mean != 0 => match 100.0 * deviation / (mean as f64).abs() {
+            percent if percent >= 9.95 || percent == 0.0 => format!("{percent:.0}%"),
+            percent => format!("{percent:.1}%"),
+        },
+        _ => "-".to_owned(),
+    }
+}
+
+/// A p-value: `0.003`.
+pub(crate) fn p_text(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
 /// What shares are of: the base's total, or that of a single profile.
 pub(crate) fn whole(s: &Summary) -> i64 {
     if s.base.is_some() { s.total.base } else { s.total.new }
@@ -166,7 +182,15 @@ pub(crate) fn figure(x: f64) -> String {
 /// The total of both sides with its growth, or of a single profile.
 pub(crate) fn total(s: &Summary, arrow: &str) -> String {
     let cost = CostFormat::new(s, std::iter::once(s.total));
-    if s.base.is_some() { cost.change(s.total, arrow) } else { cost.sides.format(s.total.new) }
+    if s.base.is_none() {
+        return cost.sides.format(s.total.new);
+    }
+    let change = cost.change(s.total, arrow);
+    let Some(chance) = s.chance else { return change };
+    let p = if chance.p < 0.001 { "p < 0.001".to_owned() } else { format!("p {:.3}", chance.p) };
+    let Some(rank_p) = chance.rank_p else { return format!("{change}  {p}") };
+    let spread = [(chance.base_sd, s.total.base), (chance.new_sd, s.total.new)].map(|(sd, mean)| spread_text(sd, mean));
+    format!("{change}  {p} (Mann-Whitney {rank_p:.3}; runs differ by {} and {})", spread[0], spread[1])
 }
 
 #[cfg(test)]

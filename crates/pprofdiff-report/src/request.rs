@@ -38,6 +38,9 @@ pub enum Ask {
         sort: Sort,
         /// The most rows.
         limit: Option<usize>,
+        /// Only rows that more than chance explains, of one sample type.
+        #[serde(default)]
+        significant: bool,
     },
     /// The callers and callees of the frames that match.
     Peek {
@@ -151,7 +154,7 @@ impl CheckOptions {
 
 impl Default for Ask {
     fn default() -> Ask {
-        Ask::Top { sort: Sort::default(), limit: None }
+        Ask::Top { sort: Sort::default(), limit: None, significant: false }
     }
 }
 
@@ -163,7 +166,7 @@ impl std::str::FromStr for Ask {
     fn from_str(text: &str) -> Result<Ask> {
         let (sort, limit) = (Sort::default(), None);
         match text.split_once('=').unwrap_or((text, "")) {
-            ("top", "") => Ok(Ask::Top { sort, limit }),
+            ("top", "") => Ok(Ask::Top { sort, limit, significant: false }),
             ("tree", "") => Ok(Ask::Tree { sort, limit }),
             ("stacks", "") => Ok(Ask::Stacks { by_labels: false, limit }),
             ("traces", "") => Ok(Ask::Traces { limit }),
@@ -302,7 +305,21 @@ impl Request {
         };
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(match &self.ask {
-            Ask::Top { sort, limit } => {
+            Ask::Top { sort, limit, significant } if self.beside.is_empty() => {
+                let measure = one()?;
+                let mut top = match *significant || measure.summary().is_of_runs() {
+                    true => measure.top_of_runs(*sort)?,
+                    false => measure.top(*sort),
+                };
+                if *significant {
+                    top.retain_significant();
+                }
+                Report::Table(Table::top(&top, most(limit)))
+            }
+            Ask::Top { significant: true, .. } => {
+                return Err(Error::query("significant rows are those of one sample type at a time"));
+            }
+            Ask::Top { sort, limit, .. } => {
                 let tops = self.each(diff, &select, |m| Ok(m.top(*sort)))?;
                 Report::Table(Table::tops(&tops, most(limit)))
             }

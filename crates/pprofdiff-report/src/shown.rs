@@ -1,9 +1,10 @@
 //! The columns of a table as Markdown and HTML show them, and text of several sample types: those of the data, and beside
 //! the delta that leads what a row grew by itself and its delta's share of the total.
 
-use super::numbers::{CostFormat, figure, growth, ratio_text, share, share_text, signed, whole};
-use super::table::{Column, Cost, CostColumns, Data, Measured, Role, Table, ratio};
+use super::numbers::{CostFormat, figure, growth, p_text, ratio_text, share, share_text, signed, spread_text, whole};
+use super::table::{Cell, Column, Cost, CostColumns, Data, Measured, Role, Said, Table, ratio};
 use super::text::{GROWTH, OF_TOTAL};
+use pprofdiff::top::SIGNIFICANT;
 
 /// One column of what is shown.
 pub(crate) struct ShownColumn<'a> {
@@ -26,6 +27,8 @@ enum What<'a> {
     Ratio(usize),
     /// Without a unit.
     Figure,
+    /// What runs say of the row.
+    Chance(Said),
 }
 
 impl ShownColumn<'_> {
@@ -76,6 +79,7 @@ impl Table {
                 }
                 Role::RatioBase(_) | Role::RatioNew(_) => {}
                 Role::Figure => push(column.name.replace('_', " "), What::Figure),
+                Role::Chance(said) => push(said.head().to_owned(), What::Chance(said)),
                 _ => push(column.name.replace('_', " "), What::Data),
             }
         }
@@ -99,15 +103,36 @@ impl Table {
         if let (What::Figure, Data::Ratio(figures)) = (shown.what, &shown.column.data) {
             return Some((figures[row].map_or_else(|| "-".to_owned(), figure), 0));
         }
+        if let What::Chance(said) = shown.what {
+            return Some((self.said(said, row), 0));
+        }
         let Data::Value(values) = &shown.column.data else { return None };
         let v = values[row];
         Some(match shown.what {
-            What::Data | What::Ratio(_) | What::Figure => (v.to_string(), 0),
+            What::Data | What::Ratio(_) | What::Figure | What::Chance(_) => (v.to_string(), 0),
             What::Side(format) => (format.sides.format(v), 0),
             What::Delta(format) => (signed(v, format.delta), v.signum()),
             What::Growth(costs) => (growth(costs.pair(row)), v.signum()),
             What::Share(cost) => (share_text(share(v, self.total_of(cost, row)), true), v.signum()),
         })
+    }
+
+    /// What runs say of a row: how much they differ as a part of their mean, and the p-value, or `~` where the row is not
+    /// told from noise.
+    pub(crate) fn said(&self, said: Said, row: usize) -> String {
+        let figure = |said: Said| match self.in_role(Role::Chance(said)).map(|c| c.cell(row)) {
+            Some(Cell::Ratio(figure)) => Some(figure),
+            _ => None,
+        };
+        let mean = self.led().first().map_or(Default::default(), |costs| costs.pair(row));
+        match said {
+            Said::BaseSd => spread_text(figure(said), mean.base),
+            Said::NewSd => spread_text(figure(said), mean.new),
+            Said::P | Said::Q if figure(Said::Q).is_some_and(|q| q <= SIGNIFICANT) => {
+                figure(said).map_or_else(String::new, p_text)
+            }
+            Said::P | Said::Q => "~".to_owned(),
+        }
     }
 
     /// `alloc_space/alloc_objects`, where there are ratios.
@@ -139,7 +164,8 @@ impl Table {
 /// beside them are of.
 fn is_left_out(column: &Column) -> bool {
     match &column.data {
-        _ if column.role == Role::Total => true,
+        // What is not told from noise is marked, so the rate by which it is is not shown.
+        _ if matches!(column.role, Role::Total | Role::Chance(Said::Q)) => true,
         Data::Text(t) => t.iter().all(|t| t.is_none()),
         Data::Line(v) => v.iter().all(Option::is_none),
         Data::Address(v) => v.iter().all(Option::is_none),

@@ -31,6 +31,7 @@ pub mod batch;
 pub mod check;
 mod diff;
 pub mod explain;
+mod runs;
 mod select;
 pub mod series;
 #[cfg(feature = "list")]

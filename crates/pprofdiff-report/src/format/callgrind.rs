@@ -23,7 +23,7 @@ pub(crate) const FORMAT: Format = Format {
     warns: false,
     shows: |request| match request.ask {
         _ if !request.beside.is_empty() => None,
-        Ask::Top { limit: None, .. } | Ask::Tree { limit: None, .. } => {
+        Ask::Top { limit: None, significant: false, .. } | Ask::Tree { limit: None, .. } => {
             let query = request.query.clone().with_granularity(Granularity::Addresses).with_no_inlines(false);
             let whole = GraphOptions::default()
                 .with_node_count(0)

@@ -78,6 +78,7 @@ pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
         ("trim_path", json!(summary.trim_path)),
         ("filters", Value::Object(filters)),
         ("normalize", json!({"mode": summary.normalize.mode(), "factor": summary.factor})),
+        ("sum", json!(summary.sum)),
         ("warnings", json!(summary.warnings)),
     ]);
     let total = summary.total;
@@ -88,6 +89,14 @@ pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
             ("total_delta", json!(total.delta())),
         ]),
         None => fields.push(("total", json!(total.new))),
+    }
+    if let Some(chance) = summary.chance {
+        fields.extend([
+            ("total_base_sd", json!(chance.base_sd)),
+            ("total_new_sd", json!(chance.new_sd)),
+            ("total_p", json!(chance.p)),
+            ("total_rank_p", json!(chance.rank_p)),
+        ]);
     }
     fields
 }

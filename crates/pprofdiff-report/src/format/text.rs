@@ -14,7 +14,7 @@ use crate::palette;
 use crate::report::Report;
 use crate::request::Ask;
 use crate::shown::ShownColumn;
-use crate::table::{Cell, Cost, CostColumns, Kind, Measured, Role, Table};
+use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, Said, Table};
 use pprofdiff::Profile;
 use pprofdiff::text::harmless;
 use pprofdiff::units;
@@ -48,6 +48,10 @@ pub(crate) const OF_TOTAL: &str = "of total";
 
 /// What is said above a table of both sides.
 pub(crate) const WHAT_IS_WHICH: &str = "; growth is a row's own, \"of total\" its delta in the base's total";
+
+/// What is said besides where runs say something of the rows.
+const WHAT_RUNS_SAY: &str =
+    "\n± is what runs differ by (standard deviation), p how probable as much is by chance, ~ where that may be all";
 
 /// How text is written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -144,7 +148,8 @@ impl Table {
             _ => String::new(),
         };
         let ratio = self.ratio_name().map_or_else(String::new, |name| format!("; ratio is {}", harmless(&name)));
-        writeln!(out, "{}{cost}{of}{ratio}\n", counted_of(self.len(), self.rows_total, what))?;
+        let runs = if self.chance_columns().is_empty() { "" } else { WHAT_RUNS_SAY };
+        writeln!(out, "{}{cost}{of}{ratio}{runs}\n", counted_of(self.len(), self.rows_total, what))?;
         self.write_rows(out, options)
     }
 
@@ -234,17 +239,34 @@ impl Table {
             costs.sort_by_key(|c| c.cost.measured == Measured::Cum);
         }
         let columns: Vec<_> = costs.iter().enumerate().map(|(i, c)| (c, self.cells(c, i == 0))).collect();
-        let mut head: Vec<String> =
-            columns.iter().flat_map(|(costs, cells)| cells.head(costs.cost.measured.name())).collect();
+        let chance = self.chance_columns();
+        let mut head: Vec<String> = Vec::new();
+        for (i, (costs, cells)) in columns.iter().enumerate() {
+            head.extend(cells.head(costs.cost.measured.name()));
+            head.extend(chance.iter().filter(|_| i == 0).map(|said| said.head().to_owned()));
+        }
         head.push("frame".to_owned());
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut shown: Vec<Shown> =
-                    columns.iter().flat_map(|(costs, cells)| cells.of(costs.pair(row))).collect();
+                let mut shown: Vec<Shown> = Vec::new();
+                for (i, (costs, cells)) in columns.iter().enumerate() {
+                    shown.extend(cells.of(costs.pair(row)));
+                    shown.extend(chance.iter().filter(|_| i == 0).map(|said| self.said(*said, row).into()));
+                }
                 shown.push(self.label(row).into());
                 push(shown)
             })
         })
+    }
+
+    /// What runs say of rows that is shown: how much they differ, unless there is one a side, and the p-value.
+    fn chance_columns(&self) -> Vec<Said> {
+        let all = [Said::BaseSd, Said::NewSd, Said::P].into_iter();
+        all.filter(|&said| {
+            let column = self.in_role(Role::Chance(said)).map(|c| &c.data);
+            matches!(column, Some(Data::Ratio(v)) if said == Said::P || v.iter().any(Option::is_some))
+        })
+        .collect()
     }
 
     /// Several sample types side by side: of each the cost that the rows are ordered by, then the ratio.
@@ -480,10 +502,10 @@ pub(crate) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
 
 fn sides(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if let Some(base) = &s.base {
-        writeln!(out, "base  {}", side(base))?;
-        writeln!(out, "new   {}", side(&s.new))?;
+        writeln!(out, "base  {}", side(base, s.sum))?;
+        writeln!(out, "new   {}", side(&s.new, s.sum))?;
     } else {
-        writeln!(out, "{}", side(&s.new))?;
+        writeln!(out, "{}", side(&s.new, s.sum))?;
     }
     Ok(())
 }
@@ -517,8 +539,8 @@ pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     s.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", harmless(w)))
 }
 
-fn side(s: &Side) -> String {
-    let mut text = list_of_inputs(&s.paths);
+fn side(s: &Side, sum: bool) -> String {
+    let mut text = inputs(s, sum);
     text.push_str(&format!("  {}", extent(s)));
     if s.duration_nanos != 0 {
         text.push_str(&format!(" in {}", units::show(s.duration_nanos, "nanoseconds")));
@@ -526,14 +548,21 @@ fn side(s: &Side) -> String {
     text
 }
 
-/// The names of a side's inputs, cut short where there are many.
-pub(crate) fn list_of_inputs(paths: &[String]) -> String {
-    let list = match paths {
+/// The names of a side's inputs, cut short where there are many; and what several of them are.
+pub(crate) fn inputs(side: &Side, sum: bool) -> String {
+    let paths = &side.paths;
+    let between = if sum { " + " } else { ", " };
+    let list = match &paths[..] {
         [one] => one.clone(),
-        [first, .., last] if paths.len() > 3 => format!("{first} ... {last} ({} files)", paths.len()),
-        _ => paths.join(" + "),
+        [first, .., last] if paths.len() > 3 => format!("{first} ... {last}"),
+        _ => paths.join(between),
     };
-    harmless(&list).into_owned()
+    let list = harmless(&list);
+    match (paths.len(), sum) {
+        (1, _) => list.into_owned(),
+        (n, true) => format!("sum of {n}: {list}"),
+        (n, false) => format!("mean of {n} runs: {list}"),
+    }
 }
 
 fn paint(text: &str, sign: i64, options: TextOptions) -> String {

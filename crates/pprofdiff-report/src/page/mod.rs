@@ -25,7 +25,7 @@ use super::html::{escape, escape_ours};
 use super::listing::push_routines;
 use super::numbers::{extent, share, whole};
 use super::palette::{LESS, MORE, Shades, hex};
-use super::text::list_of_inputs;
+use super::text::inputs;
 use crate::format::{Format, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
@@ -48,7 +48,9 @@ pub(crate) const FORMAT: Format = Format {
     warns: true,
     shows: |request| match request.ask {
         _ if !request.beside.is_empty() => None,
-        Ask::Top { .. } => Some(request.asking(Ask::Page { options: PageOptions::default(), sources: None })),
+        Ask::Top { significant: false, .. } => {
+            Some(request.asking(Ask::Page { options: PageOptions::default(), sources: None }))
+        }
         Ask::Page { .. } => Some(request.clone()),
         _ => None,
     },
@@ -569,7 +571,7 @@ fn settings(s: &Summary) -> Vec<String> {
 }
 
 fn title(s: &Summary) -> String {
-    let name = |side: &Side| list_of_inputs(&side.paths);
+    let name = |side: &Side| inputs(side, s.sum);
     let sides = match &s.base {
         Some(base) => format!("{} → {}", name(base), name(&s.new)),
         None => name(&s.new),

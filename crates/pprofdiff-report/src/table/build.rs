@@ -10,6 +10,7 @@ use pprofdiff::explain::{Cause, Explanation};
 use pprofdiff::interner::{Found, Index};
 use pprofdiff::labels::Labels;
 use pprofdiff::stacks::{StackRow, Stacks};
+use pprofdiff::top::Chance;
 use pprofdiff::{Frames, Pair, Status, Summary, Top};
 
 impl Table {
@@ -36,7 +37,8 @@ impl Table {
     }
 
     /// The first `n` rows of the table of frames. Columns: name, file, line, address, mapping; for two sides status and
-    /// `flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta`, else `flat, cum`.
+    /// `flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta`, else `flat, cum`; where it says what runs say,
+    /// `base_sd, new_sd, p, q` of the cost that rows are ordered by.
     pub fn top(top: &Top, n: usize) -> Table {
         let two_sided = top.summary.base.is_some();
         let (frames, rows) = (&top.frames, &top.rows[..n.min(top.rows.len())]);
@@ -53,8 +55,14 @@ impl Table {
         }
         data.extend(costs(two_sided, rows.iter().map(|r| r.flat)));
         data.extend(costs(two_sided, rows.iter().map(|r| r.cum)));
+        if let Some(chances) = &top.chances {
+            let column = |f: fn(&Chance) -> Option<f64>| {
+                Data::Ratio(rows.iter().map(|r| chances.get(r.frame as usize).and_then(f)).collect())
+            };
+            data.extend([column(|c| c.base_sd), column(|c| c.new_sd), column(|c| c.p), column(|c| c.q)]);
+        }
         let kind = if two_sided { Kind::Diff } else { Kind::Top };
-        Table { rows_total: top.rows.len(), ..Table::new(kind, &top.summary, data) }
+        Table { rows_total: top.rows_total, ..Table::new(kind, &top.summary, data) }
     }
 
     /// Callers and callees, one edge a row, grouped by node. Columns: node, other (in pprof's words on

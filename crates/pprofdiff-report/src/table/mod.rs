@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use build::{costs, statuses};
 pub use data::{Cell, Data, Lists, Texts};
 pub(crate) use schema::ratio;
-pub use schema::{Cost, Measured, Role};
+pub use schema::{Cost, Measured, Role, Said};
 
 use pprofdiff::series::Builds;
 use pprofdiff::{Pair, Summary};

@@ -31,6 +31,21 @@ pub enum Role {
     Total,
     /// A number without a unit.
     Figure,
+    /// What the runs say of the cost that the rows are ordered by.
+    Chance(Said),
+}
+
+/// What runs say, as [`pprofdiff::top::Chance`] has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Said {
+    /// The standard deviation of the base's runs.
+    BaseSd,
+    /// That of the new side's.
+    NewSd,
+    /// The p-value.
+    P,
+    /// The false discovery rate.
+    Q,
 }
 
 /// A cost that rows have.
@@ -88,6 +103,18 @@ impl Holds {
     }
 }
 
+impl Said {
+    /// The heading for people.
+    pub(crate) fn head(self) -> &'static str {
+        match self {
+            Said::BaseSd => "±base",
+            Said::NewSd => "±new",
+            Said::P => "p",
+            Said::Q => "q",
+        }
+    }
+}
+
 /// What a column is to be.
 pub(super) struct Spec {
     pub name: Cow<'static, str>,
@@ -135,6 +162,10 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             all.extend(address());
             all.extend(status());
             all.extend(costs(&both));
+            if types.len() == 1 && types[0].chance.is_some() {
+                let said = [("base_sd", Said::BaseSd), ("new_sd", Said::NewSd), ("p", Said::P), ("q", Said::Q)];
+                all.extend(said.map(|(name, said)| spec(name, Role::Chance(said), Holds::Ratio)));
+            }
         }
         Kind::Peek | Kind::Tree => {
             all.extend([label("node"), label("other"), key("relation")]);

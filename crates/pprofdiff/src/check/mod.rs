@@ -9,25 +9,27 @@
 //! fails if its limit is exceeded and two equal builds would hardly ever seem to differ so much (`statistics::growth`):
 //! once in a hundred checks, of which each rule has its part, and each of its frames a part of that. What is exceeded
 //! within chance is inconclusive. A limit on the new side alone (a value, a part of the total) compares no sides: it
-//! fails if its runs are above it by more than chance. Strict rules leave chance out.
+//! fails if its runs are above it by more than chance (`limit`). Strict rules leave chance out.
 
 mod exact;
+mod limit;
 mod rule;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::top::ProfileSums;
-use crate::diff::{Diff, Frames, Measure, Normalize, Query, Scale, Walk};
-use crate::explain::{self, ExplainOptions, Explanation};
-use crate::statistics::growth::{Events, Spread};
+use crate::diff::{Diff, Normalize, Query};
+use crate::explain::{ExplainOptions, Explanation};
+pub use crate::runs::{Halves, Runs};
+use crate::runs::{MeasuredRuns, Sides};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
-pub use exact::Halves;
+use limit::{ByChance, Test};
 pub(crate) use rule::toml;
-use rule::{Cost, Limit, Rule, Subject};
+use rule::{Cost, Rule, Subject};
 
 /// Rules, and what is allowed to break them.
 #[derive(Debug, Clone, Default)]
@@ -80,17 +82,7 @@ impl How {
 }
 
 /// How often a check fails, or seems to, though nothing changed.
-const ALPHA: f64 = 0.01;
-/// The most events of a run.
-const MOST_EVENTS: f64 = 1e9;
-/// Where each frame is compared by itself, one with fewer events on both sides, in all runs of it together, never fails:
-/// what is rare comes in bursts, which the model does not know.
-const FEWEST_EVENTS: f64 = 30.0;
-/// The costliest frames show how much runs differ.
-const MOST_TELLING: usize = 1_000;
-/// Where each frame is compared by itself, chance makes some of a hundred exceed any limit that is not so many standard
-/// deviations from no change. What exceeds it there, and no more, is no finding.
-const CLEAR: f64 = 3.0;
+pub const ALPHA: f64 = 0.01;
 
 /// Something that may exceed its limit.
 #[derive(Debug, Clone)]
@@ -129,20 +121,6 @@ impl Outcome {
     }
 }
 
-/// One side's values of one thing, over its runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Runs {
-    /// Of an even number of runs, the mean of the two in the middle.
-    pub median: Halves,
-    /// The least.
-    pub min: i64,
-    /// The largest.
-    pub max: i64,
-    /// In the order of the profiles.
-    pub values: Vec<i64>,
-}
-
 /// What was found of one thing that a rule limits.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
@@ -167,7 +145,7 @@ pub struct Finding {
     /// How probable it is that equal builds seem to differ so much in this direction; of a limit on the new side alone,
     /// that a build at the limit seems to be so far above it. `None` if nothing was measured.
     pub p: Option<f64>,
-    /// The same for any of all that the check compares (Bonferroni). The finding fails from 0.01 down.
+    /// The same for any of all that the check compares (Bonferroni). The finding fails from [`ALPHA`] down.
     pub p_adjusted: Option<f64>,
     /// Of what is exceeded within chance: how many runs a side would tell such a growth, with a probability of nine in
     /// ten. `None` if more than fifty would not.
@@ -280,7 +258,7 @@ impl Rules {
             return Err(Error::query(format!("paired runs are as many on both sides, not {base} and {new}")));
         }
         let selection = diff.select(query)?;
-        let mut measured: Vec<(usize, Measured)> = Vec::new();
+        let mut measured: Vec<Measured> = Vec::new();
         let mut used = vec![false; self.allow.len()];
         let mut warnings = Vec::new();
         let mut rules = Vec::with_capacity(self.rules.len());
@@ -288,17 +266,17 @@ impl Rules {
             let of_all = query.sample_type.as_deref().or(self.sample_type.as_deref());
             let wanted = rule.sample_type.as_deref().or(of_all);
             let number = diff.find_sample_type(wanted)?;
-            let at = match measured.iter().position(|(known, _)| *known == number) {
+            let at = match measured.iter().position(|known| known.number == number) {
                 Some(at) => at,
                 None => {
                     let measure = selection.measure_type(number, Normalize::None)?;
-                    let of_type = Measured::new(measure, explain::sampling(&selection, number)?, query.normalize)?;
-                    warnings.extend(of_type.empty_runs(diff)?);
-                    measured.push((number, of_type));
+                    let runs = MeasuredRuns::new(measure, query.normalize)?;
+                    warnings.extend(empty_runs(&runs, diff)?);
+                    measured.push(Measured { number, runs, by_chance: OnceCell::new() });
                     measured.len() - 1
                 }
             };
-            rules.push(self.apply(rule, &measured[at].1, &mut used, &mut warnings)?);
+            rules.push(self.apply(rule, &measured[at], &mut used, &mut warnings)?);
         }
         for at in 0..rules.len() {
             let is_told = |other: &RuleCheck| other.why.is_some() && other.sample_type == rules[at].sample_type;
@@ -309,7 +287,7 @@ impl Rules {
             }
         }
         // Warnings about profiles do not depend on the sample type.
-        warnings.splice(0..0, measured[0].1.measure.summary().warnings.iter().cloned());
+        warnings.splice(0..0, measured[0].runs.measure().summary().warnings.iter().cloned());
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
             warnings.push(format!("the allow-list's {} allowed nothing", allow.name()));
         }
@@ -331,65 +309,26 @@ impl Rules {
         used: &mut [bool],
         warnings: &mut Vec<String>,
     ) -> Result<RuleCheck> {
-        let summary = measured.measure.summary();
-        let factors = rule.factors(&summary.unit)?;
-        let each = matches!(rule.subject, Subject::Each(_));
-        let floor = rule.floor.or(self.floor).unwrap_or(if each { rule::FLOOR } else { Decimal::whole(0) });
-        let mut n = 0;
-        let mut kept: Vec<(Option<u32>, [Runs; 2])> = Vec::new();
-        // Whoever names them wants them.
-        let (by_chance, flickers) = match rule.subject {
-            Subject::Each(None) if !self.how.strict => explain::by_chance(measured.frames())?,
-            _ => (Vec::new(), false),
-        };
-        let cum = (flickers && rule.cost == Cost::Flat).then(|| measured.spread(Cost::Cum, self.how.paired));
-        let mut left_out = 0;
-        measured.each_subject(rule, |frame, values| {
-            let is_leaf_by_chance = |f: u32| cum.as_ref().is_some_and(|cum| measured.is_leaf_by_chance(f, cum));
-            if frame.is_some_and(|f| by_chance.get(f as usize) == Some(&true) || is_leaf_by_chance(f)) {
-                left_out += 1;
-                return;
-            }
-            n += 1;
-            let sides = measured.sides(&values);
-            if rule.cost == Cost::Total || measured.reaches(floor, &sides) {
-                kept.push((frame, sides));
-            }
-        });
+        let runs = &measured.runs;
+        let is_of_each = matches!(rule.subject, Subject::Each(_));
+        let floor = rule.floor.or(self.floor).unwrap_or(if is_of_each { rule::FLOOR } else { Decimal::whole(0) });
+        let Subjects { kept, n, left_out } = self.subjects(rule, measured, floor)?;
         if n == 0 && !matches!(rule.subject, Subject::Each(None)) {
             warnings.push(format!("the rule {:?} matches no frame", rule.text));
         }
         let compared = kept.len();
-        // Each rule has its part of the errors that a check may make, and each of its frames a part of that.
-        let tests = (compared.max(1) * self.rules.len()) as f64;
-        // A limit on the new side alone compares no pairs.
-        let of_sides = matches!(rule.limit, Limit::Growth(_) | Limit::Increase(..));
-        let spread = measured.spread(rule.cost, self.how.paired && of_sides);
-        let only = kept.first().filter(|_| !each).map(|(_, sides)| measured.events(sides));
+        let test = Test::new(rule, runs, self.how, self.rules.len(), compared)?;
         let (mut findings, mut too_small) = (Vec::new(), 0);
-        for (frame, sides) in kept {
-            let events = measured.events(&sides);
-            let [base, new] = sides;
-            let is_exceeded = measured.is_exceeded(&rule.limit, factors, &base, &new);
-            let p = measured.p_value(&rule.limit, factors, &spread, &base, &events, !each);
-            let p_adjusted = p.map(|p| (p * tests).min(1.0));
-            let is_certain = p_adjusted.is_none_or(|p| p <= ALPHA);
-            let is_one_of_many = each && !self.how.strict;
-            let few = || events.iter().all(|side| side.iter().sum::<f64>() < FEWEST_EVENTS);
-            let is_too_small = is_one_of_many && measured.is_too_small(&rule.limit, factors, &spread, &base, &events);
-            too_small += usize::from(is_too_small);
-            let mut outcome = match is_exceeded {
-                false => Outcome::Pass,
-                true if self.how.strict => Outcome::Fail,
-                true if is_certain && is_one_of_many && few() => Outcome::Inconclusive,
-                true if is_certain => Outcome::Fail,
-                true if is_too_small => Outcome::Pass,
-                true => Outcome::Inconclusive,
-            };
-            if outcome == Outcome::Pass && each {
+        for (frame, sides) in &kept {
+            let p = test.p(sides);
+            let p_adjusted = p.map(|p| test.adjusted(p));
+            too_small += usize::from(test.is_too_small(sides));
+            let mut outcome = test.outcome(sides, p_adjusted);
+            if outcome == Outcome::Pass && is_of_each {
                 continue;
             }
-            let frame = frame.map(|f| measured.frames().label(f));
+            let runs_needed = (outcome == Outcome::Inconclusive).then(|| test.runs_needed(sides)).flatten();
+            let frame = frame.map(|f| runs.frames().label(f));
             let mut reason = None;
             if outcome != Outcome::Pass {
                 let allow = self.allow.iter().position(|a| a.covers(rule, frame.as_deref()));
@@ -399,58 +338,129 @@ impl Rules {
                     reason = Some(self.allow[allow].reason.clone());
                 }
             }
+            let [base, new] = sides.clone();
             let delta = new.median.minus(base.median);
-            let whole = base.median.to_f64().abs();
-            let percent = (whole != 0.0).then(|| 100.0 * delta.to_f64() / whole);
-            let total = measured.base_total.median.to_f64();
-            let of_frames = !matches!(rule.subject, Subject::Whole);
-            let share = (of_frames && total != 0.0).then(|| 100.0 * delta.to_f64() / total);
-            let ratio = measured.ratio(&rule.limit, factors, &base).clamp(1e-9, 1.0) * measured.per_event();
-            let needed = || spread.runs_needed(&events, ratio, ALPHA / tests, !each);
-            let runs_needed = (outcome == Outcome::Inconclusive && of_sides).then(needed).flatten();
-            findings.push(Finding {
-                frame,
-                outcome,
-                reason,
-                base,
-                new,
-                delta,
-                percent,
-                share,
-                p,
-                p_adjusted,
-                runs_needed,
-            });
+            let of = |whole: f64| (whole != 0.0).then(|| 100.0 * delta.to_f64() / whole);
+            let percent = of(base.median.to_f64().abs());
+            let is_of_frames = !matches!(rule.subject, Subject::Whole);
+            let share = of(runs.total[0].median.to_f64()).filter(|_| is_of_frames);
+            let found =
+                Finding { frame, outcome, reason, base, new, delta, percent, share, p, p_adjusted, runs_needed };
+            findings.push(found);
         }
         findings.sort_by(|a, b| {
             let by_size = b.delta.twice().abs().cmp(&a.delta.twice().abs());
             b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
         });
         let looks = compared > 0 && !self.how.strict;
-        let power = looks.then(|| measured.detectable(&rule.limit, factors, &spread, only, ALPHA / tests)).flatten();
+        let only = kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
+        let power = looks.then(|| test.detectable(only)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
         if outcome == Outcome::Pass && self.how.require_power && power.is_some_and(|(least, limit)| least > limit) {
             outcome = Outcome::Inconclusive;
         }
-        // What is within the limit passes, whether it would have been noticed or not.
-        let detectable = power.map(|(least, limit)| least.max(limit));
+        let summary = runs.measure().summary();
         Ok(RuleCheck {
             rule: rule.text.clone(),
             outcome,
             sample_type: summary.sample_type.clone(),
             unit: summary.unit.clone(),
-            is_of_each: each,
+            is_of_each,
             compared,
             below_floor: n - compared,
             too_small,
             left_out,
             floor: floor.to_f64(),
-            tau: spread.tau(),
-            detectable,
+            tau: test.spread.tau(),
+            // What is within the limit passes, whether it would have been noticed or not.
+            detectable: power.map(|(least, limit)| least.max(limit)),
             findings,
             why: None,
         })
     }
+
+    /// What a rule compares: frames that are 0 in all runs are not there.
+    fn subjects(&self, rule: &Rule, Measured { runs, by_chance, .. }: &Measured, floor: Decimal) -> Result<Subjects> {
+        let cost = rule.cost.sum();
+        let frames = 0..runs.frames().len() as u32;
+        let is_match = |re: &Regex, f: u32| re.is_match(runs.frames().label(f).as_bytes());
+        let mut found = Subjects { kept: Vec::new(), n: 0, left_out: 0 };
+        let mut add = |frame: Option<u32>, sides: Sides| {
+            found.n += 1;
+            if rule.cost == Cost::Total || limit::reaches(floor, &sides, &runs.total) {
+                found.kept.push((frame, sides));
+            }
+        };
+        match &rule.subject {
+            Subject::Whole => add(None, runs.total.clone()),
+            Subject::Together(re) => {
+                let chosen: Vec<bool> = frames.map(|f| is_match(re, f)).collect();
+                if chosen.contains(&true) {
+                    add(None, runs.of_any(&chosen, cost));
+                }
+            }
+            // Whoever names them wants them.
+            Subject::Each(Some(re)) => frames
+                .filter(|&f| is_match(re, f))
+                .for_each(|f| runs.of_frame(f, cost).into_iter().for_each(|sides| add(Some(f), sides))),
+            Subject::Each(None) => {
+                let by_chance = match by_chance.get() {
+                    _ if self.how.strict => None,
+                    Some(known) => Some(known),
+                    None => {
+                        let new = ByChance::new(runs, self.how.paired)?;
+                        Some(by_chance.get_or_init(|| new))
+                    }
+                };
+                let mut left_out = 0;
+                for f in frames {
+                    let Some(sides) = runs.of_frame(f, cost) else { continue };
+                    if by_chance.is_some_and(|known| known.has(f, rule.cost, runs)) {
+                        left_out += 1;
+                    } else {
+                        add(Some(f), sides);
+                    }
+                }
+                found.left_out = left_out;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What rules on one sample type share.
+struct Measured {
+    /// The sample type's.
+    number: usize,
+    runs: MeasuredRuns,
+    /// Worked out where a rule wants it.
+    by_chance: OnceCell<ByChance>,
+}
+
+/// What one rule compares.
+struct Subjects {
+    /// Frames that reach the floor, or `None` for what is one thing.
+    kept: Vec<(Option<u32>, Sides)>,
+    /// With those that do not.
+    n: usize,
+    left_out: usize,
+}
+
+/// An error if half of the new profiles or more are empty: their median would be that of the empty ones. A warning if
+/// fewer are.
+fn empty_runs(runs: &MeasuredRuns, diff: &Diff) -> Result<Option<String>> {
+    let totals = &runs.total[1].values;
+    let empty: Vec<&str> =
+        diff.new_side().zip(totals).filter(|(_, total)| **total == 0).map(|(p, _)| p.name()).collect();
+    let (Some(first), of) = (empty.first(), totals.len()) else { return Ok(None) };
+    let kind = &runs.measure().summary().sample_type;
+    if 2 * empty.len() < of {
+        let (n, names) = (empty.len(), empty.join(", "));
+        return Ok(Some(format!("nothing of {kind} was measured in {n} of the {of} new profiles: {names}")));
+    }
+    let which = if of == 1 { String::new() } else { format!(", as in {} of the {of} new profiles", empty.len()) };
+    let detail = format!("nothing of {kind} was measured: its total is 0{which}; there is nothing to check");
+    Err(Error::new(ErrorKind::Incompatible, detail).in_input(first))
 }
 
 impl Allow {
@@ -468,293 +478,5 @@ impl Allow {
             (Some((_, text)), _) => format!("frame {text:?}"),
             (None, rule) => format!("rule {:?}", rule.as_deref().unwrap_or_default()),
         }
-    }
-}
-
-/// One sample type of a diff, run by run. Lists over the runs are in the order of [`Measure::profile_sums`].
-struct Measured {
-    measure: Measure,
-    is_base: Vec<bool>,
-    totals: Vec<i64>,
-    profiles: Vec<ProfileSums>,
-    scales: Vec<Scale>,
-    base_total: Runs,
-    new_total: Runs,
-    /// The value of one event on the base and on the new side, as scaled.
-    event: [f64; 2],
-    /// The variance between runs that other programs have.
-    known: f64,
-}
-
-impl Measured {
-    fn new(measure: Measure, (events, known): (Vec<f64>, f64), normalize: Normalize) -> Result<Measured> {
-        let profiles = measure.profile_sums();
-        let scales = scales(&measure, normalize)?;
-        let of_run = |(p, scale): (&ProfileSums, &Scale)| (p.is_base, scale.apply(p.total));
-        let (is_base, totals): (Vec<bool>, Vec<i64>) = profiles.iter().zip(&scales).map(of_run).unzip();
-        let [base_total, new_total] = sides(&is_base, &totals);
-        let event = [true, false].map(|side| {
-            let runs =
-                is_base.iter().zip(events.iter().zip(&scales)).filter(|(base, (e, _))| **base == side && **e > 0.0);
-            let values: Vec<f64> = runs.map(|(_, (event, scale))| event * scale.factor()).collect();
-            values.iter().sum::<f64>() / values.len() as f64
-        });
-        // Of a side without events, the other's; of two, any.
-        let or = |own: f64, other: f64| [own, other].into_iter().find(|event| *event > 0.0).unwrap_or(1.0);
-        // Where counting makes no noise to speak of, more events would only be rounded away.
-        let least = base_total.max.max(new_total.max) as f64 / MOST_EVENTS;
-        let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(least));
-        Ok(Measured { measure, is_base, totals, profiles, scales, base_total, new_total, event, known })
-    }
-
-    fn frames(&self) -> &Frames {
-        self.measure.frames()
-    }
-
-    fn sides(&self, values: &[i64]) -> [Runs; 2] {
-        sides(&self.is_base, values)
-    }
-
-    /// Calls `f` with what a rule is about, each with its values: frames that are 0 in all runs are not there.
-    fn each_subject(&self, rule: &Rule, mut f: impl FnMut(Option<u32>, Vec<i64>)) {
-        let frames = self.frames();
-        let is_match = |re: &Regex, f: u32| re.is_match(frames.label(f).as_bytes());
-        let cost =
-            |((flat, cum), scale): ((i64, i64), &Scale)| scale.apply(if rule.cost == Cost::Flat { flat } else { cum });
-        match &rule.subject {
-            Subject::Whole => f(None, self.totals.clone()),
-            Subject::Together(re) => {
-                let chosen: Vec<bool> = (0..frames.len() as u32).map(|f| is_match(re, f)).collect();
-                if chosen.contains(&true) {
-                    let sums = self.measure.profile_sums_of_any(&chosen);
-                    f(None, sums.into_iter().zip(&self.scales).map(cost).collect());
-                }
-            }
-            Subject::Each(re) => {
-                for frame in (0..frames.len() as u32).filter(|&f| re.as_ref().is_none_or(|re| is_match(re, f))) {
-                    let sums = self.profiles.iter().map(|run| run.of(frame));
-                    let values: Vec<i64> = sums.zip(&self.scales).map(cost).collect();
-                    if values.iter().any(|&v| v != 0) {
-                        f(Some(frame), values);
-                    }
-                }
-            }
-        }
-    }
-
-    /// True if a frame costs something itself on one side alone, and no more with what it calls than chance explains: what
-    /// is inlined into it is shown on the other.
-    fn is_leaf_by_chance(&self, frame: u32, cum: &Spread) -> bool {
-        let values = |of: fn((i64, i64)) -> i64| -> [Runs; 2] {
-            let runs = self.profiles.iter().zip(&self.scales);
-            self.sides(&runs.map(|(run, scale)| scale.apply(of(run.of(frame)))).collect::<Vec<i64>>())
-        };
-        let is_one_sided = values(|v| v.0).iter().any(|side| side.max <= 0);
-        let events = self.events(&values(|v| v.1));
-        let p = || cum.p_of_growth(&events, self.per_event()) * self.frames().len() as f64;
-        is_one_sided && events.iter().all(|side| side.iter().sum::<f64>() > 0.0) && p() > ALPHA
-    }
-
-    /// True if it is large enough, on one of the sides, to be looked at.
-    fn reaches(&self, floor: Decimal, [base, new]: &[Runs; 2]) -> bool {
-        let large = |v: &Runs, total: &Runs| floor.is_reached_by(v.median, total.median);
-        large(base, &self.base_total) || large(new, &self.new_total)
-    }
-
-    /// An error if half of the new profiles or more are empty: their median would be that of the empty ones. A
-    /// warning if fewer are.
-    fn empty_runs(&self, diff: &Diff) -> Result<Option<String>> {
-        let totals = &self.new_total.values;
-        let empty: Vec<&str> =
-            diff.new_side().zip(totals).filter(|(_, total)| **total == 0).map(|(p, _)| p.name()).collect();
-        let (Some(first), of) = (empty.first(), totals.len()) else { return Ok(None) };
-        let kind = &self.measure.summary().sample_type;
-        if 2 * empty.len() < of {
-            let (n, names) = (empty.len(), empty.join(", "));
-            return Ok(Some(format!("nothing of {kind} was measured in {n} of the {of} new profiles: {names}")));
-        }
-        let which = if of == 1 { String::new() } else { format!(", as in {} of the {of} new profiles", empty.len()) };
-        let detail = format!("nothing of {kind} was measured: its total is 0{which}; there is nothing to check");
-        Err(Error::new(ErrorKind::Incompatible, detail).in_input(first))
-    }
-
-    fn is_exceeded(&self, limit: &Limit, factors: (i128, i128), base: &Runs, new: &Runs) -> bool {
-        let delta = new.median.minus(base.median);
-        match limit {
-            Limit::Growth(percent) => percent.is_exceeded_percentage(delta, base.median),
-            Limit::Increase(most, _) => most.is_exceeded(delta, factors),
-            Limit::Value(most, _) => most.is_exceeded(new.median, factors),
-            Limit::Share(percent) => {
-                let runs = new.values.iter().zip(&self.new_total.values);
-                let over = |&(&v, &total): &(&i64, &i64)| percent.is_exceeded_percentage(v.into(), total.into());
-                2 * runs.filter(over).count() > new.values.len()
-            }
-        }
-    }
-
-    /// The value of one event on the base by that on the new side: what equal costs are in events.
-    fn per_event(&self) -> f64 {
-        self.event[0] / self.event[1]
-    }
-
-    /// The events that stand behind values of the runs.
-    fn events(&self, sides: &[Runs; 2]) -> Events {
-        [0, 1].map(|side| sides[side].values.iter().map(|&v| v.max(0) as f64 / self.event[side]).collect())
-    }
-
-    /// How much runs differ, by all frames; or pairs of them.
-    fn spread(&self, cost: Cost, paired: bool) -> Spread {
-        let of = |run: &ProfileSums, frame| if cost == Cost::Flat { run.of(frame).0 } else { run.of(frame).1 };
-        let sum = |frame: &u32| self.profiles.iter().map(|run| of(run, *frame) as f64).sum::<f64>();
-        let mut costliest: Vec<(f64, u32)> = (0..self.frames().len() as u32).map(|f| (sum(&f), f)).collect();
-        costliest.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        costliest.truncate(MOST_TELLING);
-        let events = |&(_, frame): &(f64, u32)| {
-            let values = self.profiles.iter().zip(&self.scales);
-            let values: Vec<i64> = values.map(|(run, scale)| scale.apply(of(run, frame))).collect();
-            self.events(&self.sides(&values))
-        };
-        Spread::of_frames(costliest.iter().map(events), self.known, paired)
-    }
-
-    /// The growth that a limit allows, as a factor; 1 of limits on the new side alone, and where there was nothing.
-    fn ratio(&self, limit: &Limit, factors: (i128, i128), base: &Runs) -> f64 {
-        let before = base.median.to_f64();
-        let ratio = match limit {
-            Limit::Growth(percent) => 1.0 + percent.to_f64() / 100.0,
-            Limit::Increase(..) => limit_in_unit(limit, factors).map_or(1.0, |most| (before + most) / before),
-            Limit::Value(..) | Limit::Share(_) => 1.0,
-        };
-        if ratio.is_finite() { ratio } else { 1.0 }
-    }
-
-    /// True if chance alone would now and then exceed a limit on growth.
-    fn is_too_small(
-        &self,
-        limit: &Limit,
-        factors: (i128, i128),
-        spread: &Spread,
-        base: &Runs,
-        events: &Events,
-    ) -> bool {
-        match limit {
-            Limit::Growth(percent) => {
-                let ratio = 1.0 + percent.to_f64() / 100.0;
-                ratio >= 1.0 && ratio.ln() < CLEAR * spread.deviation(events)
-            }
-            Limit::Increase(..) => {
-                let most = limit_in_unit(limit, factors).unwrap_or(0.0) / self.event[1];
-                // If nothing changed: of nothing, at most about one event.
-                let events = (base.median.to_f64() / self.event[0]).max(1.0);
-                let counting: f64 = events.sqrt() * between_runs(&self.is_base);
-                let whole = events * spread.tau() * between_runs(&self.is_base);
-                most >= 0.0 && most < CLEAR * counting.hypot(whole)
-            }
-            Limit::Value(..) | Limit::Share(_) => false,
-        }
-    }
-
-    /// How probable it is that chance does this or more. Against no growth at all, or the limit where that is less.
-    fn p_value(
-        &self,
-        limit: &Limit,
-        factors: (i128, i128),
-        spread: &Spread,
-        base: &Runs,
-        events: &Events,
-        is_alone: bool,
-    ) -> Option<f64> {
-        if events.iter().flatten().all(|&e| e <= 0.0) {
-            return None;
-        }
-        let above = |most: f64| Some(spread.p_above(&events[1], most / self.event[1]));
-        let ratio = match limit {
-            Limit::Value(..) => return above(limit_in_unit(limit, factors).unwrap_or(0.0)),
-            Limit::Share(percent) => return above(percent.to_f64() / 100.0 * mean(&self.new_total)),
-            _ => self.ratio(limit, factors, base),
-        };
-        let ratio = ratio.clamp(1e-9, 1.0) * self.per_event();
-        // Of many frames few runs could never show by themselves that one grew.
-        let alone = spread.p_alone(events, ratio).filter(|_| is_alone);
-        Some(spread.p_of_growth(events, ratio).max(alone.unwrap_or(0.0)))
-    }
-
-    /// The least growth in percent that is found, and the limit, where that is one of growth. `only` has the events of the
-    /// one thing that is compared, if it is one.
-    fn detectable(
-        &self,
-        limit: &Limit,
-        factors: (i128, i128),
-        spread: &Spread,
-        only: Option<Events>,
-        chance: f64,
-    ) -> Option<(f64, f64)> {
-        let m = [&self.base_total, &self.new_total].map(|side| side.values.len());
-        let is_alone = only.is_some();
-        let tenth = mean(&self.base_total) / self.event[0] / 10.0;
-        let events = only.map_or(tenth, |events| events[0].iter().sum::<f64>() / events[0].len() as f64);
-        let percent = match limit {
-            Limit::Growth(percent) => percent.to_f64(),
-            Limit::Increase(..) => 100.0 * limit_in_unit(limit, factors).unwrap_or(0.0) / (events * self.event[0]),
-            Limit::Value(..) | Limit::Share(_) => return None,
-        };
-        let least = 100.0 * spread.detectable(events, m, chance, is_alone);
-        // What is to become less is not a question of growth.
-        (least.is_finite() && percent.is_finite() && percent >= 0.0).then_some((least, percent))
-    }
-}
-
-/// The root of the sum of both sides' parts in the variance of a difference of means.
-fn between_runs(is_base: &[bool]) -> f64 {
-    let base = is_base.iter().filter(|base| **base).count();
-    (1.0 / base as f64 + 1.0 / (is_base.len() - base) as f64).sqrt()
-}
-
-/// A limit in the values' own unit.
-fn limit_in_unit(limit: &Limit, (unit, own): (i128, i128)) -> Option<f64> {
-    match limit {
-        Limit::Increase(most, _) | Limit::Value(most, _) => Some(most.to_f64() * own as f64 / unit as f64),
-        _ => None,
-    }
-}
-
-fn mean(runs: &Runs) -> f64 {
-    runs.values.iter().map(|&v| v as f64).sum::<f64>() / runs.values.len() as f64
-}
-
-/// What each profile's sums are scaled by: runs are replicates, so each one of the new side is brought to the base's
-/// median by itself. A run of which nothing was measured stays empty, and is warned of.
-fn scales(measure: &Measure, normalize: Normalize) -> Result<Vec<Scale>> {
-    let amount = |walk: &Walk<'_>| match normalize {
-        Normalize::Duration => walk.input.profile.duration_nanos(),
-        _ => walk.sum(),
-    };
-    let base = Runs::new(measure.walks_of(true).map(|walk| amount(&walk)).collect()).median;
-    let scale = |walk: Walk<'_>| {
-        if walk.input.base || walk.total() == 0 {
-            return Ok(Scale::One);
-        }
-        let quotient = base.over(amount(&walk));
-        let scale = Scale::new(normalize, quotient, quotient)?;
-        scale.check(0, walk.total())?;
-        Ok(scale)
-    };
-    measure.walks().map(|walk| scale(walk.clone()).map_err(|e: Error| e.in_input(walk.input.profile.name()))).collect()
-}
-
-fn sides(is_base: &[bool], values: &[i64]) -> [Runs; 2] {
-    [true, false].map(|side| {
-        let of_side = is_base.iter().zip(values).filter(|(base, _)| **base == side);
-        Runs::new(of_side.map(|(_, &value)| value).collect())
-    })
-}
-
-impl Runs {
-    /// Of at least one value.
-    fn new(values: Vec<i64>) -> Runs {
-        let mut sorted = values.clone();
-        sorted.sort_unstable();
-        let median = Halves::median(&sorted);
-        Runs { median, min: sorted[0], max: sorted[sorted.len() - 1], values }
     }
 }

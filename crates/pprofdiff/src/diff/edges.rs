@@ -109,8 +109,9 @@ impl Measure {
         for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {
             let id = all.id(caller, callee);
             weights.resize(all.pairs().len(), Pair::default());
-            weights[id].new = self.scale.apply(sum);
+            weights[id].new = sum;
         }
+        weights.iter_mut().for_each(|weight| *weight = self.scales.apply(*weight));
         let nodes = top.rows;
         let mut rank = vec![u32::MAX; self.frames().len()];
         for (i, row) in nodes.iter().enumerate() {

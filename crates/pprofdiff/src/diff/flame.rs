@@ -24,7 +24,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::normalize::Scale;
+use super::normalize::Scales;
 use super::stacks::Stacks;
 use super::{Frames, Measure, Pair, Status, Summary};
 
@@ -184,9 +184,9 @@ impl Measure {
     pub fn matched_stacks(&self) -> MatchedStacks {
         // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded sum
         // of scaled stacks.
-        let exact = Measure { scale: Scale::One, ..self.clone() };
+        let exact = Measure { scales: Scales::ONE, ..self.clone() };
         let stacks = exact.stacks_as_found(false);
-        MatchedStacks { stacks, summary: self.summary().clone(), scale: self.scale }
+        MatchedStacks { stacks, summary: self.summary().clone(), scales: self.scales }
     }
 }
 
@@ -194,7 +194,7 @@ impl Measure {
 pub struct MatchedStacks {
     stacks: Stacks,
     summary: Arc<Summary>,
-    scale: Scale,
+    scales: Scales,
 }
 
 impl MatchedStacks {
@@ -325,7 +325,7 @@ impl Tree<'_> {
     /// One stack's values.
     fn sum_of(&self, row: u32) -> Sum {
         let row = &self.matched.stacks.rows[row as usize];
-        let scaled = Pair { base: row.weight.base, new: self.matched.scale.apply(row.weight.new) };
+        let scaled = self.matched.scales.apply(row.weight);
         let sides = (row.status != Status::Added, row.status != Status::Removed);
         Sum { weight: row.weight, width: Widths::of(scaled), sides, stacks: 1 }
     }
@@ -365,7 +365,7 @@ impl Tree<'_> {
     fn finish(self, widest: f64) -> Flame {
         let stacks = &self.matched.stacks;
         let frames = &stacks.frames;
-        let scaled = |p: Pair| Pair { base: p.base, new: self.matched.scale.apply(p.new) };
+        let scaled = |sums: Pair| self.matched.scales.apply(sums);
         let mut children: Vec<Vec<usize>> = self.nodes.iter().map(|_| Vec::new()).collect();
         for (i, n) in self.nodes.iter().enumerate().skip(1).filter(|(_, n)| n.kept) {
             children[n.parent].push(i);

@@ -196,14 +196,14 @@ impl Measure {
             let id = all.id(caller, callee);
             sums.resize(all.pairs().len(), Sum::default());
             let both = &mut sums[id];
-            both.weight.new = self.scale.apply(sum.weight.new);
+            both.weight.new = sum.weight.new;
             both.residual |= sum.residual;
             both.called |= sum.called;
         }
         let call = |(&(caller, callee), sum): (&(u32, u32), Sum)| Call {
             caller,
             callee,
-            weight: sum.weight,
+            weight: self.scales.apply(sum.weight),
             residual: sum.residual,
             inlined: !sum.called,
         };

@@ -127,7 +127,7 @@ impl Measure {
         }
         drop(numbers);
         for row in &mut rows {
-            row.weight.new = self.scale.apply(row.weight.new);
+            row.weight = self.scales.apply(row.weight);
             row.status = Status::new(row.sides.0, row.sides.1, row.weight.delta() == 0);
         }
         let delta = |r: &LabelRow| Reverse(r.weight.delta().unsigned_abs());

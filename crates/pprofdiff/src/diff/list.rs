@@ -363,7 +363,8 @@ impl Measure {
             sums
         });
         for ((group, base), new) in groups.iter_mut().zip(sums.0).zip(sums.1) {
-            (group.base.cum, group.new.cum) = (base.1, self.scale.apply(new.1));
+            let cum = self.scales.apply(Pair { base: base.1, new: new.1 });
+            (group.base.cum, group.new.cum) = (cum.base, cum.new);
         }
     }
 }

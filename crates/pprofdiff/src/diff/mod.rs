@@ -162,7 +162,8 @@ impl Input {
     }
 }
 
-/// A comparison of a base with something new; each side may be several profiles, which add up.
+/// A comparison of a base with something new. Several profiles of a side are runs of one program: values are their
+/// means, unless they are to add up ([`Diff::summed`]).
 #[derive(Debug, Clone)]
 pub struct Diff {
     pub(crate) inputs: Arc<[Input]>,
@@ -170,6 +171,8 @@ pub struct Diff {
     default_type: usize,
     /// Two sides; false for the views of a single profile.
     two_sided: bool,
+    /// Profiles of a side add up.
+    sum: bool,
 }
 
 impl Diff {
@@ -236,7 +239,24 @@ impl Diff {
         // Of a written diff, which is one profile, both sides are the same.
         let side = |base| inputs.iter().filter(|m| m.base == base).map(|m| &*m.profile).collect::<Vec<_>>();
         let default_type = default_type(&side(false), &side(true), &types);
-        Ok(Diff { inputs: inputs.into(), types: types.into(), default_type, two_sided })
+        Ok(Diff { inputs: inputs.into(), types: types.into(), default_type, two_sided, sum: false })
+    }
+
+    /// The same with the profiles of each side added up: parts of one run, such as those of several machines.
+    #[must_use]
+    pub fn summed(self) -> Diff {
+        Diff { sum: true, ..self }
+    }
+
+    /// True if the profiles of each side add up.
+    pub fn is_summed(&self) -> bool {
+        self.sum
+    }
+
+    /// How many runs the values of the base and of the new side are means of.
+    pub(crate) fn runs(&self) -> [usize; 2] {
+        let runs = |base: bool| self.inputs.iter().filter(|m| m.base == base).count();
+        if self.sum { [1, 1] } else { [runs(true).max(1), runs(false)] }
     }
 
     /// True if there are two sides; false if this is a single profile.

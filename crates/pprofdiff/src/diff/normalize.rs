@@ -1,7 +1,9 @@
-//! Normalization: the new side scaled to the base, so that runs of different length compare.
+//! What sums are scaled by: a side's value is the mean of its runs, and the new side is normalized to the base, so that
+//! runs of different length compare.
 
 use serde::{Deserialize, Serialize};
 
+use super::Pair;
 use crate::{Error, Result};
 
 /// How the new side is scaled.
@@ -62,13 +64,19 @@ impl std::str::FromStr for Normalize {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scale {
     One,
-    /// A quotient of two int64: exact.
-    Ratio(i64, i64),
+    /// A quotient, exact; the lower number is one of int64 times a number of runs.
+    Ratio(i64, i128),
     Factor(f64),
 }
 
 impl Scale {
-    pub(crate) fn new(mode: Normalize, sums: (i64, i64), durations: (i64, i64)) -> Result<Scale> {
+    /// The mean of so many runs.
+    pub(crate) fn mean(runs: usize) -> Scale {
+        if runs == 1 { Scale::One } else { Scale::Ratio(1, runs as i128) }
+    }
+
+    /// Of the new side's sum over so many runs of both sides; each run is scaled as its side is.
+    pub(crate) fn new(mode: Normalize, sums: (i64, i64), durations: (i64, i64), runs: [usize; 2]) -> Result<Scale> {
         let ratio = |what: &str, (base, new): (i64, i64)| {
             if base == 0 || new == 0 {
                 let side = if base == 0 { "base" } else { "new side" };
@@ -77,13 +85,14 @@ impl Scale {
             if (base < 0) != (new < 0) {
                 return Err(Error::query(format!("can't normalize by {what}: {base} and {new} have opposite signs")));
             }
-            Ok(Scale::Ratio(base, new))
+            // The base's mean by the new side's, and the mean: (base / m) / (new / n) / n.
+            Ok(Scale::Ratio(base, i128::from(new) * runs[0] as i128))
         };
         match mode {
-            Normalize::None => Ok(Scale::One),
+            Normalize::None => Ok(Scale::mean(runs[1])),
             Normalize::Total => ratio("total", sums),
             Normalize::Duration => ratio("duration", durations),
-            Normalize::Factor(f) if f.is_finite() && f > 0.0 => Ok(Scale::Factor(f)),
+            Normalize::Factor(f) if f.is_finite() && f > 0.0 => Ok(Scale::Factor(f / runs[1] as f64)),
             Normalize::Factor(f) => {
                 Err(Error::query(format!("the normalization factor must be a positive number, not {f}")))
             }
@@ -104,8 +113,7 @@ impl Scale {
             Scale::One => value,
             Scale::Ratio(n, d) => {
                 let product = i128::from(value) * i128::from(n);
-                let d = i128::from(d);
-                // |product| < 2^126, so doubling and adding do not overflow.
+                // |product| <= 2^126 and |d| < 2^95, so doubling the one and adding the other do not overflow.
                 let rounded = (2 * product.abs() + d.abs()) / (2 * d.abs());
                 let signed = if (product < 0) != (d < 0) { -rounded } else { rounded };
                 i64::try_from(signed).unwrap_or(if signed < 0 { i64::MIN } else { i64::MAX })
@@ -125,6 +133,21 @@ impl Scale {
     }
 }
 
+/// What both sides' sums are scaled by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scales {
+    pub base: Scale,
+    pub new: Scale,
+}
+
+impl Scales {
+    pub(crate) const ONE: Scales = Scales { base: Scale::One, new: Scale::One };
+
+    pub(crate) fn apply(self, sums: Pair) -> Pair {
+        Pair { base: self.base.apply(sums.base), new: self.new.apply(sums.new) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Scale;
@@ -132,7 +155,9 @@ mod tests {
     #[test]
     fn ratios_are_exact_and_round_half_away_from_zero() {
         let big = (1i64 << 53) + 1;
-        assert_eq!(Scale::Ratio(big, big).apply(big), big);
+        assert_eq!(Scale::Ratio(big, big.into()).apply(big), big);
+        let (most, runs) = (i64::MAX, 1 << 31);
+        assert_eq!(Scale::Ratio(most, i128::from(most) * runs).apply(most), (most - 1) / (1 << 31) + 1);
         assert_eq!(Scale::Ratio(1, 2).apply(3), 2);
         assert_eq!(Scale::Ratio(1, 2).apply(-3), -2);
         assert_eq!(Scale::Ratio(-1, 2).apply(3), -2);

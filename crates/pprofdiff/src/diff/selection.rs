@@ -10,8 +10,9 @@ use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, Innermost, InputFrames, State};
 use super::identity::{self, Granularity};
 use super::matching::{Matching, Moves, Renamed};
-use super::normalize::{Normalize, Scale};
+use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
+use super::top::TotalChance;
 use super::{Diff, Filters, Input, Pair};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
@@ -132,10 +133,16 @@ pub struct Summary {
     pub filters: Vec<(String, String)>,
     /// How the new side was scaled.
     pub normalize: Normalize,
-    /// What the new side's values were multiplied by.
+    /// What the new side's values were multiplied by; besides, each side's are means of its runs.
     pub factor: f64,
+    /// Several profiles of a side add up. Else they are runs, and a value is their mean, rounded once.
+    #[serde(default)]
+    pub sum: bool,
     /// What a user should know before trusting the rows.
     pub warnings: Vec<String>,
+    /// What runs say of the total, of tables that know what they say of rows.
+    #[serde(default)]
+    pub chance: Option<TotalChance>,
     /// Sums of the magnitudes of all values, before filters; percentages are of the base's. The new
     /// side's is scaled.
     pub total: Pair,
@@ -220,15 +227,16 @@ impl Diff {
         Ok(Selection { diff: self.clone(), shared: Arc::new(shared) })
     }
 
-    /// What the new side's values of a sample type are scaled by, given the sums of both sides.
-    pub(crate) fn scale(&self, mode: Normalize, base: Total, new: Total) -> Result<Scale> {
+    /// What the values of a sample type are scaled by, given the sums of both sides.
+    pub(crate) fn scales(&self, mode: Normalize, base: Total, new: Total) -> Result<Scales> {
         if !self.is_two_sided() && mode != Normalize::None {
             return Err(Error::query("normalize scales one side to the other; there is only one profile"));
         }
         let durations = (self.side_duration(true), self.side_duration(false));
-        let scale = Scale::new(mode, (base.sum, new.sum), durations)?;
+        let runs = self.runs();
+        let scale = Scale::new(mode, (base.sum, new.sum), durations, runs)?;
         scale.check(base.magnitude, new.magnitude)?;
-        Ok(scale)
+        Ok(Scales { base: Scale::mean(runs[0]), new: scale })
     }
 
     /// The plan of the filters for each input; warns of those that matched nothing.
@@ -284,9 +292,15 @@ impl Diff {
     }
 }
 
+impl Summary {
+    /// True if values are means of several runs, of one side at least.
+    pub fn is_of_runs(&self) -> bool {
+        !self.sum && self.base.as_ref().is_some_and(|base| base.paths.len() > 1 || self.new.paths.len() > 1)
+    }
+}
+
 impl Selection {
     /// What it is selected of.
-    #[cfg(feature = "check")]
     pub(crate) fn diff(&self) -> &Diff {
         &self.diff
     }
@@ -315,7 +329,8 @@ impl Selection {
             return Err(Error::query(format!("there is no sample type number {sample_type}")));
         };
         let (base, new) = (diff.side_total(true, sample_type), diff.side_total(false, sample_type));
-        let scale = diff.scale(normalize, base, new)?;
+        let scales = diff.scales(normalize, base, new)?;
+        let runs = diff.runs();
         let summary = Summary {
             base: self.shared.base.clone(),
             new: self.shared.new.clone(),
@@ -327,11 +342,13 @@ impl Selection {
             trim_path: self.shared.trim_path.clone(),
             filters: self.shared.filters.clone(),
             normalize,
-            factor: scale.factor(),
+            factor: if normalize == Normalize::None { 1.0 } else { scales.new.factor() * runs[1] as f64 },
             warnings: self.shared.warnings.clone(),
-            total: Pair { base: base.magnitude, new: scale.apply(new.magnitude) },
+            sum: diff.sum,
+            chance: None,
+            total: scales.apply(Pair { base: base.magnitude, new: new.magnitude }),
         };
-        Ok(Measure { selection: self.clone(), sample_type, scale, summary: Arc::new(summary) })
+        Ok(Measure { selection: self.clone(), sample_type, scales, summary: Arc::new(summary) })
     }
 }
 
@@ -340,7 +357,7 @@ impl Selection {
 pub struct Measure {
     pub(super) selection: Selection,
     pub(super) sample_type: usize,
-    pub(super) scale: Scale,
+    pub(super) scales: Scales,
     pub(super) summary: Arc<Summary>,
 }
 
@@ -348,6 +365,10 @@ impl Measure {
     /// What it is of.
     pub fn summary(&self) -> &Arc<Summary> {
         &self.summary
+    }
+
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.selection
     }
 
     /// With one more warning.
@@ -361,13 +382,14 @@ impl Measure {
         &self.selection.shared.frames
     }
 
-    /// The same, not normalized: values are the exact sums that normalization starts from.
+    /// The same, not normalized and not divided by runs: values are the exact sums that these start from.
     #[must_use]
     pub fn exact(&self) -> Measure {
-        let new = self.selection.diff.side_total(false, self.sample_type).magnitude;
+        let total = |base| self.selection.diff.side_total(base, self.sample_type).magnitude;
         let mut summary = (*self.summary).clone();
-        (summary.normalize, summary.factor, summary.total.new) = (Normalize::None, 1.0, new);
-        Measure { scale: Scale::One, summary: Arc::new(summary), ..self.clone() }
+        (summary.normalize, summary.factor, summary.sum) = (Normalize::None, 1.0, true);
+        summary.total = Pair { base: total(true), new: total(false) };
+        Measure { scales: Scales::ONE, summary: Arc::new(summary), ..self.clone() }
     }
 
     /// The profiles, to be walked one by one.
@@ -446,7 +468,6 @@ impl<'m> Walk<'m> {
     }
 
     /// The sum of its values, before filters.
-    #[cfg(feature = "check")]
     pub(crate) fn sum(&self) -> i64 {
         self.input.total(self.column).sum * self.times
     }

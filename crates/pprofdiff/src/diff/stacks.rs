@@ -188,8 +188,8 @@ impl Measure {
         let Table { mut rows, all, .. } = table;
         for (i, row) in rows.iter_mut().enumerate() {
             let in_base = i < of_base;
+            row.weight = self.scales.apply(row.weight);
             if !in_base || row.status != Status::Removed {
-                row.weight.new = self.scale.apply(row.weight.new);
                 row.status = Status::new(in_base, true, row.weight.delta() == 0);
             }
         }

@@ -48,6 +48,37 @@ pub struct TopRow {
     pub status: Status,
 }
 
+/// What runs say of a row, by the cost that rows are ordered by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Chance {
+    /// The standard deviation of the base's runs, in the unit of the values; `None` of one run.
+    pub base_sd: Option<f64>,
+    /// That of the new side's.
+    pub new_sd: Option<f64>,
+    /// How probable it is that runs of equal builds differ as much or more; `None` where there are too few events to say.
+    pub p: Option<f64>,
+    /// The part of false ones among all rows that differ so clearly or more (Benjamini-Hochberg).
+    pub q: Option<f64>,
+}
+
+/// What runs say of the total.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TotalChance {
+    /// The standard deviation of the base's runs, in the unit of the values; `None` of one run.
+    pub base_sd: Option<f64>,
+    /// That of the new side's.
+    pub new_sd: Option<f64>,
+    /// How probable it is that runs of equal builds differ as much or more.
+    pub p: f64,
+    /// The same by the ranks of the totals alone (Mann-Whitney, as benchstat); `None` with one run on a side.
+    pub rank_p: Option<f64>,
+}
+
+/// Rows are told from noise up to this part of false ones among them, and the total up to this p-value.
+pub const SIGNIFICANT: f64 = 0.05;
+
 /// The table of frames.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -58,6 +89,10 @@ pub struct Top {
     pub frames: Arc<Frames>,
     /// Ordered by |delta| of flat or of cum descending, then by that of the other, then name, file, line.
     pub rows: Vec<TopRow>,
+    /// Number of rows before any were left out.
+    pub rows_total: usize,
+    /// By frame, what runs say of it, of tables that know ([`Measure::top_of_runs`]).
+    pub chances: Option<Arc<[Chance]>>,
 }
 
 /// One side's sums of one frame. 16 bytes, so that stamp and sum share a cache line.
@@ -124,8 +159,7 @@ impl Measure {
         }
         for (i, (row, (in_base, in_new))) in rows.iter_mut().zip(&present).enumerate() {
             row.frame = i as u32;
-            row.flat.new = self.scale.apply(row.flat.new);
-            row.cum.new = self.scale.apply(row.cum.new);
+            (row.flat, row.cum) = (self.scales.apply(row.flat), self.scales.apply(row.cum));
             row.status = Status::new(*in_base, *in_new, row.flat.delta() == 0 && row.cum.delta() == 0);
         }
         let mut i = 0;
@@ -133,7 +167,8 @@ impl Measure {
             i += 1;
             present[i - 1] != (false, false)
         });
-        let mut top = Top { summary: self.summary().clone(), frames: self.frames().clone(), rows };
+        let (summary, frames, rows_total) = (self.summary().clone(), self.frames().clone(), rows.len());
+        let mut top = Top { summary, frames, rows, rows_total, chances: None };
         top.sort(sort);
         top
     }
@@ -235,6 +270,13 @@ impl<'m> SampleVisitor<'m> for Summing<'_> {
 }
 
 impl Top {
+    /// Leaves the rows that more than chance explains; none of a table that does not know.
+    pub fn retain_significant(&mut self) {
+        let chances = self.chances.clone().unwrap_or_default();
+        let q = |row: &TopRow| chances.get(row.frame as usize).and_then(|chance| chance.q);
+        self.rows.retain(|row| q(row).is_some_and(|q| q <= SIGNIFICANT));
+    }
+
     /// Reorders the rows.
     pub fn sort(&mut self, sort: Sort) {
         let size = |row: &TopRow| sort.size(row.flat, row.cum);

@@ -3,7 +3,7 @@
 //! `go tool pprof` opens it with the numbers of `-diff_base`; we open it as the diff it was.
 
 use super::filter::{Compiled, FilterKind, Filtered};
-use super::normalize::{Normalize, Scale};
+use super::normalize::{Normalize, Scales};
 use super::{Diff, Query};
 use crate::{Error, Result};
 use pprofdiff_profile::shared::{Fields, Merger, Part, pack};
@@ -40,21 +40,28 @@ impl Diff {
         }
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let plans = self.plans(query, &filters, &Default::default(), &mut Vec::new())?;
-        let scale = |t: usize| {
+        let scales = |t: usize| {
             let (base, new) = (self.side_total(true, t), self.side_total(false, t));
             // A column without values has nothing to scale.
             let mode = if new.magnitude == 0 { Normalize::None } else { query.normalize };
             let kind = &self.types[t].kind;
-            self.scale(mode, base, new).map_err(|e| Error::query(format!("sample type {kind}: {}", e.detail())))
+            self.scales(mode, base, new).map_err(|e| Error::query(format!("sample type {kind}: {}", e.detail())))
         };
-        let scales: Vec<Scale> = (0..self.types.len()).map(scale).collect::<Result<_>>()?;
+        let scales: Vec<Scales> = (0..self.types.len()).map(scales).collect::<Result<_>>()?;
         let mut merger = Merger::new(&self.types);
         for (m, plan) in self.inputs.iter().zip(&plans) {
             let selection = Filtered { profile: &m.profile, plan };
             merger.add(Part { profile: &m.profile, index: m.index, side: m.part, as_base: m.base, selection });
         }
         let profiles: Vec<&Profile> = self.inputs.iter().map(|m| &*m.profile).collect();
-        let fields = Fields { duration_nanos: self.side_duration(false), frames_dropped: true, by_stack: true };
-        Ok(merger.finish(&profiles, fields, |is_base, column, v| if is_base { v } else { scales[column].apply(v) }))
+        let fields = Fields {
+            duration_nanos: self.side_duration(false) / self.runs()[1] as i64,
+            frames_dropped: true,
+            by_stack: true,
+        };
+        Ok(merger.finish(&profiles, fields, |is_base, column, v| {
+            let scales = scales[column];
+            if is_base { scales.base.apply(v) } else { scales.new.apply(v) }
+        }))
     }
 }

@@ -229,13 +229,11 @@ impl Asked {
 
 /// How the values of a sample type came about: the value of one event in each run, in the order of the profiles, and the
 /// variance between equal runs (of the log of a frame's cost) that other programs have.
-#[cfg(feature = "check")]
-pub(crate) fn sampling(selection: &Selection, number: usize) -> Result<(Vec<f64>, f64)> {
-    let diff = selection.diff();
-    let asked = diff.asked(diff.sample_types().get(number).map(|(name, _)| name.as_str()), &[])?;
+pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
+    let selection = measure.selection();
+    let asked = selection.diff().asked(Some(&measure.summary().sample_type), &[])?;
     let own = Own::new(&ExplainOptions::default())?;
-    let value = selection.measure_type(number, Normalize::None)?;
-    let events = asked.read(selection, &value, 0, &own, read::event_of_runs)?;
+    let events = asked.read(selection, measure, 0, &own, read::event_of_runs)?;
     Ok((events, search::known_variance(asked.kind)))
 }
 

@@ -267,7 +267,6 @@ struct LightKey {
 }
 
 /// The value of one event in each run, in the order of the profiles; 0 where that is not known.
-#[cfg(feature = "check")]
 pub(super) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     parallel::map(&runs(columns), |run| {
         // Of sums without a count or a period it is not known; of what is recorded without exception it is nothing.

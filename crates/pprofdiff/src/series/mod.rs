@@ -431,7 +431,7 @@ impl SeriesBuilder {
                 let (total, duration, _) =
                     first.get_or_insert_with(|| (column.total, column.duration_nanos, column.unit.clone()));
                 let durations = (*duration, column.duration_nanos);
-                let scale = Scale::new(self.normalize, (total.sum, column.total.sum), durations)?;
+                let scale = Scale::new(self.normalize, (total.sum, column.total.sum), durations, [1, 1])?;
                 column.fit(1, scale)?;
                 Ok((column, scale))
             });
@@ -480,6 +480,8 @@ impl SeriesBuilder {
             filters: self.query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
             normalize: self.normalize,
             factor: 1.0,
+            sum: false,
+            chance: None,
             warnings: warnings.into_iter().map(|(warning, keys)| of_some(&warning, &keys, columns.len())).collect(),
             total: Pair { base: total(loaded.clone().next()), new: total(loaded.clone().next_back()) },
         };

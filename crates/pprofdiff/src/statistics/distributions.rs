@@ -6,19 +6,22 @@ use std::f64::consts::{FRAC_2_PI, PI};
 
 /// The x that a standard normal variable exceeds with probability `p` below one half.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
-    let tail = |x: f64| {
-        if x < 2.0 {
-            // Simpson's rule over the rest up to 2, and the tail from there: small p never come here.
-            let (h, n) = ((2.0 - x) / 64.0, 64);
-            let f = |x: f64| (-x * x / 2.0).exp() / (2.0 * PI).sqrt();
-            let weight = |i: i32| if i == 0 || i == n { 1.0 } else { f64::from(2 + 2 * (i % 2)) };
-            (0..=n).map(|i| weight(i) * f(x + f64::from(i) * h)).sum::<f64>() * h / 3.0 + 0.022_750_131_948_179_2
-        } else {
-            let fraction = (1..=60).rev().fold(x, |below, k| x + f64::from(k) / below);
-            (-x * x / 2.0).exp() / (2.0 * PI).sqrt() / fraction
-        }
-    };
-    bisect(0.0, 40.0, |x| tail(x) < p)
+    bisect(0.0, 40.0, |x| normal_tail(x) < p)
+}
+
+/// The probability that a standard normal variable exceeds `x`, which is not negative.
+pub(crate) fn normal_tail(x: f64) -> f64 {
+    let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * PI).sqrt();
+    if x < 2.0 {
+        // Simpson's rule over the rest up to 2, and the tail from there.
+        let (h, n) = ((2.0 - x) / 64.0, 64);
+        let weight = |i: i32| if i == 0 || i == n { 1.0 } else { f64::from(2 + 2 * (i % 2)) };
+        let rest: f64 = (0..=n).map(|i| weight(i) * density(x + f64::from(i) * h)).sum();
+        rest * h / 3.0 + 0.022_750_131_948_179_2
+    } else {
+        let fraction = (1..=60).rev().fold(x, |below, k| x + f64::from(k) / below);
+        density(x) / fraction
+    }
 }
 
 /// The probability that a variable with Student's distribution exceeds `t`, which is not negative. Far out it is what

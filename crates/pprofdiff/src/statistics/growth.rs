@@ -43,6 +43,11 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
+/// The probability of either tail, given that of one or the other.
+fn two_sided(tail: f64) -> f64 {
+    (2.0 * tail.min(1.0 - tail)).min(1.0)
+}
+
 /// The variance that runs have, as a part of the square of their mean, with its degrees of freedom and the part of it
 /// that counting events makes. Of pairs it is half of what the logs of the ratios have, so that it is that of one run.
 fn variance_of_runs(runs: &Events, paired: bool) -> (f64, f64, f64) {
@@ -147,6 +152,16 @@ impl Spread {
         let growth = (new / (base * ratio)).ln();
         let tail = student_tail(growth.abs() / deviation.max(1e-12), degrees as u32);
         Some(if growth > 0.0 { tail } else { 1.0 - tail })
+    }
+
+    /// The probability that builds which differ by `ratio` seem to differ as much as this or more, in either direction.
+    pub(crate) fn p_of_change(&self, runs: &Events, ratio: f64) -> f64 {
+        two_sided(self.p_of_growth(runs, ratio))
+    }
+
+    /// The same by what the subject's own runs show.
+    pub(crate) fn p_of_change_alone(&self, runs: &Events, ratio: f64) -> Option<f64> {
+        self.p_alone(runs, ratio).map(two_sided)
     }
 
     fn is_replicated(&self, runs: &Events) -> bool {

@@ -4,7 +4,6 @@
 
 pub(crate) mod counts;
 pub(crate) mod distributions;
-#[cfg(feature = "check")]
 mod gamma;
-#[cfg(feature = "check")]
 pub(crate) mod growth;
+pub(crate) mod rank;

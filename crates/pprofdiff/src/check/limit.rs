@@ -1,0 +1,223 @@
+//! One rule against the runs: is its limit exceeded, and could that be chance?
+//!
+//! Whether it is exceeded is exact. Chance is asked about growth: two equal builds, or one that grew by a limit below
+//! 0; of a limit on the new side alone, about a build that is at the limit.
+
+use super::exact::Decimal;
+use super::rule::{Cost, Limit, Rule, Subject};
+use super::{ALPHA, How, Outcome};
+use crate::runs::{MeasuredRuns, Runs, Sides};
+use crate::statistics::growth::Spread;
+use crate::{Result, Sort};
+
+/// Where each frame is compared by itself, chance makes some of a hundred exceed any limit that is not so many standard
+/// deviations from no change. What exceeds it there, and no more, is no finding.
+const CLEAR: f64 = 3.0;
+
+impl Cost {
+    /// Which of a frame's two sums it is; a total is what calls all else.
+    pub(super) fn sum(self) -> Sort {
+        if self == Cost::Flat { Sort::Flat } else { Sort::Cum }
+    }
+}
+
+/// What is wanted of a rule: the limit in the unit of the values, how much runs differ, and how seldom it may err.
+pub(super) struct Test<'a> {
+    runs: &'a MeasuredRuns,
+    limit: &'a Limit,
+    /// As [`Rule::factors`].
+    factors: (i128, i128),
+    pub spread: Spread,
+    how: How,
+    /// How many things the check compares, as far as errors of this rule are concerned.
+    tests: f64,
+    /// Each frame is compared by itself.
+    is_of_each: bool,
+}
+
+impl<'a> Test<'a> {
+    /// Of a rule that compares so many things. Each rule of a check has its part of the errors that a check may make,
+    /// and each of a rule's frames a part of that.
+    ///
+    /// # Errors
+    /// A limit in a unit that does not convert, or without one where the values have one.
+    pub(super) fn new(
+        rule: &'a Rule,
+        runs: &'a MeasuredRuns,
+        how: How,
+        rules: usize,
+        compared: usize,
+    ) -> Result<Test<'a>> {
+        let factors = rule.factors(&runs.measure().summary().unit)?;
+        // A limit on the new side alone compares no pairs.
+        let spread = runs.spread(rule.cost.sum(), how.paired && rule.limit.is_of_sides());
+        let tests = (compared.max(1) * rules) as f64;
+        let is_of_each = matches!(rule.subject, Subject::Each(_));
+        Ok(Test { runs, limit: &rule.limit, factors, spread, how, tests, is_of_each })
+    }
+
+    /// What becomes of one thing, before the allow-list; `p` is [`Test::p`] of it, adjusted.
+    pub(super) fn outcome(&self, sides: &Sides, p: Option<f64>) -> Outcome {
+        let is_certain = p.is_none_or(|p| p <= ALPHA);
+        match self.is_exceeded(sides) {
+            false => Outcome::Pass,
+            true if self.how.strict => Outcome::Fail,
+            true if is_certain && self.is_of_each && self.runs.is_rare(sides) => Outcome::Inconclusive,
+            true if is_certain => Outcome::Fail,
+            true if self.is_too_small(sides) => Outcome::Pass,
+            true => Outcome::Inconclusive,
+        }
+    }
+
+    fn is_exceeded(&self, [base, new]: &Sides) -> bool {
+        let delta = new.median.minus(base.median);
+        match self.limit {
+            Limit::Growth(percent) => percent.is_exceeded_percentage(delta, base.median),
+            Limit::Increase(most, _) => most.is_exceeded(delta, self.factors),
+            Limit::Value(most, _) => most.is_exceeded(new.median, self.factors),
+            Limit::Share(percent) => {
+                let runs = new.values.iter().zip(&self.runs.total[1].values);
+                let over = |&(&v, &total): &(&i64, &i64)| percent.is_exceeded_percentage(v.into(), total.into());
+                2 * runs.filter(over).count() > new.values.len()
+            }
+        }
+    }
+
+    /// True of one frame among many if chance alone would now and then exceed a limit on growth.
+    pub(super) fn is_too_small(&self, sides: &Sides) -> bool {
+        if !self.is_of_each || self.how.strict {
+            return false;
+        }
+        let runs = self.runs;
+        match self.limit {
+            Limit::Growth(percent) => {
+                let ratio = growth(percent);
+                ratio >= 1.0 && ratio.ln() < CLEAR * self.spread.deviation(&runs.events(sides))
+            }
+            Limit::Increase(..) => {
+                let most = self.in_unit() / runs.event[1];
+                // If nothing changed: of nothing, at most about one event.
+                let events = (sides[0].median.to_f64() / runs.event[0]).max(1.0);
+                let deviation = events.sqrt().hypot(events * self.spread.tau()) * runs.between();
+                most >= 0.0 && most < CLEAR * deviation
+            }
+            Limit::Value(..) | Limit::Share(_) => false,
+        }
+    }
+
+    /// How probable it is that chance does this or more. Against no growth at all, or the limit where that is less.
+    pub(super) fn p(&self, sides: &Sides) -> Option<f64> {
+        let events = self.runs.events(sides);
+        if events.iter().flatten().all(|&e| e <= 0.0) {
+            return None;
+        }
+        let above = |most: f64| Some(self.spread.p_above(&events[1], most / self.runs.event[1]));
+        match self.limit {
+            Limit::Value(..) => return above(self.in_unit()),
+            Limit::Share(percent) => return above(percent.to_f64() / 100.0 * self.runs.total[1].mean()),
+            Limit::Growth(_) | Limit::Increase(..) => {}
+        }
+        let ratio = self.ratio(sides);
+        // Of many frames few runs could never show by themselves that one grew.
+        let alone = self.spread.p_alone(&events, ratio).filter(|_| !self.is_of_each);
+        Some(self.spread.p_of_growth(&events, ratio).max(alone.unwrap_or(0.0)))
+    }
+
+    /// The same for any of all that the check compares (Bonferroni).
+    pub(super) fn adjusted(&self, p: f64) -> f64 {
+        (p * self.tests).min(1.0)
+    }
+
+    /// How many runs a side would tell it from chance; `None` of a limit on the new side alone.
+    pub(super) fn runs_needed(&self, sides: &Sides) -> Option<usize> {
+        let (events, chance) = (self.runs.events(sides), ALPHA / self.tests);
+        let needed = || self.spread.runs_needed(&events, self.ratio(sides), chance, !self.is_of_each);
+        self.limit.is_of_sides().then(needed).flatten()
+    }
+
+    /// The least growth in percent that is found, and the limit, where that is one of growth: of the one thing that is
+    /// compared, or of a frame with a tenth of the total.
+    pub(super) fn detectable(&self, only: Option<&Sides>) -> Option<(f64, f64)> {
+        let runs = self.runs;
+        let m = runs.total.each_ref().map(|side| side.values.len());
+        let tenth = runs.total[0].mean() / 10.0;
+        let value =
+            only.map_or(tenth, |[base, _]| base.values.iter().map(|&v| v.max(0) as f64).sum::<f64>() / m[0] as f64);
+        let percent = match self.limit {
+            Limit::Growth(percent) => percent.to_f64(),
+            Limit::Increase(..) => 100.0 * self.in_unit() / value,
+            Limit::Value(..) | Limit::Share(_) => return None,
+        };
+        let chance = ALPHA / self.tests;
+        let least = 100.0 * self.spread.detectable(value / runs.event[0], m, chance, only.is_some());
+        // What is to become less is not a question of growth.
+        (least.is_finite() && percent.is_finite() && percent >= 0.0).then_some((least, percent))
+    }
+
+    /// The growth that counts as none: that of a limit below 0, else 1; in events.
+    fn ratio(&self, [base, _]: &Sides) -> f64 {
+        let before = base.median.to_f64();
+        let ratio = match self.limit {
+            Limit::Growth(percent) => growth(percent),
+            Limit::Increase(..) => (before + self.in_unit()) / before,
+            Limit::Value(..) | Limit::Share(_) => 1.0,
+        };
+        let ratio = if ratio.is_finite() { ratio } else { 1.0 };
+        ratio.clamp(1e-9, 1.0) * self.runs.per_event()
+    }
+
+    /// The limit in the values' own unit.
+    fn in_unit(&self) -> f64 {
+        let (unit, own) = self.factors;
+        match self.limit {
+            Limit::Increase(most, _) | Limit::Value(most, _) => most.to_f64() * own as f64 / unit as f64,
+            Limit::Growth(_) | Limit::Share(_) => 0.0,
+        }
+    }
+}
+
+impl Limit {
+    /// True if it compares the sides; else it is one on the new side alone.
+    fn is_of_sides(&self) -> bool {
+        matches!(self, Limit::Growth(_) | Limit::Increase(..))
+    }
+}
+
+fn growth(percent: &Decimal) -> f64 {
+    1.0 + percent.to_f64() / 100.0
+}
+
+/// True if it is large enough, on one of the sides, to be looked at.
+pub(super) fn reaches(floor: Decimal, sides: &Sides, total: &Sides) -> bool {
+    let large = |(v, total): (&Runs, &Runs)| floor.is_reached_by(v.median, total.median);
+    sides.iter().zip(total).any(large)
+}
+
+/// The frames of a check that are there by chance, which rules on any frame leave out.
+pub(super) struct ByChance {
+    frames: Vec<bool>,
+    /// Where it is chance which inlined library functions a profile shows: how much cum differs between runs.
+    cum: Option<Spread>,
+}
+
+impl ByChance {
+    pub(super) fn new(runs: &MeasuredRuns, paired: bool) -> Result<ByChance> {
+        let (frames, flickers) = crate::explain::by_chance(runs.frames())?;
+        Ok(ByChance { frames, cum: flickers.then(|| runs.spread(Sort::Cum, paired)) })
+    }
+
+    /// True of profiling itself, and of what costs something itself on one side alone, and no more with what it calls
+    /// than chance explains: what is inlined into it is shown on the other.
+    pub(super) fn has(&self, frame: u32, cost: Cost, runs: &MeasuredRuns) -> bool {
+        if self.frames[frame as usize] {
+            return true;
+        }
+        let Some(cum) = self.cum.as_ref().filter(|_| cost == Cost::Flat) else { return false };
+        let Some(flat) = runs.of_frame(frame, Sort::Flat) else { return false };
+        let Some(all) = runs.of_frame(frame, Sort::Cum) else { return false };
+        let events = runs.events(&all);
+        let p = || cum.p_of_growth(&events, runs.per_event()) * runs.frames().len() as f64;
+        let is_one_sided = flat.iter().any(|side| side.max <= 0);
+        is_one_sided && events.iter().all(|side| side.iter().sum::<f64>() > 0.0) && p() > ALPHA
+    }
+}

@@ -1,0 +1,3 @@
+module benchstat
+
+go 1.24

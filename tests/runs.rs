@@ -1,0 +1,242 @@
+//! Several runs a side: values are means of runs, rounded once, in every view; and what runs say of chance.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use pprofdiff::flame::FlameOptions;
+use pprofdiff::top::SIGNIFICANT;
+use pprofdiff::{Diff, Measure, Normalize, Pair, Profile, Query, Sort};
+use pprofdiff_report::{Cell, Kind, Table};
+
+use crate::explain::{profile, stacks};
+use crate::generated_series::Random;
+
+/// Rows by what they are, with the numbers of their columns that end so.
+type Rows = BTreeMap<String, Vec<i64>>;
+
+fn rows(table: &Table, ending: &str) -> Rows {
+    let text = |cell: Cell<'_>| match cell {
+        Cell::Text(text) => text.to_owned(),
+        Cell::List(list, row) => list.get(row).collect::<Vec<_>>().join(";"),
+        _ => String::new(),
+    };
+    let keys = ["name", "node", "other", "relation", "frames", "key", "value"];
+    let row = |row: usize| {
+        let key: Vec<String> = keys.iter().filter_map(|k| Some(text(table.column(k)?.cell(row)))).collect();
+        let values = table.columns.iter().filter(|c| c.name.ends_with(ending));
+        (key.join(" "), values.map(|c| table.values(&c.name)[row]).collect())
+    };
+    (0..table.len()).map(row).collect()
+}
+
+/// The views of rows, and the boxes of the flame graph.
+fn views(measure: &Measure, ending: &str) -> Vec<Rows> {
+    let tables = [
+        Table::top(&measure.top(Sort::Flat), usize::MAX),
+        Table::edges(&measure.edges(None, Sort::Cum).unwrap(), Kind::Tree),
+        Table::stacks(&measure.stacks(false), usize::MAX),
+        Table::labels(&measure.labels()),
+    ];
+    let flame = measure.flame(&FlameOptions::default());
+    let mut path: Vec<String> = Vec::new();
+    let mut boxes = Rows::new();
+    for node in &flame.nodes {
+        path.truncate(node.depth as usize);
+        path.push(format!("{:?}", node.frame));
+        let of = |pair: Pair| if ending == "base" { pair.base } else { pair.new };
+        boxes.insert(path.join(";"), vec![of(node.cum), of(node.flat)]);
+    }
+    tables.iter().map(|table| rows(table, ending)).chain([boxes]).collect()
+}
+
+/// A run of a program with these stacks, by chance.
+fn run(random: &mut Random, tenths: u64) -> Arc<Profile> {
+    let all: Vec<(Vec<&str>, Vec<i64>)> = [
+        vec!["main", "parse"],
+        vec!["main", "parse", "alloc"],
+        vec!["main", "sort", "alloc"],
+        vec!["main", "sort", "sort"],
+        vec!["main", "write"],
+    ]
+    .into_iter()
+    .map(|stack| (stack, vec![(random.below(1000) * tenths / 10) as i64]))
+    .collect();
+    profile(&stacks(&[("cpu", "nanoseconds")], &all))
+}
+
+/// The mean of so many runs, half away from zero.
+fn mean(sum: i128, runs: i128) -> i64 {
+    ((2 * sum.abs() + runs) / (2 * runs) * sum.signum()) as i64
+}
+
+#[test]
+fn values_are_means_of_runs_in_every_view_rounded_once() {
+    let mut random = Random(5);
+    for (m, n) in [(3, 2), (1, 3), (7, 1), (2, 2)] {
+        let base: Vec<_> = (0..m).map(|_| run(&mut random, 10)).collect();
+        let new: Vec<_> = (0..n).map(|_| run(&mut random, 12)).collect();
+        let diff = Diff::new(&base, &new).unwrap();
+        let measure = |diff: &Diff, query: &Query| diff.measure(query).unwrap();
+        let of_runs = measure(&diff, &Query::default());
+        let summed = measure(&diff.clone().summed(), &Query::default());
+        assert!(!of_runs.summary().sum && summed.summary().sum);
+        let total =
+            |profiles: &[Arc<Profile>]| -> i128 { profiles.iter().map(|p| i128::from(p.totals()[0].sum)).sum() };
+        let totals = [total(&base), total(&new)];
+        let sums = summed.summary().total;
+        assert_eq!([sums.base, sums.new].map(i128::from), totals);
+        let means = of_runs.summary().total;
+        assert_eq!([means.base, means.new], [mean(totals[0], m), mean(totals[1], n)]);
+        // Each view of the means is that of the sums, divided; which runs these sums are of is seen from the runs alone.
+        for (side, profiles, runs) in [("base", &base, m), ("new", &new, n)] {
+            let mut by_hand = vec![BTreeMap::<String, Vec<i128>>::new(); 5];
+            for one in profiles.iter() {
+                // The same run on both sides, so that all is in one place.
+                let alone = Diff::new(std::slice::from_ref(one), std::slice::from_ref(one)).unwrap();
+                for (sums, view) in by_hand.iter_mut().zip(views(&measure(&alone, &Query::default()), side)).take(4) {
+                    for (key, values) in view {
+                        let row = sums.entry(key).or_insert_with(|| vec![0; values.len()]);
+                        row.iter_mut().zip(values).for_each(|(sum, value)| *sum += i128::from(value));
+                    }
+                }
+            }
+            let divided = |sums: &BTreeMap<String, Vec<i128>>| -> Rows {
+                sums.iter().map(|(key, row)| (key.clone(), row.iter().map(|&sum| mean(sum, runs)).collect())).collect()
+            };
+            let shown = |rows: &Rows| -> Rows {
+                rows.iter().filter(|(_, v)| v.iter().any(|&v| v != 0)).map(|(k, v)| (k.clone(), v.clone())).collect()
+            };
+            let (means, sums) = (views(&of_runs, side), views(&summed, side));
+            for i in 0..4 {
+                assert_eq!(shown(&means[i]), shown(&divided(&by_hand[i])), "{side} {m} {n} view {i}");
+            }
+            // Frames of a flame graph are numbered by the diff, so its boxes are compared with those of the sums.
+            for (path, values) in &means[4] {
+                let wanted: Vec<i64> = sums[4][path].iter().map(|&sum| mean(sum.into(), runs)).collect();
+                assert_eq!(values, &wanted, "{side} {m} {n} {path}");
+            }
+        }
+        // What is written has the means of its stacks.
+        let written = Diff::of_profile(&Arc::new(diff.to_profile(&Query::default()).unwrap())).unwrap();
+        let stacks_of = |diff: &Diff, side: &str| {
+            rows(&Table::stacks(&measure(diff, &Query::default()).stacks(false), usize::MAX), side)
+        };
+        for side in ["base", "new"] {
+            assert_eq!(stacks_of(&written, side), stacks_of(&diff, side));
+        }
+    }
+}
+
+#[test]
+fn means_are_normalized_to_the_base() {
+    let mut random = Random(6);
+    let base: Vec<_> = (0..3).map(|_| run(&mut random, 10)).collect();
+    let new: Vec<_> = (0..4).map(|_| run(&mut random, 15)).collect();
+    let diff = Diff::new(&base, &new).unwrap();
+    let view = |normalize| {
+        let measure = diff.measure(&Query::default().with_normalize(normalize)).unwrap();
+        (measure.summary().clone(), Table::top(&measure.top(Sort::Cum), usize::MAX))
+    };
+    let (plain, sums) = (
+        view(Normalize::None),
+        Table::top(&diff.clone().summed().measure(&Query::default()).unwrap().top(Sort::Cum), usize::MAX),
+    );
+    let (summary, table) = view(Normalize::Total);
+    assert_eq!(summary.total.new, summary.total.base);
+    let factor = plain.0.total.base as f64 / plain.0.total.new as f64;
+    assert!((summary.factor / factor - 1.0).abs() < 0.01, "{} {factor}", summary.factor);
+    let totals = |profiles: &[Arc<Profile>]| -> i128 { profiles.iter().map(|p| i128::from(p.totals()[0].sum)).sum() };
+    let (b, n) = (totals(&base), totals(&new));
+    let scaled: Rows = rows(&sums, "new")
+        .into_iter()
+        .map(|(k, v)| (k, v.iter().map(|&v| mean(i128::from(v) * b, 3 * n)).collect()))
+        .collect();
+    assert_eq!(rows(&table, "new"), scaled);
+    let (summary, _) = view(Normalize::Factor(0.5));
+    assert_eq!((summary.factor, summary.total.new), (0.5, mean(n, 8)));
+}
+
+/// Runs of a program of a hundred functions, in samples; the first costs so many times more.
+fn noisy(random: &mut Random, factor: f64) -> Arc<Profile> {
+    let names: Vec<String> = (0..100).map(|i| format!("f{i:02}")).collect();
+    let length = 1.0 + (random.below(1000) as f64 / 1000.0 - 0.5) / 10.0;
+    let of = |i: usize, random: &mut Random| {
+        let mean = 400.0 / (1.0 + i as f64 / 10.0) * length * if i == 0 { factor } else { 1.0 };
+        // About Poisson: the sum of twelve uniform numbers is about normal.
+        let normal: f64 = (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+        (mean + normal * mean.sqrt()).round().max(0.0) as i64
+    };
+    let all: Vec<_> =
+        names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![of(i, random)])).collect();
+    profile(&stacks(&[("samples", "count")], &all))
+}
+
+#[test]
+fn rows_that_differ_by_more_than_chance_are_told_from_the_rest() {
+    let mut random = Random(11);
+    let (mut found, mut noise) = (0, 0);
+    for _ in 0..20 {
+        let side = |random: &mut Random, factor| (0..5).map(|_| noisy(random, factor)).collect::<Vec<_>>();
+        let diff = Diff::new(&side(&mut random, 1.0), &side(&mut random, 1.3)).unwrap();
+        let mut top = diff.measure(&Query::default()).unwrap().top_of_runs(Sort::Flat).unwrap();
+        let chances = top.chances.clone().unwrap();
+        for row in &top.rows {
+            let chance = chances[row.frame as usize];
+            assert!(chance.p.zip(chance.q).is_none_or(|(p, q)| p <= q + 1e-9), "{chance:?}");
+        }
+        top.retain_significant();
+        let names: Vec<String> = top.rows.iter().map(|row| top.frames.name(row.frame)).collect();
+        found += usize::from(names.iter().any(|name| name == "f00"));
+        noise += names.iter().filter(|name| *name != "f00").count();
+        assert_eq!(top.rows_total, 101);
+    }
+    assert!(found >= 19, "{found} of 20 found");
+    // A rate of one in twenty among those that are shown: at most about one in all.
+    assert!(noise <= 4, "{noise} rows of noise, at {SIGNIFICANT}");
+}
+
+#[test]
+fn chance_is_asked_of_runs_of_two_sides() {
+    let mut random = Random(3);
+    let (a, b) = (noisy(&mut random, 1.0), noisy(&mut random, 1.0));
+    let measure = |diff: Diff| diff.measure(&Query::default()).unwrap();
+    let error = |diff: Diff| measure(diff).top_of_runs(Sort::Flat).unwrap_err().to_string();
+    assert!(error(Diff::of_profile(&a).unwrap()).contains("there is only one profile"));
+    assert!(error(Diff::new(&[a.clone()], &[b.clone(), a.clone()]).unwrap().summed()).contains("are no runs"));
+    // One run a side has p-values, by what is known of other programs, and nothing to show a spread by.
+    let top = measure(Diff::new(&[a], &[b]).unwrap()).top_of_runs(Sort::Flat).unwrap();
+    let chance = top.chances.unwrap()[top.rows[0].frame as usize];
+    assert!(chance.p.is_some() && chance.base_sd.is_none() && top.summary.chance.unwrap().rank_p.is_none());
+}
+
+/// The totals of real benchmarks, each run a profile: p-values of ranks as benchstat prints them, and the verdict of the
+/// model beside them. `tests/benchstat/record` makes the files.
+#[test]
+fn ranks_of_totals_are_benchstats() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/benchstat");
+    let read = |name: String| std::fs::read_to_string(folder.join(&name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let mut compared = 0;
+    for recorded in ["few", "many"] {
+        let side = |side: &str, benchmark: &str| -> Vec<Arc<Profile>> {
+            let text = read(format!("{recorded}.{side}.txt"));
+            let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let of = lines.filter(|words| words[0].strip_prefix("Benchmark") == Some(benchmark));
+            of.map(|w| profile(&stacks(&[("time", "nanoseconds")], &[(vec!["all"], vec![w[2].parse().unwrap()])])))
+                .collect()
+        };
+        for line in read(format!("{recorded}.benchstat.csv")).lines() {
+            let fields: Vec<&str> = line.split(',').collect();
+            let Some(p) = fields.last().and_then(|field| field.strip_prefix("p=")?.split_whitespace().next()) else {
+                continue;
+            };
+            let diff = Diff::new(&side("base", fields[0]), &side("new", fields[0])).unwrap();
+            let top = diff.measure(&Query::default()).unwrap().top_of_runs(Sort::Flat).unwrap();
+            let chance = top.summary.chance.unwrap();
+            assert_eq!(format!("{:.3}", chance.rank_p.unwrap()), p, "{recorded} {line}");
+            println!("{recorded} {}: ranks {p}, the model {:.3}", fields[0], chance.p);
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 6);
+}
