@@ -853,3 +853,35 @@ fn traces_are_read_from_the_leaf() {
     let leaf = two.lines().skip_while(|l| !l.starts_with("---")).nth(1).unwrap();
     assert_eq!(leaf.split_whitespace().count(), 4, "{two}");
 }
+
+#[test]
+fn several_files_on_a_side_are_runs_or_add_up() {
+    let path = |build: &str, i: u8| corpus(&format!("faults/freight/{build}-{i}.cpu.pb.gz"));
+    let side = |build: &str| [1, 2, 3].map(|i| path(build, i));
+    let (base, new) = (side("base"), side("calls"));
+    let args = |more: &[&str]| -> Vec<String> {
+        let side = |option: &str, files: &[String]| [&[option.to_owned()], files].concat();
+        let more: Vec<String> = more.iter().map(|&arg| arg.to_owned()).collect();
+        [side("--base", &base), side("--new", &new), more].concat()
+    };
+    let said = |more: &[&str]| stdout(&args(more).iter().map(String::as_str).collect::<Vec<_>>());
+    let means = said(&["--sort", "cum"]);
+    assert!(means.contains("base  mean of 3 runs: ") && means.contains("together\n"), "{means}");
+    assert!(means.contains("cpu (nanoseconds): 4.02s -> 4.76s  +736.67ms  +18.3%  p 0.006 (Mann-Whitney 0.100;"));
+    let sums = said(&["--sort", "cum", "--sum"]);
+    assert!(
+        sums.contains("base  sum of 3: ") && sums.contains("cpu (nanoseconds): 12.06s -> 14.27s  +2.21s  +18.3%\n")
+    );
+    // Every row that is left is no noise, and the rest is counted.
+    let significant = said(&["--sort", "cum", "--significant"]);
+    assert!(significant.contains(" of 222 frames;") && !significant.contains("  ~  "), "{significant}");
+    assert!(means.contains("  ~  "), "{means}");
+    // A view that knows no chance is refused, not shown without.
+    for format in ["svg", "html", "folded", "pprof"] {
+        let all = args(&["--significant", "--format", format, "-o", "/dev/null"]);
+        let output = run(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{format}");
+    }
+    let alone = run(&[base[0].as_str(), new[0].as_str(), "--sum"]);
+    assert_eq!(alone.status.code(), Some(2));
+}

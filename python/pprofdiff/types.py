@@ -98,7 +98,13 @@ class TableSummary(TypedDict):
     trim_path: list[str]
     filters: dict[str, str]
     normalize: Normalization
+    sum: bool
     warnings: list[str]
+    # Of two sides with several runs, or of significant rows: what the runs say of the total.
+    total_base_sd: NotRequired[float | None]
+    total_new_sd: NotRequired[float | None]
+    total_p: NotRequired[float]
+    total_rank_p: NotRequired[float | None]
     total_base: NotRequired[int]
     total_new: NotRequired[int]
     total_delta: NotRequired[int]

@@ -162,6 +162,7 @@ def test_results_have_the_keys_of_their_types(story: pprofdiff.Diff):
     keys_are(story.new[0].top().summary, TableSummary)
     both = pprofdiff.diff(*heap).top(sample_type=["alloc_objects", "alloc_space"]).summary
     keys_are(both, TableSummary)
+    keys_are(pprofdiff.diff([heap[0], heap[0]], heap[1]).top().summary, TableSummary)
     for sample_type in both["sample_types"]:
         keys_are(sample_type, SampleType)
     for one in (story, story.new[0]):
@@ -202,7 +203,7 @@ def test_one_profile_filtered(story: pprofdiff.Diff):
 
 def test_files_of_a_side_add_up():
     base, new = pair("go-heap")
-    once, twice = pprofdiff.diff(base, new), pprofdiff.diff([base, base], (new, new))
+    once, twice = pprofdiff.diff(base, new), pprofdiff.diff([base, base], (new, new), sum=True)
     assert [len(twice.base), len(twice.new)] == [2, 2]
     doubled = {r["name"]: 2 * r["flat_delta"] for r in once.top()}
     assert {r["name"]: r["flat_delta"] for r in twice.top()} == doubled

@@ -208,8 +208,8 @@ fn main() {
     let (cpu, heap) = (load("cpu"), load("heap"));
     assert!(cpu.len() >= 16, "benches/chance/record takes the profiles");
     println!("{} profiles; {} samples in the first", cpu.len(), cpu[0].n_samples());
+    false_rows(&cpu);
     false_failures("CPU", &cpu, &["cum:any>+20%", "flat:any>+20%", "total>+10%", "total>+0%"]);
     false_failures("heap", &heap, &["alloc_space:cum:any>+20%", "alloc_space:total>+1%"]);
-    false_rows(&cpu);
     power(&Model::new(&cpu));
 }

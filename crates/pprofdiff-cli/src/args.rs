@@ -311,7 +311,7 @@ pub struct ViewArgs {
     #[command(flatten)]
     pub input: InputArgs,
     /// Add up the files of a side [default: they are runs, and values are their means]
-    #[arg(long, requires = "base")]
+    #[arg(long)]
     pub sum: bool,
     /// Rows to show, 0 for all [default: 20 in text and Markdown, 80 nodes of a call graph, all elsewhere]
     #[arg(short = 'n', value_name = "N")]

@@ -178,6 +178,9 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
 
 /// The files of a side are runs, unless they are to add up.
 fn open_view(args: &ViewArgs) -> Result<Diff> {
+    if args.sum && args.input.base.is_empty() {
+        return Err(Failure::Message("--sum adds up the files of --base, and those of --new".to_owned()));
+    }
     let diff = open(&args.input)?;
     Ok(if args.sum { diff.summed() } else { diff })
 }

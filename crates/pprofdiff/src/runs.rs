@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::diff::top::{Chance, ProfileSums, Top, TotalChance};
+use crate::diff::top::{Chance, ProfileSums, SIGNIFICANT, Top, TotalChance};
 use crate::diff::{Frames, Measure, Normalize, Scale, Sort, Walk};
 use crate::statistics::growth::{Events, Spread};
 use crate::statistics::rank::{false_discoveries, rank_test};
@@ -35,10 +35,6 @@ impl Halves {
         Halves(i128::from(low) + i128::from(high))
     }
 
-    pub(crate) fn minus(self, other: Halves) -> Halves {
-        Halves(self.0 - other.0)
-    }
-
     /// The number over another, as a quotient of whole numbers: exact, unless the other is so large that twice it is
     /// no int64.
     pub(crate) fn over(self, other: i64) -> (i64, i64) {
@@ -46,15 +42,6 @@ impl Halves {
             (None, Some(doubled)) => doubled,
             _ => (self.round(), other),
         }
-    }
-
-    pub(crate) fn abs(self) -> Halves {
-        Halves(self.0.abs())
-    }
-
-    /// Twice the number.
-    pub fn twice(self) -> i128 {
-        self.0
     }
 
     /// The number, if it is whole and an int64.
@@ -71,6 +58,23 @@ impl Halves {
     /// The nearest floating-point number.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / 2.0
+    }
+}
+
+/// What limits are compared with.
+#[cfg(feature = "check")]
+impl Halves {
+    /// Twice the number.
+    pub fn twice(self) -> i128 {
+        self.0
+    }
+
+    pub(crate) fn minus(self, other: Halves) -> Halves {
+        Halves(self.0 - other.0)
+    }
+
+    pub(crate) fn abs(self) -> Halves {
+        Halves(self.0.abs())
     }
 }
 
@@ -179,6 +183,7 @@ impl MeasuredRuns {
         Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, known })
     }
 
+    #[cfg(feature = "check")]
     pub(crate) fn measure(&self) -> &Measure {
         &self.measure
     }
@@ -234,6 +239,35 @@ impl MeasuredRuns {
     }
 }
 
+/// The frames that are there by chance, of which nothing is asked that is asked of each frame.
+pub(crate) struct ByChance {
+    frames: Vec<bool>,
+    /// Where it is chance which inlined library functions a profile shows: how much cum differs between runs.
+    cum: Option<Spread>,
+}
+
+impl ByChance {
+    pub(crate) fn new(runs: &MeasuredRuns, paired: bool) -> Result<ByChance> {
+        let (frames, flickers) = explain::by_chance(runs.frames())?;
+        Ok(ByChance { frames, cum: flickers.then(|| runs.spread(Sort::Cum, paired)) })
+    }
+
+    /// True of profiling itself, and of what costs something itself on one side alone, and no more with what it calls
+    /// than chance explains at this level: what is inlined into it is shown on the other.
+    pub(crate) fn has(&self, frame: u32, cost: Sort, runs: &MeasuredRuns, alpha: f64) -> bool {
+        if self.frames[frame as usize] {
+            return true;
+        }
+        let Some(cum) = self.cum.as_ref().filter(|_| cost == Sort::Flat) else { return false };
+        let Some(flat) = runs.of_frame(frame, Sort::Flat) else { return false };
+        let Some(all) = runs.of_frame(frame, Sort::Cum) else { return false };
+        let events = runs.events(&all);
+        let p = || cum.p_of_growth(&events, runs.per_event()) * runs.frames().len() as f64;
+        let is_one_sided = flat.iter().any(|side| side.max <= 0);
+        is_one_sided && events.iter().all(|side| side.iter().sum::<f64>() > 0.0) && p() > alpha
+    }
+}
+
 impl Measure {
     /// The table of frames with what the runs say of each ([`Chance`], of the cost that rows are ordered by) and of the
     /// total. Values are the means of [`Measure::top`]; for chance, runs are normalized one by one. Costs a second pass
@@ -252,10 +286,12 @@ impl Measure {
         let mut top = self.top(sort);
         let runs = MeasuredRuns::new(self.clone(), summary.normalize)?;
         let spread = runs.spread(sort, false);
+        let by_chance = ByChance::new(&runs, false)?;
         let p = |sides: &Sides| spread.p_of_change(&runs.events(sides), runs.per_event());
         let of_frame = |frame: u32| {
             let sides = runs.of_frame(frame, sort)?;
-            let p = (!runs.is_rare(&sides)).then(|| p(&sides));
+            let is_silent = runs.is_rare(&sides) || by_chance.has(frame, sort, &runs, SIGNIFICANT);
+            let p = (!is_silent).then(|| p(&sides));
             Some(Chance { base_sd: sides[0].deviation(), new_sd: sides[1].deviation(), p, q: None })
         };
         let mut chances: Vec<Chance> =

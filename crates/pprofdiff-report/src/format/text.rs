@@ -50,8 +50,7 @@ pub(crate) const OF_TOTAL: &str = "of total";
 pub(crate) const WHAT_IS_WHICH: &str = "; growth is a row's own, \"of total\" its delta in the base's total";
 
 /// What is said besides where runs say something of the rows.
-const WHAT_RUNS_SAY: &str =
-    "\n± is what runs differ by (standard deviation), p how probable as much is by chance, ~ where that may be all";
+const WHAT_RUNS_SAY: &str = "\n± is what runs differ by (standard deviation), p how probable such a change is by chance, ~ where chance explains it";
 
 /// How text is written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -544,6 +543,9 @@ fn side(s: &Side, sum: bool) -> String {
     text.push_str(&format!("  {}", extent(s)));
     if s.duration_nanos != 0 {
         text.push_str(&format!(" in {}", units::show(s.duration_nanos, "nanoseconds")));
+    }
+    if s.paths.len() > 1 {
+        text.push_str(" together");
     }
     text
 }

@@ -192,32 +192,3 @@ pub(super) fn reaches(floor: Decimal, sides: &Sides, total: &Sides) -> bool {
     let large = |(v, total): (&Runs, &Runs)| floor.is_reached_by(v.median, total.median);
     sides.iter().zip(total).any(large)
 }
-
-/// The frames of a check that are there by chance, which rules on any frame leave out.
-pub(super) struct ByChance {
-    frames: Vec<bool>,
-    /// Where it is chance which inlined library functions a profile shows: how much cum differs between runs.
-    cum: Option<Spread>,
-}
-
-impl ByChance {
-    pub(super) fn new(runs: &MeasuredRuns, paired: bool) -> Result<ByChance> {
-        let (frames, flickers) = crate::explain::by_chance(runs.frames())?;
-        Ok(ByChance { frames, cum: flickers.then(|| runs.spread(Sort::Cum, paired)) })
-    }
-
-    /// True of profiling itself, and of what costs something itself on one side alone, and no more with what it calls
-    /// than chance explains: what is inlined into it is shown on the other.
-    pub(super) fn has(&self, frame: u32, cost: Cost, runs: &MeasuredRuns) -> bool {
-        if self.frames[frame as usize] {
-            return true;
-        }
-        let Some(cum) = self.cum.as_ref().filter(|_| cost == Cost::Flat) else { return false };
-        let Some(flat) = runs.of_frame(frame, Sort::Flat) else { return false };
-        let Some(all) = runs.of_frame(frame, Sort::Cum) else { return false };
-        let events = runs.events(&all);
-        let p = || cum.p_of_growth(&events, runs.per_event()) * runs.frames().len() as f64;
-        let is_one_sided = flat.iter().any(|side| side.max <= 0);
-        is_one_sided && events.iter().all(|side| side.iter().sum::<f64>() > 0.0) && p() > ALPHA
-    }
-}

@@ -23,11 +23,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Normalize, Query};
 use crate::explain::{ExplainOptions, Explanation};
+use crate::runs::{ByChance, MeasuredRuns, Sides};
 pub use crate::runs::{Halves, Runs};
-use crate::runs::{MeasuredRuns, Sides};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
-use limit::{ByChance, Test};
+use limit::Test;
 pub(crate) use rule::toml;
 use rule::{Cost, Rule, Subject};
 
@@ -415,7 +415,7 @@ impl Rules {
                 let mut left_out = 0;
                 for f in frames {
                     let Some(sides) = runs.of_frame(f, cost) else { continue };
-                    if by_chance.is_some_and(|known| known.has(f, rule.cost, runs)) {
+                    if by_chance.is_some_and(|known| known.has(f, cost, runs, ALPHA)) {
                         left_out += 1;
                     } else {
                         add(Some(f), sides);

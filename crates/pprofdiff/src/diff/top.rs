@@ -56,7 +56,8 @@ pub struct Chance {
     pub base_sd: Option<f64>,
     /// That of the new side's.
     pub new_sd: Option<f64>,
-    /// How probable it is that runs of equal builds differ as much or more; `None` where there are too few events to say.
+    /// How probable it is that runs of equal builds differ as much or more; `None` where there are too few events to say,
+    /// and of frames that are there by chance, such as what profiling itself puts there.
     pub p: Option<f64>,
     /// The part of false ones among all rows that differ so clearly or more (Benjamini-Hochberg).
     pub q: Option<f64>,

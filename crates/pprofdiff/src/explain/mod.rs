@@ -33,7 +33,6 @@ pub use answer::{
 };
 use names::{Inlined, Renamed};
 use read::Columns;
-#[cfg(feature = "check")]
 pub(crate) use read::by_chance;
 use rows::{Kind, Rows};
 use runtime::Own;

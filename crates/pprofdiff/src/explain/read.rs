@@ -468,7 +468,6 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
 
 /// Of each frame: whether it is there by chance. Profiling itself puts some there; and of inlined library functions it
 /// is chance, in some languages, which one a profile shows, which is the second answer.
-#[cfg(feature = "check")]
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<bool>, bool)> {
     let own = Own::new(&super::ExplainOptions::default())?;
     let (runtime, names, canon) = names_of(frames, &own);

@@ -26,7 +26,6 @@ pub(super) struct Runtime {
     /// Stacks end at the program's last frame: which of several inlined library frames a sample hits is chance.
     pub cut_system: bool,
     /// Which of several inlined frames a profile shows differs even between runs of one binary.
-    #[cfg_attr(not(feature = "check"), expect(dead_code, reason = "only a check compares frame by frame"))]
     pub flickers: bool,
     /// Where what the row says is from, and whether profiles of ours were compared with it.
     pub source: &'static str,

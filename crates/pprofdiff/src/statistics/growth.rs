@@ -9,7 +9,9 @@
 //! runs must say the same without the others.
 
 use super::counts::{between, penalised};
-use super::distributions::{bisect, student_quantile, student_tail};
+use super::distributions::student_tail;
+#[cfg(feature = "check")]
+use super::distributions::{bisect, student_quantile};
 use super::gamma::{digamma, log_variance, trigamma_inverse};
 
 /// A frame's events on each side, from which on it shows how much runs differ.
@@ -21,8 +23,10 @@ const FEWEST: usize = 8;
 const MOST_DEGREES: f64 = 20.0;
 const DEGREES_OF_KNOWN: f64 = 10.0;
 /// The probability with which a change is to be found that is said to be detectable.
+#[cfg(feature = "check")]
 const POWER: f64 = 0.9;
 /// The most runs a side that are proposed.
+#[cfg(feature = "check")]
 const MOST_RUNS: usize = 50;
 
 /// Events of one subject in the runs of both sides.
@@ -108,11 +112,6 @@ impl Spread {
         Spread { tau2: high, degrees: fit(high).1, paired }
     }
 
-    /// The standard deviation between runs.
-    pub(crate) fn tau(&self) -> f64 {
-        self.tau2.sqrt()
-    }
-
     /// The variance of one subject's cost between runs beside that of counting, and its degrees of freedom.
     fn of(&self, runs: &Events) -> (f64, f64) {
         if !self.is_replicated(runs) {
@@ -121,12 +120,6 @@ impl Spread {
         let (variance, degrees, counted) = variance_of_runs(runs, self.paired);
         let drawn = (self.degrees * (self.tau2 + counted) + degrees * variance) / (self.degrees + degrees);
         ((drawn - counted).max(self.tau2 / 4.0), self.degrees + degrees)
-    }
-
-    /// The standard deviation of the log of what a subject grew by.
-    pub(crate) fn deviation(&self, runs: &Events) -> f64 {
-        let counting = |side: &[f64]| 1.0 / side.iter().sum::<f64>().max(0.5);
-        (counting(&runs[0]) + counting(&runs[1]) + between(self.of(runs).0, runs.each_ref().map(Vec::len))).sqrt()
     }
 
     /// The probability that a build which grew by `ratio` seems to have grown as much as this or more.
@@ -166,6 +159,21 @@ impl Spread {
 
     fn is_replicated(&self, runs: &Events) -> bool {
         if self.paired { runs[0].len() > 1 } else { runs[0].len() + runs[1].len() > 2 }
+    }
+}
+
+/// What a check says besides.
+#[cfg(feature = "check")]
+impl Spread {
+    /// The standard deviation between runs.
+    pub(crate) fn tau(&self) -> f64 {
+        self.tau2.sqrt()
+    }
+
+    /// The standard deviation of the log of what a subject grew by.
+    pub(crate) fn deviation(&self, runs: &Events) -> f64 {
+        let counting = |side: &[f64]| 1.0 / side.iter().sum::<f64>().max(0.5);
+        (counting(&runs[0]) + counting(&runs[1]) + between(self.of(runs).0, runs.each_ref().map(Vec::len))).sqrt()
     }
 
     /// The probability that a build that costs `limit` events a run seems to cost as much as these runs or more. The

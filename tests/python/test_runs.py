@@ -1,0 +1,58 @@
+"""Several runs a side: means, sums where they are asked for, and rows that are more than chance."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+import pprofdiff
+from conftest import CORPUS
+
+FREIGHT = CORPUS / "faults" / "freight"
+
+
+def side(build: str) -> list[Path]:
+    return [FREIGHT / f"{build}-{i}.cpu.pb.gz" for i in (1, 2, 3)]
+
+
+def test_values_are_means_of_runs_or_sums() -> None:
+    base, new = side("base"), side("calls")
+    of_runs, summed = pprofdiff.diff(base, new), pprofdiff.diff(base, new, sum=True)
+    means, sums = (json.loads(d.top(sort="cum").to_json()) for d in (of_runs, summed))
+    assert (means["sum"], sums["sum"]) == (False, True)
+    assert means["total_base"] == round(sums["total_base"] / 3)
+    of_row = {row["name"]: row for row in sums["rows"]}
+    for row in means["rows"]:
+        for column in ("flat_base", "flat_new", "cum_base", "cum_new"):
+            # Three runs never make a half.
+            assert row[column] == round(of_row[row["name"]][column] / 3)
+    assert "p" not in sums["rows"][0]
+    assert 0 <= means["rows"][0]["p"] <= means["rows"][0]["q"]
+    # What the repr shows is the same table, and so is what a pickle brings back.
+    assert "mean of 3 runs" in repr(of_runs)
+    assert "sum of 3" in repr(summed)
+    for d in (of_runs, summed):
+        assert pickle.loads(pickle.dumps(d)).top().to_json() == d.top().to_json()
+        assert d.filter(focus="tariff").top().to_json() == d.top(focus="tariff").to_json()
+
+
+def test_significant_rows_are_those_with_a_small_q() -> None:
+    d = pprofdiff.diff(side("base"), side("calls"))
+    rows = d.top(sort="cum").to_dicts()
+    wanted = [row for row in rows if row["q"] is not None and row["q"] <= 0.05]
+    assert d.top(sort="cum", significant=True).to_dicts() == wanted
+    assert wanted[0]["name"] == "freight/tariff.Make"
+    assert len(wanted) < len(rows) / 4
+    assert wanted[0]["base_sd"] > 0
+    # One run a side has no spread of its own.
+    one = pprofdiff.diff(side("base")[0], side("calls")[0])
+    assert "q" not in one.top().columns
+    (first, *_) = one.top(sort="cum", significant=True).to_dicts()
+    assert first["name"] == "freight/tariff.Make"
+    assert first["base_sd"] is None
+    assert first["q"] <= 0.05
+    with pytest.raises(pprofdiff.PprofError, match="are no runs"):
+        pprofdiff.diff(side("base"), side("calls"), sum=True).top(significant=True)
+    with pytest.raises(pprofdiff.PprofError, match="only one profile"):
+        pprofdiff.load(side("base")[0]).top(significant=True)
