@@ -357,13 +357,19 @@ fn a_frames_change_is_chance_or_not() {
     with(&mut e, 1e-3, 0.1, 1.0, (1, 1));
     assert!(e.is_chance(1000.0, 1310.0) && !e.is_chance(1000.0, 1330.0));
     assert!((e.least_growth(1000.0) - (0.02f64 * 3.84).sqrt().exp()).abs() < 0.01, "{}", e.least_growth(1000.0));
-    // Three times the work, or three times the runs.
+    // Three times the work, and equal work in three runs.
     for (factor, runs) in [(3.0, (1, 1)), (1.0, (1, 3))] {
         with(&mut e, 10.0, 0.0, factor, runs);
-        assert!(e.is_chance(1000.0, 3000.0) && !e.is_chance(1000.0, 1000.0));
-        let least = 3000.0 * e.least_growth(1000.0);
+        let equal = 1000.0 * factor;
+        assert!(e.is_chance(1000.0, equal) && !e.is_chance(1000.0, equal / 3.0));
+        let least = equal * e.least_growth(1000.0);
         assert!(e.is_chance(1000.0, 0.99 * least) && !e.is_chance(1000.0, 1.01 * least));
     }
+    // Three runs of the new side show less of a change to be chance than one.
+    with(&mut e, 10.0, 0.0, 1.0, (1, 1));
+    let alone = e.least_growth(1000.0);
+    with(&mut e, 10.0, 0.0, 1.0, (1, 3));
+    assert!(e.least_growth(1000.0) < alone);
     with(&mut e, 0.0, 0.0, 1.0, (1, 1));
     assert!(e.is_chance(0.0, 0.0) && !e.is_chance(0.0, 1.0));
 }

@@ -222,8 +222,8 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let panels = panels(&explained, shown);
     let data = json!({
         "generator": concat!("pprofdiff ", env!("CARGO_PKG_VERSION")),
-        "base": summary.base.as_ref().map(side),
-        "new": side(&summary.new),
+        "base": summary.base.as_ref().map(|base| side(base, summary.sum)),
+        "new": side(&summary.new, summary.sum),
         "settings": settings(&summary),
         "warnings": warnings,
         "names": names.texts,
@@ -282,11 +282,14 @@ struct Chance<'a> {
     e: &'a Explanation,
     /// By what the view's new values are multiplied.
     factor: f64,
+    /// How many runs the values of each side are sums of.
+    runs: [f64; 2],
 }
 
 impl Chance<'_> {
     fn is_chance(&self, p: Pair) -> bool {
-        self.e.is_chance(p.base as f64, p.new as f64 / self.factor)
+        let [base, new] = self.runs;
+        self.e.is_chance(p.base as f64 / base, p.new as f64 / self.factor / new)
     }
 
     /// How much of a frame is chance, by its size: the least growth of one with 1, 2, 4, 8 ... events, and how much
@@ -296,7 +299,7 @@ impl Chance<'_> {
         let sizes =
             (0..63).map(|i| event * (1u64 << i) as f64).take_while(|size| *size > 0.0 && *size < total.base as f64);
         let digits = |factor: f64| (factor * 1e4).round() / 1e4;
-        let least: Vec<f64> = sizes.map(|size| digits(self.e.least_growth(size))).collect();
+        let least: Vec<f64> = sizes.map(|size| digits(self.e.least_growth(size / self.runs[0]))).collect();
         json!({"event": event, "least": least, "work": self.e.scale.factor})
     }
 }
@@ -322,7 +325,8 @@ fn sample_type(
     options: &PageOptions,
 ) -> Result<(Value, u32)> {
     let s = view.summary();
-    let chance = explanation.map(|e| Chance { e, factor: s.factor });
+    let (m0, m1) = explanation.filter(|_| s.sum).map_or((1, 1), |e| e.noise.runs);
+    let chance = explanation.map(|e| Chance { e, factor: s.factor, runs: [m0 as f64, m1 as f64] });
     let stacks = view.matched_stacks();
     let grow = |inverted| {
         stacks.flame(
@@ -541,10 +545,10 @@ fn source(diff: &Diff, query: &Query, sources: &dyn SourceCode) -> Result<String
     Ok(html)
 }
 
-fn side(s: &Side) -> Value {
+fn side(s: &Side, sum: bool) -> Value {
     let duration = (s.duration_nanos != 0).then(|| units::show(s.duration_nanos, "nanoseconds"));
     json!({
-        "paths": s.paths.iter().map(|p| visible(p)).collect::<Vec<_>>(),
+        "name": visible(&inputs(s, sum)),
         "extent": extent(s),
         "duration": duration,
         "time": (s.time_nanos != 0).then_some(s.time_nanos / 1_000_000),

@@ -534,7 +534,7 @@ function showSummary() {
     const when = [side.extent];
     if (side.duration) when.push(`in ${side.duration}`);
     if (side.time) when.push(`on ${new Date(side.time).toISOString().replace("T", " ").slice(0, 16)} UTC`);
-    div.append(element("span", side.paths.join(" + "), "path"), element("span", when.join(" "), "when"));
+    div.append(element("span", side.name, "path"), element("span", when.join(" "), "when"));
     sides.push(div);
   }
   $("sides").replaceChildren(...sides);
