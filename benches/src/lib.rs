@@ -51,7 +51,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -60,12 +60,12 @@ impl Random {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
+        self.bits() % n
     }
 }
 
 fn hash(parts: &[u64]) -> u64 {
-    parts.iter().fold(0, |h, &p| Random(h ^ p.wrapping_mul(0x2545_f491_4f6c_dd1d)).next())
+    parts.iter().fold(0, |h, &p| Random(h ^ p.wrapping_mul(0x2545_f491_4f6c_dd1d)).bits())
 }
 
 /// Which side of a pair.

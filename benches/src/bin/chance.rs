@@ -29,7 +29,7 @@ impl Chance {
     }
 
     fn next(&mut self) -> f64 {
-        ((self.0.next() >> 33) as f64 + 0.5) / (1u64 << 31) as f64
+        ((self.0.bits() >> 33) as f64 + 0.5) / (1u64 << 31) as f64
     }
 
     fn normal(&mut self) -> f64 {
