@@ -10,22 +10,22 @@ use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
 use prost::Message;
 use serde_json::Value;
 
-fn corpus(file: &str) -> PathBuf {
+pub(crate) fn corpus(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)
 }
 
 /// A directory of its own for each test.
-struct Dir(PathBuf);
+pub(crate) struct Dir(pub PathBuf);
 
 impl Dir {
-    fn new(name: &str) -> Dir {
+    pub fn new(name: &str) -> Dir {
         let dir = std::env::temp_dir().join(format!("pprofdiff-check-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
         Dir(dir)
     }
 
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         std::fs::write(self.0.join(name), bytes).unwrap();
     }
 
@@ -34,7 +34,7 @@ impl Dir {
         self.run_with_chance(&[args, &["--strict"]].concat())
     }
 
-    fn run_with_chance(&self, args: &[&str]) -> Output {
+    pub fn run_with_chance(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
         command.current_dir(&self.0).stdin(Stdio::null()).arg("check").args(args).output().unwrap()
     }
@@ -44,7 +44,7 @@ impl Dir {
         self.json_with_chance(&[args, &["--strict"]].concat())
     }
 
-    fn json_with_chance(&self, args: &[&str]) -> (i32, Value) {
+    pub fn json_with_chance(&self, args: &[&str]) -> (i32, Value) {
         let out = self.run_with_chance(&[args, &["--format", "json"]].concat());
         let value = serde_json::from_slice(&out.stdout)
             .unwrap_or_else(|e| panic!("{args:?}: {e}: {}", String::from_utf8_lossy(&out.stderr)));
@@ -610,9 +610,9 @@ fn reports_in_formats_that_show_no_check_are_errors() {
     let d = Dir::new("formats");
     d.write("base", second(100));
     for (option, said) in [
-        (["--report", "f.sarif"], "f.sarif: no format is known by this ending"),
-        (["--report", "f.svg"], "check can't be written as svg; it can as text, json, markdown, github, junit"),
-        (["--format", "csv"], "check can't be written as csv; it can as text, json, markdown, github, junit"),
+        (["--report", "f.docx"], "f.docx: no format is known by this ending"),
+        (["--report", "f.svg"], "check can't be written as svg; it can as text, json, markdown, github, junit, sarif"),
+        (["--format", "csv"], "check can't be written as csv; it can as text, json, markdown, github, junit, sarif"),
         (["--sample-type", "cpu,wall"], "check shows one sample type at a time"),
     ] {
         let out = d.run(&[&["base", "base", "--fail-on", "total>+5%"], &option[..]].concat());
@@ -624,7 +624,7 @@ fn reports_in_formats_that_show_no_check_are_errors() {
 }
 
 /// A profile that took a sample each millisecond: so many in each of these functions, which `main` calls.
-fn sampled(functions: &[(&str, i64)]) -> Vec<u8> {
+pub(crate) fn sampled(functions: &[(&str, i64)]) -> Vec<u8> {
     let stacks: Vec<(String, [i64; 2])> =
         functions.iter().map(|(name, ms)| (format!("main;{name}"), [*ms, ms * 1_000_000])).collect();
     let stacks: Vec<(&str, &[i64])> = stacks.iter().map(|(stack, values)| (stack.as_str(), &values[..])).collect();
@@ -724,6 +724,47 @@ fn rules_are_test_cases() {
     let report = d.run_with_chance(&[&["base", "new", "--report", "r.xml"][..], &rules].concat());
     assert_eq!(report.status.code(), Some(1));
     assert_eq!(std::fs::read_to_string(d.0.join("r.xml")).unwrap(), text);
+}
+
+/// Code scanning reads findings as SARIF: types that are made of the standard's schema take what is written, and what is
+/// said there is what was found.
+#[test]
+fn findings_are_results_of_code_scanning() {
+    let d = Dir::new("sarif");
+    d.write("base", sampled(&[("a\u{1b}[2J", 1000), ("b", 1000), ("c", 1000)]));
+    d.write("new", sampled(&[("a\u{1b}[2J", 3000), ("b", 3000), ("c", 1150)]));
+    d.write("pprofdiff.toml", "[[check.allow]]\nframe = \"^b$\"\nreason = \"on purpose\"\n");
+    let rules = ["--fail-on", "flat:any>+20%", "--fail-on", "flat:regex=c>+10%", "--fail-on", "total>+500%"];
+    let out = d.run_with_chance(&[&["base", "new", "--report", "r.sarif", "--format", "sarif"][..], &rules].concat());
+    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(std::fs::read(d.0.join("r.sarif")).unwrap(), out.stdout);
+    let log: serde_sarif::sarif::Sarif = serde_json::from_slice(&out.stdout).unwrap();
+    let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // Nothing of it is lost on the schema's types: there are no other fields than those of the standard.
+    assert_eq!(serde_json::to_value(&log).unwrap(), value);
+    let run = &value["runs"][0];
+    assert_eq!(run["tool"]["driver"]["rules"][1]["id"], "flat:regex=c>+10%");
+    let results: Vec<&Value> = run["results"].as_array().unwrap().iter().collect();
+    let said: Vec<[&str; 3]> = results
+        .iter()
+        .map(|r| {
+            let subject = &r["locations"][0]["logicalLocations"][0]["fullyQualifiedName"];
+            [&r["ruleId"], &r["kind"], subject].map(|v| v.as_str().unwrap())
+        })
+        .collect();
+    let wanted = [
+        ["flat:any>+20%", "fail", "a\u{fffd}[2J"],
+        ["flat:any>+20%", "fail", "b"],
+        ["flat:regex=c>+10%", "open", "cpu"],
+        ["total>+500%", "pass", "cpu"],
+    ];
+    assert_eq!(said, wanted);
+    assert_eq!(results[1]["suppressions"][0]["justification"], "on purpose");
+    assert!(results[0]["suppressions"].is_null() && results[0]["level"] == "error" && results[2]["level"] == "none");
+    // A message is for people.
+    let message = results[0]["message"]["text"].as_str().unwrap();
+    assert!(message.contains("1s -> 3s") && !message.contains('\u{1b}'), "{message}");
+    assert_eq!(results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "new");
 }
 
 /// Of many frames those that are small are compared as well as they can be.

@@ -1,5 +1,6 @@
 //! Tests of the command, as one program.
 
+mod baseline;
 mod batch;
 mod builds;
 mod check;

@@ -129,7 +129,7 @@ fn nothing_hostile_reaches_a_person() {
     d.write("sources/src/plain.go", format!("package a\n{}\n", evil("source").replace('\n', "")));
     let rows = ["text", "markdown"].as_slice();
     let all = ["text", "markdown", "folded", "html", "dot", "svg", "callgrind"].as_slice();
-    let checks = ["text", "markdown", "github", "junit"].as_slice();
+    let checks = ["text", "markdown", "github", "junit", "sarif"].as_slice();
     let reason: String = evil("reason").chars().map(|c| format!("\\u{:04X}", c as u32)).collect();
     d.write("allow.toml", format!("[[check.allow]]\nframe = 'plain'\nreason = \"{reason}\"\n"));
     let cases: &[(&[&str], &[&str])] = &[

@@ -13,6 +13,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::{Compression, Filters, Granularity, Matching, Normalize, Query, Sort};
 use pprofdiff_report::{Ask, Format, PageOptions, Request, Style};
 
+use crate::baseline::MOST;
 use crate::{color_wanted, is_stdin};
 
 const EXAMPLES: &str = "\
@@ -131,10 +132,10 @@ pub struct InputArgs {
     #[arg(value_name = "FILE|URL", num_args = 0..=2)]
     pub files: Vec<PathBuf>,
     /// The files of the base; several are runs of the same program
-    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "new")]
+    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files")]
     pub base: Vec<PathBuf>,
     /// The files of the new side; several are runs
-    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "base")]
+    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files")]
     pub new: Vec<PathBuf>,
     #[command(flatten)]
     pub load: LoadArgs,
@@ -527,9 +528,57 @@ impl SeriesArgs {
     }
 }
 
+/// A folder of profiles that takes the place of the base.
+#[derive(Args)]
+#[command(next_help_heading = "Baseline")]
+pub struct BaselineArgs {
+    /// Compare with the last profiles of a branch that are stored in this folder; the files are the new side's
+    #[arg(long = "baseline", value_name = "DIR", conflicts_with = "base")]
+    pub dir: Option<PathBuf>,
+    /// The branch that is compared with, and under which profiles are stored
+    #[arg(long, value_name = "NAME", default_value = "main", value_parser = name, requires = "dir")]
+    pub branch: String,
+    /// Only profiles with this label; those that are stored get it
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label, requires = "dir")]
+    pub label: Vec<(String, String)>,
+    /// Store the new profiles, unless the check fails
+    #[arg(long, requires = "dir")]
+    pub store: bool,
+    /// Store them even so, and forget the older ones: what changed is meant to stay
+    #[arg(long, requires = "dir")]
+    pub accept: bool,
+    /// The commit of what is stored
+    #[arg(long, value_name = "ID", value_parser = name, requires = "dir")]
+    pub commit: Option<String>,
+    /// Its time, as 2026-11-22T11:52:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "dir")]
+    pub time: Option<u64>,
+    /// How many profiles of a branch are kept and compared with
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=MOST as i64), requires = "dir")]
+    pub keep: u8,
+}
+
+/// What a user calls a branch or a commit.
+fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 200 { Err("it has 1 to 200 bytes".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// `key=value`.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as key=value")?;
+    Ok((name(key)?, name(value)?))
+}
+
+/// A point in time, in seconds since 1970.
+fn time(text: &str) -> Result<u64, String> {
+    let parsed = text.parse::<jiff::Timestamp>().ok().and_then(|time| u64::try_from(time.as_second()).ok());
+    parsed.ok_or_else(|| "write it as 2026-11-22T11:52:00Z".to_owned())
+}
+
 #[derive(Args)]
 #[command(after_help = CHECK_HELP)]
-#[command(mut_arg("files", |a| a.help("BASE and NEW: files, http(s) URLs, or `-` for standard input")))]
+#[command(mut_arg("files", |a| a.help(
+    "BASE and NEW, or with --baseline only new ones: files, http(s) URLs, or `-` for standard input")))]
 #[command(mut_arg("sample_type", |a| a.value_name("TYPE").help("Sample type of rules that name none [default: the profile's]")))]
 #[command(mut_arg("normalize", |a| a.help(
     "Scale each run of the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000")))]
@@ -545,6 +594,8 @@ pub struct CheckArgs {
     /// Ignore frames below this part of the total on both sides [default: 1% for rules on each frame]
     #[arg(long, value_name = "PERCENT")]
     pub floor: Option<String>,
+    #[command(flatten)]
+    pub baseline: BaselineArgs,
     /// Limits alone decide: what exceeds one fails, however much of that chance explains
     #[arg(long)]
     pub strict: bool,
@@ -572,6 +623,8 @@ Examples:
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%' --fail-on 'flat:regex=^encoding/>+10%'
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'cum:any>+20%' --floor 2%
   pprofdiff check --base main*.pb.gz --new branch*.pb.gz --fail-on 'alloc_space:total>+10MB' --format markdown
+  pprofdiff check --baseline profiles cpu.pb.gz --fail-on 'total>+5%' --store --commit \"$SHA\"      on main
+  pprofdiff check --baseline profiles cpu.pb.gz --fail-on 'total>+5%'      on a branch
 
 Several files on a side are runs of the same program, whose medians are compared. A rule fails if its limit is exceeded
 and two equal builds would hardly ever differ so much: once in a hundred checks. What chance explains is inconclusive.

@@ -1,13 +1,17 @@
 //! `pprofdiff check`, for CI. Rules from the command line and the configuration, findings out, a verdict as
 //! the exit code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use pprofdiff::check::How;
-use pprofdiff_report::{Ask, CheckOptions, Format, Report, exit_code};
+use pprofdiff::check::{How, Outcome};
+use pprofdiff::{Diff, Profile};
+use pprofdiff_report::{Ask, CheckOptions, Format, Report, Request, exit_code};
 
-use crate::args::CheckArgs;
-use crate::{Failure, Result, open, write_to};
+use crate::args::{CheckArgs, InputArgs};
+use crate::baseline::Baseline;
+use crate::input::{Inputs, one_stdin};
+use crate::{Failure, Result, open, say, write_to};
 
 /// Read if it is there and no other is named.
 const CONFIG: &str = "pprofdiff.toml";
@@ -21,11 +25,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         Ok((path, format))
     });
     let reports = reports.collect::<Result<Vec<_>>>()?;
-    if let [_] = args.input.files.as_slice() {
-        return Err(Failure::Message("a check needs BASE and NEW".to_owned()));
-    }
-    let diff = open(&args.input)?;
-    let report = request.answer(&diff)?;
+    let Some(report) = answer(args, &request)? else { return Ok(0) };
     for (path, format) in reports {
         write_to(Some(path), |out| (format.write)(&report, out, Default::default()))?;
     }
@@ -38,6 +38,50 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         Ok(()) | Err(Failure::ClosedPipe) => Ok(verdict),
         Err(e) => Err(e),
     }
+}
+
+/// What the check finds. `None` if there was nothing to compare with, and the new profiles were stored.
+fn answer(args: &CheckArgs, request: &Request) -> Result<Option<Report>> {
+    let Some(dir) = &args.baseline.dir else {
+        if let [_] = args.input.files.as_slice() {
+            return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
+        }
+        return Ok(Some(request.answer(&open(&args.input)?)?));
+    };
+    let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.input.load)?);
+    let new = new.iter().map(|path| inputs.load(path)).collect::<Result<Vec<Arc<Profile>>>>()?;
+    let mut baseline = Baseline::open(dir, &args.baseline)?;
+    let base = baseline.profiles(&new, &inputs.options);
+    let stores = args.baseline.store || args.baseline.accept;
+    if base.is_empty() {
+        baseline.said.iter().for_each(|said| say(&format!("warning: {said}")));
+        let (dir, name) = (dir.display(), baseline.name());
+        if !stores {
+            let message = format!("{dir} has no profile of {name} to compare with; store some with --store");
+            return Err(Failure::Message(message));
+        }
+        baseline.store(&new, false)?;
+        say(&format!("{dir} had no profile of {name} to compare with; {} stored", new.len()));
+        return Ok(None);
+    }
+    let mut report = request.answer(&Diff::new(&base, &new)?)?;
+    if let Report::Check(check) = &mut report {
+        check.warnings.append(&mut baseline.said);
+        if args.baseline.accept || args.baseline.store && check.verdict != Outcome::Fail {
+            baseline.store(&new, args.baseline.accept)?;
+        }
+    }
+    Ok(Some(report))
+}
+
+/// The files of the new side, where there are no others.
+fn new_side(args: &InputArgs) -> Result<&[PathBuf]> {
+    let new = if args.files.is_empty() { &args.new } else { &args.files };
+    if new.is_empty() {
+        return Err(Failure::Message("no profile is given; a check with --baseline needs NEW".to_owned()));
+    }
+    one_stdin(new.iter())?;
+    Ok(new)
 }
 
 /// The configuration that is named, or that is there: its name and text.

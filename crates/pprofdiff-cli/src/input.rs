@@ -128,7 +128,12 @@ pub fn open_with(args: &InputArgs, further: impl FnOnce(&Inputs) -> Result<Vec<S
         _ => (&args.base, &args.new),
     };
     if base.is_empty() || new.is_empty() {
-        return Err(Failure::Message("no profile is given; see pprofdiff --help".to_owned()));
+        let message = if base.is_empty() && new.is_empty() {
+            "no profile is given; see pprofdiff --help"
+        } else {
+            "the other side is missing; a diff needs --base and --new"
+        };
+        return Err(Failure::Message(message.to_owned()));
     }
     one_stdin(base.iter().chain(new))?;
     let sources = |side: &[PathBuf]| side.iter().map(|path| inputs.source(path)).collect::<Result<Vec<_>>>();

@@ -4,6 +4,7 @@
 //! face holds no algorithm: this one parses arguments, calls the engine, writes the table.
 
 mod args;
+mod baseline;
 mod batch;
 mod check;
 mod delta;

@@ -11,6 +11,7 @@ mod jsonl;
 mod junit;
 pub(crate) mod markdown;
 pub(crate) mod pprof;
+mod sarif;
 pub(crate) mod speedscope;
 #[cfg(feature = "svg")]
 pub(crate) mod svg;
@@ -149,6 +150,7 @@ static FORMATS: &[&Format] = &[
     &callgrind::FORMAT,
     &github::FORMAT,
     &junit::FORMAT,
+    &sarif::FORMAT,
 ];
 
 impl Format {

@@ -113,9 +113,11 @@ impl Scale {
             Scale::One => value,
             Scale::Ratio(n, d) => {
                 let product = i128::from(value) * i128::from(n);
-                // |product| <= 2^126 and |d| < 2^95, so doubling the one and adding the other do not overflow.
-                let rounded = (2 * product.abs() + d.abs()) / (2 * d.abs());
-                let signed = if (product < 0) != (d < 0) { -rounded } else { rounded };
+                let (product, negative, d) = (product.unsigned_abs(), (product < 0) != (d < 0), d.unsigned_abs());
+                let whole = product / d;
+                let rest = product - whole * d;
+                let rounded = (whole + u128::from(rest >= d - rest)) as i128;
+                let signed = if negative { -rounded } else { rounded };
                 i64::try_from(signed).unwrap_or(if signed < 0 { i64::MIN } else { i64::MAX })
             }
             // `as` saturates, and `round` goes away from zero at one half.
@@ -157,7 +159,7 @@ mod tests {
         let big = (1i64 << 53) + 1;
         assert_eq!(Scale::Ratio(big, big.into()).apply(big), big);
         let (most, runs) = (i64::MAX, 1 << 31);
-        assert_eq!(Scale::Ratio(most, i128::from(most) * runs).apply(most), (most - 1) / (1 << 31) + 1);
+        assert_eq!(Scale::Ratio(most, i128::from(most) * runs).apply(most), 1 << 32);
         assert_eq!(Scale::Ratio(1, 2).apply(3), 2);
         assert_eq!(Scale::Ratio(1, 2).apply(-3), -2);
         assert_eq!(Scale::Ratio(-1, 2).apply(3), -2);

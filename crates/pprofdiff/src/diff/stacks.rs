@@ -485,7 +485,8 @@ mod tests {
         // Two profiles, stacks in another order, twice, and some that the base does not have.
         let new = [profile("main;c;d 1\nmain;b 5\nmain;c;d 2\n")?, profile("main;f 1\nmain;e 4\nmain;b 1\n")?];
         for by_labels in [false, true] {
-            let stacks = Diff::new(&base, &new)?.measure(&Query::default())?.stacks_as_found(by_labels);
+            let diff = Diff::new(&base, &new)?.summed();
+            let stacks = diff.measure(&Query::default())?.stacks_as_found(by_labels);
             let row = |row: &StackRow| {
                 let names: Vec<String> = stacks.frames_of(row).iter().map(|&f| stacks.frames.name(f)).collect();
                 (names.join(";"), row.weight.base, row.weight.new, row.status)

@@ -1,0 +1,91 @@
+//! The findings of a check as SARIF 2.1.0, which code scanning shows: a result for each finding.
+//!
+//! OASIS, Static Analysis Results Interchange Format 2.1.0. What fails is a result of kind `fail`, what is inconclusive
+//! one of kind `open`, which says just that; what is allowed fails and is suppressed, with its reason.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::check::finding;
+use crate::format::{Format, unsupported};
+use crate::report::Report;
+use crate::request::Ask;
+use pprofdiff::check::{Check, Finding, Outcome, RuleCheck};
+use pprofdiff::text::harmless;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "sarif",
+    extensions: &["sarif"],
+    about: "what a check found, for code scanning",
+    binary: false,
+    limit: None,
+    warns: true,
+    shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
+    write: |report, out, _| match report {
+        Report::Check(check) => check_sarif(check, out),
+        _ => Err(unsupported()),
+    },
+    each: None,
+};
+
+fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+    let descriptor = |rule: &RuleCheck| {
+        let id = harmless(&rule.rule);
+        json!({"id": id, "shortDescription": {"text": format!("the limit {id}")}})
+    };
+    let rules: Vec<Value> = check.rules.iter().map(descriptor).collect();
+    let results = check.rules.iter().enumerate().flat_map(|(i, rule)| {
+        let of_rule = rule.findings.iter().map(move |f| result(check, rule, i, f));
+        of_rule.collect::<Vec<_>>()
+    });
+    let notifications = check.warnings.iter().map(|w| json!({"level": "warning", "message": {"text": harmless(w)}}));
+    let version = env!("CARGO_PKG_VERSION");
+    let log = json!({
+        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "pprofdiff", "version": version, "rules": rules}},
+            "invocations": [{
+                "executionSuccessful": true,
+                "toolExecutionNotifications": notifications.collect::<Vec<_>>(),
+            }],
+            "results": results.collect::<Vec<_>>(),
+        }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &log)?;
+    writeln!(out)
+}
+
+fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
+    let (kind, level) = match f.outcome {
+        Outcome::Fail | Outcome::Allowed => ("fail", "error"),
+        Outcome::Inconclusive => ("open", "none"),
+        Outcome::Pass => ("pass", "none"),
+    };
+    let subject = harmless(f.frame.as_deref().unwrap_or(&rule.sample_type));
+    let mut location = json!({"logicalLocations": [{"fullyQualifiedName": subject}]});
+    // Code scanning wants a file; what was looked at is the new side's profile.
+    if let Some(path) = check.new.first() {
+        location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(path)}});
+    }
+    let mut value = json!({
+        "ruleId": harmless(&rule.rule),
+        "ruleIndex": index,
+        "kind": kind,
+        "level": level,
+        "message": {"text": harmless(&finding(f, rule))},
+        "locations": [location],
+        "partialFingerprints": {"rule/subject": format!("{} {subject}", harmless(&rule.rule))},
+    });
+    if let Some(reason) = &f.reason {
+        value["suppressions"] = json!([{"kind": "external", "justification": harmless(reason)}]);
+    }
+    value
+}
+
+/// A path as a relative reference (RFC 3986): what stands for something else there is escaped.
+fn uri(path: &str) -> String {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
+    path.bytes().map(|b| if is_plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}

@@ -1,0 +1,178 @@
+//! `check --baseline`: a folder of a branch's last profiles, filled by jobs, and what strangers may put into it.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::check::{Dir, corpus, sampled};
+
+const RULE: [&str; 2] = ["--fail-on", "total>+10%"];
+
+/// A run of a program of 40 functions; `more` is added to the first.
+fn program(seed: u64, more: i64) -> Vec<u8> {
+    let names: Vec<String> = (0..40).map(|i| format!("f{i}")).collect();
+    let noise = |i: u64| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(i * 7919) >> 7) % 41;
+    let cost = |i: usize| 1000 + noise(i as u64) as i64 - 20 + if i == 0 { more } else { 0 };
+    sampled(&names.iter().enumerate().map(|(i, name)| (name.as_str(), cost(i))).collect::<Vec<_>>())
+}
+
+fn files(dir: &Path) -> BTreeSet<String> {
+    let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+/// Stores so many runs, each of a commit of its own.
+fn filled(name: &str, runs: u64) -> Dir {
+    let d = Dir::new(name);
+    for seed in 0..runs {
+        d.write("run.pb", program(seed, 0));
+        let (commit, time) = (format!("c{seed}"), format!("2026-01-01T00:00:{:02}Z", seed % 60));
+        let store = ["--baseline", "store", "run.pb", "--store", "--commit", &commit, "--time", &time];
+        let out = d.run_with_chance(&[&store[..], &RULE].concat());
+        assert_eq!(out.status.code(), Some(0), "{seed}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+    d
+}
+
+fn checked(d: &Dir, args: &[&str]) -> (i32, Value) {
+    d.json_with_chance(&[&["--baseline", "store"], args, &RULE].concat())
+}
+
+#[test]
+fn new_runs_are_compared_with_the_branchs_last_ones() {
+    let d = filled("baseline-last", 6);
+    assert_eq!(files(&d.0.join("store")).len(), 12);
+    d.write("same.pb", program(77, 0));
+    d.write("more.pb", program(78, 20_000));
+    let (code, json) = checked(&d, &["same.pb"]);
+    assert_eq!((code, json["verdict"].as_str()), (0, Some("pass")));
+    // The newest first, each by its commit; and their spread is known.
+    let names: Vec<&str> = json["base"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(names, ["main@c5", "main@c4", "main@c3", "main@c2", "main@c1", "main@c0"]);
+    assert!(json["rules"][0]["tau"].as_f64().unwrap() < 0.05, "{json}");
+    let (code, json) = checked(&d, &["more.pb", "--keep", "3"]);
+    assert_eq!((code, json["verdict"].as_str(), json["base"].as_array().unwrap().len()), (1, Some("fail"), 3));
+    // What fails is not stored, what passes is, and the oldest goes.
+    let before = files(&d.0.join("store"));
+    assert_eq!(checked(&d, &["more.pb", "--store"]).0, 1);
+    assert_eq!(files(&d.0.join("store")), before);
+    assert_eq!(checked(&d, &["same.pb", "--store", "--keep", "6", "--commit", "c6"]).0, 0);
+    let (_, json) = checked(&d, &["same.pb"]);
+    let names: Vec<&str> = json["base"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(names, ["main@c6", "main@c5", "main@c4", "main@c3", "main@c2", "main@c1"]);
+    // What is accepted takes the place of all.
+    assert_eq!(checked(&d, &["more.pb", "--accept", "--commit", "c7"]).0, 1);
+    let (code, json) = checked(&d, &["more.pb"]);
+    assert_eq!((code, json["base"].as_array().unwrap().len(), json["base"][0].as_str()), (0, 1, Some("main@c7")));
+    // Neither the machine nor who ran it is in the store.
+    for name in files(&d.0.join("store")).iter().filter(|name| name.ends_with(".json")) {
+        let entry: Value = serde_json::from_slice(&std::fs::read(d.0.join("store").join(name)).unwrap()).unwrap();
+        let keys: Vec<&String> = entry.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["schema", "branch", "commit", "time", "labels"]);
+    }
+}
+
+#[test]
+fn branches_and_labels_are_apart() {
+    let d = filled("baseline-labels", 3);
+    d.write("new.pb", program(9, 0));
+    let out = d.run_with_chance(&[&["--baseline", "store", "new.pb", "--branch", "release"], &RULE[..]].concat());
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(said.contains("store has no profile of branch release to compare with; store some with --store"), "{said}");
+    let arm = ["--baseline", "store", "new.pb", "--label", "arch=arm64", "--store"];
+    let out = d.run_with_chance(&[&arm, &RULE[..]].concat());
+    assert_eq!(out.status.code(), Some(0));
+    assert!(
+        String::from_utf8(out.stderr).unwrap().contains("of branch main with arch=arm64 to compare with; 1 stored")
+    );
+    let count = |args: &[&str]| checked(&d, args).1["base"].as_array().unwrap().len();
+    assert_eq!((count(&["new.pb", "--label", "arch=arm64"]), count(&["new.pb"])), (1, 4));
+    // Without a folder the options that are about one mean nothing.
+    for more in [
+        &["--store"][..],
+        &["--keep", "3"],
+        &["--baseline", "store", "--keep", "51"],
+        &["--baseline", "store", "--base", "new.pb"],
+    ] {
+        let out = d.run_with_chance(&[&["new.pb", "new.pb"], more, &RULE].concat());
+        assert_eq!(out.status.code(), Some(2), "{more:?}");
+    }
+}
+
+#[test]
+fn what_strangers_put_into_a_store_is_left_out_and_said() {
+    let d = filled("baseline-hostile", 3);
+    let store = d.0.join("store");
+    let id = |i: u8| format!("{:012}-{:016x}", 1_900_000_000_u64 + u64::from(i), i);
+    let entry = r#"{"schema":"pprofdiff-baseline/1","branch":"main","commit":"x\u001b[2J","time":9,"labels":{}}"#;
+    let put = |i: u8, json: &str, profile: &[u8]| {
+        std::fs::write(store.join(format!("{}.json", id(i))), json).unwrap();
+        std::fs::write(store.join(format!("{}.pb.gz", id(i))), profile).unwrap();
+    };
+    put(0, "not JSON", &program(1, 0));
+    put(1, &entry.replace("baseline/1", "baseline/2"), &program(1, 0));
+    put(2, entry, b"no profile");
+    put(3, &format!("{entry}{}", " ".repeat(20_000)), &program(1, 0));
+    put(4, entry, &program(1, 0)[..40]);
+    put(5, entry, b"");
+    // A profile of something else, and one that is elsewhere.
+    put(6, entry, &std::fs::read(corpus("go-heap.base.pb.gz")).unwrap());
+    // Links, each to what would be valid.
+    put(7, entry, b"");
+    std::fs::remove_file(store.join(format!("{}.pb.gz", id(7)))).unwrap();
+    symlink(d.0.join("run.pb"), store.join(format!("{}.pb.gz", id(7)))).unwrap();
+    put(8, entry, &program(1, 0));
+    std::fs::remove_file(store.join(format!("{}.json", id(8)))).unwrap();
+    d.write("outside.json", entry);
+    symlink(d.0.join("outside.json"), store.join(format!("{}.json", id(8)))).unwrap();
+    // Other names are none of the store's.
+    std::fs::write(store.join("README.json"), "{").unwrap();
+    std::fs::create_dir(store.join(format!("{}.json", id(9)))).unwrap();
+    d.write("new.pb", program(9, 0));
+    let (code, json) = checked(&d, &["new.pb"]);
+    assert_eq!(code, 0, "{json}");
+    assert_eq!(json["base"].as_array().unwrap().len(), 3);
+    let warnings: Vec<&str> = json["warnings"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
+    for i in 0..=9 {
+        let said: Vec<_> = warnings.iter().filter(|w| w.contains(&id(i)) && w.contains(": left out: ")).collect();
+        assert_eq!(said.len(), 1, "{i}: {warnings:#?}");
+    }
+    assert_eq!(warnings.len(), 10, "{warnings:#?}");
+    let text = d.run_with_chance(&[&["--baseline", "store", "new.pb"], &RULE[..]].concat());
+    assert!(!text.stdout.contains(&0x1b) && !text.stderr.contains(&0x1b));
+    // Storing goes on beside them.
+    assert_eq!(checked(&d, &["new.pb", "--store"]).0, 0);
+    assert_eq!(checked(&d, &["new.pb"]).1["base"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn writers_at_once_lose_nothing() {
+    let d = filled("baseline-writers", 2);
+    d.write("run.pb", program(5, 0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..6 {
+                    let store = ["--baseline", "store", "run.pb", "--store", "--keep", "50"];
+                    let out = d.run_with_chance(&[&store, &RULE[..]].concat());
+                    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+                }
+            });
+        }
+    });
+    assert_eq!(files(&d.0.join("store")).len(), 2 * 26);
+    assert_eq!(checked(&d, &["run.pb", "--keep", "50"]).1["base"].as_array().unwrap().len(), 26);
+    // And what a writer left that was killed between its two files is removed when it is old.
+    let orphan = d.0.join("store").join("000000000001-0123456789abcdef.pb.gz");
+    std::fs::write(&orphan, b"half").unwrap();
+    assert_eq!(checked(&d, &["run.pb", "--store"]).0, 0);
+    assert!(orphan.exists());
+    let day = std::time::Duration::from_secs(25 * 60 * 60);
+    let file = std::fs::File::options().write(true).open(&orphan).unwrap();
+    file.set_modified(std::time::SystemTime::now() - day).unwrap();
+    assert_eq!(checked(&d, &["run.pb", "--store"]).0, 0);
+    assert!(!orphan.exists());
+}
