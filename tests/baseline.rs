@@ -1,5 +1,7 @@
 //! `check --baseline`: a folder of a branch's last profiles, filled by jobs, and what strangers may put into it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::Path;
