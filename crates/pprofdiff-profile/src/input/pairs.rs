@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::{DirEntry, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
@@ -52,38 +53,25 @@ pub fn find_pairs(base: &str, new: &str) -> Result<Vec<BatchItem>> {
     }
 }
 
-/// Pairs files of two directories that have the same path below them. Names that begin with a dot are left out.
+/// Pairs files of two directories that have the same path below them. Names that begin with a dot are left out. Links
+/// are followed as by the pattern `**`, see [`pattern_pairs`].
 ///
 /// # Errors
 /// A directory that can't be read.
 pub fn directory_pairs(base: &Path, new: &Path) -> Result<Vec<BatchItem>> {
-    let below = |dir: &Path| -> Result<BTreeMap<String, PathBuf>> {
-        let mut found = BTreeMap::new();
-        let mut open = vec![dir.to_owned()];
-        while let Some(at) = open.pop() {
-            let failed = |e| Error::io(e).in_input(&at.display().to_string());
-            for entry in std::fs::read_dir(&at).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
-                let path = entry.path();
-                if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                    continue;
-                }
-                // Links to directories are not followed, so there is no circle.
-                if entry.file_type().map_err(failed)?.is_dir() {
-                    open.push(path);
-                } else {
-                    let name = path.strip_prefix(dir).unwrap_or(&path).display().to_string();
-                    found.insert(name, path);
-                }
-            }
-        }
-        Ok(found)
+    let files = |dir: &Path| -> Result<BTreeMap<String, PathBuf>> {
+        std::fs::read_dir(dir).map_err(|e| Error::io(e).in_input(&dir.display().to_string()))?;
+        let is_shown = |name: &OsStr| !name.as_encoded_bytes().starts_with(b".");
+        let found = inside(below(vec![dir.to_owned()], is_shown)?, is_shown)?;
+        let name = |path: &Path| path.strip_prefix(dir).unwrap_or(path).display().to_string();
+        Ok(found.into_iter().filter(|path| !path.is_dir()).map(|path| (name(&path), path)).collect())
     };
-    Ok(join(below(base)?, below(new)?))
+    Ok(join(files(base)?, files(new)?))
 }
 
 /// Pairs files of two patterns in which `*` and `?` stand for the same: `main/*/cpu.pb.gz` and `branch/*/cpu.pb.gz`.
-/// `**` stands for any directories; where links make a file reachable in several ways, it is found once.
+/// `**` stands for any directories. Each part of a pattern looks into each directory once, by its own name if it has
+/// one there, so links to a directory above end where they lead back.
 ///
 /// # Errors
 /// An invalid pattern; patterns with different wildcards; two files for which they stand for the same.
@@ -128,13 +116,13 @@ pub(crate) fn matches(pattern: &str) -> Result<Vec<(String, PathBuf)>> {
             found.iter_mut().for_each(|path| path.push(part));
             found.retain(|path| path.symlink_metadata().is_ok());
         } else if text == "**" {
-            found = below(found)?;
+            found = below(found, |_| true)?;
             if parts.peek().is_none() {
-                found = inside(&found, |_| true)?;
+                found = inside(found, |_| true)?;
             }
         } else {
             let part = Pattern::new(text).map_err(|e| invalid(&e))?;
-            found = inside(&found, |name| part.matches(name))?;
+            found = inside(found, |name| name.to_str().is_some_and(|name| part.matches(name)))?;
         }
     }
     found.retain(|path| !path.is_dir());
@@ -159,18 +147,29 @@ fn entries(directory: &Path) -> Result<Vec<DirEntry>> {
     all.map_err(|e| Error::io(e).in_input(&directory.display().to_string()))
 }
 
-/// What is in some directories and has a name that is wanted.
-fn inside(directories: &[PathBuf], wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+/// What is in some directories and has a name that is wanted. Each directory is looked into once, whatever links lead
+/// there, so that no pattern takes longer than its parts times the files that there are.
+fn inside(mut directories: Vec<PathBuf>, wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    directories.sort_by_cached_key(|path| (path.is_symlink(), path.clone()));
     for directory in directories {
-        let names = entries(directory)?.into_iter().map(|e| e.file_name());
-        found.extend(names.filter(|n| n.to_str().is_some_and(&wanted)).map(|n| directory.join(n)));
+        if is_new(&directory, &mut seen) {
+            let names = entries(&directory)?.into_iter().map(|e| e.file_name());
+            found.extend(names.filter(|n| wanted(n)).map(|n| directory.join(n)));
+        }
     }
     Ok(found)
 }
 
-/// Those of some paths that are directories, and the directories below them; each once, whatever leads there.
-fn below(mut open: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+/// True for a directory that has not been seen under any name.
+fn is_new(directory: &Path, seen: &mut HashSet<PathBuf>) -> bool {
+    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    here.is_dir() && here.canonicalize().is_ok_and(|real| seen.insert(real))
+}
+
+/// Those of some paths that are directories, and the directories below them whose names are wanted; each once, whatever
+/// leads there.
+fn below(mut open: Vec<PathBuf>, wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     // The last is taken first: so in the order of their names, those that are links after all others.
     open.sort_by_cached_key(|path| Reverse((path.is_symlink(), path.clone())));
@@ -184,13 +183,14 @@ fn below(mut open: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
             open = std::mem::take(&mut links);
             continue;
         };
-        let here = if directory.as_os_str().is_empty() { Path::new(".") } else { &directory };
-        if !here.is_dir() || !here.canonicalize().is_ok_and(|real| seen.insert(real)) {
+        if !is_new(&directory, &mut seen) {
             continue;
         }
         for entry in entries(&directory)? {
-            let path = directory.join(entry.file_name());
+            let name = entry.file_name();
+            let path = directory.join(&name);
             match entry.file_type() {
+                _ if !wanted(&name) => {}
                 Ok(kind) if kind.is_symlink() => links.push(path),
                 Ok(kind) if kind.is_dir() => open.push(path),
                 _ => {}
@@ -403,6 +403,25 @@ mod tests {
         assert_eq!(found("d/**/a/**/?.gz"), [all[1], all[2], "d/a/l/1.gz", "d/a/l/n.gz", "d/a/l/z/5.gz"]);
         assert_eq!(found("d/a/l/*.gz"), ["d/a/l/1.gz", "d/a/l/n.gz"]);
         assert_eq!(found("d/none/**/*.gz"), [""; 0]);
+        // With one sign a level: 20 links to where they lie would be 20^12 paths.
+        std::fs::create_dir_all(root.join("loops")).unwrap();
+        std::fs::write(root.join("loops/6.gz"), "").unwrap();
+        (0..20).for_each(|i| symlink(".", root.join(format!("loops/l{i}"))).unwrap());
+        for (part, first) in [("*/", "l0/"), ("*/l7/", "l0/l7/")] {
+            let only = format!("loops/{}6.gz", first.repeat(12));
+            assert_eq!(found(&format!("loops/{}*.gz", part.repeat(12))), [only]);
+        }
+        // What is named has the names that it is given.
+        assert_eq!(found("loops/l[12]/6.gz"), ["loops/l1/6.gz", "loops/l2/6.gz"]);
+        // Directories are gone through like `**`, but for hidden names.
+        for hidden in ["d/.git", "d/b/.x"] {
+            std::fs::create_dir_all(root.join(hidden)).unwrap();
+            std::fs::write(root.join(hidden).join("7.gz"), "").unwrap();
+        }
+        let pairs = directory_pairs(&root.join("d"), &root.join("d")).unwrap();
+        let named: Vec<&str> = pairs.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(named, ["1.gz", "a/2.gz", "a/deep/3.gz", "b/4.txt", "n.gz", "z/5.gz"]);
+        assert!(directory_pairs(&root, &root.join("none")).is_err());
         assert!(matches("d/a**").unwrap_err().to_string().contains("invalid"));
         std::fs::remove_dir_all(root).unwrap();
     }
