@@ -651,6 +651,17 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
     let words =
         ["pprofdiff peek '^logmill/names\\.canonical$' story-cpu.base.pb.gz story-cpu.new.pb.gz --sample-type cpu"];
     assert_eq!([command], words);
+    // So does the one for a written diff, which has both sides, and is no side of another.
+    let written = std::env::temp_dir().join(format!("pprofdiff-explain it's {}.pb", std::process::id()));
+    let written = written.to_str().unwrap();
+    let mut diff = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    assert!(diff.current_dir(corpus("")).args(STORY).args(["-o", written]).status().unwrap().success());
+    let (_, text, _) = run(&[written]);
+    let command = text.lines().find_map(|l| l.trim().strip_prefix("pprofdiff ")).unwrap();
+    let script = format!("{} {command}", env!("CARGO_BIN_EXE_pprofdiff"));
+    let shown = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(shown.status.success() && shown.stdout.starts_with(b"base"), "{script}: {shown:?}");
+    std::fs::remove_file(written).unwrap();
     for bad in
         [&["a.pb.gz", "b.pb.gz", "--ops", "3"][..], &["a", "b", "--min-effect", "200%"], &["story-cpu.base.pb.gz"]]
     {

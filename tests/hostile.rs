@@ -97,6 +97,14 @@ fn profile(value: i64) -> Vec<u8> {
     p.encode_to_vec()
 }
 
+/// As [`profile`], of a unit that is known.
+fn counts(value: i64) -> Vec<u8> {
+    let mut p = Profile::decode(&profile(value)[..]).unwrap();
+    p.string_table.push(b"count".to_vec());
+    p.sample_type[0].unit = p.string_table.len() as i64 - 1;
+    p.encode_to_vec()
+}
+
 /// What must not be in what people see. Lines are ours: a text from the input has none, so none begins with its
 /// command.
 fn check(what: &str, shown: &[u8]) -> String {
@@ -122,6 +130,10 @@ fn nothing_hostile_reaches_a_person() {
     let (base, new) = (&*evil_name("base"), &*evil_name("new"));
     d.write(base, profile(100));
     d.write(new, profile(150));
+    // What is counted can have causes, which come with a command.
+    let (few, many) = (&*evil_name("few"), &*evil_name("many"));
+    d.write(few, counts(100));
+    d.write(many, counts(1_000_000));
     d.write(&format!("many/1{new}"), profile(100));
     d.write(&format!("many/2{new}"), profile(150));
     d.write(&format!("a/{new}"), profile(100));
@@ -156,6 +168,9 @@ fn nothing_hostile_reaches_a_person() {
         ),
         (&["check", "--strict", base, new, "--fail-on", "cum>+1%", "--config", "allow.toml"], checks),
         (&["explain", base, new, "--min-effect", "0%"], &["text", "markdown"]),
+        (&["explain", few, many, "--ops", "1,1"], &["text", "markdown"]),
+        (&["explain", "--base", few, few, "--new", many, many, "--ops", "1,1"], &["text", "markdown"]),
+        (&["diff", few, many], &["html"]),
         (&["diff", base, new, "--explain"], &["text"]),
         (&["batch", "a", "b"], &["text"]),
         (&["batch", "a", "b", "--view", "explain"], &["text"]),
@@ -198,6 +213,7 @@ fn nothing_hostile_reaches_a_person() {
     ] {
         assert!(everything.contains(&format!("x::{field}")), "{field} was never shown");
     }
+    assert!(everything.contains("pprofdiff peek '^"), "no cause was shown with its command");
 }
 
 #[test]

@@ -391,7 +391,7 @@ fn what_has_no_names_says_how_to_get_them() {
     for (binary, name, operands) in [
         ("/usr/bin/x", "cpu.pb.gz", "/usr/bin/x cpu.pb.gz"),
         ("/opt/my app; reboot", "$(reboot).pb.gz", "'/opt/my app; reboot' '$(reboot).pb.gz'"),
-        ("-http=:80", "-", "'./-http=:80' PROFILE"),
+        ("-http=:80", "-", "./-http=:80 PROFILE"),
         ("", "<bytes>", "BINARY PROFILE"),
         ("a\u{1b}[2J", "it's", "BINARY 'it'\\''s'"),
     ] {

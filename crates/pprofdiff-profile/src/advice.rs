@@ -7,23 +7,28 @@ pub(crate) fn symbolize(binary: &str, profile: &str) -> String {
     format!("go tool pprof -proto -output=symbolized.pb.gz {binary} {profile}")
 }
 
-/// A file's name as one word for a POSIX shell; the placeholder for what is not a file's name (`-`, `<bytes>`) or can't
-/// be typed.
-fn operand(name: &str, placeholder: &str) -> String {
+/// A file's name as one word for a POSIX shell, which is no option; the placeholder for what is not a file's name (`-`,
+/// `<bytes>`) or can't be typed.
+pub fn operand(name: &str, placeholder: &str) -> String {
     let typed = |c: char| c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ';
     if name.is_empty() || name == "-" || name.starts_with('<') || !name.chars().all(typed) {
         return placeholder.to_owned();
     }
-    let name = if name.starts_with('-') { format!("./{name}") } else { name.to_owned() };
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&b);
-    if name.bytes().all(plain) { name } else { format!("'{}'", name.replace('\'', r"'\''")) }
+    if name.starts_with('-') { word(&format!("./{name}")) } else { word(name) }
+}
+
+/// A text as one word for a POSIX shell, as it is if nothing in it needs quotes.
+pub fn word(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:@%+,=".contains(&b);
+    let is_plain = !text.is_empty() && !text.starts_with(['-', '=']) && text.bytes().all(plain);
+    if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
-    use super::{operand, symbolize};
+    use super::{operand, symbolize, word};
 
     #[test]
     fn the_binary_comes_first() {
@@ -47,6 +52,15 @@ mod tests {
             let said = Command::new("sh").args(["-c", &script]).output().map(|o| o.stdout);
             assert_eq!(said.ok(), Some(format!("{name}|").into_bytes()));
         }
-        assert_eq!(operand("-http=:80", "PROFILE"), "'./-http=:80'");
+        assert_eq!(operand("-http=:80", "PROFILE"), "./-http=:80");
+        for (text, quoted) in [
+            ("a/b-c.pb.gz", "a/b-c.pb.gz"),
+            ("-a", "'-a'"),
+            (r"^main\.\(\*T\)$", r"'^main\.\(\*T\)$'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(word(text), quoted);
+        }
     }
 }

@@ -8,7 +8,8 @@
 //! the root; the rest is in modules. The crate starts no thread: inside a rayon pool of the caller's it uses that pool,
 //! elsewhere it works on the calling thread.
 
-mod advice;
+#[doc(hidden)]
+pub mod advice;
 pub mod delta;
 mod error;
 mod format;

@@ -14,7 +14,9 @@ use crate::format::Style;
 pub use notebook::explain_html;
 #[cfg(feature = "html")]
 pub(crate) use panel::explain_panel;
+use pprofdiff::advice::{operand, word};
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
+use pprofdiff::text::is_harmful;
 use words::{About, MOST_CAUSES, Markup, Words, within};
 
 /// What a process ends with that ends on a verdict: 0 nothing changed, 1 something did, 3 these samples can't tell.
@@ -53,36 +55,32 @@ pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     Ok(object)
 }
 
-/// The command that shows the stacks of a cause, quoted for a shell.
+/// The command that shows the stacks of a cause, quoted for a shell. A file that has both sides is named once. What
+/// can't be typed of a function's name is any character.
 fn command_of(e: &Explanation, cause: &Cause) -> String {
     let mut words = vec!["pprofdiff".to_owned()];
     match &cause.evidence.pattern {
-        Some(pattern) => words.extend(["peek".to_owned(), quoted(pattern)]),
+        Some(pattern) => {
+            let pattern: String = pattern.chars().map(|c| if is_harmful(c) { '.' } else { c }).collect();
+            words.extend(["peek".to_owned(), word(&pattern)]);
+        }
         None => words.push("top".to_owned()),
     }
     match (e.base.as_slice(), e.new.as_slice()) {
-        ([base], [new]) => words.extend([quoted(base), quoted(new)]),
+        ([both], [new]) if both == new => words.push(operand(both, "FILE")),
+        ([base], [new]) => words.extend([operand(base, "BASE"), operand(new, "NEW")]),
         (base, new) => {
-            for (option, names) in [("--base", base), ("--new", new)] {
+            for (option, names, placeholder) in [("--base", base, "BASE"), ("--new", new, "NEW")] {
                 words.push(option.to_owned());
-                words.extend(names.iter().map(|name| quoted(name)));
+                words.extend(names.iter().map(|name| operand(name, placeholder)));
             }
         }
     }
-    words.extend(["--sample-type".to_owned(), quoted(&e.sample_type)]);
+    words.extend(["--sample-type".to_owned(), word(&e.sample_type)]);
     if let Some(label) = &cause.label {
-        words.extend(["--tagfocus".to_owned(), quoted(&format!("{}={}", label.key, label.value))]);
+        words.extend(["--tagfocus".to_owned(), word(&format!("{}={}", label.key, label.value))]);
     }
     words.join(" ")
-}
-
-/// A word for a shell, as it is if nothing in it needs quotes.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Writes the explanation for people, in at most 15 lines.
@@ -154,19 +152,5 @@ pub fn explain_line(e: &Explanation) -> Option<String> {
             Some(format!("{}{scale}", words.verdict()?))
         }
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn words_for_a_shell_are_quoted() {
-        assert_eq!(quoted("a/b-c.pb.gz"), "a/b-c.pb.gz");
-        assert_eq!(quoted("-a"), "'-a'");
-        assert_eq!(quoted(r"^main\.\(\*T\)$"), r"'^main\.\(\*T\)$'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -231,7 +231,7 @@ impl Words<'_> {
             }
             if i == 0 {
                 let command = match self.markup {
-                    Markup::Plain => command_of(e, cause),
+                    Markup::Plain => harmless(&command_of(e, cause)).into_owned(),
                     Markup::Markdown => markdown::code(&command_of(e, cause)),
                     Markup::Html => format!("<code>{}</code>", html::escape(&command_of(e, cause))),
                 };
