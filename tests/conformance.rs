@@ -36,6 +36,7 @@ mod units;
 #[path = "conformance/written.rs"]
 mod written;
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
@@ -205,25 +206,32 @@ fn the_sample_type_that_is_shown_by_default_is_pprofs() {
     assert_equal("default sample types", &for_each(&corpus(), compare));
 }
 
-/// Sides whose types are other ones, or in another order, and name any default; also sides of several files.
+/// Sides whose types are other ones, in another order or twice there, and name any default; also sides of several
+/// files.
 #[test]
 fn the_default_of_sides_with_other_types_is_pprofs() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("types");
     std::fs::create_dir_all(&folder).unwrap();
     let mut files = Vec::new();
-    for types in ["a b c", "c b a", "a b", "b c x", "b"] {
+    for types in ["a b c", "c b a", "a b", "b c x", "b", "a a b", "c a b c"] {
         for default in ["", "b", "c", "x"] {
-            let file = folder.join(format!("{}-{default}.pb", types.replace(' ', "")));
-            std::fs::write(&file, generated::with_types(&types.split(' ').collect::<Vec<_>>(), default)).unwrap();
-            files.push(file);
+            let names: Vec<&str> = types.split(' ').collect();
+            let file = folder.join(format!("{}-{default}.pb", names.concat()));
+            std::fs::write(&file, generated::with_types(&names, default)).unwrap();
+            files.push((file, names.iter().collect::<HashSet<_>>().len() == names.len()));
         }
     }
     let pairs: Vec<(usize, usize)> =
         (0..files.len()).flat_map(|b| (0..files.len()).map(move |n| (b, n))).step_by(7).collect();
     let compare = |&(b, n): &(usize, usize), log: &mut Log| {
-        let (base, new) = (&*files[b], &*files[n]);
-        let several = [new, &*files[(b + n) % files.len()]];
-        for subject in [Subject::Two { base, new }, Subject::Several { base, new: &several }] {
+        let ((base, _), (new, new_once), (more, more_once)) = (&files[b], &files[n], &files[(b + n) % files.len()]);
+        let several = [&**new, &**more];
+        let mut subjects = vec![Subject::One(new), Subject::Two { base, new }];
+        // Of several files pprof takes a type that one has twice and another does not have for one that both have.
+        if *new_once && *more_once {
+            subjects.push(Subject::Several { base, new: &several });
+        }
+        for subject in subjects {
             let ours: serde_json::Value = serde_json::from_str(&command::run(&["top"], subject, &[])).unwrap();
             let theirs = pprof::report_of_command_line("top", subject, &[]);
             let same = theirs.lines().any(|line| line.strip_prefix("Type: ") == ours["sample_type"].as_str());

@@ -55,7 +55,8 @@ pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
 
 /// Which of the common types is shown unless told otherwise: as pprof, which brings the profiles of a side together,
 /// then both sides. A profile that loses a type, or whose types stand in another order, then names as its default the
-/// first that is left, unless its own is still there. The first that names one decides; else it is the last.
+/// first that is left, unless its own is still there. The first that names one decides; else it is the last. Types of
+/// one name are not left, as long as others are.
 pub fn default_type<'p>(new: &[&'p Profile], base: &[&'p Profile], types: &[CommonType]) -> usize {
     let side = |of: &[&'p Profile]| Defaults::together(of.iter().map(|p| Defaults::of(p)).collect());
     let sides = [new, base].into_iter().filter(|side| !side.is_empty()).map(side).collect();
@@ -78,12 +79,12 @@ impl<'p> Defaults<'p> {
     fn together(all: Vec<Defaults<'p>>) -> Defaults<'p> {
         let mut common: HashSet<&[u8]> = all.first().iter().flat_map(|d| &d.types).copied().collect();
         for one in &all {
-            let own: HashSet<&[u8]> = one.types.iter().copied().collect();
-            common.retain(|name| own.contains(name));
+            let mut times: HashMap<&[u8], usize> = HashMap::new();
+            one.types.iter().for_each(|name| *times.entry(name).or_default() += 1);
+            common.retain(|name| times.get(name) == Some(&1));
         }
-        let mut seen = HashSet::new();
         let first = all.first().into_iter().flat_map(|d| &d.types).copied();
-        let types: Vec<&[u8]> = first.filter(|name| common.contains(name) && seen.insert(*name)).collect();
+        let types: Vec<&[u8]> = first.filter(|name| common.contains(name)).collect();
         let adapted = |one: &Defaults<'p>| {
             let is_kept = one.types == types || common.contains(one.default);
             if is_kept { one.default } else { types.first().copied().unwrap_or_default() }
