@@ -906,6 +906,30 @@ fn sources_that_differ_in_too_many_lines_are_not_aligned_and_it_is_said() {
     assert_eq!(lines.iter().filter(|l| l.3 != 0).map(|l| (l.3, l.4)).collect::<Vec<_>>(), [(3, 3), (5, 5)]);
 }
 
+/// The bound is of a listing: were it of each pair of files, a checkout of many would take as many times as long.
+#[test]
+fn what_is_compared_of_a_listing_is_bounded_over_all_files() {
+    struct Files;
+    impl SourceCode for Files {
+        fn find(&self, base: bool, path: &str) -> Option<SourceText> {
+            let n: u32 = path.strip_suffix(".go")?.parse().ok()?;
+            let text: String = (0..n).map(|i| format!("{}\n", i * 2 + u32::from(base))).collect();
+            Some(SourceText::new(path, text))
+        }
+    }
+    // In the order in which they are listed: the first takes nearly all, so the second has no room, but the third has.
+    let side = profile_of(&[
+        ("first", "49000.go", 1, &[(2, 9)]),
+        ("second", "20000.go", 1, &[(2, 5)]),
+        ("third", "5000.go", 1, &[(2, 3)]),
+    ]);
+    let diff = Diff::new(&[profile_of(&[])], &[side]).unwrap();
+    let listing = diff.list(&Query::default(), ".", &Files).unwrap();
+    let is_cut = |r: &pprofdiff::list::Routine| r.notes.iter().any(|n| n.contains("differ in too many lines"));
+    let cut: Vec<(&str, bool)> = listing.routines.iter().map(|r| (&*r.name, is_cut(r))).collect();
+    assert_eq!(cut, [("first", false), ("second", true), ("third", false)]);
+}
+
 /// Functions may overlap; all lines of each would be lines times functions.
 #[test]
 fn a_listing_has_no_more_source_than_there_is_room_for() {

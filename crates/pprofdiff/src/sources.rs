@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,11 +29,14 @@ pub struct SourceDirs {
     new: Vec<PathBuf>,
 }
 
-/// The sources below [`SourceDirs`]; each is looked for once.
+/// The sources below [`SourceDirs`]; each path is looked for once, and each file read once, whatever paths and links
+/// lead to it.
 #[derive(Debug)]
 pub struct SourceFiles<'d> {
     dirs: &'d SourceDirs,
     found: RefCell<HashMap<(bool, String), Option<SourceText>>>,
+    /// By their real paths.
+    texts: RefCell<HashMap<PathBuf, Arc<str>>>,
 }
 
 impl SourceDirs {
@@ -47,9 +51,11 @@ impl SourceDirs {
 
     /// The files below them.
     pub fn files(&self) -> SourceFiles<'_> {
-        SourceFiles { dirs: self, found: RefCell::default() }
+        SourceFiles { dirs: self, found: RefCell::default(), texts: RefCell::default() }
     }
+}
 
+impl SourceFiles<'_> {
     fn look(&self, base: bool, path: &str) -> Option<SourceText> {
         let path = path.replace('\\', "/");
         let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
@@ -58,19 +64,37 @@ impl SourceDirs {
         }
         // What is before a drive's letter or with it would lead out of the folder on Windows.
         let drive = parts.iter().rposition(|p| p.ends_with(':')).map_or(0, |i| i + 1);
-        for dir in if base { &self.base } else { &self.new } {
+        for dir in if base { &self.dirs.base } else { &self.dirs.new } {
             for first in drive..parts.len() {
                 let last_alone = first > 0 && first + 1 == parts.len();
                 if last_alone && !is_named(dir, parts[first - 1]) {
                     break;
                 }
                 let file: PathBuf = parts[first..].iter().collect();
-                if let Some(text) = read(dir, &file) {
-                    return Some(SourceText { place: dir.join(file).display().to_string(), text: text.into() });
+                if let Some(text) = self.read(dir, &file) {
+                    return Some(SourceText { place: dir.join(file).display().to_string(), text });
                 }
             }
         }
         None
+    }
+
+    /// What a regular file below a folder says; invalid UTF-8 is replaced.
+    fn read(&self, dir: &Path, file: &Path) -> Option<Arc<str>> {
+        let dir = fs::canonicalize(dir).ok()?;
+        let real = fs::canonicalize(dir.join(file)).ok()?;
+        let below = real.strip_prefix(&dir).ok()?;
+        if let Some(text) = self.texts.borrow().get(&real) {
+            return Some(text.clone());
+        }
+        let file = open(&dir, below).ok()?;
+        let meta = file.metadata().ok().filter(|m| m.is_file() && m.len() <= MOST_BYTES)?;
+        let mut bytes = Vec::with_capacity(meta.len() as usize);
+        file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+        let text = String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+        let text: Arc<str> = text.into();
+        self.texts.borrow_mut().insert(real, text.clone());
+        Some(text)
     }
 }
 
@@ -80,7 +104,7 @@ impl SourceCode for SourceFiles<'_> {
         if let Some(found) = self.found.borrow().get(&key) {
             return found.clone();
         }
-        let found = self.dirs.look(base, path);
+        let found = self.look(base, path);
         self.found.borrow_mut().insert(key, found.clone());
         found
     }
@@ -90,17 +114,6 @@ impl SourceCode for SourceFiles<'_> {
 fn is_named(dir: &Path, name: &str) -> bool {
     let full = fs::canonicalize(dir);
     full.as_deref().unwrap_or(dir).file_name().is_some_and(|n| n == name)
-}
-
-/// What a regular file below a folder says; invalid UTF-8 is replaced.
-fn read(dir: &Path, file: &Path) -> Option<String> {
-    let dir = fs::canonicalize(dir).ok()?;
-    let real = fs::canonicalize(dir.join(file)).ok()?;
-    let file = open(&dir, real.strip_prefix(&dir).ok()?).ok()?;
-    let meta = file.metadata().ok().filter(|m| m.is_file() && m.len() <= MOST_BYTES)?;
-    let mut bytes = Vec::with_capacity(meta.len() as usize);
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
 /// Opens what lies below a folder, step by step and through no link, so that a link created meanwhile can't lead
@@ -191,7 +204,9 @@ mod tests {
             let sources = SourceDirs::new(vec![folder.clone()], vec![]);
             let files = sources.files();
             let find = |path: &str| files.find(true, path).map(|t| (t.place, t.text.to_string()));
+            let text = |path: &str| files.find(true, path).map(|t| t.text).unwrap();
             for path in ["src/main.go", "within.go", "whole/main.go"] {
+                assert!(std::sync::Arc::ptr_eq(&text(path), &text("/any/src/main.go")), "{path} is read once more");
                 let (place, text) = find(path).unwrap_or_else(|| panic!("{path} is not found"));
                 assert_eq!((place, text.as_str()), (folder.join(path).display().to_string(), "app/src/main.go"));
             }

@@ -27,7 +27,7 @@ use pprofdiff_profile::columns::StringId;
 /// Where a listing gets its texts from. `()` has none.
 pub trait SourceCode {
     /// The text of a file of one side's build; `None` if there is none. The path is that of the profile, without
-    /// the prefix that the query's `trim_path` cuts off.
+    /// the prefix that the query's `trim_path` cuts off. Texts that are equal best share their memory.
     fn find(&self, base: bool, path: &str) -> Option<SourceText>;
 }
 
@@ -130,8 +130,9 @@ pub struct Listing {
 /// Lines to show before and after those with samples, where the function's first line is not known.
 const MARGIN: i64 = 5;
 
-/// The changed lines of two texts are aligned if there are at most this many pairs of them (50,000 lines each): about
-/// half a second in the worst case, of few distinct lines in random order. What both texts begin and end with is free.
+/// How many pairs of changed lines are compared for a listing (50,000 lines on each side, or as much in several files):
+/// about half a second in the worst case, of few distinct lines in random order. What both texts begin and end with is
+/// free.
 const MOST_ALIGNED: u64 = 2_500_000_000;
 
 /// What the source lines of all routines of a listing may take, in bytes. Functions of a profile can overlap, so a
@@ -511,19 +512,21 @@ type Numbered = (Option<i64>, Option<i64>);
 struct Texts<'s> {
     sources: &'s dyn SourceCode,
     two_sided: bool,
-    /// By the place.
+    /// By the place, and by the address of the text, which several places may share.
     split: HashMap<String, Arc<Text>>,
-    /// How many texts there have been.
-    n: usize,
+    by_address: HashMap<usize, Arc<Text>>,
     /// By both texts; `None` if there is too much to align.
     aligned: HashMap<(usize, usize), Option<Arc<Aligned>>>,
+    /// What is left of [`MOST_ALIGNED`].
+    pairs_left: u64,
     /// What is left of [`MOST_TEXT`].
     left: usize,
 }
 
 impl<'s> Texts<'s> {
     fn new(sources: &'s dyn SourceCode, two_sided: bool) -> Texts<'s> {
-        Texts { sources, two_sided, split: HashMap::new(), n: 0, aligned: HashMap::new(), left: MOST_TEXT }
+        let (split, by_address, aligned) = Default::default();
+        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MOST_ALIGNED, left: MOST_TEXT }
     }
 
     /// The text of a side's file, and where it was found.
@@ -535,10 +538,11 @@ impl<'s> Texts<'s> {
         let split = match self.split.get(&place).filter(|known| known.text == text) {
             Some(known) => known.clone(),
             None => {
-                self.n += 1;
-                let split = Arc::new(Text::new(self.n, text));
+                // The map holds the text, so no other one gets its address.
+                let address = text.as_ptr().addr();
+                let split = self.by_address.entry(address).or_insert_with(|| Arc::new(Text::new(address, text)));
                 self.split.insert(place.clone(), split.clone());
-                split
+                split.clone()
             }
         };
         Some((place, split))
@@ -566,7 +570,7 @@ impl<'s> Texts<'s> {
         let mut aligned = None;
         if let (Some(base), Some(new)) = &texts {
             let key = (base.id, new.id);
-            let known = self.aligned.entry(key).or_insert_with(|| align(base, new).map(Arc::new));
+            let known = self.aligned.entry(key).or_insert_with(|| align(base, new, &mut self.pairs_left).map(Arc::new));
             aligned = known.clone().map(|aligned| (aligned, base, new));
         }
         let numbers = match &aligned {
@@ -654,20 +658,11 @@ fn line(g: &Group, base: Option<i64>, new: Option<i64>, change: LineChange, text
     Line { base, new, change, text, flat: Pair { base: b.0, new: n.0 }, cum: Pair { base: b.1, new: n.1 } }
 }
 
-/// Matches the lines of two texts; `None` if that could take too long. Whitespace around a line does not count: what
-/// moves into a block stays itself.
-fn align(base: &Text, new: &Text) -> Option<Aligned> {
-    let base: Vec<&str> = base.text.lines().map(str::trim).collect();
-    let new: Vec<&str> = new.text.lines().map(str::trim).collect();
-    let prefix = base.iter().zip(&new).take_while(|(b, n)| b == n).count();
-    let (base_rest, new_rest) = (&base[prefix..], &new[prefix..]);
-    let suffix = base_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(b, n)| b == n).count();
-    if ((base_rest.len() - suffix) as u64).saturating_mul((new_rest.len() - suffix) as u64) > MOST_ALIGNED {
-        return None;
-    }
+/// Matches the lines of two texts; `None` if there are more pairs of changed lines than are `left`.
+fn align(base: &Text, new: &Text, left: &mut u64) -> Option<Aligned> {
     let mut rows = Vec::with_capacity(new.len());
     let number = |i: usize| Some(i as u32);
-    for op in capture_diff_slices(Algorithm::Myers, &base, &new) {
+    for op in compare(base, new, left)? {
         match op {
             DiffOp::Equal { old_index, new_index, len } => {
                 rows.extend((0..len).map(|i| (number(old_index + i), number(new_index + i))));
@@ -689,6 +684,22 @@ fn align(base: &Text, new: &Text) -> Option<Aligned> {
     };
     let row_of = (at(|row| row.0), at(|row| row.1));
     Some(Aligned { rows, row_of })
+}
+
+/// Which lines of two texts are the same. Whitespace around a line does not count: what moves into a block stays
+/// itself.
+fn compare(base: &Text, new: &Text, left: &mut u64) -> Option<Vec<DiffOp>> {
+    if base.id == new.id {
+        return Some(vec![DiffOp::Equal { old_index: 0, new_index: 0, len: base.len() }]);
+    }
+    let base: Vec<&str> = base.text.lines().map(str::trim).collect();
+    let new: Vec<&str> = new.text.lines().map(str::trim).collect();
+    let prefix = base.iter().zip(&new).take_while(|(b, n)| b == n).count();
+    let (base_rest, new_rest) = (&base[prefix..], &new[prefix..]);
+    let suffix = base_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(b, n)| b == n).count();
+    let pairs = ((base_rest.len() - suffix) as u64).saturating_mul((new_rest.len() - suffix) as u64);
+    *left = left.checked_sub(pairs)?;
+    Some(capture_diff_slices(Algorithm::Myers, &base, &new))
 }
 
 impl Aligned {
