@@ -973,6 +973,23 @@ def test_what_moved_most_stands_beside_the_total(show: Open, size: dict[str, int
     assert page.inner_text(".edge-self .name") == name
 
 
+@pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
+def test_heads_of_what_moved_most_stand_over_their_columns(show: Open, story: pprofdiff.Diff, size: dict[str, int]):
+    page = show(story.to_html(), viewport=size)
+    for table in page.locator("#movers table").all():
+        ends = [
+            table.locator(cells).evaluate_all(
+                """all => all.map(cell => {
+                    const range = document.createRange();
+                    range.selectNodeContents(cell);
+                    return range.getBoundingClientRect().right;
+                })"""
+            )
+            for cells in ("th:not(.t)", "tbody tr:first-child td:nth-last-child(-n + 2)")
+        ]
+        assert ends[0] == pytest.approx(ends[1], abs=1)
+
+
 def test_what_moved_most_of_the_story(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     shown = [row.inner_text().split() for row in page.locator("#movers tbody tr").all()]
@@ -1006,6 +1023,37 @@ def test_on_a_phone_changes_come_first(show: Open, story: pprofdiff.Diff):
     page.set_viewport_size(SCREEN)
     settle(page)
     assert page.locator("#table thead tr").last.locator("th").nth(1).inner_text() == "base"
+
+
+def test_on_a_phone_source_lines_begin_with_their_changes(show: Open, story: pprofdiff.Diff):
+    sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
+    page = show(story.to_html(source_path=sources), viewport=PHONE)
+    routine = page.locator("#source details").filter(has_text="logmill/headers.tableInsensitive in")
+
+    def head_and_line() -> list[list[str]]:
+        line = routine.locator("tr", has_text="names.Same(table[i].name, name)")
+        return [routine.locator("th").all_text_contents(), [t.strip() for t in line.locator("td").all_text_contents()]]
+
+    text = "if names.Same(table[i].name, name) {"
+    head, line = head_and_line()
+    assert head == [
+        *("flat: delta", "cum: delta", "line", "source"), *("flat: base", "new", "cum: base", "new"),
+        *("growth", "of total", "line: base"),
+    ]  # fmt: skip
+    assert line[:4] == ["-30ms", "+1.45s", "64", text]
+    assert line[6:] == ["0.33s", "1.78s", "x5.39", "+76.32%", "64"]
+    for cell in routine.locator("tr", has_text="names.Same(table[i].name").locator("td").all()[:3]:
+        box = cell.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= PHONE["width"]
+    page.set_viewport_size(SCREEN)
+    settle(page)
+    head, line = head_and_line()
+    assert head == [
+        *("flat: base", "new", "delta"), *("cum: base", "new", "delta", "growth", "of total"),
+        *("line: base", "new", "source"),
+    ]  # fmt: skip
+    assert line[3:] == ["0.33s", "1.78s", "+1.45s", "x5.39", "+76.32%", "64", "64", text]
 
 
 def test_the_call_graph_is_fitted(show: Open, story: pprofdiff.Diff):
@@ -1274,6 +1322,18 @@ def test_paper_has_legend_and_graph(show: Open, story: pprofdiff.Diff):
     assert page.locator("#view").evaluate("v => v.scrollHeight <= v.clientHeight + 1")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.get_attribute("html", "data-theme") == "dark"
+
+
+def test_paper_is_as_wide_as_source_lines(show: Open, story: pprofdiff.Diff):
+    """A line that is too long is broken: on paper nobody can move it."""
+    sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
+    page = show(story.to_html(source_path=sources), viewport={"width": 718, "height": 1000})
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    for table in page.locator("#source table").all():
+        box = table.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= 718
 
 
 def test_the_keys_are_told(show: Open, story: pprofdiff.Diff):

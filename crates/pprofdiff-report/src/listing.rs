@@ -15,9 +15,9 @@ use pprofdiff::text::harmless;
 
 const STYLE: &str = "<style>
 .pprofdiff table.list td{font-family:monospace;border:0;padding:0 8px;white-space:pre}
-.pprofdiff table.list td:last-child,.pprofdiff table.list th:last-child{text-align:left}
-.pprofdiff table.list tr.inserted td:last-child,.pprofdiff table.list tr.deleted td:last-child{background:rgba(128,128,128,.18)}
-.pprofdiff table.list tr.deleted td:last-child{text-decoration:line-through;text-decoration-color:rgba(128,128,128,.7)}
+.pprofdiff table.list .text{text-align:left}
+.pprofdiff table.list tr.inserted .text,.pprofdiff table.list tr.deleted .text{background:rgba(128,128,128,.18)}
+.pprofdiff table.list tr.deleted .text{text-decoration:line-through;text-decoration-color:rgba(128,128,128,.7)}
 </style>";
 
 fn two_sided(listing: &Listing) -> bool {
@@ -222,7 +222,12 @@ fn push_html(listing: &Listing, html: &mut String) {
 /// The routines alone, without style and summary.
 pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     let costs = costs(listing);
-    let head: String = heads(listing).iter().map(|head| format!("<th>{head}</th>")).collect();
+    let heads = heads(listing);
+    // The last column is the text of the source.
+    let text = |column: usize| if column + 1 == heads.len() { "text" } else { "" };
+    let in_class = |class: &str| if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+    let head = heads.iter().enumerate().map(|(i, head)| format!("<th{}>{head}</th>", in_class(text(i))));
+    let head: String = head.collect();
     if listing.routines.is_empty() {
         html.push_str("<div class=\"note\">no function matches</div>");
     }
@@ -242,10 +247,9 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
         let _ = write!(html, "<table class=\"list\"><thead><tr>{head}</tr></thead><tbody>");
         for l in &r.lines {
             let _ = write!(html, "<tr class=\"{}\">", l.change.name());
-            for cell in cells(listing, l, costs) {
-                let class = ["less", "", "more"][(cell.sign + 1) as usize];
-                let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-                let _ = write!(html, "<td{class}>{}</td>", escape(&cell.text));
+            for (i, cell) in cells(listing, l, costs).into_iter().enumerate() {
+                let class = ["less", text(i), "more"][(cell.sign + 1) as usize];
+                let _ = write!(html, "<td{}>{}</td>", in_class(class), escape(&cell.text));
             }
             html.push_str("</tr>");
         }

@@ -364,6 +364,22 @@ const columnOf = {
   cum_base: (b, i) => b.cum_base[i], cum_new: (b, i) => b.cum_new[i], cum_delta: (b, i) => b.cum_new[i] - b.cum_base[i],
 };
 
+/** Where the columns of source lines stand on a phone, and what they are called there. */
+const LINES = [[2, "flat: delta"], [5, "cum: delta"], [9, "line"], [10, "source"], [0, "flat: base"], [1, "new"],
+  [3, "cum: base"], [4, "new"], [6, "growth"], [7, "of total"], [8, "line: base"]];
+const linesAsWritten = new Map();
+
+function columnsOfLines() {
+  if (!twoSided || (!narrow.matches && linesAsWritten.size === 0)) return;
+  for (const tr of $("source").querySelectorAll("tr")) {
+    if (!linesAsWritten.has(tr)) linesAsWritten.set(tr, [...tr.cells].map((cell) => [cell, cell.textContent]));
+    const written = linesAsWritten.get(tr), isHead = tr.parentNode === tr.closest("table").tHead;
+    const wanted = narrow.matches ? LINES.map(([i, name]) => [written[i][0], name]) : written;
+    tr.replaceChildren(...wanted.map(([cell]) => cell));
+    if (isHead) for (const [cell, name] of wanted) cell.textContent = name;
+  }
+}
+
 const COSTS = { flat: "what a function costs itself", cum: "with all that it calls" };
 
 function headOfTable() {
@@ -826,7 +842,7 @@ function controls() {
   });
   addEventListener("resize", () => { showControls(); redraw(); });
   new ResizeObserver(redraw).observe(document.body);
-  narrow.addEventListener("change", () => { headOfTable(); tabled = ""; show(); });
+  narrow.addEventListener("change", () => { headOfTable(); columnsOfLines(); tabled = ""; show(); });
   for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
     addEventListener(event, () => { printing = on; repaint(); draw(); });
   }
@@ -872,6 +888,7 @@ if (twoSided) {
 document.body.classList.toggle("bare", !hasTable);
 $("source").hidden = !$("source").querySelector("table");
 headOfTable();
+columnsOfLines();
 controls();
 fromFragment(location.hash.slice(1));
 show();
