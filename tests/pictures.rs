@@ -273,8 +273,15 @@ fn a_graph_that_is_too_large_for_a_picture_is_refused() {
 
 /// Functions of which each calls some others, each call with the given weight, in stacks below the first function.
 fn calling(n: usize, calls: impl Iterator<Item = (usize, usize, i64)>) -> Arc<Profile> {
+    calling_in(1, n, calls)
+}
+
+/// As [`calling`], with as many sample types of one name and a number, which all have these values.
+fn calling_in(types: usize, n: usize, calls: impl Iterator<Item = (usize, usize, i64)>) -> Arc<Profile> {
     let mut strings = vec![b"".to_vec(), b"cpu".to_vec(), b"nanoseconds".to_vec()];
     strings.extend((0..n).map(|i| format!("pkg.function{i:03}").into_bytes()));
+    strings.extend((1..types).map(|i| format!("type{i}").into_bytes()));
+    let names = std::iter::once(1).chain(n as i64 + 3..);
     let ids = 1..=n as u64;
     let location = |id: u64| Location {
         id,
@@ -283,19 +290,40 @@ fn calling(n: usize, calls: impl Iterator<Item = (usize, usize, i64)>) -> Arc<Pr
     };
     let profile = proto::Profile {
         string_table: strings,
-        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        sample_type: names.take(types).map(|name| ValueType { r#type: name, unit: 2 }).collect(),
         function: ids.clone().map(|id| Function { id, name: id as i64 + 2, ..Default::default() }).collect(),
         location: ids.map(location).collect(),
         sample: calls
             .map(|(from, to, v)| Sample {
                 location_id: vec![to as u64 + 1, from as u64 + 1],
-                value: vec![v],
+                value: vec![v; types],
                 label: vec![],
             })
             .collect(),
         ..Default::default()
     };
     Arc::new(profile.load("calling").unwrap())
+}
+
+/// Each sample type has a picture: were each as large as one may be, a page of a hundred would take as many seconds.
+#[test]
+fn what_the_pictures_of_a_page_cost_is_bounded_together() {
+    let calls = (0..30).flat_map(|a| (0..30).filter(move |&b| a != b).map(move |b| (a, b, 100)));
+    let profile = calling_in(12, 30, calls);
+    let diff = Diff::of_profile(&profile).unwrap();
+    let page = |wanted: &str| {
+        let query = Query::default().with_sample_type(wanted);
+        let options = report::PageOptions::default();
+        let page = report::page(&diff, &query, &options, None).unwrap().html;
+        let parts = page.split("\"callgraph\":").skip(1).map(|part| part.split("</svg>").next().unwrap_or_default());
+        (parts.map(|svg| svg.matches("class=\\\"call\\\"").count()).collect::<Vec<_>>(), page)
+    };
+    for wanted in ["cpu", "type11"] {
+        let (calls, page) = page(wanted);
+        assert!((2..6).contains(&calls.len()) && calls.iter().all(|&n| n > 30), "{wanted}: {calls:?}");
+        let said = format!("the page has call graphs of {} of 12 sample types", calls.len());
+        assert!(page.contains(&said), "{said} is not said");
+    }
 }
 
 #[test]

@@ -27,10 +27,16 @@ pub(super) struct Way {
     pub label: Point,
 }
 
+/// What is left of the bounds on laying out: one picture takes at most about half a second and 32 MB.
+pub(super) struct Room {
+    points: i64,
+    squares: i64,
+}
+
 /// Most points that calls may have in all; a real profile's graph of 80 nodes has some hundred.
-const MOST_POINTS: usize = 4000;
+const MOST_POINTS: i64 = 4000;
 /// Most that the squares of the levels' numbers of points may add up to.
-const MOST_SQUARES: usize = 400_000;
+const MOST_SQUARES: i64 = 400_000;
 /// Steps towards shorter calls, for each node. Each costs a pass over the graph; real graphs take less than one.
 const STEPS: usize = 4;
 
@@ -41,9 +47,29 @@ pub(super) struct Chosen {
     levels: Levels,
 }
 
+impl Room {
+    /// For so many pictures, however large they are.
+    pub(super) fn of(pictures: i64) -> Room {
+        Room { points: MOST_POINTS * pictures, squares: MOST_SQUARES * pictures }
+    }
+
+    /// True if what is left is too little for a picture worth looking at.
+    #[cfg(feature = "html")]
+    pub(super) fn is_used_up(&self) -> bool {
+        self.points < MOST_POINTS / 4 || self.squares < MOST_SQUARES / 4
+    }
+
+    /// Takes what a layout of these levels costs, if there is as much; one never has more than a picture's.
+    fn takes(&self, levels: &Levels) -> Option<Room> {
+        let (points, squares) = levels.cost();
+        let fits = points <= MOST_POINTS.min(self.points) && squares <= MOST_SQUARES.min(self.squares);
+        fits.then(|| Room { points: self.points - points, squares: self.squares - squares })
+    }
+}
+
 /// Of calls (the heaviest first, none from a node to itself) those that are laid out: the heaviest to each node, and then
 /// as many more as there is room for. What it does is bounded for any number of calls among some hundred nodes.
-pub(super) fn choose(n_nodes: usize, links: &[Link]) -> Chosen {
+pub(super) fn choose(n_nodes: usize, links: &[Link], room: &mut Room) -> Chosen {
     // What leads to a node comes first, so that few nodes are cut off from their callers.
     let mut reached = vec![false; n_nodes];
     let (mut order, more): (Vec<usize>, Vec<usize>) =
@@ -56,15 +82,22 @@ pub(super) fn choose(n_nodes: usize, links: &[Link]) -> Chosen {
         Chosen { calls, levels }
     };
     // More calls have more points, but for rare cases; so by halving what is left.
-    let mut unfit = order.len().min(MOST_POINTS) + 1;
+    let mut unfit = order.len().min(MOST_POINTS as usize) + 1;
     let mut chosen = first(unfit - 1);
-    if !chosen.levels.fit() {
+    let mut left = room.takes(&chosen.levels);
+    if left.is_none() {
         chosen = first(0);
         unfit -= 1;
         while chosen.calls.len() + 1 < unfit {
             let more = first(chosen.calls.len().midpoint(unfit));
-            if more.levels.fit() { chosen = more } else { unfit = more.calls.len() }
+            match room.takes(&more.levels) {
+                Some(rest) => (chosen, left) = (more, Some(rest)),
+                None => unfit = more.calls.len(),
+            }
         }
+    }
+    if let Some(left) = left {
+        *room = left;
     }
     chosen
 }
@@ -97,8 +130,8 @@ impl Levels {
         Levels { of: tree.level[1..].iter().map(|l| (l - top) as usize).collect(), calls }
     }
 
-    /// True if a layout stays within bounds.
-    fn fit(&self) -> bool {
+    /// What a layout costs: points, and the squares of each level's.
+    fn cost(&self) -> (i64, i64) {
         let deepest = self.of.iter().max().copied().unwrap_or(0);
         // Between two levels there is one for labels. As differences from the one above.
         let mut changes = vec![0i64; 2 * deepest + 2];
@@ -114,7 +147,7 @@ impl Levels {
             points += passing;
             squares += (passing + nodes).pow(2);
         }
-        points <= MOST_POINTS as i64 && squares <= MOST_SQUARES as i64
+        (points, squares)
     }
 }
 
@@ -331,7 +364,7 @@ mod tests {
                 assert_eq!((from, to), (link.from, link.to));
             }
             assert_eq!(sum(&levels.calls, &levels.of), Some(shortest(&levels.calls)));
-            assert!(levels.fit());
+            assert!(Room::of(1).takes(&levels).is_some());
         }
     }
 

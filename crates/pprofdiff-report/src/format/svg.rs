@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use crate::callgraph::{CallLook, Look, NodeLook};
 use crate::format::{Format, graph, unsupported};
 use crate::html::{escape, escape_ours};
-use crate::layout::{self, Link, Point, Way};
+use crate::layout::{self, Link, Point, Room, Way};
 use crate::names::shorten;
 use crate::report::Report;
 use pprofdiff::Status;
@@ -68,6 +68,11 @@ struct Routed {
 /// # Errors
 /// More nodes than can be laid out (400): keep fewer, or write it for Graphviz.
 pub fn svg(graph: &Graph) -> Result<String> {
+    svg_within(graph, &mut Room::of(1))
+}
+
+/// As [`svg`], with the room that is left for several pictures.
+pub(crate) fn svg_within(graph: &Graph, room: &mut Room) -> Result<String> {
     if graph.nodes.len() > MOST_NODES {
         return Err(Error::query(format!(
             "{} nodes are too many for a picture; keep fewer (a node count of at most {MOST_NODES}), or write dot",
@@ -75,7 +80,7 @@ pub fn svg(graph: &Graph) -> Result<String> {
         )));
     }
     let look = Look::new(graph);
-    let (nodes, calls) = place(graph, &look);
+    let (nodes, calls) = place(graph, &look, room);
     let mut legend = look.legend();
     if calls.len() < graph.calls.len() {
         legend.push(format!(
@@ -88,12 +93,12 @@ pub fn svg(graph: &Graph) -> Result<String> {
 }
 
 /// Lays the graph out: its nodes, and the calls that there is room for.
-fn place(graph: &Graph, look: &Look<'_>) -> (Vec<Placed>, Vec<Routed>) {
+fn place(graph: &Graph, look: &Look<'_>, room: &mut Room) -> (Vec<Placed>, Vec<Routed>) {
     let link = |c: &Call| {
         let weight = 1 + (look.share(c.weight).abs() * 20.0) as u32;
         Link { from: c.caller as usize, to: c.callee as usize, weight }
     };
-    let chosen = layout::choose(graph.nodes.len(), &graph.calls.iter().map(link).collect::<Vec<_>>());
+    let chosen = layout::choose(graph.nodes.len(), &graph.calls.iter().map(link).collect::<Vec<_>>(), room);
     let mut nodes: Vec<Placed> = graph.nodes.iter().map(|row| sized(look.node(row))).collect();
     let looks: Vec<CallLook> = chosen.calls.iter().map(|&i| look.call(&graph.calls[i])).collect();
     let sizes: Vec<Point> = nodes.iter().map(|n| (n.width, n.height)).collect();

@@ -27,6 +27,7 @@ use super::numbers::{extent, share, whole};
 use super::palette::{LESS, MORE, Shades, hex};
 use super::text::inputs;
 use crate::format::{Format, unsupported};
+use crate::layout::Room;
 use crate::report::Report;
 use crate::request::Ask;
 use pprofdiff::edges::{Edges, Relation};
@@ -119,6 +120,9 @@ const MOST_TYPES: usize = 100;
 /// `MANY_SAMPLES` only the query's.
 const MOST_EXPLAINED: usize = 4;
 const MANY_SAMPLES: usize = 50_000;
+/// The room of all call graphs but that of the query's sample type, which has its own: for so many dense profiles, or
+/// ten times as many real ones.
+const PICTURES: i64 = 3;
 /// Functions that the page lists the source lines of.
 const LISTED: usize = 20;
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
@@ -177,6 +181,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let mut shown = None;
     let mut rows = 0;
     let mut explained: Vec<(usize, Explanation)> = Vec::new();
+    let (mut own_room, mut room, mut without_graph) = (Room::of(1), Room::of(PICTURES), 0);
     let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
     let most_explained = if samples > MANY_SAMPLES { 1 } else { MOST_EXPLAINED };
     for &i in &types {
@@ -192,7 +197,9 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
                 // The query's has a place kept for it.
                 let is_explained = i == wanted || explained.len() + usize::from(i < wanted) < most_explained;
                 let explanation = is_explained.then(|| explain(diff, query, i, options)).flatten();
-                let (part, depth) = sample_type(&view, explanation.as_ref(), &mut names, share, options)?;
+                let room = if i == wanted { &mut own_room } else { &mut room };
+                without_graph += usize::from(room.is_used_up());
+                let (part, depth) = sample_type(&view, explanation.as_ref(), &mut names, share, options, room)?;
                 explained.extend(explanation.map(|e| (parts.len(), e)));
                 parts.push(part);
                 if i == wanted {
@@ -214,6 +221,13 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             "the page has {} of {} sample types; make another page of one that is missing",
             types.len(),
             all.len()
+        ));
+    }
+    if !options.only_flame && without_graph > 0 {
+        warnings.push(format!(
+            "the page has call graphs of {} of {} sample types; make another page of one that is missing",
+            types.len() - without_graph,
+            types.len()
         ));
     }
     for (at, explanation) in &explained {
@@ -323,6 +337,7 @@ fn sample_type(
     names: &mut Names,
     max_frames: usize,
     options: &PageOptions,
+    room: &mut Room,
 ) -> Result<(Value, u32)> {
     let s = view.summary();
     let (m0, m1) = explanation.filter(|_| s.sum).map_or((1, 1), |e| e.noise.runs);
@@ -358,7 +373,7 @@ fn sample_type(
         part["fell"] = movers(&top, names, |delta| delta < 0);
         top.sort(Sort::Cum);
         part["table"] = table(&view.edges_of(top), &[&down, &up], names, max_frames / 4, chance);
-        if let Some(graph) = call_graph(&graph, names) {
+        if let Some(graph) = call_graph(&graph, names, room) {
             part["callgraph"] = graph;
         }
     }
@@ -524,9 +539,12 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize, chanc
 }
 
 /// The call graph's picture, and which frames its nodes are, in the order in which they are drawn; `None` if there is
-/// nothing to draw, or too much.
-fn call_graph(graph: &Graph, names: &mut Names) -> Option<Value> {
-    let svg = super::svg::svg(graph).ok().filter(|_| !graph.nodes.is_empty())?;
+/// nothing to draw, or no room.
+fn call_graph(graph: &Graph, names: &mut Names, room: &mut Room) -> Option<Value> {
+    if graph.nodes.is_empty() || room.is_used_up() {
+        return None;
+    }
+    let svg = super::svg::svg_within(graph, room).ok()?;
     let frames: Vec<u64> = graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect();
     Some(json!({"svg": svg, "frames": frames}))
 }
