@@ -649,9 +649,12 @@ fn a_written_diff_is_no_input_beside_others() {
     let out = temp("side.pb.gz").display().to_string();
     stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
     let said = format!("{out}: this is a written diff: ");
-    let sides: [&[&str]; 5] = [
+    let sides: [&[&str]; 8] = [
         &[&out, &new],
         &[&base, &out],
+        &["explain", &base, &out],
+        &["list", "names", &out, &new],
+        &["series", "--base", &out, &base, &new],
         &["--base", &base, "--base", &out, "--new", &new],
         &["check", &base, &out, "--fail-on", "total>+5%"],
         &["delta", &out, &new, "-o", "none.pb.gz", "--cumulative", "cpu"],

@@ -601,6 +601,21 @@ fn sample_types_may_be_many() {
     }
 }
 
+/// Unlike pprof, which refuses them: no value depends on what the period counts.
+#[test]
+fn profiles_whose_period_types_differ_compare() {
+    let sampled = |period_type: Option<ValueType>, value: i64| {
+        let mut p = valid();
+        (p.period_type, p.sample[0].value) = (period_type, vec![value]);
+        Arc::new(load(&p.encode_to_vec()).unwrap())
+    };
+    let types = [None, Some(ValueType { r#type: 1, unit: 2 }), Some(ValueType { r#type: 2, unit: 1 })];
+    for (base, new) in [(0, 1), (1, 0), (1, 2)] {
+        let diff = Diff::between(sampled(types[base], 3), sampled(types[new], 5)).unwrap();
+        assert_eq!(diff.measure(&Query::default()).unwrap().summary().total, pprofdiff::Pair { base: 3, new: 5 });
+    }
+}
+
 #[test]
 fn a_default_sample_type_without_values_is_said() {
     let names = |types: &[&str]| types.iter().map(|t| t.to_string()).collect::<Vec<_>>();
