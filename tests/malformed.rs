@@ -606,7 +606,7 @@ fn sample_types_may_be_many() {
 fn profiles_whose_period_types_differ_compare() {
     let sampled = |period_type: Option<ValueType>, value: i64| {
         let mut p = valid();
-        (p.period_type, p.sample[0].value) = (period_type, vec![value]);
+        (p.period_type, p.period, p.sample[0].value) = (period_type, 10 * value, vec![value]);
         Arc::new(load(&p.encode_to_vec()).unwrap())
     };
     let types = [None, Some(ValueType { r#type: 1, unit: 2 }), Some(ValueType { r#type: 2, unit: 1 })];
@@ -614,6 +614,17 @@ fn profiles_whose_period_types_differ_compare() {
         let diff = Diff::between(sampled(types[base], 3), sampled(types[new], 5)).unwrap();
         assert_eq!(diff.measure(&Query::default()).unwrap().summary().total, pprofdiff::Pair { base: 3, new: 5 });
     }
+    // Of several the period is of the type that is kept.
+    let [none, first, second] = [0, 1, 2].map(|i| sampled(types[i], i as i64 + 1));
+    let more = sampled(types[1], 9);
+    let period = |all: &[Arc<pprofdiff::Profile>]| {
+        let merged = pprofdiff::merge(&all.iter().map(|p| &**p).collect::<Vec<_>>()).unwrap();
+        (merged.period_type().map(|t| t.0), merged.period())
+    };
+    let cpu = Some("cpu".to_owned());
+    assert_eq!(period(&[none.clone(), first.clone(), second.clone()]), (cpu.clone(), 20));
+    assert_eq!(period(&[first, second, more]), (cpu, 90));
+    assert_eq!(period(&[none.clone(), none]), (None, 10));
 }
 
 #[test]

@@ -584,16 +584,19 @@ impl<'p> Merger<'p> {
             let all = p.header().comments.iter().map(|&c| StringId(self.intern(p.string(c))));
             comments.extend(all.filter(|&c| known.insert(c)));
         }
-        let period_type = profiles.iter().find_map(|p| p.header().period_type.map(|t| (p, t)));
-        let mut intern = |p: &&'p Profile, id| StringId(self.intern(p.string(id)));
-        let period_type = period_type.map(|(p, t)| ValueType { kind: intern(p, t.kind), unit: intern(p, t.unit) });
+        // The first period type that there is, and the longest period that counts it.
+        let period_type_of = |p: &&'p Profile| p.header().period_type.map(|t| [p.string(t.kind), p.string(t.unit)]);
+        let period_type = profiles.iter().find_map(period_type_of);
+        let period = profiles.iter().filter(|p| period_type_of(p) == period_type).map(|p| p.period()).max();
+        let mut intern = |text| StringId(self.intern(text));
+        let period_type = period_type.map(|[kind, unit]| ValueType { kind: intern(kind), unit: intern(unit) });
         Header {
             drop_frames,
             keep_frames,
             time_nanos: profiles.iter().map(|p| p.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
             duration_nanos: fields.duration_nanos,
             period_type,
-            period: profiles.iter().map(|p| p.period()).max().unwrap_or(0),
+            period: period.unwrap_or(0),
             comments,
             default_sample_type,
             doc_url,
