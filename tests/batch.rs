@@ -169,7 +169,7 @@ fn what_are_no_pairs() {
 
 #[test]
 fn the_name_of_the_output_says_the_format() {
-    let dir = trees("formats");
+    let dir = trees("chosen");
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
     for name in ["out.csv", "out.jsonl", "out.txt"] {
         pprofdiff(&dir, &["batch", "main", "branch", "-o", name]);
