@@ -7,7 +7,6 @@
 //! The folder may come out of a cache that strangers wrote. So nothing in a file says where another is, links are not
 //! followed, sizes and numbers are bounded, and what can't be read is left out and said.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::hash::BuildHasher;
 use std::io::{self, Read};
@@ -18,6 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use pprofdiff::text::harmless;
 use pprofdiff::{Diff, LoadOptions, Profile, Source, WriteOptions};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::args::BaselineArgs;
 use crate::{Failure, Result};
@@ -39,7 +39,7 @@ struct Entry {
     commit: Option<String>,
     /// Seconds since 1970.
     time: u64,
-    labels: BTreeMap<String, String>,
+    labels: Map<String, Value>,
 }
 
 /// The entries of one branch that have the wanted labels.
@@ -61,7 +61,7 @@ impl<'a> Baseline<'a> {
             branch: args.branch.clone(),
             commit: args.commit.clone(),
             time: args.time.unwrap_or_else(|| since_1970(SystemTime::now())),
-            labels: args.label.iter().cloned().collect(),
+            labels: args.label.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect(),
         };
         let mut baseline = Baseline { dir, wanted, keep: args.keep.into(), entries: Vec::new(), said: Vec::new() };
         let mut ids = baseline.ids("json")?;
@@ -100,7 +100,9 @@ impl<'a> Baseline<'a> {
 
     /// What the entries are of, for people: `branch main with os=linux`.
     pub fn name(&self) -> String {
-        let labels: Vec<String> = self.wanted.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let labels = self.wanted.labels.iter();
+        let labels: Vec<String> =
+            labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
         let with = if labels.is_empty() { String::new() } else { format!(" with {}", labels.join(" ")) };
         harmless(&format!("branch {}{with}", self.wanted.branch)).into_owned()
     }
