@@ -16,6 +16,7 @@ mod pictures;
 mod properties;
 mod runs;
 mod series;
+mod shifts;
 mod verdict;
 
 // What several of them use: the plain version of the engine, and generators.

@@ -788,6 +788,17 @@ class Series:
         mapping, first_seen and last_seen (the keys of the first and last build that have the frame), builds (how
         many have it), and of its largest step those of steps(). `n` rows, or all.
         """
+    def shifts(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
+        """From which build on a frame costs something else, beyond what builds differ by anyway: the first bad one.
+
+        `sort` is the cost: "flat" (own) or "cum" (with what is called). Columns: name, file, line, mapping, kind
+        ("step": it stays; "passed": it went away again; "drift": it came bit by bit), since (the key of the first
+        build that has it; of a drift the first of all), earliest and latest (the builds that it may as well have
+        come with), until (the first build that it is gone from; of a drift the last), before, after and delta (of
+        the mean), delta_low and delta_high (where the delta lies at 95 %), q (the part of false ones among what is
+        as clear, at most 0.05) and total_before. The largest first; `n` rows, or all. None of fewer than six builds,
+        or against a base.
+        """
     def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
         """All steps that change something, the largest first: how a frame changed from one build to the next, or from
         the base to one of the others.
@@ -830,7 +841,7 @@ class Table:
     """
 
     @property
-    def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels", "values", "movers", "steps"]:
+    def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels", "values", "movers", "shifts", "steps"]:
         """What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"; of a series "values", "movers"
         or "steps".
         """

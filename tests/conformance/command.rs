@@ -150,6 +150,7 @@ fn arguments(view: &[&str], subject: Subject, words: &[String]) -> Vec<String> {
         Subject::Several { base, new } => {
             arguments.push(format!("--base={}", shown(base)));
             arguments.extend(new.iter().map(|path| format!("--new={}", shown(path))));
+            arguments.push("--sum".to_owned());
         }
     }
     arguments.extend(["--format".into(), "json".into()]);

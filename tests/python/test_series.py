@@ -284,3 +284,21 @@ def test_why_a_build_differs(tmp_path: Path):
     for wrong, said in [("9", "no build"), ("0", "nothing comes before")]:
         with pytest.raises(pprofdiff.PprofError, match=said):
             series.explain(wrong)
+
+
+def test_shifts_are_lasting_changes():
+    def build(i: int) -> bytes:
+        # Functions whose costs differ a little from build to build, and one that is dearer from the tenth on.
+        costs = {f"main;f{j}": 1000 + (i * 37 + j * 101) % 23 for j in range(30)}
+        costs["main;f3"] *= 2 if i >= 10 else 1
+        return "".join(f"{stack} {cost}\n" for stack, cost in costs.items()).encode()
+
+    s = pprofdiff.series([build(i) for i in range(20)])
+    (row,) = s.shifts()
+    assert (row["name"], row["kind"], row["since"], row["until"]) == ("f3", "step", "10", None)
+    assert row["before"] * 1.8 < row["after"] < row["before"] * 2.2
+    assert row["delta_low"] < row["delta"] < row["delta_high"]
+    assert row["q"] <= 0.05
+    assert s.shifts().kind == "shifts"
+    assert len(s.shifts(0)) == 0
+    assert pickle.loads(pickle.dumps(s)).shifts().to_json() == s.shifts().to_json()

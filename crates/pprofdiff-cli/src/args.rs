@@ -460,6 +460,8 @@ fn limited(given: Option<usize>, usual: Option<usize>) -> Option<usize> {
 pub enum SeriesRows {
     /// A row a frame: its largest step, and the builds in which it was first and last seen
     Movers,
+    /// A row a lasting change: from which build on a frame costs something else, beyond what builds differ by anyway
+    Shifts,
     /// A row a step: how a frame changed from one build to another
     Steps,
     /// A row a build and frame: the table that all else is made from
@@ -511,6 +513,7 @@ Examples:
   pprofdiff series 'builds/*/cpu.pb.gz'                    what * stands for is the build's key
   pprofdiff series builds/*/cpu.pb.gz --sort cum -n 5      the part in which the paths differ is the key
   pprofdiff series 'branches/*/cpu.pb.gz' --base main.pb.gz   each against one base
+  pprofdiff series 'builds/*/cpu.pb.gz' --rows shifts      which build was the first bad one
   pprofdiff series 'builds/*/cpu.pb.gz' --explain          closes with the cause of the largest step
   pprofdiff series 'builds/*/cpu.pb.gz' --rows values --format csv -o values.csv   build x frame
 
@@ -522,6 +525,7 @@ impl SeriesArgs {
         let (sort, limit) = (self.sort.into(), limited(self.n, format.limit));
         match self.rows {
             SeriesRows::Movers => Ask::Movers { sort, limit },
+            SeriesRows::Shifts => Ask::Shifts { sort, limit },
             SeriesRows::Steps => Ask::Steps { sort, limit },
             SeriesRows::Values => Ask::Values { limit },
         }

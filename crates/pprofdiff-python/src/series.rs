@@ -83,6 +83,21 @@ impl Series {
         self.table(py, move |series| EngineTable::movers(&series.movers(sort), n.unwrap_or(usize::MAX)))
     }
 
+    /// From which build on a frame costs something else, beyond what builds differ by anyway: the first bad one.
+    ///
+    /// `sort` is the cost: "flat" (own) or "cum" (with what is called). Columns: name, file, line, mapping, kind
+    /// ("step": it stays; "passed": it went away again; "drift": it came bit by bit), since (the key of the first
+    /// build that has it; of a drift the first of all), earliest and latest (the builds that it may as well have
+    /// come with), until (the first build that it is gone from; of a drift the last), before, after and delta (of
+    /// the mean), delta_low and delta_high (where the delta lies at 95 %), q (the part of false ones among what is
+    /// as clear, at most 0.05) and total_before. The largest first; `n` rows, or all. None of fewer than six builds,
+    /// or against a base.
+    #[pyo3(signature = (n = None, *, sort = "flat"))]
+    fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
+        let sort = parse_sort(py, sort)?;
+        self.table(py, move |series| EngineTable::shifts(&series.shifts(sort), n.unwrap_or(usize::MAX)))
+    }
+
     /// All steps that change something, the largest first: how a frame changed from one build to the next, or from
     /// the base to one of the others.
     ///

@@ -209,6 +209,7 @@ pub(crate) fn rows(request: &Request) -> Option<Request> {
         | Ask::Labels { .. }
         | Ask::Explain(_)
         | Ask::Movers { .. }
+        | Ask::Shifts { .. }
         | Ask::Steps { .. }
         | Ask::Values { .. } => Some(request.clone()),
         _ => None,

@@ -116,6 +116,13 @@ pub enum Ask {
         /// The most rows.
         limit: Option<usize>,
     },
+    /// Of many builds: from which on a frame costs something else.
+    Shifts {
+        /// Of which cost.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+    },
     /// Of many builds: what each frame costs in each.
     Values {
         /// The most rows.
@@ -212,6 +219,7 @@ impl Ask {
             Ask::Explain(_) => "explain",
             Ask::Movers { .. } => "movers",
             Ask::Steps { .. } => "steps",
+            Ask::Shifts { .. } => "shifts",
             Ask::Values { .. } => "values",
         }
     }
@@ -228,6 +236,7 @@ impl Ask {
             | Ask::List { limit, .. }
             | Ask::Movers { limit, .. }
             | Ask::Steps { limit, .. }
+            | Ask::Shifts { limit, .. }
             | Ask::Values { limit } => Some(limit),
             Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Check(_) | Ask::Explain(_) => None,
             #[cfg(feature = "html")]
@@ -356,7 +365,7 @@ impl Request {
             Ask::Info => Report::Info(diff.clone()),
             Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
             Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),
-            Ask::Movers { .. } | Ask::Steps { .. } | Ask::Values { .. } => {
+            Ask::Movers { .. } | Ask::Steps { .. } | Ask::Shifts { .. } | Ask::Values { .. } => {
                 return Err(Error::query(format!("{} are of many builds", self.ask.name())));
             }
         })
@@ -371,6 +380,7 @@ impl Request {
         Ok(Report::Table(match &self.ask {
             Ask::Movers { sort, limit } => Table::movers(&series.movers(*sort), most(limit)),
             Ask::Steps { sort, limit } => Table::steps(&series.steps(*sort), most(limit)),
+            Ask::Shifts { sort, limit } => Table::shifts(&series.shifts(*sort), most(limit)),
             Ask::Values { limit } => Table::values_of(series).head(most(limit)),
             _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.ask.name()))),
         }))

@@ -10,7 +10,7 @@ use super::html::{escape, style};
 use super::numbers::{CostFormat, counted, counted_of, growth, share, share_text, signed};
 use super::table::{Data, Kind, Measured, Table, Texts, costs, statuses};
 use super::text::{GROWTH, OF_TOTAL, Shown, TextOptions, change_cells, grid, heads, settings};
-use pprofdiff::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Step};
+use pprofdiff::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Shift, ShiftKind, Step};
 use pprofdiff::text::harmless;
 use pprofdiff::{Frames, Normalize, Sort, Summary};
 
@@ -147,6 +147,60 @@ impl Table {
 }
 
 impl Table {
+    /// The first `n` rows, one a lasting change. Columns: name, file, line, mapping; kind (step, passed, drift); since, earliest,
+    /// latest and until (the builds' keys: the first that has the change, those that it may as well have come with, the
+    /// first that it is gone from, of a drift the last); before, after, delta, delta_low and delta_high (of the mean, and
+    /// where its change lies at 95 %), q (the part of false ones among what is as clear), and total_before.
+    pub fn shifts(ranked: &Ranked<Shift>, n: usize) -> Table {
+        let rows = &ranked.rows[..n.min(ranked.rows.len())];
+        let keys = || ranked.builds.all.iter().map(|b| Some(&b.key));
+        let of = |build: fn(&Shift) -> usize| key_column(&ranked.builds, rows.iter().map(build));
+        // The key that is behind all of them is of those that stay.
+        let until: Texts = keys().chain([None]).collect();
+        let until = until.shared(rows.iter().map(|s| s.until.unwrap_or(ranked.builds.all.len())));
+        let kinds = [ShiftKind::Step, ShiftKind::Passed, ShiftKind::Drift];
+        let names: Texts = kinds.iter().map(|kind| Some(kind.name())).collect();
+        let kind = |s: &Shift| kinds.iter().position(|&k| k == s.kind).unwrap_or_default();
+        let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
+        columns.push(Data::Text(names.shared(rows.iter().map(kind))));
+        columns.extend([of(|s| s.build), of(|s| s.between[0]), of(|s| s.between[1]), Data::Text(until)]);
+        columns.extend(costs(true, rows.iter().map(|s| s.value)));
+        let end = |i: usize| Data::Value(rows.iter().map(|s| s.interval[i].round() as i64).collect());
+        columns.extend([end(0), end(1), Data::Ratio(rows.iter().map(|s| Some(s.q)).collect())]);
+        let before = |s: &Shift| ranked.builds.loaded_before(s.build).map_or(0, |b| b.total);
+        columns.push(Data::Value(rows.iter().map(before).collect()));
+        Table::new(Kind::Shifts, &ranked.summary, columns).of_builds(&ranked.builds, ranked.rows.len())
+    }
+
+    /// The rows of lasting changes for people.
+    fn write_shifts(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        let found = counted_of(self.len(), self.rows_total, "lasting change");
+        writeln!(out, "{found}; growth is a row's own, \"of total\" its change in the total of the build before")?;
+        writeln!(
+            out,
+            "± is where 95 of 100 such changes lie; a step stays, what passed went away again, a drift came bit by bit\n"
+        )?;
+        let costs: Vec<_> = self.led().into_iter().map(|costs| (costs, self.format(&costs))).collect();
+        let [(costs, format)] = &costs[..] else { return Ok(()) };
+        let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
+        let mut head = heads("", true, ["before", "after", "change"], true);
+        head.extend(["±", "kind", "since", "between", "until", "frame"].map(str::to_owned));
+        grid(out, options, &head, |push| {
+            (0..self.len()).try_for_each(|row| {
+                let mut cells = change_cells(*format, costs.pair(row), Some(self.total_of(costs.cost, row)));
+                let half = (self.values("delta_high")[row] - self.values("delta_low")[row]) / 2;
+                cells.push(format.delta.format(half).into());
+                let (earliest, latest) = (text("earliest", row), text("latest", row));
+                let between = if earliest == latest { "-".to_owned() } else { format!("{earliest}..{latest}") };
+                let until = text("until", row);
+                let until = if until.is_empty() { "-" } else { until };
+                cells.extend([text("kind", row), text("since", row), &between, until].map(Shown::from));
+                cells.push(self.label(row).into());
+                push(cells)
+            })
+        })
+    }
+
     fn of_builds(mut self, builds: &Arc<Builds>, rows_total: usize) -> Table {
         self.builds = Some(builds.clone());
         self.rows_total = rows_total;
@@ -182,6 +236,9 @@ impl Table {
                     push(cells)
                 })
             });
+        }
+        if self.kind == Kind::Shifts {
+            return self.write_shifts(out, options);
         }
         let rows = match self.kind {
             Kind::Movers if self.rows_total == 1 => "1 frame by its largest step".to_owned(),

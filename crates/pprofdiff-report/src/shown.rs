@@ -78,6 +78,10 @@ impl Table {
                     push(format!("{name}{side}"), What::Ratio(of));
                 }
                 Role::RatioBase(_) | Role::RatioNew(_) => {}
+                Role::DeltaEnd(cost) => {
+                    let Some(&(_, format)) = of(cost) else { continue };
+                    push(column.name.replace('_', " "), What::Delta(format));
+                }
                 Role::Figure => push(column.name.replace('_', " "), What::Figure),
                 Role::Chance(said) => push(said.head().to_owned(), What::Chance(said)),
                 _ => push(column.name.replace('_', " "), What::Data),

@@ -161,6 +161,7 @@ impl Table {
             Kind::Labels => "label value",
             Kind::Causes => "cause",
             Kind::Values | Kind::Steps | Kind::Movers => "row",
+            Kind::Shifts => "lasting change",
         }
     }
 
@@ -182,7 +183,7 @@ impl Table {
             Kind::Stacks => self.write_stacks(out, options),
             Kind::Labels => self.write_labels(out, options),
             // Causes were written above, and tables of builds elsewhere.
-            Kind::Causes | Kind::Values | Kind::Steps | Kind::Movers => Ok(()),
+            Kind::Causes | Kind::Values | Kind::Steps | Kind::Movers | Kind::Shifts => Ok(()),
         }
     }
 

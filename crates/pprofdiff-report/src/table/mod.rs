@@ -45,6 +45,8 @@ pub enum Kind {
     Steps,
     /// Frames of many builds, each with its largest step.
     Movers,
+    /// Lasting changes of frames along many builds.
+    Shifts,
 }
 
 impl Kind {
@@ -61,6 +63,7 @@ impl Kind {
             Kind::Values => "values",
             Kind::Steps => "steps",
             Kind::Movers => "movers",
+            Kind::Shifts => "shifts",
         }
     }
 }

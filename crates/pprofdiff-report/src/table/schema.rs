@@ -27,6 +27,8 @@ pub enum Role {
     RatioBase(Measured),
     /// The same on the new side, or of the one profile.
     RatioNew(Measured),
+    /// An end of the interval in which a delta lies.
+    DeltaEnd(Cost),
     /// What the shares of the row are of.
     Total,
     /// A number without a unit.
@@ -192,6 +194,22 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             all.extend(frame());
             all.push(label("mapping"));
             all.extend(costs(&both));
+        }
+        Kind::Shifts => {
+            all.extend(frame());
+            all.push(label("mapping"));
+            all.extend(["kind", "since", "earliest", "latest", "until"].map(key));
+            let cost = Cost { measured: Measured::Weight, sample_type: 0 };
+            let costs = [
+                ("before", Role::Base(cost)),
+                ("after", Role::New(cost)),
+                ("delta", Role::Delta(cost)),
+                ("delta_low", Role::DeltaEnd(cost)),
+                ("delta_high", Role::DeltaEnd(cost)),
+            ];
+            all.extend(costs.map(|(name, role)| spec(name, role, Holds::Value)));
+            all.push(spec("q", Role::Figure, Holds::Ratio));
+            all.push(spec("total_before", Role::Total, Holds::Value));
         }
         Kind::Steps | Kind::Movers => {
             all.extend(frame());

@@ -79,13 +79,13 @@ impl TryFrom<Table> for super::Table {
     fn try_from(table: Table) -> Result<super::Table, &'static str> {
         let Table { kind, summary, beside, columns, rows_total, builds, nodes, len } = table;
         let two_sided = summary.base.is_some();
-        let of_builds = matches!(kind, Kind::Values | Kind::Steps | Kind::Movers);
+        let of_builds = matches!(kind, Kind::Values | Kind::Steps | Kind::Movers | Kind::Shifts);
         let sides = match kind {
             Kind::Diff => two_sided,
             Kind::Causes => two_sided && beside.is_empty(),
             Kind::Top => !two_sided,
             Kind::Peek | Kind::Tree | Kind::Stacks | Kind::Labels => true,
-            Kind::Values | Kind::Steps | Kind::Movers => !two_sided && beside.is_empty(),
+            Kind::Values | Kind::Steps | Kind::Movers | Kind::Shifts => !two_sided && beside.is_empty(),
         };
         let by_labels = kind == Kind::Stacks && columns.iter().any(|c| c.name == "labels");
         let types: Vec<Arc<Summary>> = std::iter::once(&summary).chain(&beside).cloned().collect();

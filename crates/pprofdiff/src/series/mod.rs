@@ -14,6 +14,9 @@
 //! steps do, see `for_each_frame`.
 
 mod explain;
+mod shifts;
+
+pub use shifts::{Shift, ShiftKind};
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::diff::{
     Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Status, Summary,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, explain as causes};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::Source;
 use pprofdiff_profile::parallel;
@@ -105,6 +108,9 @@ pub struct Build {
     pub total: i64,
     /// What its values were multiplied by.
     pub factor: f64,
+    /// What one event is worth, such as a sample or a sampled allocation, in its values; 0 if that is not known.
+    #[serde(default)]
+    pub event: f64,
 }
 
 /// All builds of a series, loaded and failed, in their order.
@@ -123,6 +129,12 @@ impl Builds {
     /// Those that have values.
     pub fn loaded(&self) -> impl DoubleEndedIterator<Item = &Build> + Clone {
         self.all.iter().filter(|b| b.error.is_none())
+    }
+
+    /// The last of those that have values before a build; the build itself if there is none.
+    pub fn loaded_before(&self, build: usize) -> Option<&Build> {
+        let before = self.all[..build.min(self.all.len())].iter().rfind(|b| b.error.is_none());
+        before.or_else(|| self.all.get(build))
     }
 
     /// Those that have none.
@@ -273,6 +285,8 @@ struct Column {
     duration_nanos: i64,
     time_nanos: i64,
     warnings: Vec<String>,
+    /// As [`Build::event`], before anything is scaled.
+    event: f64,
 }
 
 /// A build that was loaded, or why it was not.
@@ -307,7 +321,9 @@ fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)>
     profile.one_sided()?;
     let diff = Diff::of_profile(profile)?;
     let index = diff.find_sample_type(query.sample_type.as_deref())?;
-    let top = diff.select(query)?.measure_type(index, query.normalize)?.top(Sort::Flat);
+    let measure = diff.select(query)?.measure_type(index, query.normalize)?;
+    let event = causes::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
+    let top = measure.top(Sort::Flat);
     let mut own = FrameInterner::new(query.granularity);
     let numbers = own.add(&top.frames, top.rows.iter().map(|r| r.frame))?;
     let values = top.rows.iter().zip(numbers);
@@ -322,6 +338,7 @@ fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)>
         duration_nanos: summary.new.duration_nanos,
         time_nanos: summary.new.time_nanos,
         warnings: summary.warnings.clone(),
+        event,
     };
     Ok((column, own.frames()))
 }
@@ -422,8 +439,17 @@ impl SeriesBuilder {
         let (mut columns, mut errors, mut warnings) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut first: Option<(Total, i64, String)> = None;
         for (index, (Loaded { key, path, column }, times)) in self.loaded.into_iter().zip(times).enumerate() {
-            let mut build =
-                Build { key, path, error: None, samples: 0, duration_nanos: 0, time_nanos: 0, total: 0, factor: 1.0 };
+            let mut build = Build {
+                key,
+                path,
+                error: None,
+                samples: 0,
+                duration_nanos: 0,
+                time_nanos: 0,
+                total: 0,
+                factor: 1.0,
+                event: 0.0,
+            };
             let fitted = column.and_then(|mut column| {
                 let (unit, times) = times?;
                 column.fit(times, Scale::One)?;
@@ -442,6 +468,7 @@ impl SeriesBuilder {
                     build.time_nanos = column.time_nanos;
                     build.total = column.total.magnitude;
                     build.factor = scale.factor();
+                    build.event = column.event;
                     for warning in column.warnings {
                         warnings.entry(warning).or_insert_with(Vec::new).push(build.key.clone());
                     }
@@ -530,6 +557,7 @@ impl Column {
             Error::new(ErrorKind::Incompatible, detail)
         })?;
         let fit = |v: i64| scale.apply(v * times);
+        self.event *= scale.factor().abs() * times as f64;
         self.total = Total { sum: fit(self.total.sum), magnitude };
         for v in &mut self.values {
             (v.flat, v.cum) = (fit(v.flat), fit(v.cum));

@@ -7,3 +7,4 @@ pub(crate) mod distributions;
 mod gamma;
 pub(crate) mod growth;
 pub(crate) mod rank;
+pub(crate) mod segments;

@@ -1,0 +1,340 @@
+//! Lasting changes along a history: which frame costs something else from which build on.
+//!
+//! ```text
+//! values of a frame -> levels of one variance, spikes cut -> segments -> those beyond chance -> what each was
+//! ```
+//!
+//! What builds differ by anyway is learned from neighbours: the typical difference of two, by frame and over all frames.
+//! docs/statistics.md has the formulas and what was measured.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Against, Ranked, Series};
+use crate::diff::top::SIGNIFICANT;
+use crate::diff::{Pair, Sort};
+use crate::explain as causes;
+use crate::statistics::distributions::{student_quantile, student_tail};
+use crate::statistics::rank::false_discoveries;
+use crate::statistics::segments::{Sums, changes, leveled};
+use pprofdiff_profile::parallel;
+
+/// The fewest builds at one level that make it one.
+const LEAST: usize = 3;
+/// A build this many standard deviations from both of its neighbours is a spike, and no level.
+const SPIKE: f64 = 4.0;
+/// Frames with fewer events in a build, by the median, do not show what builds differ by, and with fewer in all no shift.
+const TELLING: f64 = 20.0;
+const FEWEST_EVENTS: f64 = 60.0;
+/// The degrees of freedom that the typical frame has in the noise of one; builds differ by this at least.
+const DEGREES: f64 = 20.0;
+const LEAST_TAU: f64 = 0.01;
+/// Where a level that was left is reached again: within this part of the change.
+const BACK: f64 = 0.25;
+/// Builds that a shift may as well have come with: the squares that they are worse by.
+const WORSE: f64 = 6.0;
+/// Segments are looked for in this many pairs of builds and frames; the costliest frames are looked at first.
+const MOST_WORK: usize = 10_000_000_000;
+
+/// What a lasting change was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ShiftKind {
+    /// It stays.
+    Step,
+    /// It went away again.
+    Passed,
+    /// It came bit by bit.
+    Drift,
+}
+
+impl ShiftKind {
+    /// As results spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ShiftKind::Step => "step",
+            ShiftKind::Passed => "passed",
+            ShiftKind::Drift => "drift",
+        }
+    }
+}
+
+/// A lasting change of a frame's flat or cum. Builds are indexes in [`super::Builds::all`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Shift {
+    /// Index in [`Series::frames`].
+    pub frame: u32,
+    /// What it was.
+    pub kind: ShiftKind,
+    /// The first build that has it; of a drift the first of all.
+    pub build: usize,
+    /// The first and the last build that it may as well have come with.
+    pub between: [usize; 2],
+    /// Of what passed the first build without it; of a drift the last of all.
+    pub until: Option<usize>,
+    /// The mean before and after; of a drift, of the line through its builds, at its ends.
+    pub value: Pair,
+    /// Where the change of the mean lies with a probability of 95 %.
+    pub interval: [f64; 2],
+    /// The part of false ones among all shifts that are so clear or clearer (Benjamini-Hochberg).
+    pub q: f64,
+}
+
+/// A frame's course, while shifts of it are looked for.
+struct Course {
+    frame: u32,
+    values: Vec<i64>,
+    /// Of the values as levels, without spikes.
+    sums: Sums,
+    levels: Vec<f64>,
+    /// What is a spike is no part of a mean.
+    is_spike: Vec<bool>,
+    tau: f64,
+    /// Where segments begin, each with its p-value.
+    changes: Vec<(usize, f64)>,
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        n => (values[(n - 1) / 2] + values[n / 2]) / 2.0,
+    }
+}
+
+impl Series {
+    /// The lasting changes of a history: steps, what passed, and drifts, by the magnitude of the change. At most one in
+    /// twenty of them is false. None of fewer than six builds, and of builds that are compared with a base.
+    pub fn shifts(&self, sort: Sort) -> Ranked<Shift> {
+        let rows = match self.builds.against {
+            Against::Previous if self.columns.len() >= 2 * LEAST => self.find_shifts(sort),
+            _ => Vec::new(),
+        };
+        let (summary, builds, frames) = (self.summary.clone(), self.builds.clone(), self.frames.clone());
+        Ranked { summary, builds, frames, sort, rows }
+    }
+
+    fn find_shifts(&self, sort: Sort) -> Vec<Shift> {
+        let n = self.columns.len();
+        let most = self.columns.iter().map(|(build, _)| self.builds.all[*build].total).max().unwrap_or(1);
+        let events: Vec<f64> = self.columns.iter().map(|(build, _)| self.builds.all[*build].event).collect();
+        let mut known: Vec<f64> = events.iter().copied().filter(|event| *event > 0.0 && event.is_finite()).collect();
+        // Of values that nothing is known of, only what neighbours differ by is noise.
+        let event = median(&mut known).max(most as f64 / 1e9).max(f64::MIN_POSITIVE);
+        // What profiling itself puts there, or inlining, comes and goes.
+        let by_chance = causes::by_chance(&self.frames).map_or_else(|_| Vec::new(), |(by_chance, _)| by_chance);
+        let mut all: Vec<(u32, Vec<i64>)> = Vec::new();
+        self.for_each_frame(|frame, points| {
+            if by_chance.get(frame as usize) == Some(&true) {
+                return;
+            }
+            let mut values = vec![0; n];
+            for point in points {
+                values[point.column] = if sort == Sort::Flat { point.flat } else { point.cum };
+            }
+            if values.iter().map(|&v| v.max(0) as f64).sum::<f64>() >= FEWEST_EVENTS * event {
+                all.push((frame, values));
+            }
+        });
+        all.sort_by_key(|(frame, values)| {
+            (std::cmp::Reverse(values.iter().map(|v| i128::from(v.abs())).sum::<i128>()), *frame)
+        });
+        all.truncate((MOST_WORK / (n * n)).max(1));
+        let noise: Vec<Option<f64>> = all.iter().map(|(_, values)| variance_of_neighbours(values, event)).collect();
+        let mut typical: Vec<f64> = noise.iter().flatten().copied().collect();
+        let typical = median(&mut typical).max(LEAST_TAU * LEAST_TAU);
+        let all: Vec<_> = all.into_iter().zip(noise).collect();
+        let mut courses = parallel::map(&all, |((frame, values), own)| {
+            let own = own.unwrap_or(typical);
+            let drawn = (DEGREES * typical + n as f64 * own) / (DEGREES + n as f64);
+            Course::new(*frame, values.clone(), event, drawn.max(typical / 4.0).sqrt())
+        });
+        // A change of each frame at each build might be found by chance; of frames without one nothing is said.
+        let found: Vec<(usize, usize, f64)> = courses
+            .iter()
+            .enumerate()
+            .flat_map(|(i, course)| course.changes.iter().enumerate().map(move |(j, &(_, p))| (i, j, p)))
+            .collect();
+        let mut p: Vec<f64> = found.iter().map(|(_, _, p)| *p).collect();
+        p.resize(p.len() + courses.iter().filter(|course| course.changes.is_empty()).count(), 1.0);
+        let q = false_discoveries(&p);
+        let mut kept: Vec<Vec<(usize, f64)>> = vec![Vec::new(); courses.len()];
+        for (&(i, j, _), q) in found.iter().zip(q) {
+            if q <= SIGNIFICANT {
+                kept[i].push((courses[i].changes[j].0, q));
+            }
+        }
+        let mut rows = Vec::new();
+        for (course, kept) in courses.iter_mut().zip(kept) {
+            course.changes = kept;
+            rows.extend(course.shifts(event).into_iter().map(|shift| self.of_builds(shift)));
+        }
+        let size = |s: &Shift| (s.value.delta().unsigned_abs(), s.build);
+        rows.sort_by(|a, b| {
+            size(b)
+                .0
+                .cmp(&size(a).0)
+                .then(a.build.cmp(&b.build))
+                .then_with(|| self.frames.order(a.frame).cmp(&self.frames.order(b.frame)))
+        });
+        rows
+    }
+
+    /// From columns to builds.
+    fn of_builds(&self, shift: Shift) -> Shift {
+        let build = |column: usize| self.columns[column.min(self.columns.len() - 1)].0;
+        Shift { build: build(shift.build), between: shift.between.map(build), until: shift.until.map(build), ..shift }
+    }
+}
+
+/// What a frame's neighbours differ by beside what counting does: the variance of the log; `None` of too few events.
+fn variance_of_neighbours(values: &[i64], event: f64) -> Option<f64> {
+    let counts: Vec<f64> = values.iter().map(|&v| v.max(0) as f64 / event).collect();
+    let typical = median(&mut counts.clone());
+    if typical < TELLING {
+        return None;
+    }
+    let mut steps: Vec<f64> = counts.windows(2).map(|two| ((two[1] + 0.5) / (two[0] + 0.5)).ln().abs()).collect();
+    // The median of a normal variable's magnitude is 0.6745 of its deviation, and a difference has two of its variance.
+    let deviation = median(&mut steps) / 0.6745;
+    Some((deviation * deviation / 2.0 - 1.0 / typical).max(0.0))
+}
+
+impl Course {
+    fn new(frame: u32, values: Vec<i64>, event: f64, tau: f64) -> Course {
+        let of_all: Vec<f64> = values.iter().map(|&v| leveled(v.max(0) as f64 / event, tau)).collect();
+        let mut levels = of_all.clone();
+        let mut is_spike = vec![false; levels.len()];
+        for i in 0..levels.len() {
+            let (own, around) = (of_all[i], [i.wrapping_sub(2), i.wrapping_sub(1), i + 1, i + 2]);
+            let around = || around.iter().filter_map(|&j| of_all.get(j).copied());
+            let (low, high) = around().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+            // Its neighbours agree with each other, and not with it: not so between two levels, or where all rise.
+            if high - low <= SPIKE && (own > high + SPIKE || own < low - SPIKE) {
+                levels[i] = median(&mut around().collect::<Vec<_>>());
+                is_spike[i] = true;
+            }
+        }
+        let sums = Sums::new(&levels);
+        let n = levels.len();
+        let mut course = Course { frame, values, sums, levels, is_spike, tau, changes: Vec::new() };
+        let starts = changes(&course.sums, 3.0 * (n as f64).ln(), LEAST);
+        course.changes = course.beyond_chance(starts);
+        course
+    }
+
+    /// Leaves the changes that differ by more than chance, by what is left beside them: the least clear goes first.
+    fn beyond_chance(&self, mut starts: Vec<usize>) -> Vec<(usize, f64)> {
+        let n = self.levels.len();
+        loop {
+            let p: Vec<f64> = (0..starts.len())
+                .map(|i| {
+                    let (from, at, to) = self.around(&starts, i);
+                    let parts = 1.0 / (at - from) as f64 + 1.0 / (to - at) as f64;
+                    let t = self.sums.difference((at, to), (from, at)).abs() / parts.sqrt();
+                    // Twice the tail, at any of the builds.
+                    (2.0 * student_tail(t, (n as f64 + DEGREES) as u32) * n as f64).min(1.0)
+                })
+                .collect();
+            match (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).filter(|&i| p[i] > SIGNIFICANT) {
+                Some(least) => _ = starts.remove(least),
+                None => return starts.into_iter().zip(p).collect(),
+            }
+        }
+    }
+
+    /// A change with the ends of the segments on its sides.
+    fn around(&self, starts: &[usize], i: usize) -> (usize, usize, usize) {
+        let from = i.checked_sub(1).map_or(0, |before| starts[before]);
+        (from, starts[i], starts.get(i + 1).copied().unwrap_or(self.levels.len()))
+    }
+
+    /// The mean of some builds without spikes, and the variance of that mean, in the unit of the values.
+    fn mean(&self, (from, to): (usize, usize), event: f64) -> (f64, f64) {
+        let values: Vec<f64> = (from..to).filter(|&i| !self.is_spike[i]).map(|i| self.values[i] as f64).collect();
+        let n = values.len().max(1) as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        (mean, (mean.abs() * event + (self.tau * mean).powi(2)) / n)
+    }
+
+    /// What the changes were. Builds are columns.
+    fn shifts(&self, event: f64) -> Vec<Shift> {
+        if let Some(drift) = self.drift(event) {
+            return vec![drift];
+        }
+        let starts: Vec<usize> = self.changes.iter().map(|(start, _)| *start).collect();
+        let mut rows = Vec::new();
+        let mut i = 0;
+        while i < starts.len() {
+            let (from, at, to) = self.around(&starts, i);
+            let [before, after] = [(from, at), (at, to)].map(|part| self.mean(part, event));
+            let delta = after.0 - before.0;
+            let next = (i + 1 < starts.len()).then(|| self.mean((to, self.around(&starts, i + 1).2), event).0);
+            let is_back = next.is_some_and(|next| (next - before.0).abs() < BACK * delta.abs());
+            let far = 1.96 * (before.1 + after.1).sqrt();
+            rows.push(Shift {
+                frame: self.frame,
+                kind: if is_back { ShiftKind::Passed } else { ShiftKind::Step },
+                build: at,
+                between: self.between(from, at, to),
+                until: is_back.then_some(to),
+                value: Pair { base: before.0.round() as i64, new: after.0.round() as i64 },
+                interval: [delta - far, delta + far],
+                q: self.changes[i].1,
+            });
+            i += if is_back { 2 } else { 1 };
+        }
+        rows
+    }
+
+    /// The builds that a change may as well have come with.
+    fn between(&self, from: usize, at: usize, to: usize) -> [usize; 2] {
+        let squares = |at: usize| self.sums.squares(from, at) + self.sums.squares(at, to);
+        let most = squares(at) + WORSE;
+        let first = (from + 1..=at).rev().take_while(|&i| squares(i) <= most).last();
+        let last = (at..to).take_while(|&i| squares(i) <= most).last();
+        [first.unwrap_or(at), last.unwrap_or(at)]
+    }
+
+    /// A line through all builds, if it explains them as well as the levels do.
+    fn drift(&self, event: f64) -> Option<Shift> {
+        let n = self.levels.len();
+        let q = self.changes.iter().map(|(_, q)| *q).reduce(f64::min)?;
+        let points: Vec<(f64, f64)> =
+            (0..n).filter(|&i| !self.is_spike[i]).map(|i| (i as f64, self.values[i] as f64)).collect();
+        let m = points.len() as f64;
+        let (x, y) = (points.iter().map(|p| p.0).sum::<f64>() / m, points.iter().map(|p| p.1).sum::<f64>() / m);
+        let squares: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
+        let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / squares.max(1.0);
+        let line = |i: f64| y + slope * (i - x);
+        let of_line: f64 =
+            (0..n).map(|i| (self.levels[i] - leveled(line(i as f64).max(0.0) / event, self.tau)).powi(2)).sum();
+        let ends: Vec<usize> = self.changes.iter().map(|(start, _)| *start).chain([n]).collect();
+        let mut start = 0;
+        let mut of_levels = 0.0;
+        for &end in &ends {
+            of_levels += self.sums.squares(start, end);
+            start = end;
+        }
+        let price = 3.0 * (n as f64).ln();
+        let is_line = of_line + price <= of_levels + price * self.changes.len() as f64;
+        if !is_line || m < 4.0 {
+            return None;
+        }
+        let left: f64 = points.iter().map(|p| (p.1 - line(p.0)).powi(2)).sum::<f64>() / (m - 2.0);
+        let last = (n - 1) as f64;
+        let far = student_quantile(0.025, (m - 2.0) as u32) * (left / squares).sqrt() * last;
+        let (before, after) = (line(0.0).max(0.0), line(last).max(0.0));
+        Some(Shift {
+            frame: self.frame,
+            kind: ShiftKind::Drift,
+            build: 0,
+            between: [0, n - 1],
+            until: Some(n - 1),
+            value: Pair { base: before.round() as i64, new: after.round() as i64 },
+            interval: [slope * last - far, slope * last + far],
+            q,
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Lasting changes along a history: steps, what passed and drifts are found where they were planted, spikes and noise are
+//! none, and what is said of them is what the values say.
+
+use std::collections::BTreeMap;
+
+use pprofdiff::series::{Against, Series, SeriesOptions, Shift, ShiftKind};
+use pprofdiff::{Pair, Query, Sort, Source};
+use pprofdiff_report::Table;
+use prost::Message as _;
+
+use crate::explain::stacks;
+use crate::generated_series::Random;
+
+const BUILDS: usize = 60;
+
+/// Histories of 80 functions, about Poisson; `factor` is what a function costs more in a build.
+fn history(seed: u64, builds: usize, factor: impl Fn(usize, usize) -> f64) -> Vec<(String, Source)> {
+    let mut random = Random(seed);
+    let names: Vec<String> = (0..80).map(|i| format!("work.f{i:02}")).collect();
+    let mut build = |build: usize| {
+        let mut of = |i: usize| {
+            let mean = 800.0 / (1.0 + i as f64 / 8.0) * factor(i, build);
+            let normal: f64 = (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+            (mean + normal * mean.sqrt()).round().max(0.0) as i64
+        };
+        let all: Vec<(Vec<&str>, Vec<i64>)> =
+            names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![of(i)])).collect();
+        let kept: Vec<_> = all.into_iter().filter(|(_, values)| values[0] != 0).collect();
+        let key = format!("b{build:02}");
+        (key.clone(), Source::Bytes(key, stacks(&[("samples", "count")], &kept).encode_to_vec()))
+    };
+    (0..builds).map(&mut build).collect()
+}
+
+fn series(builds: Vec<(String, Source)>, against: Against) -> Series {
+    Series::load(builds, &Query::default(), &SeriesOptions::default().with_against(against)).unwrap()
+}
+
+fn found(series: &Series) -> BTreeMap<String, Vec<Shift>> {
+    let mut found: BTreeMap<String, Vec<Shift>> = BTreeMap::new();
+    for row in series.shifts(Sort::Flat).rows {
+        found.entry(series.frames.name(row.frame)).or_default().push(row);
+    }
+    found
+}
+
+/// A step up, one down, one that goes away again, a drift, spikes at three places, and a function that is new.
+fn planted(function: usize, build: usize) -> f64 {
+    match (function, build) {
+        (3, 25..) => 1.4,
+        (9, 40..) => 0.6,
+        (14, 20..32) => 1.6,
+        (20, _) => 1.0 + build as f64 / (BUILDS - 1) as f64,
+        (5, 17) | (6, 0) | (7, 59) => 5.0,
+        (30, ..35) => 0.0,
+        _ => 1.0,
+    }
+}
+
+#[test]
+fn lasting_changes_are_found_where_they_began() {
+    for seed in [1, 2, 3] {
+        let series = series(history(seed, BUILDS, planted), Against::Previous);
+        let found = found(&series);
+        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        let wanted = ["work.f03", "work.f09", "work.f14", "work.f20", "work.f30"];
+        assert_eq!(names.iter().filter(|name| wanted.contains(name)).count(), wanted.len(), "{seed}: {names:?}");
+        // One in twenty of what is said may be noise.
+        assert!(names.len() <= wanted.len() + 1, "{seed}: {names:?}");
+        let one = |name: &str| match &found[name][..] {
+            [one] => *one,
+            rows => panic!("{seed} {name}: {rows:?}"),
+        };
+        for (name, kind, build, until, ratio) in [
+            ("work.f03", ShiftKind::Step, 25, None, 1.4),
+            ("work.f09", ShiftKind::Step, 40, None, 0.6),
+            ("work.f14", ShiftKind::Passed, 20, Some(32), 1.6),
+            ("work.f20", ShiftKind::Drift, 0, Some(59), 2.0),
+        ] {
+            let shift = one(name);
+            assert_eq!(shift.kind, kind, "{seed} {name}: {shift:?}");
+            assert!(shift.build.abs_diff(build) <= 1, "{seed} {name}: {shift:?}");
+            assert!(shift.between[0] <= build && build <= shift.between[1], "{seed} {name}: {shift:?}");
+            match (shift.until, until) {
+                (Some(a), Some(b)) => assert!(a.abs_diff(b) <= 1, "{seed} {name}: {shift:?}"),
+                (a, b) => assert_eq!(a, b, "{seed} {name}"),
+            }
+            let Pair { base, new } = shift.value;
+            let grown = new as f64 / base as f64;
+            assert!((grown / ratio).ln().abs() < 0.1, "{seed} {name}: {grown} and not {ratio}");
+            let delta = shift.value.delta() as f64;
+            assert!(shift.interval[0] < delta && delta < shift.interval[1] && shift.q <= 0.05, "{shift:?}");
+            // The interval is one of the change: its end at no change is as far as the change is clear.
+            assert!(shift.interval[0].signum() == shift.interval[1].signum(), "{shift:?}");
+        }
+        let new = one("work.f30");
+        assert_eq!((new.kind, new.build, new.value.base), (ShiftKind::Step, 35, 0));
+        // By the size of the change, and as a table.
+        let rows = series.shifts(Sort::Flat);
+        assert!(rows.rows.is_sorted_by_key(|s| std::cmp::Reverse(s.value.delta().unsigned_abs())));
+        let table = Table::shifts(&rows, usize::MAX);
+        assert_eq!(table.values("before")[0], rows.rows[0].value.base);
+        let mut text = Vec::new();
+        table.write_text(&mut text, Default::default()).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(" passed ") && text.contains(" drift "), "{text}");
+    }
+}
+
+#[test]
+fn equal_builds_have_no_lasting_changes() {
+    let rows: usize = (10..30).map(|seed| found(&series(history(seed, 40, |_, _| 1.0), Against::Previous)).len()).sum();
+    // Twenty histories of eighty functions: where nothing changed, one history in twenty may have a row.
+    assert!(rows <= 3, "{rows} rows");
+}
+
+#[test]
+fn builds_that_fail_are_passed_over() {
+    let mut builds = history(4, BUILDS, planted);
+    builds[24].1 = Source::Bytes("broken".to_owned(), b"\x1f\x8b broken".to_vec());
+    let series = series(builds, Against::Previous);
+    assert_eq!(series.errors().len(), 1);
+    let shift = found(&series)["work.f03"][0];
+    assert!(shift.build == 25 && series.builds.all[shift.build].key == "b25", "{shift:?}");
+}
+
+#[test]
+fn too_few_builds_and_those_against_a_base_have_none() {
+    let step = |_: usize, build: usize| if build > 2 { 3.0 } else { 1.0 };
+    assert!(found(&series(history(5, 5, step), Against::Previous)).is_empty());
+    assert!(found(&series(history(5, 30, step), Against::First)).is_empty());
+    // With three on each side a large change is one.
+    let small = found(&series(history(5, 6, step), Against::Previous));
+    assert!(small["work.f00"].len() == 1 && small["work.f00"][0].build == 3, "{small:?}");
+}
+
+/// Snapshots of a heap: what leaks grows by about as much from each to the next, a cache is filled once.
+#[test]
+fn a_leak_is_a_drift_and_a_cache_a_step() {
+    let mut random = Random(8);
+    let mut snapshot = |i: i64| {
+        let mut near = |bytes: i64| bytes + (random.below(60_000) as i64 - 30_000);
+        let all = [
+            (vec!["main", "main.leakSession"], vec![near(1_000_000 + 970_000 * i)]),
+            (vec!["main", "main.fillCache"], vec![near(if i < 6 { 2_000_000 } else { 9_000_000 })]),
+            (vec!["main", "main.buffers"], vec![near(5_000_000)]),
+        ];
+        let key = format!("{i:02}");
+        (key.clone(), Source::Bytes(key, stacks(&[("inuse_space", "bytes")], &all).encode_to_vec()))
+    };
+    let series = series((0..12).map(&mut snapshot).collect(), Against::Previous);
+    let found = found(&series);
+    assert_eq!(found.keys().map(String::as_str).collect::<Vec<_>>(), ["main.fillCache", "main.leakSession"]);
+    let (leak, cache) = (found["main.leakSession"][0], found["main.fillCache"][0]);
+    assert_eq!((leak.kind, cache.kind, cache.build), (ShiftKind::Drift, ShiftKind::Step, 6));
+    // Eleven steps of 0.97 MB.
+    assert!((leak.value.delta() - 11 * 970_000).abs() < 150_000, "{leak:?}");
+    assert!(leak.interval[0] < 10_670_000.0 && 10_670_000.0 < leak.interval[1], "{leak:?}");
+    assert!(leak.interval[1] - leak.interval[0] < 400_000.0, "{leak:?}");
+}
