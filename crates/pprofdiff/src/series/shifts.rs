@@ -7,6 +7,9 @@
 //! What builds differ by anyway is learned from neighbours: the typical difference of two, by frame and over all frames.
 //! docs/statistics.md has the formulas and what was measured.
 
+use std::cmp::Reverse;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Against, Ranked, Series};
@@ -33,7 +36,9 @@ const BACK: f64 = 0.25;
 /// Builds that a shift may as well have come with: the squares that they are worse by.
 const WORSE: f64 = 6.0;
 /// Segments are looked for in this many pairs of builds and frames; the costliest frames are looked at first.
-const MOST_WORK: usize = 10_000_000_000;
+const MOST_WORK: usize = 4_000_000_000;
+/// The most events of a build.
+const MOST_EVENTS: f64 = 1e9;
 
 /// What a lasting change was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -81,18 +86,27 @@ pub struct Shift {
     pub q: f64,
 }
 
-/// A frame's course, while shifts of it are looked for.
+/// A frame's values in the builds that have it, by column.
+struct Points {
+    frame: u32,
+    points: Vec<(usize, i64)>,
+    /// The sum of the magnitudes of all.
+    cost: i128,
+    /// What neighbours differ by.
+    noise: Option<f64>,
+}
+
+/// A frame's course over all builds.
 struct Course {
     frame: u32,
     values: Vec<i64>,
-    /// Of the values as levels, without spikes.
-    sums: Sums,
+    /// The values as levels of one variance, without spikes.
     levels: Vec<f64>,
+    sums: Sums,
     /// What is a spike is no part of a mean.
     is_spike: Vec<bool>,
+    event: f64,
     tau: f64,
-    /// Where segments begin, each with its p-value.
-    changes: Vec<(usize, f64)>,
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -104,81 +118,81 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 impl Series {
-    /// The lasting changes of a history: steps, what passed, and drifts, by the magnitude of the change. At most one in
-    /// twenty of them is false. None of fewer than six builds, and of builds that are compared with a base.
+    /// The lasting changes of a history: steps, what passed, and drifts, by the magnitude of the change. About one in
+    /// twenty of them is false. None of fewer than six builds, and of builds that are compared with a base. Takes time
+    /// with the square of the number of builds; of very many the frames that cost least are left out, with a warning.
     pub fn shifts(&self, sort: Sort) -> Ranked<Shift> {
-        let rows = match self.builds.against {
+        let (rows, left_out) = match self.builds.against {
             Against::Previous if self.columns.len() >= 2 * LEAST => self.find_shifts(sort),
-            _ => Vec::new(),
+            _ => (Vec::new(), 0),
         };
-        let (summary, builds, frames) = (self.summary.clone(), self.builds.clone(), self.frames.clone());
+        let (mut summary, builds, frames) = (self.summary.clone(), self.builds.clone(), self.frames.clone());
+        if left_out > 0 {
+            let warning =
+                format!("lasting changes of {left_out} frames were not looked for, as there are so many builds");
+            Arc::make_mut(&mut summary).warnings.push(warning);
+        }
         Ranked { summary, builds, frames, sort, rows }
     }
 
-    fn find_shifts(&self, sort: Sort) -> Vec<Shift> {
+    /// The rows, and how many frames were left out.
+    fn find_shifts(&self, sort: Sort) -> (Vec<Shift>, usize) {
         let n = self.columns.len();
-        let most = self.columns.iter().map(|(build, _)| self.builds.all[*build].total).max().unwrap_or(1);
-        let events: Vec<f64> = self.columns.iter().map(|(build, _)| self.builds.all[*build].event).collect();
-        let mut known: Vec<f64> = events.iter().copied().filter(|event| *event > 0.0 && event.is_finite()).collect();
-        // Of values that nothing is known of, only what neighbours differ by is noise.
-        let event = median(&mut known).max(most as f64 / 1e9).max(f64::MIN_POSITIVE);
+        let event = self.event();
         // What profiling itself puts there, or inlining, comes and goes.
         let by_chance = causes::by_chance(&self.frames).map_or_else(|_| Vec::new(), |(by_chance, _)| by_chance);
-        let mut all: Vec<(u32, Vec<i64>)> = Vec::new();
+        let mut all: Vec<Points> = Vec::new();
+        let mut counts = vec![0.0; n];
         self.for_each_frame(|frame, points| {
-            if by_chance.get(frame as usize) == Some(&true) {
-                return;
-            }
-            let mut values = vec![0; n];
-            for point in points {
-                values[point.column] = if sort == Sort::Flat { point.flat } else { point.cum };
-            }
-            if values.iter().map(|&v| v.max(0) as f64).sum::<f64>() >= FEWEST_EVENTS * event {
-                all.push((frame, values));
+            let values = points.iter().map(|p| (p.column, if sort == Sort::Flat { p.flat } else { p.cum }));
+            let points: Vec<(usize, i64)> = values.collect();
+            counts.fill(0.0);
+            points.iter().for_each(|&(column, v)| counts[column] = v.max(0) as f64 / event);
+            if by_chance.get(frame as usize) != Some(&true) && counts.iter().sum::<f64>() >= FEWEST_EVENTS {
+                let cost = points.iter().map(|(_, v)| i128::from(v.abs())).sum();
+                all.push(Points { frame, points, cost, noise: variance_of_neighbours(&counts) });
             }
         });
-        all.sort_by_key(|(frame, values)| {
-            (std::cmp::Reverse(values.iter().map(|v| i128::from(v.abs())).sum::<i128>()), *frame)
-        });
-        all.truncate((MOST_WORK / (n * n)).max(1));
-        let noise: Vec<Option<f64>> = all.iter().map(|(_, values)| variance_of_neighbours(values, event)).collect();
-        let mut typical: Vec<f64> = noise.iter().flatten().copied().collect();
-        let typical = median(&mut typical).max(LEAST_TAU * LEAST_TAU);
-        let all: Vec<_> = all.into_iter().zip(noise).collect();
-        let mut courses = parallel::map(&all, |((frame, values), own)| {
-            let own = own.unwrap_or(typical);
+        all.sort_by_key(|points| (Reverse(points.cost), points.frame));
+        let most = (MOST_WORK / (n * n)).max(1);
+        let left_out = all.len().saturating_sub(most);
+        all.truncate(most);
+        let mut noise: Vec<f64> = all.iter().filter_map(|points| points.noise).collect();
+        let typical = median(&mut noise).max(LEAST_TAU * LEAST_TAU);
+        let course = |points: &Points| {
+            let own = points.noise.unwrap_or(typical);
             let drawn = (DEGREES * typical + n as f64 * own) / (DEGREES + n as f64);
-            Course::new(*frame, values.clone(), event, drawn.max(typical / 4.0).sqrt())
-        });
-        // A change of each frame at each build might be found by chance; of frames without one nothing is said.
-        let found: Vec<(usize, usize, f64)> = courses
-            .iter()
-            .enumerate()
-            .flat_map(|(i, course)| course.changes.iter().enumerate().map(move |(j, &(_, p))| (i, j, p)))
-            .collect();
-        let mut p: Vec<f64> = found.iter().map(|(_, _, p)| *p).collect();
-        p.resize(p.len() + courses.iter().filter(|course| course.changes.is_empty()).count(), 1.0);
-        let q = false_discoveries(&p);
-        let mut kept: Vec<Vec<(usize, f64)>> = vec![Vec::new(); courses.len()];
-        for (&(i, j, _), q) in found.iter().zip(q) {
-            if q <= SIGNIFICANT {
-                kept[i].push((courses[i].changes[j].0, q));
+            Course::new(points, n, event, drawn.max(typical / 4.0).sqrt())
+        };
+        // A course is larger than its points, so it is made again where something is found.
+        let changes = parallel::map(&all, |points| course(points).changes());
+        let p: Vec<f64> = changes.iter().flatten().map(|(_, p)| *p).collect();
+        // A change of each frame might be found by chance; of frames without one nothing is said.
+        let silent = changes.iter().filter(|changes| changes.is_empty()).count();
+        let mut q = false_discoveries(&[p, vec![1.0; silent]].concat()).into_iter();
+        let mut rows = Vec::new();
+        for (points, changes) in all.iter().zip(&changes) {
+            let of_frame = changes.iter().map(|(at, _)| (*at, q.next().unwrap_or(1.0)));
+            let kept: Vec<(usize, f64)> = of_frame.filter(|(_, q)| *q <= SIGNIFICANT).collect();
+            if !kept.is_empty() {
+                rows.extend(course(points).shifts(&kept).into_iter().map(|shift| self.of_builds(shift)));
             }
         }
-        let mut rows = Vec::new();
-        for (course, kept) in courses.iter_mut().zip(kept) {
-            course.changes = kept;
-            rows.extend(course.shifts(event).into_iter().map(|shift| self.of_builds(shift)));
-        }
-        let size = |s: &Shift| (s.value.delta().unsigned_abs(), s.build);
-        rows.sort_by(|a, b| {
-            size(b)
-                .0
-                .cmp(&size(a).0)
-                .then(a.build.cmp(&b.build))
-                .then_with(|| self.frames.order(a.frame).cmp(&self.frames.order(b.frame)))
+        rows.sort_by(|a: &Shift, b: &Shift| {
+            let size = |s: &Shift| Reverse(s.value.delta().unsigned_abs());
+            let name = |s: &Shift| self.frames.order(s.frame);
+            size(a).cmp(&size(b)).then(a.build.cmp(&b.build)).then_with(|| name(a).cmp(&name(b)))
         });
-        rows
+        (rows, left_out)
+    }
+
+    /// What an event is worth, by the typical build. Of values that nothing is known of, only what neighbours differ by
+    /// is noise: their events are very small.
+    fn event(&self) -> f64 {
+        let builds = || self.columns.iter().map(|(build, _)| &self.builds.all[*build]);
+        let known = builds().map(|b| b.event).filter(|event| *event > 0.0 && event.is_finite());
+        let most = builds().map(|b| b.total).max().unwrap_or(1);
+        median(&mut known.collect::<Vec<_>>()).max(most as f64 / MOST_EVENTS).max(f64::MIN_POSITIVE)
     }
 
     /// From columns to builds.
@@ -189,9 +203,8 @@ impl Series {
 }
 
 /// What a frame's neighbours differ by beside what counting does: the variance of the log; `None` of too few events.
-fn variance_of_neighbours(values: &[i64], event: f64) -> Option<f64> {
-    let counts: Vec<f64> = values.iter().map(|&v| v.max(0) as f64 / event).collect();
-    let typical = median(&mut counts.clone());
+fn variance_of_neighbours(counts: &[f64]) -> Option<f64> {
+    let typical = median(&mut counts.to_vec());
     if typical < TELLING {
         return None;
     }
@@ -202,7 +215,9 @@ fn variance_of_neighbours(values: &[i64], event: f64) -> Option<f64> {
 }
 
 impl Course {
-    fn new(frame: u32, values: Vec<i64>, event: f64, tau: f64) -> Course {
+    fn new(points: &Points, n: usize, event: f64, tau: f64) -> Course {
+        let mut values = vec![0; n];
+        points.points.iter().for_each(|&(column, value)| values[column] = value);
         let of_all: Vec<f64> = values.iter().map(|&v| leveled(v.max(0) as f64 / event, tau)).collect();
         let mut levels = of_all.clone();
         let mut is_spike = vec![false; levels.len()];
@@ -217,11 +232,17 @@ impl Course {
             }
         }
         let sums = Sums::new(&levels);
-        let n = levels.len();
-        let mut course = Course { frame, values, sums, levels, is_spike, tau, changes: Vec::new() };
-        let starts = changes(&course.sums, 3.0 * (n as f64).ln(), LEAST);
-        course.changes = course.beyond_chance(starts);
-        course
+        Course { frame: points.frame, values, levels, sums, is_spike, event, tau }
+    }
+
+    /// The price of a level.
+    fn price(&self) -> f64 {
+        3.0 * (self.levels.len() as f64).ln()
+    }
+
+    /// Where levels begin, each with its p-value.
+    fn changes(&self) -> Vec<(usize, f64)> {
+        self.beyond_chance(changes(&self.sums, self.price(), LEAST))
     }
 
     /// Leaves the changes that differ by more than chance, by what is left beside them: the least clear goes first.
@@ -251,26 +272,26 @@ impl Course {
     }
 
     /// The mean of some builds without spikes, and the variance of that mean, in the unit of the values.
-    fn mean(&self, (from, to): (usize, usize), event: f64) -> (f64, f64) {
+    fn mean(&self, (from, to): (usize, usize)) -> (f64, f64) {
         let values: Vec<f64> = (from..to).filter(|&i| !self.is_spike[i]).map(|i| self.values[i] as f64).collect();
         let n = values.len().max(1) as f64;
         let mean = values.iter().sum::<f64>() / n;
-        (mean, (mean.abs() * event + (self.tau * mean).powi(2)) / n)
+        (mean, (mean.abs() * self.event + (self.tau * mean).powi(2)) / n)
     }
 
-    /// What the changes were. Builds are columns.
-    fn shifts(&self, event: f64) -> Vec<Shift> {
-        if let Some(drift) = self.drift(event) {
+    /// What the changes were, each given with its q. Builds are columns.
+    fn shifts(&self, changes: &[(usize, f64)]) -> Vec<Shift> {
+        if let Some(drift) = self.drift(changes) {
             return vec![drift];
         }
-        let starts: Vec<usize> = self.changes.iter().map(|(start, _)| *start).collect();
+        let starts: Vec<usize> = changes.iter().map(|(start, _)| *start).collect();
         let mut rows = Vec::new();
         let mut i = 0;
         while i < starts.len() {
             let (from, at, to) = self.around(&starts, i);
-            let [before, after] = [(from, at), (at, to)].map(|part| self.mean(part, event));
+            let [before, after] = [(from, at), (at, to)].map(|part| self.mean(part));
             let delta = after.0 - before.0;
-            let next = (i + 1 < starts.len()).then(|| self.mean((to, self.around(&starts, i + 1).2), event).0);
+            let next = (i + 1 < starts.len()).then(|| self.mean((to, self.around(&starts, i + 1).2)).0);
             let is_back = next.is_some_and(|next| (next - before.0).abs() < BACK * delta.abs());
             let far = 1.96 * (before.1 + after.1).sqrt();
             rows.push(Shift {
@@ -281,7 +302,7 @@ impl Course {
                 until: is_back.then_some(to),
                 value: Pair { base: before.0.round() as i64, new: after.0.round() as i64 },
                 interval: [delta - far, delta + far],
-                q: self.changes[i].1,
+                q: changes[i].1,
             });
             i += if is_back { 2 } else { 1 };
         }
@@ -298,9 +319,9 @@ impl Course {
     }
 
     /// A line through all builds, if it explains them as well as the levels do.
-    fn drift(&self, event: f64) -> Option<Shift> {
+    fn drift(&self, changes: &[(usize, f64)]) -> Option<Shift> {
         let n = self.levels.len();
-        let q = self.changes.iter().map(|(_, q)| *q).reduce(f64::min)?;
+        let q = changes.iter().map(|(_, q)| *q).reduce(f64::min)?;
         let points: Vec<(f64, f64)> =
             (0..n).filter(|&i| !self.is_spike[i]).map(|i| (i as f64, self.values[i] as f64)).collect();
         let m = points.len() as f64;
@@ -309,16 +330,15 @@ impl Course {
         let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / squares.max(1.0);
         let line = |i: f64| y + slope * (i - x);
         let of_line: f64 =
-            (0..n).map(|i| (self.levels[i] - leveled(line(i as f64).max(0.0) / event, self.tau)).powi(2)).sum();
-        let ends: Vec<usize> = self.changes.iter().map(|(start, _)| *start).chain([n]).collect();
+            (0..n).map(|i| (self.levels[i] - leveled(line(i as f64).max(0.0) / self.event, self.tau)).powi(2)).sum();
+        let ends: Vec<usize> = changes.iter().map(|(start, _)| *start).chain([n]).collect();
         let mut start = 0;
         let mut of_levels = 0.0;
         for &end in &ends {
             of_levels += self.sums.squares(start, end);
             start = end;
         }
-        let price = 3.0 * (n as f64).ln();
-        let is_line = of_line + price <= of_levels + price * self.changes.len() as f64;
+        let is_line = of_line + self.price() <= of_levels + self.price() * changes.len() as f64;
         if !is_line || m < 4.0 {
             return None;
         }
