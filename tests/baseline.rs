@@ -87,11 +87,13 @@ fn branches_and_labels_are_apart() {
     let arm = ["--baseline", "store", "new.pb", "--label", "arch=arm64", "--store"];
     let out = d.run_with_chance(&[&arm, &RULE[..]].concat());
     assert_eq!(out.status.code(), Some(0));
-    assert!(
-        String::from_utf8(out.stderr).unwrap().contains("of branch main with arch=arm64 to compare with; 1 stored")
-    );
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert!(said.contains("store has no profile of branch main with arch=arm64 to compare with; 1 stored"), "{said}");
     let count = |args: &[&str]| checked(&d, args).1["base"].as_array().unwrap().len();
     assert_eq!((count(&["new.pb", "--label", "arch=arm64"]), count(&["new.pb"])), (1, 4));
+    // What is accepted takes the place of those with the same labels alone.
+    assert_eq!(checked(&d, &["new.pb", "--accept"]).0, 0);
+    assert_eq!((count(&["new.pb", "--label", "arch=arm64"]), count(&["new.pb"])), (1, 2));
     // Without a folder the options that are about one mean nothing.
     for more in [
         &["--store"][..],
@@ -108,7 +110,7 @@ fn branches_and_labels_are_apart() {
 fn what_strangers_put_into_a_store_is_left_out_and_said() {
     let d = filled("baseline-hostile", 3);
     let store = d.0.join("store");
-    let id = |i: u8| format!("{:012}-{:016x}", 1_900_000_000_u64 + u64::from(i), i);
+    let id = |i: u8| format!("{:012}-{:016x}", 1_700_000_000_u64 + u64::from(i), i);
     let entry = r#"{"schema":"pprofdiff-baseline/1","branch":"main","commit":"x\u001b[2J","time":9,"labels":{}}"#;
     let put = |i: u8, json: &str, profile: &[u8]| {
         std::fs::write(store.join(format!("{}.json", id(i))), json).unwrap();
@@ -143,6 +145,19 @@ fn what_strangers_put_into_a_store_is_left_out_and_said() {
         assert_eq!(said.len(), 1, "{i}: {warnings:#?}");
     }
     assert_eq!(warnings.len(), 10, "{warnings:#?}");
+    // Of many not each is said, and none of the future is believed.
+    for i in 20..40 {
+        put(i, "{", b"");
+    }
+    put(50, entry, &program(1, 0));
+    std::fs::rename(store.join(format!("{}.json", id(50))), store.join("999999999999-0000000000000001.json")).unwrap();
+    let (_, json) = checked(&d, &["new.pb"]);
+    let warnings: Vec<&str> = json["warnings"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
+    assert_eq!((warnings.len(), json["base"].as_array().unwrap().len()), (11, 3));
+    assert!(
+        warnings[0].contains("it is of the future") && warnings[10].contains(" more were left out"),
+        "{warnings:#?}"
+    );
     let text = d.run_with_chance(&[&["--baseline", "store", "new.pb"], &RULE[..]].concat());
     assert!(!text.stdout.contains(&0x1b) && !text.stderr.contains(&0x1b));
     // Storing goes on beside them.
@@ -177,4 +192,24 @@ fn writers_at_once_lose_nothing() {
     file.set_modified(std::time::SystemTime::now() - day).unwrap();
     assert_eq!(checked(&d, &["run.pb", "--store"]).0, 0);
     assert!(!orphan.exists());
+}
+
+/// The first profile of a branch is looked at like all others, and reported on.
+#[test]
+fn what_is_stored_first_is_checked() {
+    let d = Dir::new("baseline-first");
+    d.write("new.pb", program(1, 0));
+    d.write("empty.pb", sampled(&[]));
+    let store = ["--baseline", "store", "--store", "--report", "r.json"];
+    for (file, rule) in [("new.pb", "wall:total>+10%"), ("empty.pb", "total>+10%"), ("missing.pb", "total>+10%")] {
+        let out = d.run_with_chance(&[&store[..], &[file, "--fail-on", rule]].concat());
+        assert_eq!(out.status.code(), Some(2), "{file} {rule}");
+        assert!(!d.0.join("store").exists() && !d.0.join("r.json").exists());
+    }
+    let out = d.run_with_chance(&[&store[..], &["new.pb"], &RULE].concat());
+    assert_eq!(out.status.code(), Some(0));
+    let report: Value = serde_json::from_slice(&std::fs::read(d.0.join("r.json")).unwrap()).unwrap();
+    assert_eq!(report["verdict"], "pass");
+    assert!(report["warnings"][0].as_str().unwrap().contains("; 1 stored"), "{report}");
+    assert_eq!(files(&d.0.join("store")).len(), 2);
 }

@@ -117,13 +117,18 @@ fn values_are_means_of_runs_in_every_view_rounded_once() {
                 assert_eq!(values, &wanted, "{side} {m} {n} {path}");
             }
         }
-        // What is written has the means of its stacks.
+        // What is written has the means of its stacks, of which the fractions add up to that of the total.
         let written = Diff::of_profile(&Arc::new(diff.to_profile(&Query::default()).unwrap())).unwrap();
+        assert_eq!(measure(&written, &Query::default()).summary().total, of_runs.summary().total);
         let stacks_of = |diff: &Diff, side: &str| {
             rows(&Table::stacks(&measure(diff, &Query::default()).stacks(false), usize::MAX), side)
         };
         for side in ["base", "new"] {
-            assert_eq!(stacks_of(&written, side), stacks_of(&diff, side));
+            let (written, shown) = (stacks_of(&written, side), stacks_of(&diff, side));
+            for (stack, values) in &shown {
+                let written = written.get(stack).map_or(0, |values| values[0]);
+                assert!(written.abs_diff(values[0]) <= 1, "{side} {stack}: {written} and {values:?}");
+            }
         }
     }
 }
@@ -241,4 +246,23 @@ fn ranks_of_totals_are_benchstats() {
         }
     }
     assert_eq!(compared, 6);
+}
+
+/// Of many runs each stack has a fraction of a sample; together they have their number.
+#[test]
+fn what_is_written_of_many_runs_keeps_its_sums() {
+    let mut random = Random(4);
+    let mut sparse = |_: usize| {
+        let all: Vec<(String, i64)> =
+            (0..60).map(|i| (format!("f{i}"), i64::from(random.below(8) == 0))).filter(|(_, v)| *v > 0).collect();
+        let all: Vec<(Vec<&str>, Vec<i64>)> =
+            all.iter().map(|(name, v)| (vec!["main", name.as_str()], vec![*v])).collect();
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    let (base, new): (Vec<_>, Vec<_>) = ((0..9).map(&mut sparse).collect(), (0..8).map(&mut sparse).collect());
+    let diff = Diff::new(&base, &new).unwrap();
+    let written = Diff::of_profile(&Arc::new(diff.to_profile(&Query::default()).unwrap())).unwrap();
+    let total = |diff: &Diff| diff.measure(&Query::default()).unwrap().summary().total;
+    assert!(total(&diff).base > 4);
+    assert_eq!(total(&written), total(&diff));
 }

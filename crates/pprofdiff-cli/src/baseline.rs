@@ -25,9 +25,13 @@ use crate::{Failure, Result};
 /// The most profiles of a branch that are kept and compared with.
 pub const MOST: usize = 50;
 const SCHEMA: &str = "pprofdiff-baseline/1";
-/// The most names of a folder that are looked at, and the most bytes of an entry's small file.
-const MOST_NAMES: usize = 20_000;
+/// The most entries of a folder, of all branches, and the most bytes of an entry's small file.
+const MOST_ENTRIES: usize = 20_000;
 const MOST_BYTES: u64 = 16 << 10;
+/// An entry that is so much newer than now was not stored by a job whose clock is right.
+const EARLY: u64 = 24 * 60 * 60;
+/// The most that is said of entries one by one.
+const MOST_SAID: usize = 10;
 /// A profile without an entry is no longer being stored after so long.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -50,7 +54,7 @@ pub struct Baseline<'a> {
     /// The newest first, with their ids.
     entries: Vec<(String, Entry)>,
     /// What was left out, and why.
-    pub said: Vec<String>,
+    said: Vec<String>,
 }
 
 impl<'a> Baseline<'a> {
@@ -67,8 +71,12 @@ impl<'a> Baseline<'a> {
         let mut ids = baseline.ids("json")?;
         // By time, and by the rest of the id where that is equal.
         ids.sort_unstable_by(|a, b| b.cmp(a));
+        let latest = since_1970(SystemTime::now()).max(baseline.wanted.time) + EARLY;
         for id in ids {
-            match baseline.entry(&id) {
+            let is_early =
+                id.split('-').next().and_then(|time| time.parse().ok()).is_none_or(|time: u64| time > latest);
+            let entry = if is_early { Err("it is of the future".to_owned()) } else { baseline.entry(&id) };
+            match entry {
                 Ok(entry) if baseline.is_wanted(&entry) => baseline.entries.push((id, entry)),
                 Ok(_) => {}
                 Err(why) => baseline.said.push(format!("{}: left out: {why}", baseline.path(&id, "json").display())),
@@ -80,7 +88,8 @@ impl<'a> Baseline<'a> {
     /// The last profiles that compare with the new side, as sources of them.
     pub fn profiles(&mut self, new: &[Arc<Profile>], options: &LoadOptions) -> Vec<Arc<Profile>> {
         let mut found = Vec::new();
-        for (id, entry) in &self.entries {
+        // Profiles that can't be read cost as much as others, so there is an end of trying.
+        for (id, entry) in self.entries.iter().take(2 * self.keep) {
             if found.len() == self.keep {
                 break;
             }
@@ -107,10 +116,20 @@ impl<'a> Baseline<'a> {
         harmless(&format!("branch {}{with}", self.wanted.branch)).into_owned()
     }
 
-    /// Stores profiles, and forgets the oldest of the branch; with `alone` all that were there.
+    /// What was left out, not all of it one by one.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut said: Vec<String> = self.said.iter().take(MOST_SAID).cloned().collect();
+        if self.said.len() > MOST_SAID {
+            said.push(format!("{}: {} more were left out", self.dir.display(), self.said.len() - MOST_SAID));
+        }
+        said
+    }
+
+    /// Stores profiles, and forgets the oldest of the branch with the same labels; with `alone` all that were there.
     pub fn store(&mut self, profiles: &[Arc<Profile>], alone: bool) -> Result<()> {
         fs::create_dir_all(self.dir).map_err(|e| self.error(&e))?;
         let text = serde_json::to_vec_pretty(&self.wanted).map_err(io::Error::from)?;
+        let mut stored = Vec::new();
         for profile in profiles {
             let chance = std::hash::RandomState::new().hash_one(SystemTime::now());
             let id = format!("{:012}-{chance:016x}", self.wanted.time);
@@ -118,15 +137,20 @@ impl<'a> Baseline<'a> {
             for (kind, content) in [("pb.gz", &bytes), ("json", &text)] {
                 pprofdiff::output::write_file(self.path(&id, kind), |out| out.write_all(content))?;
             }
-            self.entries.insert(0, (id, self.wanted.clone()));
+            stored.push((id, self.wanted.clone()));
         }
-        let first = if alone { profiles.len() } else { self.keep.max(profiles.len()) };
-        // By age, as a build that is measured late is no new one.
-        self.entries[if alone { profiles.len() } else { 0 }..].sort_unstable_by(|a, b| b.0.cmp(&a.0));
-        for (id, _) in self.entries.drain(first.min(self.entries.len())..) {
+        let others = std::mem::take(&mut self.entries);
+        let mut same: Vec<_> = others.into_iter().filter(|(_, entry)| entry.labels == self.wanted.labels).collect();
+        if !alone {
+            // By age, as a build that is measured late is no new one.
+            same.append(&mut stored);
+            same.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+            same.drain(..self.keep.max(profiles.len()).min(same.len()));
+        }
+        for (id, _) in same {
             // The entry first, so that none is left without its profile; another writer may have been here.
             for kind in ["json", "pb.gz"] {
-                let _ = fs::remove_file(self.dir.join(format!("{id}.{kind}")));
+                let _ = fs::remove_file(self.path(&id, kind));
             }
         }
         self.remove_abandoned();
@@ -155,11 +179,16 @@ impl<'a> Baseline<'a> {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             names => names.map_err(|e| self.error(&e))?,
         };
-        let names = names.take(MOST_NAMES).filter_map(|name| name.ok()?.file_name().into_string().ok());
-        Ok(names
-            .filter_map(|name| Some(name.strip_suffix(kind)?.strip_suffix('.')?.to_owned()))
-            .filter(|name| is_id(name))
-            .collect())
+        let names = names.filter_map(|name| name.ok()?.file_name().into_string().ok());
+        let ids = names.filter_map(|name| Some(name.strip_suffix(kind)?.strip_suffix('.')?.to_owned()));
+        let ids: Vec<String> = ids.filter(|name| is_id(name)).take(MOST_ENTRIES + 1).collect();
+        if ids.len() > MOST_ENTRIES {
+            let dir = self.dir.display();
+            return Err(Failure::Message(format!(
+                "{dir} has more than {MOST_ENTRIES} entries; remove the oldest files"
+            )));
+        }
+        Ok(ids)
     }
 
     fn entry(&self, id: &str) -> Result<Entry, String> {

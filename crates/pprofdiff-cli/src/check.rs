@@ -10,8 +10,9 @@ use pprofdiff_report::{Ask, CheckOptions, Format, Report, Request, exit_code};
 
 use crate::args::{CheckArgs, InputArgs};
 use crate::baseline::Baseline;
+use crate::fetch::url;
 use crate::input::{Inputs, one_stdin};
-use crate::{Failure, Result, open, say, write_to};
+use crate::{Failure, Result, is_stdin, open, say, write_to};
 
 /// Read if it is there and no other is named.
 const CONFIG: &str = "pprofdiff.toml";
@@ -25,7 +26,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         Ok((path, format))
     });
     let reports = reports.collect::<Result<Vec<_>>>()?;
-    let Some(report) = answer(args, &request)? else { return Ok(0) };
+    let (report, mut store) = answer(args, &request)?;
     for (path, format) in reports {
         write_to(Some(path), |out| (format.write)(&report, out, Default::default()))?;
     }
@@ -33,45 +34,56 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         Report::Check(check) => exit_code(check.verdict),
         _ => 2,
     };
-    match write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style())) {
+    let written = match write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style())) {
         // Who stops reading (`| head`) still wants the verdict.
         Ok(()) | Err(Failure::ClosedPipe) => Ok(verdict),
         Err(e) => Err(e),
+    };
+    // Last, so that what was found is told whatever becomes of the store.
+    match (&report, &mut store) {
+        (Report::Check(check), Some((baseline, new)))
+            if args.baseline.accept || args.baseline.store && check.verdict != Outcome::Fail =>
+        {
+            baseline.store(new, args.baseline.accept)?;
+        }
+        _ => {}
     }
+    written
 }
 
-/// What the check finds. `None` if there was nothing to compare with, and the new profiles were stored.
-fn answer(args: &CheckArgs, request: &Request) -> Result<Option<Report>> {
+/// A baseline, and the profiles that may be stored in it.
+type Store<'a> = (Baseline<'a>, Vec<Arc<Profile>>);
+
+/// What the check finds, and where the new side may be stored. Where a baseline that is to be filled has nothing yet, the
+/// new side is compared with itself: its rules and profiles are then known to be good.
+fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Option<Store<'a>>)> {
     let Some(dir) = &args.baseline.dir else {
         if let [_] = args.input.files.as_slice() {
             return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
         }
-        return Ok(Some(request.answer(&open(&args.input)?)?));
+        return Ok((request.answer(&open(&args.input)?)?, None));
     };
+    if is_stdin(dir) || url(dir).is_some() {
+        return Err(Failure::Message(format!("--baseline is a folder, not {}", dir.display())));
+    }
     let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.input.load)?);
     let new = new.iter().map(|path| inputs.load(path)).collect::<Result<Vec<Arc<Profile>>>>()?;
     let mut baseline = Baseline::open(dir, &args.baseline)?;
     let base = baseline.profiles(&new, &inputs.options);
-    let stores = args.baseline.store || args.baseline.accept;
+    let mut warnings = baseline.warnings();
     if base.is_empty() {
-        baseline.said.iter().for_each(|said| say(&format!("warning: {said}")));
-        let (dir, name) = (dir.display(), baseline.name());
-        if !stores {
-            let message = format!("{dir} has no profile of {name} to compare with; store some with --store");
-            return Err(Failure::Message(message));
+        let nothing = format!("{} has no profile of {} to compare with", dir.display(), baseline.name());
+        if !(args.baseline.store || args.baseline.accept) {
+            warnings.iter().for_each(|said| say(&format!("warning: {said}")));
+            return Err(Failure::Message(format!("{nothing}; store some with --store")));
         }
-        baseline.store(&new, false)?;
-        say(&format!("{dir} had no profile of {name} to compare with; {} stored", new.len()));
-        return Ok(None);
+        warnings.push(format!("{nothing}; {} stored", new.len()));
     }
-    let mut report = request.answer(&Diff::new(&base, &new)?)?;
+    let mut report = request.answer(&Diff::new(if base.is_empty() { &new } else { &base }, &new)?)?;
     if let Report::Check(check) = &mut report {
-        check.warnings.append(&mut baseline.said);
-        if args.baseline.accept || args.baseline.store && check.verdict != Outcome::Fail {
-            baseline.store(&new, args.baseline.accept)?;
-        }
+        check.warnings.append(&mut warnings);
     }
-    Ok(Some(report))
+    Ok((report, Some((baseline, new))))
 }
 
 /// The files of the new side, where there are no others.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::explain::{causes_markdown, causes_text};
 use super::markdown::{code, escape};
-use super::numbers::{growth_of, share_text};
+use super::numbers::{growth_of, p_words, share_text};
 use super::text::TextOptions;
 use pprofdiff::Normalize;
 use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
@@ -55,7 +55,7 @@ fn change(f: &Finding, rule: &RuleCheck) -> String {
 
 /// `p 0.003`, or what it would take to know.
 fn chance(f: &Finding) -> Option<String> {
-    let p = f.p_adjusted.map(|p| if p < 0.001 { "p < 0.001".to_owned() } else { format!("p {p:.3}") });
+    let p = f.p_adjusted.map(p_words);
     if f.outcome != Outcome::Inconclusive {
         return p;
     }

@@ -110,7 +110,12 @@ pub(crate) fn spread_text(deviation: Option<f64>, mean: i64) -> String {
     }
 }
 
-/// A p-value: `0.003`.
+/// `p 0.003`.
+pub(crate) fn p_words(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p {p:.3}") }
+}
+
+/// A p-value in a column: `0.003`.
 pub(crate) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
@@ -187,7 +192,7 @@ pub(crate) fn total(s: &Summary, arrow: &str) -> String {
     }
     let change = cost.change(s.total, arrow);
     let Some(chance) = s.chance else { return change };
-    let p = if chance.p < 0.001 { "p < 0.001".to_owned() } else { format!("p {:.3}", chance.p) };
+    let p = p_words(chance.p);
     let Some(rank_p) = chance.rank_p else { return format!("{change}  {p}") };
     let spread = [(chance.base_sd, s.total.base), (chance.new_sd, s.total.new)].map(|(sd, mean)| spread_text(sd, mean));
     format!("{change}  {p} (Mann-Whitney {rank_p:.3}; runs differ by {} and {})", spread[0], spread[1])

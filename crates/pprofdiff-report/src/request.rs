@@ -3,6 +3,8 @@
 //! A request can be stored and sent: it is what a verb of the command parses to, what a method in Python builds, what a
 //! task of an executor carries and what a batch repeats. The inputs are no part of it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
@@ -253,7 +255,11 @@ impl Request {
 
     /// Which view is asked for, as errors say it.
     fn asked(&self) -> String {
-        let of = if self.beside.is_empty() { "" } else { " of several sample types" };
+        let of = match &self.ask {
+            Ask::Top { significant: true, .. } => " of significant rows",
+            _ if self.beside.is_empty() => "",
+            _ => " of several sample types",
+        };
         format!("{}{of}", self.ask.name())
     }
 
@@ -316,9 +322,16 @@ impl Request {
         Ok(match &self.ask {
             Ask::Top { sort, limit, significant } if self.beside.is_empty() => {
                 let measure = one()?;
-                let mut top = match *significant || measure.summary().is_of_runs() {
-                    true => measure.top_of_runs(*sort)?,
-                    false => measure.top(*sort),
+                let mut top = match (*significant, measure.summary().is_of_runs()) {
+                    (true, _) => measure.top_of_runs(*sort)?,
+                    // What is asked for is the table; a run that can't be normalized by itself only hides chance.
+                    (false, true) => measure.top_of_runs(*sort).unwrap_or_else(|e| {
+                        let mut top = measure.top(*sort);
+                        let warning = format!("what runs say is not known: {}", e.detail());
+                        Arc::make_mut(&mut top.summary).warnings.push(warning);
+                        top
+                    }),
+                    (false, false) => measure.top(*sort),
                 };
                 if *significant {
                     top.retain_significant();

@@ -188,7 +188,7 @@ impl Table {
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
                 let mut cells = change_cells(*format, costs.pair(row), Some(self.total_of(costs.cost, row)));
-                let half = (self.values("delta_high")[row] - self.values("delta_low")[row]) / 2;
+                let half = self.values("delta_high")[row].saturating_sub(self.values("delta_low")[row]) / 2;
                 cells.push(format.delta.format(half).into());
                 let (earliest, latest) = (text("earliest", row), text("latest", row));
                 let between = if earliest == latest { "-".to_owned() } else { format!("{earliest}..{latest}") };

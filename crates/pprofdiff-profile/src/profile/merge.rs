@@ -539,7 +539,7 @@ impl<'p> Merger<'p> {
         mut self,
         header_of: &[&'p Profile],
         fields: Fields,
-        value: impl Fn(bool, usize, i64) -> i64,
+        mut value: impl FnMut(bool, usize, i64) -> i64,
     ) -> Vec<u8> {
         let types: &'p [CommonType] = self.types;
         let mut intern = |s: &'p str| StringId(self.intern(s.as_bytes()));

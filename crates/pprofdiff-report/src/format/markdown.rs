@@ -44,7 +44,12 @@ impl Table {
         }
         if self.builds.is_none() {
             for s in self.sample_types() {
-                writeln!(out, "**{}**: {}\n", escape(&s.sample_type), escape(&total(&s, "→")))?;
+                let of = match (s.is_of_runs(), s.sum) {
+                    (true, _) => " (means of runs)",
+                    (false, true) => " (sums)",
+                    _ => "",
+                };
+                writeln!(out, "**{}**{of}: {}\n", escape(&s.sample_type), escape(&total(&s, "→")))?;
             }
         }
         s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))?;

@@ -1,7 +1,7 @@
-//! The findings of a check as SARIF 2.1.0, which code scanning shows: a result for each finding.
+//! The findings of a check as SARIF 2.1.0, which code scanning shows: a result for each finding that fails.
 //!
-//! OASIS, Static Analysis Results Interchange Format 2.1.0. What fails is a result of kind `fail`, what is inconclusive
-//! one of kind `open`, which says just that; what is allowed fails and is suppressed, with its reason.
+//! OASIS, Static Analysis Results Interchange Format 2.1.0. It has kinds for what passes and what is open, and suppressions
+//! for what is allowed; code scanning shows such results as alerts like all others, so they are not written.
 
 use std::io::{self, Write};
 
@@ -30,15 +30,19 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
-    let descriptor = |rule: &RuleCheck| {
-        let id = harmless(&rule.rule);
-        json!({"id": id, "shortDescription": {"text": format!("the limit {id}")}})
-    };
-    let rules: Vec<Value> = check.rules.iter().map(descriptor).collect();
-    let results = check.rules.iter().enumerate().flat_map(|(i, rule)| {
-        let of_rule = rule.findings.iter().map(move |f| result(check, rule, i, f));
-        of_rule.collect::<Vec<_>>()
-    });
+    let mut ids: Vec<String> = Vec::new();
+    let mut results = Vec::new();
+    for rule in &check.rules {
+        let id = harmless(&rule.rule).into_owned();
+        let index = ids.iter().position(|known| *known == id).unwrap_or(ids.len());
+        if index == ids.len() {
+            ids.push(id);
+        }
+        let failed = rule.findings.iter().filter(|f| f.outcome == Outcome::Fail);
+        results.extend(failed.map(|f| result(check, rule, index, f)));
+    }
+    let descriptor = |id: &String| json!({"id": id, "shortDescription": {"text": format!("the limit {id}")}});
+    let rules: Vec<Value> = ids.iter().map(descriptor).collect();
     let notifications = check.warnings.iter().map(|w| json!({"level": "warning", "message": {"text": harmless(w)}}));
     let version = env!("CARGO_PKG_VERSION");
     let log = json!({
@@ -50,7 +54,7 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
                 "executionSuccessful": true,
                 "toolExecutionNotifications": notifications.collect::<Vec<_>>(),
             }],
-            "results": results.collect::<Vec<_>>(),
+            "results": results,
         }],
     });
     serde_json::to_writer_pretty(&mut *out, &log)?;
@@ -58,30 +62,21 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
-    let (kind, level) = match f.outcome {
-        Outcome::Fail | Outcome::Allowed => ("fail", "error"),
-        Outcome::Inconclusive => ("open", "none"),
-        Outcome::Pass => ("pass", "none"),
-    };
     let subject = harmless(f.frame.as_deref().unwrap_or(&rule.sample_type));
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": subject}]});
     // Code scanning wants a file; what was looked at is the new side's profile.
     if let Some(path) = check.new.first() {
         location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(path)}});
     }
-    let mut value = json!({
+    json!({
         "ruleId": harmless(&rule.rule),
         "ruleIndex": index,
-        "kind": kind,
-        "level": level,
+        "kind": "fail",
+        "level": "error",
         "message": {"text": harmless(&finding(f, rule))},
         "locations": [location],
         "partialFingerprints": {"rule/subject": format!("{} {subject}", harmless(&rule.rule))},
-    });
-    if let Some(reason) = &f.reason {
-        value["suppressions"] = json!([{"kind": "external", "justification": harmless(reason)}]);
-    }
-    value
+    })
 }
 
 /// A path as a relative reference (RFC 3986): what stands for something else there is escaped.

@@ -50,7 +50,8 @@ pub(crate) const OF_TOTAL: &str = "of total";
 pub(crate) const WHAT_IS_WHICH: &str = "; growth is a row's own, \"of total\" its delta in the base's total";
 
 /// What is said besides where runs say something of the rows.
-const WHAT_RUNS_SAY: &str = "\n± is what runs differ by (standard deviation), p how probable such a change is by chance, ~ where chance explains it";
+const WHAT_P_IS: &str = "p is how probable such a change is by chance, ~ where chance explains it";
+const WHAT_SPREAD_IS: &str = "± is what runs differ by (standard deviation), ";
 
 /// How text is written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -147,7 +148,11 @@ impl Table {
             _ => String::new(),
         };
         let ratio = self.ratio_name().map_or_else(String::new, |name| format!("; ratio is {}", harmless(&name)));
-        let runs = if self.chance_columns().is_empty() { "" } else { WHAT_RUNS_SAY };
+        let runs = match &self.chance_columns()[..] {
+            [] => String::new(),
+            [_] => format!("\n{WHAT_P_IS}"),
+            _ => format!("\n{WHAT_SPREAD_IS}{WHAT_P_IS}"),
+        };
         writeln!(out, "{}{cost}{of}{ratio}{runs}\n", counted_of(self.len(), self.rows_total, what))?;
         self.write_rows(out, options)
     }

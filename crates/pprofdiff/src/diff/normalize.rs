@@ -145,6 +145,11 @@ pub(crate) struct Scales {
 impl Scales {
     pub(crate) const ONE: Scales = Scales { base: Scale::One, new: Scale::One };
 
+    /// That of one side.
+    pub(crate) fn of(self, base: bool) -> Scale {
+        if base { self.base } else { self.new }
+    }
+
     pub(crate) fn apply(self, sums: Pair) -> Pair {
         Pair { base: self.base.apply(sums.base), new: self.new.apply(sums.new) }
     }

@@ -342,7 +342,11 @@ impl Selection {
             trim_path: self.shared.trim_path.clone(),
             filters: self.shared.filters.clone(),
             normalize,
-            factor: if normalize == Normalize::None { 1.0 } else { scales.new.factor() * runs[1] as f64 },
+            factor: match normalize {
+                Normalize::None => 1.0,
+                Normalize::Factor(factor) => factor,
+                _ => scales.new.factor() * runs[1] as f64,
+            },
             warnings: self.shared.warnings.clone(),
             sum: diff.sum,
             chance: None,

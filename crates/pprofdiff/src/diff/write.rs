@@ -59,9 +59,16 @@ impl Diff {
             frames_dropped: true,
             by_stack: true,
         };
+        if self.runs() == [1, 1] {
+            return Ok(merger.finish(&profiles, fields, |is_base, column, v| scales[column].of(is_base).apply(v)));
+        }
+        // Of many runs a stack has a fraction of a sample: what rounding leaves of one is added to the next, so that the
+        // sums of what is written are the rounded sums.
+        let mut before = vec![[0_i64; 2]; scales.len()];
         Ok(merger.finish(&profiles, fields, |is_base, column, v| {
-            let scales = scales[column];
-            if is_base { scales.base.apply(v) } else { scales.new.apply(v) }
+            let (scale, before) = (scales[column].of(is_base), &mut before[column][usize::from(is_base)]);
+            let after = *before + v;
+            scale.apply(after).saturating_sub(scale.apply(std::mem::replace(before, after)))
         }))
     }
 }

@@ -36,7 +36,7 @@ const BACK: f64 = 0.25;
 /// Builds that a shift may as well have come with: the squares that they are worse by.
 const WORSE: f64 = 6.0;
 /// Segments are looked for in this many pairs of builds and frames; the costliest frames are looked at first.
-const MOST_WORK: usize = 4_000_000_000;
+const MOST_WORK: usize = 1_000_000_000;
 /// The most events of a build.
 const MOST_EVENTS: f64 = 1e9;
 
@@ -92,8 +92,15 @@ struct Points {
     points: Vec<(usize, i64)>,
     /// The sum of the magnitudes of all.
     cost: i128,
-    /// What neighbours differ by.
-    noise: Option<f64>,
+}
+
+impl Points {
+    /// The events of all builds.
+    fn counts(&self, n: usize, event: f64) -> Vec<f64> {
+        let mut counts = vec![0.0; n];
+        self.points.iter().for_each(|&(column, v)| counts[column] = v.max(0) as f64 / event);
+        counts
+    }
 }
 
 /// A frame's course over all builds.
@@ -122,14 +129,15 @@ impl Series {
     /// twenty of them is false. None of fewer than six builds, and of builds that are compared with a base. Takes time
     /// with the square of the number of builds; of very many the frames that cost least are left out, with a warning.
     pub fn shifts(&self, sort: Sort) -> Ranked<Shift> {
-        let (rows, left_out) = match self.builds.against {
-            Against::Previous if self.columns.len() >= 2 * LEAST => self.find_shifts(sort),
-            _ => (Vec::new(), 0),
-        };
+        let is_history = self.builds.against == Against::Previous && self.columns.len() >= 2 * LEAST;
+        let (rows, left_out) = if is_history { self.find_shifts(sort) } else { (Vec::new(), 0) };
         let (mut summary, builds, frames) = (self.summary.clone(), self.builds.clone(), self.frames.clone());
-        if left_out > 0 {
-            let warning =
-                format!("lasting changes of {left_out} frames were not looked for, as there are so many builds");
+        let warning = match left_out {
+            0 if is_history => None,
+            0 => Some("lasting changes are looked for in a history of six builds or more".to_owned()),
+            n => Some(format!("lasting changes of {n} frames were not looked for, as there are so many builds")),
+        };
+        if let Some(warning) = warning {
             Arc::make_mut(&mut summary).warnings.push(warning);
         }
         Ranked { summary, builds, frames, sort, rows }
@@ -142,28 +150,27 @@ impl Series {
         // What profiling itself puts there, or inlining, comes and goes.
         let by_chance = causes::by_chance(&self.frames).map_or_else(|_| Vec::new(), |(by_chance, _)| by_chance);
         let mut all: Vec<Points> = Vec::new();
-        let mut counts = vec![0.0; n];
         self.for_each_frame(|frame, points| {
             let values = points.iter().map(|p| (p.column, if sort == Sort::Flat { p.flat } else { p.cum }));
             let points: Vec<(usize, i64)> = values.collect();
-            counts.fill(0.0);
-            points.iter().for_each(|&(column, v)| counts[column] = v.max(0) as f64 / event);
-            if by_chance.get(frame as usize) != Some(&true) && counts.iter().sum::<f64>() >= FEWEST_EVENTS {
-                let cost = points.iter().map(|(_, v)| i128::from(v.abs())).sum();
-                all.push(Points { frame, points, cost, noise: variance_of_neighbours(&counts) });
+            let events = points.iter().map(|(_, v)| (*v).max(0) as f64).sum::<f64>() / event;
+            if by_chance.get(frame as usize) != Some(&true) && events >= FEWEST_EVENTS {
+                let cost = points.iter().map(|(_, v)| i128::from(*v).abs()).sum();
+                all.push(Points { frame, points, cost });
             }
         });
         all.sort_by_key(|points| (Reverse(points.cost), points.frame));
         let most = (MOST_WORK / (n * n)).max(1);
         let left_out = all.len().saturating_sub(most);
         all.truncate(most);
-        let mut noise: Vec<f64> = all.iter().filter_map(|points| points.noise).collect();
-        let typical = median(&mut noise).max(LEAST_TAU * LEAST_TAU);
-        let course = |points: &Points| {
-            let own = points.noise.unwrap_or(typical);
+        let noise = parallel::map(&all, |points| variance_of_neighbours(&points.counts(n, event)));
+        let typical = median(&mut noise.iter().flatten().copied().collect::<Vec<_>>()).max(LEAST_TAU * LEAST_TAU);
+        let course = |(points, noise): &(Points, Option<f64>)| {
+            let own = noise.unwrap_or(typical);
             let drawn = (DEGREES * typical + n as f64 * own) / (DEGREES + n as f64);
             Course::new(points, n, event, drawn.max(typical / 4.0).sqrt())
         };
+        let all: Vec<(Points, Option<f64>)> = all.into_iter().zip(noise).collect();
         // A course is larger than its points, so it is made again where something is found.
         let changes = parallel::map(&all, |points| course(points).changes());
         let p: Vec<f64> = changes.iter().flatten().map(|(_, p)| *p).collect();
@@ -225,9 +232,14 @@ impl Course {
             let (own, around) = (of_all[i], [i.wrapping_sub(2), i.wrapping_sub(1), i + 1, i + 2]);
             let around = || around.iter().filter_map(|&j| of_all.get(j).copied());
             let (low, high) = around().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
-            // Its neighbours agree with each other, and not with it: not so between two levels, or where all rise.
-            if high - low <= SPIKE && (own > high + SPIKE || own < low - SPIKE) {
-                levels[i] = median(&mut around().collect::<Vec<_>>());
+            // Two of its neighbours on one side agree, and all differ from it: not so between two levels, or where all
+            // rise.
+            let pair =
+                |a: usize, b: usize| Some((*of_all.get(a)?, *of_all.get(b)?)).filter(|(a, b)| (a - b).abs() <= SPIKE);
+            let sides = [pair(i.wrapping_sub(1), i.wrapping_sub(2)), pair(i + 1, i + 2)];
+            let level = sides.into_iter().flatten().next().map(|(a, b)| (a + b) / 2.0);
+            if let Some(level) = level.filter(|_| own > high + SPIKE || own < low - SPIKE) {
+                levels[i] = level;
                 is_spike[i] = true;
             }
         }
@@ -254,8 +266,9 @@ impl Course {
                     let (from, at, to) = self.around(&starts, i);
                     let parts = 1.0 / (at - from) as f64 + 1.0 / (to - at) as f64;
                     let t = self.sums.difference((at, to), (from, at)).abs() / parts.sqrt();
-                    // Twice the tail, at any of the builds.
-                    (2.0 * student_tail(t, (n as f64 + DEGREES) as u32) * n as f64).min(1.0)
+                    // Twice the tail, of any two builds between which a level might have been found.
+                    let levels = (n * n) as f64 / 2.0;
+                    (2.0 * student_tail(t, (n as f64 + DEGREES) as u32) * levels).min(1.0)
                 })
                 .collect();
             match (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).filter(|&i| p[i] > SIGNIFICANT) {
@@ -288,7 +301,9 @@ impl Course {
         let mut rows = Vec::new();
         let mut i = 0;
         while i < starts.len() {
-            let (from, at, to) = self.around(&starts, i);
+            let (from, _, to) = self.around(&starts, i);
+            // Levels are of three builds at least while they are looked for; a step may be closer to an end.
+            let at = self.clearest(from, to);
             let [before, after] = [(from, at), (at, to)].map(|part| self.mean(part));
             let delta = after.0 - before.0;
             let next = (i + 1 < starts.len()).then(|| self.mean((to, self.around(&starts, i + 1).2)).0);
@@ -307,6 +322,12 @@ impl Course {
             i += if is_back { 2 } else { 1 };
         }
         rows
+    }
+
+    /// The build between two others with which a change fits best.
+    fn clearest(&self, from: usize, to: usize) -> usize {
+        let squares = |at: usize| self.sums.squares(from, at) + self.sums.squares(at, to);
+        (from + 1..to).min_by(|&a, &b| squares(a).total_cmp(&squares(b))).unwrap_or(to)
     }
 
     /// The builds that a change may as well have come with.
