@@ -796,8 +796,8 @@ class Series:
         build that has it; of a drift the first of all), earliest and latest (the builds that it may as well have
         come with), until (the first build that it is gone from; of a drift the last), before, after and delta (of
         the mean), delta_low and delta_high (where the delta lies at 95 %), q (the part of false ones among what is
-        as clear, to be 0.05 at most) and total_before. The largest first; `n` rows, or all. None of fewer than six builds,
-        or against a base.
+        as clear, to be 0.05 at most), total_before. The largest first; `n` rows, or all. None of fewer than six
+        builds, or against a base.
         """
     def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
         """All steps that change something, the largest first: how a frame changed from one build to the next, or from

@@ -90,8 +90,8 @@ impl Series {
     /// build that has it; of a drift the first of all), earliest and latest (the builds that it may as well have
     /// come with), until (the first build that it is gone from; of a drift the last), before, after and delta (of
     /// the mean), delta_low and delta_high (where the delta lies at 95 %), q (the part of false ones among what is
-    /// as clear, to be 0.05 at most) and total_before. The largest first; `n` rows, or all. None of fewer than six builds,
-    /// or against a base.
+    /// as clear, to be 0.05 at most), total_before. The largest first; `n` rows, or all. None of fewer than six
+    /// builds, or against a base.
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
