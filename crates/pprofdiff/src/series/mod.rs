@@ -10,13 +10,14 @@
 //! that it has) and of as many profiles as a window has at most. A build that fails is an error in its place and has no
 //! column; its neighbours are then compared with each other.
 //!
-//! What is here are values and differences. Statistics over the values of a frame would start from the same points as
-//! steps do, see `for_each_frame`.
+//! What is here are values and differences; `shifts` tells lasting changes from noise, `change_points` brings those of all
+//! frames together.
 
-mod explain;
+mod change_points;
 mod shifts;
 
-pub use shifts::{Shift, ShiftKind};
+pub use change_points::ChangePoint;
+pub use shifts::{FEWEST_BUILDS, Shift, ShiftKind};
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -132,9 +133,9 @@ impl Builds {
     }
 
     /// The last of those that have values before a build; the build itself if there is none.
-    pub fn loaded_before(&self, build: usize) -> Option<&Build> {
-        let before = self.all[..build.min(self.all.len())].iter().rfind(|b| b.error.is_none());
-        before.or_else(|| self.all.get(build))
+    pub fn loaded_before(&self, build: usize) -> usize {
+        let before = self.all.iter().take(build).rposition(|b| b.error.is_none());
+        before.unwrap_or(build)
     }
 
     /// Those that have none.
@@ -153,6 +154,13 @@ pub struct FrameValue {
     pub flat: i64,
     /// What it cost with all that it called.
     pub cum: i64,
+}
+
+impl FrameValue {
+    /// Of a frame that the build does not have.
+    pub fn absent(frame: u32) -> FrameValue {
+        FrameValue { frame, flat: 0, cum: 0 }
+    }
 }
 
 /// How a frame changed from one build to another.
@@ -625,7 +633,7 @@ impl Series {
 
     /// The table itself: each build that has values (index in [`Builds::all`]) with one value a frame that it has, in
     /// the order of a profile's table of frames.
-    pub fn values(&self) -> impl Iterator<Item = (usize, &[FrameValue])> {
+    pub fn values(&self) -> impl Iterator<Item = (usize, &[FrameValue])> + Clone {
         self.columns.iter().map(|(build, values)| (*build, values.as_slice()))
     }
 

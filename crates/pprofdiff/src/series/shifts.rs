@@ -23,6 +23,8 @@ use pprofdiff_profile::parallel;
 
 /// The fewest builds at one level that make it one.
 const LEAST: usize = 3;
+/// The fewest builds in which lasting changes are looked for: two levels.
+pub const FEWEST_BUILDS: usize = 2 * LEAST;
 /// A build this many standard deviations from both of its neighbours is a spike, and no level.
 const SPIKE: f64 = 4.0;
 /// Frames with fewer events in a build, by the median, do not show what builds differ by, and with fewer in all no shift.
@@ -125,11 +127,16 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 impl Series {
+    /// True if lasting changes are looked for: of six builds or more, each compared with the one before it.
+    pub fn is_history(&self) -> bool {
+        self.builds.against == Against::Previous && self.columns.len() >= FEWEST_BUILDS
+    }
+
     /// The lasting changes of a history: steps, what passed, and drifts, by the magnitude of the change. About one in
     /// twenty of them is false. None of fewer than six builds, and of builds that are compared with a base. Takes time
     /// with the square of the number of builds; of very many the frames that cost least are left out, with a warning.
     pub fn shifts(&self, sort: Sort) -> Ranked<Shift> {
-        let is_history = self.builds.against == Against::Previous && self.columns.len() >= 2 * LEAST;
+        let is_history = self.is_history();
         let (rows, left_out) = if is_history { self.find_shifts(sort) } else { (Vec::new(), 0) };
         let (mut summary, builds, frames) = (self.summary.clone(), self.builds.clone(), self.frames.clone());
         let warning = match left_out {
