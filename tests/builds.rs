@@ -71,7 +71,7 @@ fn text_says_what_moved_where_and_by_how_much() {
     let cells: Vec<&str> = lines[5].split_whitespace().collect();
     let json = d.json(&[PATTERN, "-n", "1"]);
     let row = &json["rows"][0];
-    assert_eq!(cells[cells.len() - 5..], ["10", "11", "9", "11", row["name"].as_str().unwrap()]);
+    assert_eq!(cells[cells.len() - 7..], ["10", "#1", "11", "#2", "9", "11", row["name"].as_str().unwrap()]);
     let percent = 100.0 * row["flat_delta"].as_f64().unwrap() / json["builds"][1]["total"].as_f64().unwrap();
     assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>()[4..7], ["growth", "of", "total"], "{text}");
     assert_eq!(cells[4], format!("{percent:+.2}%"), "{text}");
@@ -96,7 +96,7 @@ fn patterns_and_files_are_ordered_alike() {
 fn rows_and_formats() {
     let d = Builds::new("rows", false);
     let values = d.out(&[PATTERN, "--rows", "values", "--format", "csv"]);
-    assert!(values.starts_with("build,name,file,line,mapping,flat,cum\n9,"), "{values}");
+    assert!(values.starts_with("build,build_number,name,file,line,mapping,flat,cum\n9,0,"), "{values}");
     let json = d.json(&[PATTERN, "--rows", "values"]);
     assert_eq!((&json["schema"], &json["kind"]), (&"pprofdiff/1".into(), &"values".into()));
     assert_eq!(json["rows"].as_array().unwrap().len(), values.lines().count() - 1);
@@ -111,6 +111,43 @@ fn rows_and_formats() {
     let lines = d.json(&[PATTERN, "--granularity", "lines", "--focus", "main", "--sample-type", "alloc_space"]);
     assert_eq!((&lines["sample_type"], &lines["filters"]["focus"]), (&"alloc_space".into(), &"main".into()));
     assert!(lines["rows"].as_array().unwrap().iter().any(|r| r["line"].is_i64()));
+}
+
+/// A history of six builds or more is asked what changed for good, unless another question is asked.
+#[test]
+fn rows_depend_on_the_builds() {
+    let d = Builds::new("default", false);
+    let mut files: Vec<String> = (0..6).map(|i| format!("build-{i}.pb.gz")).collect();
+    for (i, file) in files.iter().enumerate() {
+        std::fs::copy(d.0.join(format!("build-{}/heap.pb.gz", 9 + i % 3)), d.0.join(file)).unwrap();
+    }
+    let kind = |args: &[&str]| d.json(args)["kind"].as_str().unwrap().to_owned();
+    let of = |files: &[String], more: &[&str]| {
+        kind(&[&files.iter().map(String::as_str).collect::<Vec<_>>()[..], more].concat())
+    };
+    assert_eq!(of(&files, &[]), "shifts");
+    assert_eq!(of(&files, &["--rows", "movers"]), "movers");
+    assert_eq!(of(&files, &["--base", "build-9/heap.pb.gz"]), "movers");
+    assert_eq!(of(&files[..5], &[]), "movers");
+    let args: Vec<&str> = files.iter().map(String::as_str).collect();
+    let dense = d.json(&[&args[..], &["--rows", "values", "--dense"]].concat());
+    let sparse = d.json(&[&args[..], &["--rows", "values"]].concat());
+    let rows = |json: &Value| json["rows"].as_array().unwrap().len();
+    assert!(rows(&dense) > rows(&sparse) && rows(&dense) % 6 == 0, "{} {}", rows(&dense), rows(&sparse));
+    // Causes are of lasting changes in each format, of other rows for people only.
+    let explained = d.json(&[&args[..], &["--explain"]].concat());
+    assert!(explained["rows"].as_array().unwrap().iter().all(|row| row["cause"].is_string()));
+    for refused in [&["--dense"][..], &["--explain", "--rows", "movers", "--format", "json"]] {
+        assert_eq!(d.run(&[&args[..], refused].concat()).status.code(), Some(2), "{refused:?}");
+    }
+    // The page is written from the builds around each change, which are read again.
+    assert!(d.out(&[&args[..], &["-o", "history.html"]].concat()).is_empty());
+    let page = std::fs::read_to_string(d.0.join("history.html")).unwrap();
+    assert!(page.contains("\"courses\":{"), "no courses");
+    files.truncate(3);
+    let three: Vec<&str> = files.iter().map(String::as_str).chain(["-o", "movers.html"]).collect();
+    assert!(d.out(&three).is_empty());
+    assert!(std::fs::read_to_string(d.0.join("movers.html")).unwrap().contains("\"lasting\":false"));
 }
 
 #[test]
@@ -138,7 +175,7 @@ fn a_bad_build_is_named_and_stops_nothing() {
     assert_eq!(lines[1], "pprofdiff: 1 of 3 builds failed");
     assert!(text.contains("failed: build-10/heap.pb.gz: "), "{text}");
     let cells: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
-    assert_eq!(cells[cells.len() - 5..cells.len() - 1], ["9", "11", "9", "11"], "{text}");
+    assert_eq!(cells[cells.len() - 7..cells.len() - 1], ["9", "#0", "11", "#2", "9", "11"], "{text}");
 }
 
 #[test]

@@ -464,10 +464,10 @@ fn a_step_is_explained_by_the_builds_around_it() {
         Series::load(sources, &Query::default(), &options(against)).unwrap()
     };
     let of = |s: &Series, build: usize, runs: usize| {
-        s.explain(build, runs, &LoadOptions::default(), &ExplainOptions::default())
+        s.explain(&s.change_point(build, runs)?, &LoadOptions::default(), &ExplainOptions::default())
     };
     let s = load(0, 9, Against::Previous);
-    let step = s.largest_step(Sort::Flat).unwrap();
+    let step = s.largest_change(Sort::Flat, 3).unwrap().build;
     assert_eq!(s.builds.all[step].key, "5");
     let why = of(&s, step, 3).unwrap();
     assert_eq!((why.base.len(), why.new.len(), why.noise.runs), (3, 3, (3, 3)));
@@ -490,7 +490,7 @@ fn a_step_is_explained_by_the_builds_around_it() {
     }
     std::fs::remove_dir_all(&dir).unwrap();
     assert!(of(&s, step, 1).unwrap_err().to_string().contains("4.pb"), "the profiles are gone");
-    assert!(load_equal().largest_step(Sort::Flat).is_none());
+    assert!(load_equal().largest_change(Sort::Flat, 3).is_none());
 }
 
 /// Three builds that are the same.

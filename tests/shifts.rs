@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use pprofdiff::series::{Against, Series, SeriesOptions, Shift, ShiftKind};
-use pprofdiff::{Pair, Query, Sort, Source};
-use pprofdiff_report::Table;
+use pprofdiff::{LoadOptions, Pair, Query, Sort, Source};
+use pprofdiff_report::{Ask, Cell, Format, Report, Request, Table};
 use prost::Message as _;
 
 use crate::explain::stacks;
@@ -98,7 +98,7 @@ fn lasting_changes_are_found_where_they_began() {
         // By the size of the change, and as a table.
         let rows = series.shifts(Sort::Flat);
         assert!(rows.rows.is_sorted_by_key(|s| std::cmp::Reverse(s.value.delta().unsigned_abs())));
-        let table = Table::shifts(&rows, usize::MAX);
+        let table = Table::shifts(&rows, usize::MAX, &[]);
         assert_eq!(table.values("before")[0], rows.rows[0].value.base);
         let mut text = Vec::new();
         table.write_text(&mut text, Default::default()).unwrap();
@@ -180,4 +180,124 @@ fn steps_at_the_end_have_their_size() {
     let dropped = series(history(7, BUILDS, dropped), Against::Previous);
     let rows = &found(&dropped)["work.f02"];
     assert!(rows.len() == 1 && rows[0].build.abs_diff(30) <= 1, "{rows:?}");
+}
+
+/// Two steps that come together, what passed and began just before, and a drift.
+fn together(function: usize, build: usize) -> f64 {
+    match (function, build) {
+        (3 | 9, 25..) => 1.6,
+        (14, 15..32) => 1.8,
+        (20, _) => 1.0 + build as f64 / (BUILDS - 1) as f64,
+        _ => 1.0,
+    }
+}
+
+#[test]
+fn changes_that_came_together_are_one_point() {
+    let series = series(history(7, BUILDS, together), Against::Previous);
+    let shifts = series.shifts(Sort::Flat);
+    let points = series.change_points(&shifts, 100);
+    let names = |rows: &[usize]| {
+        let mut names: Vec<String> = rows.iter().map(|&row| shifts.frames.name(shifts.rows[row].frame)).collect();
+        names.sort();
+        names
+    };
+    let at = |build: usize| points.iter().find(|point| point.build == build).unwrap();
+    assert_eq!(names(&at(25).rows), ["work.f03", "work.f09"]);
+    assert_eq!(names(&at(15).rows), ["work.f14"]);
+    // No other change lies within a side, up or down, also where what passed went away.
+    assert_eq!(at(15).sides, [(0..15).collect::<Vec<_>>(), (15..25).collect()]);
+    assert_eq!(at(25).sides, [(15..25).collect::<Vec<_>>(), (25..32).collect()]);
+    // A drift compares the ends.
+    assert_eq!(names(&at(59).rows), ["work.f20"]);
+    assert_eq!(at(59).sides, [(0..30).collect::<Vec<_>>(), (30..60).collect()]);
+    // With fewer runs the nearest are taken.
+    let points = series.change_points(&shifts, 4);
+    let near = points.iter().find(|point| point.build == 25).unwrap();
+    assert_eq!(near.sides, [vec![21, 22, 23, 24], vec![25, 26, 27, 28]]);
+    // The largest change is that of the first row.
+    let largest = series.largest_change(Sort::Flat, 4).unwrap();
+    assert!(largest.rows.contains(&0) && points.contains(&largest), "{largest:?}");
+}
+
+#[test]
+fn each_lasting_change_has_its_own_cause() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-shifts-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut paths = Vec::new();
+    for (i, (key, source)) in history(7, BUILDS, together).into_iter().enumerate() {
+        let Source::Bytes(_, mut bytes) = source else { panic!("{key} has no bytes") };
+        // A function has another name from some build on.
+        let at = bytes.windows(8).position(|name| name == b"work.f01").unwrap();
+        bytes[at..at + 8].copy_from_slice(if i < 45 { b"work.f01" } else { b"work.fXX" });
+        let path = dir.join(format!("{key}.pb"));
+        std::fs::write(&path, bytes).unwrap();
+        paths.push((key, Source::Path(path)));
+    }
+    let series = series(paths, Against::Previous);
+    let asked = |explain| Ask::Shifts { sort: Sort::Flat, limit: Some(6), explain };
+    let table = |ask| match Request::default().asking(ask).answer_series(&series, &LoadOptions::default()).unwrap() {
+        Report::Table(table) => table,
+        _ => panic!("no table"),
+    };
+    let causes = table(asked(Some(Default::default())));
+    assert_eq!(causes.len(), 6);
+    let text = |table: &Table, column: &str, row: usize| match table.column(column).unwrap().cell(row) {
+        Cell::Text(text) => Some(text.to_owned()),
+        _ => None,
+    };
+    for row in 0..causes.len() {
+        let (name, cause) = (text(&causes, "name", row).unwrap(), text(&causes, "cause", row).unwrap());
+        assert!(cause.contains(&name), "{name}: {cause}");
+        let moved = ["work.f01", "work.fXX"];
+        assert_eq!(moved.iter().all(|name| cause.contains(name)), moved.contains(&name.as_str()), "{name}: {cause}");
+    }
+    // People read each under its build, once.
+    let mut out = Vec::new();
+    causes.write_text(&mut out, Default::default()).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    assert_eq!(out.matches("\nexplain: b").count(), 5, "{out}");
+    let without = table(asked(None));
+    assert!((0..6).all(|row| text(&without, "cause", row).is_none()));
+    // The page has the graphs of each point; what it says of a build is what the table says.
+    let html = Format::named("html").unwrap();
+    let request = Request::default().asking(Ask::Shifts { sort: Sort::Flat, limit: None, explain: None });
+    let report = request.for_format(html).unwrap().answer_series(&series, &LoadOptions::default()).unwrap();
+    let mut page = Vec::new();
+    (html.write)(&report, &mut page, Default::default()).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(
+        ["b15", "b25", "b59"].iter().all(|key| page.contains(&format!("\"type\":\"{key}\""))),
+        "points are missing"
+    );
+    std::fs::remove_dir_all(&dir).unwrap();
+    let error = series.diff(&series.ends(2).unwrap(), &LoadOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("b00.pb"), "{error}");
+}
+
+#[test]
+fn a_dense_table_has_each_build_with_each_frame() {
+    let mut builds = history(4, 8, |function, build| f64::from(function != 3 || build > 4));
+    builds[2].1 = Source::Bytes("broken".to_owned(), b"\x1f\x8b broken".to_vec());
+    let series = series(builds, Against::Previous);
+    let (sparse, dense) = (Table::values_of(&series), Table::dense_values_of(&series).unwrap());
+    assert_eq!(dense.len(), 7 * series.frames.len());
+    let rows = |table: &Table| -> BTreeMap<(i128, String), [i64; 2]> {
+        let cell = |column: &str, row: usize| match table.column(column).unwrap().cell(row) {
+            Cell::Int(number) => (number, String::new()),
+            Cell::Text(text) => (0, text.to_owned()),
+            _ => (0, String::new()),
+        };
+        let row = |row: usize| {
+            let key = (cell("build_number", row).0, cell("name", row).1);
+            assert_eq!(cell("build", row).1, format!("b{:02}", key.0));
+            (key, [table.values("flat")[row], table.values("cum")[row]])
+        };
+        (0..table.len()).map(row).collect()
+    };
+    let (sparse, mut dense) = (rows(&sparse), rows(&dense));
+    assert_eq!(dense.len(), 7 * series.frames.len());
+    assert_eq!(dense[&(1, "work.f03".to_owned())], [0, 0]);
+    dense.retain(|key, values| sparse.contains_key(key) || *values != [0, 0]);
+    assert_eq!(dense, sparse);
 }

@@ -55,6 +55,17 @@ fn builds() -> Series {
     Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap()
 }
 
+/// A history with lasting changes.
+fn history() -> Series {
+    let build = |i: usize| {
+        let text = format!("main;a {}\nmain;b {}\n", 1000 + i % 3, if i < 4 { 500 } else { 900 + i % 2 });
+        (i.to_string(), Source::Bytes(format!("{i}.folded"), text.into_bytes()))
+    };
+    let series = Series::load((0..8).map(build), &Query::default(), &SeriesOptions::default()).unwrap();
+    assert!(!series.shifts(Sort::Flat).rows.is_empty());
+    series
+}
+
 /// Tables of all kinds, of a few rows each.
 fn tables() -> Vec<Table> {
     let (two, series) = (pair("go-mutex"), builds());
@@ -66,6 +77,7 @@ fn tables() -> Vec<Table> {
         Table::values_of(&series).head(3),
         Table::steps(&series.steps(Sort::Flat), 3),
         Table::movers(&series.movers(Sort::Flat), 3),
+        Table::shifts(&history().shifts(Sort::Flat), 3, &[Some("a cause".to_owned())]),
     ];
     for view in [one, two].map(|diff| diff.measure(&Query::default()).unwrap()) {
         tables.push(Table::top(&view.top(Sort::Flat), 3));
@@ -183,12 +195,17 @@ fn tables_of_lies_are_refused() {
 
 #[test]
 fn changed_series_are_refused_or_series() {
-    let stored = serde_json::to_string(&builds()).unwrap();
-    let again: Series = serde_json::from_str(&stored).unwrap();
-    assert_eq!(serde_json::to_string(&again).unwrap(), stored);
     let mut taken = 0;
-    let numbers = stored.match_indices(|c: char| c.is_ascii_digit()).map(|(at, _)| at).collect::<Vec<_>>();
-    for at in numbers {
+    let stored = [builds(), history()].map(|series| serde_json::to_string(&series).unwrap());
+    for stored in &stored {
+        let again: Series = serde_json::from_str(stored).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), *stored);
+    }
+    let numbers = stored.iter().flat_map(|stored| {
+        let digits = stored.match_indices(|c: char| c.is_ascii_digit());
+        digits.map(move |(at, _)| (stored, at))
+    });
+    for (stored, at) in numbers {
         for number in ["0", "7", "-3", "4294967295", "9223372036854775807", "-9223372036854775808", "null"] {
             let changed = format!("{}{number}{}", &stored[..at], &stored[at + 1..]);
             let Ok(series) = serde_json::from_str::<Series>(&changed) else { continue };
@@ -196,9 +213,13 @@ fn changed_series_are_refused_or_series() {
             for sort in [Sort::Flat, Sort::Cum] {
                 use_it(&Table::movers(&series.movers(sort), 2));
                 use_it(&Table::steps(&series.steps(sort), 2));
+                let shifts = series.shifts(sort);
+                use_it(&Table::shifts(&shifts, 2, &[]));
+                series.change_points(&shifts, 3);
                 series_html(&series, sort, 3);
             }
             use_it(&Table::values_of(&series).head(2));
+            use_it(&Table::dense_values_of(&series).unwrap().head(2));
         }
     }
     assert!(taken > 1000, "{taken} taken");

@@ -452,16 +452,16 @@ impl BatchArgs {
 }
 
 /// The most rows, of what was given (0: all) and what is usual.
-fn limited(given: Option<usize>, usual: Option<usize>) -> Option<usize> {
+pub fn limited(given: Option<usize>, usual: Option<usize>) -> Option<usize> {
     given.or(usual).filter(|&n| n > 0)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SeriesRows {
-    /// A row a frame: its largest step, and the builds in which it was first and last seen
-    Movers,
     /// A row a lasting change: from which build on a frame costs something else, beyond what builds differ by anyway
     Shifts,
+    /// A row a frame: its largest step, and the builds in which it was first and last seen
+    Movers,
     /// A row a step: how a frame changed from one build to another
     Steps,
     /// A row a build and frame: the table that all else is made from
@@ -488,16 +488,20 @@ pub struct SeriesArgs {
     /// The order of the builds [default: key]
     #[arg(long, value_enum, default_value = "key", hide_default_value = true)]
     pub order: SeriesOrder,
-    /// What to show of them [default: movers]
-    #[arg(long, value_enum, default_value = "movers", hide_default_value = true)]
-    pub rows: SeriesRows,
+    /// What to show of them [default: shifts; movers of fewer than six builds, and with --base]
+    #[arg(long, value_enum)]
+    pub rows: Option<SeriesRows>,
+    /// Of values: a row for each build and frame, also where a build does not have the frame
+    #[arg(long)]
+    pub dense: bool,
     /// Rows to show, 0 for all [default: 20 in text and Markdown, all elsewhere]
     #[arg(short = 'n', value_name = "N")]
-    n: Option<usize>,
+    pub n: Option<usize>,
     /// Order by the steps of flat (own cost) or of cum (with what it calls)
     #[arg(long, value_enum, default_value = "flat")]
     pub sort: SortBy,
-    /// Close with why the build with the largest step differs from the three before it, in a line
+    /// Of shifts: the cause of each, found between five builds before it and five after. Of movers and steps: close with
+    /// that of the largest change, in a line
     #[arg(long)]
     pub explain: bool,
     #[command(flatten)]
@@ -510,27 +514,15 @@ pub struct SeriesArgs {
 
 const SERIES_HELP: &str = "\
 Examples:
-  pprofdiff series 'builds/*/cpu.pb.gz'                    what * stands for is the build's key
+  pprofdiff series 'builds/*/cpu.pb.gz'                    which build was the first bad one
   pprofdiff series builds/*/cpu.pb.gz --sort cum -n 5      the part in which the paths differ is the key
   pprofdiff series 'branches/*/cpu.pb.gz' --base main.pb.gz   each against one base
-  pprofdiff series 'builds/*/cpu.pb.gz' --rows shifts      which build was the first bad one
-  pprofdiff series 'builds/*/cpu.pb.gz' --explain          closes with the cause of the largest step
+  pprofdiff series 'builds/*/cpu.pb.gz' --explain          and why
+  pprofdiff series 'builds/*/cpu.pb.gz' -o history.html    the course of each frame, and flame graphs
   pprofdiff series 'builds/*/cpu.pb.gz' --rows values --format csv -o values.csv   build x frame
 
-A build that fails is named with its reason, and its neighbours are compared with each other; the exit code then is 2 at
+What * stands for is the build's key. A build that fails is named with its reason, and its neighbours are compared with each other; the exit code then is 2 at
 the end. Percentages are of the total of the build that a step begins from.";
-
-impl SeriesArgs {
-    pub fn ask(&self, format: &Format) -> Ask {
-        let (sort, limit) = (self.sort.into(), limited(self.n, format.limit));
-        match self.rows {
-            SeriesRows::Movers => Ask::Movers { sort, limit },
-            SeriesRows::Shifts => Ask::Shifts { sort, limit },
-            SeriesRows::Steps => Ask::Steps { sort, limit },
-            SeriesRows::Values => Ask::Values { limit },
-        }
-    }
-}
 
 /// A folder of profiles that takes the place of the base.
 #[derive(Args)]

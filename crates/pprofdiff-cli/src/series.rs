@@ -3,23 +3,21 @@
 
 use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
-use pprofdiff::series::{Against, Order, Series, SeriesOptions};
+use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
 use pprofdiff::text::harmless;
-use pprofdiff_report::explain_line;
+use pprofdiff_report::{Ask, CAN_NOT_TELL, Format, RUNS, explain_line};
 
-use crate::args::{SeriesArgs, SeriesOrder};
+use crate::args::{SeriesArgs, SeriesOrder, SeriesRows, limited};
 use crate::terminal::Progress;
 use crate::{Failure, Inputs, Result, explain, is_pattern, one_stdin, say, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
-    if args.explain && format.name != "text" {
-        return Err(Failure::Message("--explain closes a table for people (--format text)".to_owned()));
-    }
-    let request = args.query.request(args.ask(format))?.for_format(format)?;
-    let query = request.of_one_type()?;
     let inputs = Inputs::new(&args.load)?;
     let builds = builds(args, &inputs)?;
+    let (ask, closing) = ask(args, builds.len(), format)?;
+    let request = args.query.request(ask)?.for_format(format)?;
+    let query = request.of_one_type()?;
     let progress = Progress::new(Some(builds.len() as u64), "builds");
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
@@ -30,8 +28,8 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     for (_, error) in series.errors() {
         say(&told(error));
     }
-    let report = request.answer_series(&series)?;
-    let closing = if args.explain { why(&series, args, &inputs)? } else { None };
+    let report = request.answer_series(&series, &inputs.options)?;
+    let closing = if closing { why(&series, args, &inputs)? } else { None };
     write_to(args.output.path(), |out| {
         (format.write)(&report, out, args.output.style())?;
         closing.map_or(Ok(()), |line| writeln!(out, "\n{line}"))
@@ -42,15 +40,37 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     }
 }
 
-/// Builds on either side of a step that are taken for runs of one program.
-const RUNS: usize = 3;
+/// What is asked of so many builds, and whether a line of the largest change's cause closes it.
+fn ask(args: &SeriesArgs, builds: usize, format: &Format) -> Result<(Ask, bool)> {
+    let (sort, limit) = (args.sort.into(), limited(args.n, format.limit));
+    let is_history = args.base.is_none() && builds >= FEWEST_BUILDS;
+    let rows = args.rows.unwrap_or(if is_history { SeriesRows::Shifts } else { SeriesRows::Movers });
+    if args.dense && rows != SeriesRows::Values {
+        return Err(Failure::Message("--dense is of --rows values".to_owned()));
+    }
+    if args.explain && rows != SeriesRows::Shifts && format.name != "text" {
+        let why =
+            "--explain closes a table for people (--format text), unless rows are lasting changes (--rows shifts)";
+        return Err(Failure::Message(why.to_owned()));
+    }
+    let ask = match rows {
+        SeriesRows::Shifts => {
+            let explain = args.explain.then(|| explain::own_runtime(None)).transpose()?;
+            return Ok((Ask::Shifts { sort, limit, explain }, false));
+        }
+        SeriesRows::Movers => Ask::Movers { sort, limit },
+        SeriesRows::Steps => Ask::Steps { sort, limit },
+        SeriesRows::Values => Ask::Values { dense: args.dense, limit },
+    };
+    Ok((ask, args.explain))
+}
 
-/// Why the build with the largest step differs from those before it, in a line.
+/// Why the builds from the largest change on differ from those before it, in a line.
 fn why(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
-    let Some(build) = series.largest_step(args.sort.into()) else { return Ok(None) };
-    let explanation = series.explain(build, RUNS, &inputs.options, &explain::own_runtime(None)?)?;
-    let line = explain_line(&explanation).unwrap_or_else(|| "these samples can't tell".to_owned());
-    Ok(Some(format!("explain: {}: {line}", harmless(&series.builds.all[build].key))))
+    let Some(point) = series.largest_change(args.sort.into(), RUNS) else { return Ok(None) };
+    let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
+    let line = explain_line(&explanation).unwrap_or_else(|| CAN_NOT_TELL.to_owned());
+    Ok(Some(format!("explain: {}: {line}", harmless(&series.builds.all[point.build].key))))
 }
 
 /// The builds that the arguments name, the base before them.

@@ -6,6 +6,7 @@
 
 mod callgraph;
 mod check;
+mod courses;
 mod explain;
 mod format;
 mod html;
@@ -28,8 +29,9 @@ use format::svg;
 use format::{csv, json, markdown, text};
 
 pub use check::exit_code;
+pub use courses::series_html;
 pub use csv::CsvOptions;
-pub use explain::{explain_exit_code, explain_html, explain_line, explain_object};
+pub use explain::{CAN_NOT_TELL, explain_exit_code, explain_html, explain_line, explain_object};
 pub use format::dot::dot;
 pub use format::folded::folded;
 pub use format::speedscope::speedscope;
@@ -40,7 +42,7 @@ pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_
 pub use page::{Page, PageOptions, page};
 pub use report::Report;
 pub use request::{Ask, CheckOptions, Request};
-pub use series::{builds_json, series_html};
+pub use series::{RUNS, builds_json};
 #[cfg(feature = "svg")]
 pub use svg::svg;
 pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, Said, Table, Texts};

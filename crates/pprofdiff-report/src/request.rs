@@ -7,17 +7,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "html")]
+use crate::courses::Courses;
 use crate::format::Format;
 #[cfg(feature = "html")]
-use crate::page::{PageOptions, page};
+use crate::page::{PageOptions, page, series_page};
 use crate::report::Report;
+use crate::series::causes_of;
 use crate::table::{Kind, Table};
 use pprofdiff::check::{How, Rules};
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::series::Series;
-use pprofdiff::{Diff, Error, Measure, Query, Result, Selection, Sort, WriteOptions};
+use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -124,9 +127,25 @@ pub enum Ask {
         sort: Sort,
         /// The most rows.
         limit: Option<usize>,
+        /// Find the cause of each: reads the builds around it again.
+        explain: Option<ExplainOptions>,
+    },
+    /// Of many builds: the page for a browser, with the course of each frame, and flame graphs of before and after.
+    #[cfg(feature = "html")]
+    Courses {
+        /// Frames by their lasting changes; otherwise by their largest steps.
+        lasting: bool,
+        /// Of which cost.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+        /// What it holds.
+        options: PageOptions,
     },
     /// Of many builds: what each frame costs in each.
     Values {
+        /// A row for each build and frame, also where a build does not have the frame.
+        dense: bool,
         /// The most rows.
         limit: Option<usize>,
     },
@@ -222,6 +241,8 @@ impl Ask {
             Ask::Movers { .. } => "movers",
             Ask::Steps { .. } => "steps",
             Ask::Shifts { .. } => "shifts",
+            #[cfg(feature = "html")]
+            Ask::Courses { .. } => "courses",
             Ask::Values { .. } => "values",
         }
     }
@@ -239,8 +260,10 @@ impl Ask {
             | Ask::Movers { limit, .. }
             | Ask::Steps { limit, .. }
             | Ask::Shifts { limit, .. }
-            | Ask::Values { limit } => Some(limit),
+            | Ask::Values { limit, .. } => Some(limit),
             Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Check(_) | Ask::Explain(_) => None,
+            #[cfg(feature = "html")]
+            Ask::Courses { limit, .. } => Some(limit),
             #[cfg(feature = "html")]
             Ask::Page { .. } => None,
         }
@@ -378,23 +401,39 @@ impl Request {
             Ask::Info => Report::Info(diff.clone()),
             Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
             Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),
+            #[cfg(feature = "html")]
+            Ask::Courses { .. } => return Err(self.of_many()),
             Ask::Movers { .. } | Ask::Steps { .. } | Ask::Shifts { .. } | Ask::Values { .. } => {
-                return Err(Error::query(format!("{} are of many builds", self.ask.name())));
+                return Err(self.of_many());
             }
         })
     }
 
-    /// The answer of many builds, which were loaded by this request's query.
+    fn of_many(&self) -> Error {
+        Error::query(format!("{} are of many builds", self.ask.name()))
+    }
+
+    /// The answer of many builds, which were loaded by this request's query, and are loaded again so where that is needed.
     ///
     /// # Errors
-    /// A view of a diff.
-    pub fn answer_series(&self, series: &Series) -> Result<Report> {
+    /// A view of a diff; as [`Series::explain`].
+    pub fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(Report::Table(match &self.ask {
             Ask::Movers { sort, limit } => Table::movers(&series.movers(*sort), most(limit)),
             Ask::Steps { sort, limit } => Table::steps(&series.steps(*sort), most(limit)),
-            Ask::Shifts { sort, limit } => Table::shifts(&series.shifts(*sort), most(limit)),
-            Ask::Values { limit } => Table::values_of(series).head(most(limit)),
+            Ask::Shifts { sort, limit, explain } => {
+                let shifts = series.shifts(*sort);
+                let causes = explain.as_ref().map(|options| causes_of(series, &shifts, most(limit), load, options));
+                Table::shifts(&shifts, most(limit), &causes.transpose()?.unwrap_or_default())
+            }
+            Ask::Values { dense: true, limit } => Table::dense_values_of(series)?.head(most(limit)),
+            Ask::Values { limit, .. } => Table::values_of(series).head(most(limit)),
+            #[cfg(feature = "html")]
+            Ask::Courses { lasting, sort, limit, options } => {
+                let courses = Courses::new(series, *lasting, *sort, most(limit));
+                return Ok(Report::Page(series_page(series, &courses, *sort, options, load)?));
+            }
             _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.ask.name()))),
         }))
     }

@@ -1,18 +1,21 @@
 //! Many builds: tables of values, steps and movers, their header, and the table with pictures for notebooks.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::html::{escape, style};
-use super::numbers::{CostFormat, counted, counted_of, growth, share, share_text, signed};
-use super::table::{Data, Kind, Measured, Table, Texts, costs, statuses};
-use super::text::{GROWTH, OF_TOTAL, Shown, TextOptions, change_cells, grid, heads, settings};
-use pprofdiff::series::{Against, Build, Builds, Mover, Order, Ranked, Series, Shift, ShiftKind, Step};
+use super::explain::cause_of;
+use super::html::escape;
+use super::numbers::{CostFormat, counted, counted_of, share, share_text};
+use super::table::{Cell, Data, Kind, Table, Texts, costs, statuses};
+use super::text::{OF_TOTAL, Shown, TextOptions, change_cells, grid, heads, settings};
+use pprofdiff::explain::ExplainOptions;
+use pprofdiff::series::{Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, Shift, ShiftKind, Step};
 use pprofdiff::text::harmless;
-use pprofdiff::{Frames, Normalize, Sort, Summary};
+use pprofdiff::{Error, Frames, LoadOptions, Normalize, Result, Summary};
 
 /// The columns that say which frame a row is of: name, file, line, mapping.
 fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Vec<Data> {
@@ -24,19 +27,21 @@ fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Ve
     vec![text(&|f| Some(frames.name(f))), text(&|f| frames.file(f)), line, text(&|f| frames.mapping(f))]
 }
 
-/// A column of builds' keys.
-fn key_column(builds: &Builds, rows: impl Iterator<Item = usize>) -> Data {
-    let keys: Texts = builds.all.iter().map(|b| Some(&b.key)).collect();
-    Data::Text(keys.shared(rows))
+/// Columns of builds: their keys, and their numbers. Of rows without a build both are missing.
+fn build_columns(builds: &Builds, rows: impl Iterator<Item = Option<usize>> + Clone) -> [Data; 2] {
+    // The key behind all others is that of no build.
+    let keys: Texts = builds.all.iter().map(|b| Some(&b.key)).chain([None]).collect();
+    let keys = keys.shared(rows.clone().map(|build| build.unwrap_or(builds.all.len())));
+    [Data::Text(keys), Data::Line(rows.map(|build| build.map(|build| build as i64)).collect())]
 }
 
-/// Columns of steps: from, to, status, `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta, total_from`.
+/// Columns of steps: from and to with their numbers, status, `flat_from, flat_to, flat_delta, cum_from, cum_to,
+/// cum_delta, total_from`.
 fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a Step> + Clone) -> Vec<Data> {
-    let mut columns = vec![
-        key_column(builds, steps.clone().map(|s| s.from)),
-        key_column(builds, steps.clone().map(|s| s.to)),
-        statuses(steps.clone().map(|s| s.status)),
-    ];
+    let mut columns = Vec::new();
+    columns.extend(build_columns(builds, steps.clone().map(|s| Some(s.from))));
+    columns.extend(build_columns(builds, steps.clone().map(|s| Some(s.to))));
+    columns.push(statuses(steps.clone().map(|s| s.status)));
     columns.extend(costs(true, steps.clone().map(|s| s.flat)));
     columns.extend(costs(true, steps.clone().map(|s| s.cum)));
     columns.push(Data::Value(steps.map(|s| builds.all[s.from].total).collect()));
@@ -45,85 +50,56 @@ fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a Step> + Clo
 
 impl Table {
     /// One row a build and frame that it has, build after build, each in the order of its profile's table of frames.
-    /// Columns: build (its key), name, file, line, mapping, flat, cum.
+    /// Columns: build and build_number (its key, and its index in [`Builds::all`]), name, file, line, mapping, flat, cum.
     pub fn values_of(series: &Series) -> Table {
-        let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, v)));
-        let mut columns = vec![key_column(&series.builds, rows().map(|(build, _)| build))];
+        let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, *v)));
+        Table::of_values(series, rows().map(|(build, _)| build).collect(), rows().map(|(_, v)| v))
+    }
+
+    /// As [`Table::values_of`], with one row a build and frame that any build has, in the order of the frames: 0 where a
+    /// build does not have it.
+    ///
+    /// # Errors
+    /// More than 20 million rows.
+    pub fn dense_values_of(series: &Series) -> Result<Table> {
+        let (builds, n) = (series.builds.loaded().count(), series.frames.len());
+        if builds.saturating_mul(n) > MOST_DENSE {
+            return Err(Error::query(format!(
+                "a dense table of {builds} builds with {n} frames has more than {MOST_DENSE} rows; leave out dense, or \
+                 filter frames"
+            )));
+        }
+        let mut all: Vec<FrameValue> = Vec::with_capacity(builds * n);
+        for (_, values) in series.values() {
+            let start = all.len();
+            all.extend((0..n as u32).map(FrameValue::absent));
+            values.iter().for_each(|v| all[start + v.frame as usize] = *v);
+        }
+        let builds = series.values().flat_map(|(build, _)| std::iter::repeat_n(build, n)).collect();
+        Ok(Table::of_values(series, builds, all.into_iter()))
+    }
+
+    fn of_values(series: &Series, builds: Vec<usize>, values: impl Iterator<Item = FrameValue> + Clone) -> Table {
+        let mut columns = Vec::from(build_columns(&series.builds, builds.iter().map(|&build| Some(build))));
         // Only a vector's iterator can be cloned cheaply.
-        let frames: Vec<u32> = rows().map(|(_, v)| v.frame).collect();
+        let frames: Vec<u32> = values.clone().map(|v| v.frame).collect();
         columns.extend(frame_columns(&series.frames, frames.iter().copied()));
-        columns.push(Data::Value(rows().map(|(_, v)| v.flat).collect()));
-        columns.push(Data::Value(rows().map(|(_, v)| v.cum).collect()));
+        columns.push(Data::Value(values.clone().map(|v| v.flat).collect()));
+        columns.push(Data::Value(values.map(|v| v.cum).collect()));
         Table::new(Kind::Values, &series.summary, columns).of_builds(&series.builds, frames.len())
     }
 }
 
-/// The first `n` movers as an HTML fragment, each with a picture of its values. Everything from the input is
-/// escaped.
-pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
-    let movers = series.movers(sort);
-    let shown = &movers.rows[..n.min(movers.rows.len())];
-    let table = Table::movers(&movers, n);
-    let measured = if sort == Sort::Flat { Measured::Flat } else { Measured::Cum };
-    let steps = table.costs().into_iter().find(|c| c.cost.measured == measured);
-    let Some((steps, cost)) = steps.map(|steps| (steps, table.format(&steps))) else { return String::new() };
-    let histories = series.history(&shown.iter().map(|m| m.frame).collect::<Vec<_>>(), sort);
-    let what = if sort == Sort::Flat { "flat" } else { "cum" };
-    let mut html = format!(
-        "{}<div class=\"pprofdiff\">{}<table><thead><tr>",
-        style(),
-        html_header(&series.summary, &series.builds)
-    );
-    let heads = ["frame", "", "from → to", "before", "after", "step", GROWTH, OF_TOTAL, "first seen", "last seen"];
-    for (i, head) in heads.into_iter().enumerate() {
-        let class = if matches!(i, 0..=2 | 8 | 9) { " class=\"w\"" } else { "" };
-        let head = if i == 1 { format!("{what} over builds") } else { head.to_owned() };
-        let _ = write!(html, "<th{class}>{head}</th>");
-    }
-    html.push_str("</tr></thead><tbody>");
-    let key = |build: usize| escape(&series.builds.all[build].key);
-    for (row, (m, course)) in shown.iter().zip(&histories).enumerate() {
-        let value = m.step.value(sort);
-        let delta = value.delta();
-        let class = ["less", "", "more"][(delta.signum() + 1) as usize];
-        let share = share_text(share(delta, table.total_of(steps.cost, row)), true);
-        let steps = if m.step.from == m.step.to {
-            String::new()
-        } else {
-            format!("{} → {}", key(m.step.from), key(m.step.to))
-        };
-        let at = series.builds.loaded().position(|b| std::ptr::eq(b, &series.builds.all[m.step.to]));
-        let _ = write!(
-            html,
-            "<tr><td class=\"t\">{}</td><td class=\"w\">{}</td><td class=\"w\">{steps}</td><td>{}</td><td>{}</td>\
-             <td class=\"{class}\">{}</td><td class=\"{class}\">{}</td><td class=\"{class}\">{}</td><td class=\"w\">{}</td><td class=\"w\">{}</td></tr>",
-            escape(&table.label(row)),
-            picture(course, at.unwrap_or(0), class),
-            cost.sides.format(value.base),
-            cost.sides.format(value.new),
-            signed(delta, cost.delta),
-            escape(&growth(value)),
-            escape(&share),
-            key(m.first),
-            key(m.last)
-        );
-    }
-    html.push_str("</tbody></table>");
-    if shown.len() < movers.rows.len() {
-        let _ = write!(
-            html,
-            "<div class=\"note\">{}, by their largest step of {what}</div>",
-            counted_of(shown.len(), movers.rows.len(), "frame")
-        );
-    }
-    html.push_str("</div>");
-    html
-}
+/// Builds on each side of a change that are taken for runs of one program: enough to tell what builds differ by anyway.
+pub const RUNS: usize = 5;
+
+/// Rows of a dense table, which take some 60 bytes each.
+const MOST_DENSE: usize = 20_000_000;
 
 impl Table {
-    /// The first `n` rows, one a step. Columns: name, file, line, mapping, from and to (the builds' keys), status (added, removed or
-    /// changed), `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's
-    /// total.
+    /// The first `n` rows, one a step. Columns: name, file, line, mapping, from and to (the builds' keys; from_number and
+    /// to_number are their indexes in [`Builds::all`]), status (added, removed or changed), `flat_from, flat_to,
+    /// flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
     pub fn steps(ranked: &Ranked<Step>, n: usize) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
@@ -133,47 +109,76 @@ impl Table {
 }
 
 impl Table {
-    /// The first `n` rows, one a frame. Columns: those of steps, for the frame's largest; before them first_seen and last_seen (the
-    /// builds' keys), and builds (how many have it).
+    /// The first `n` rows, one a frame. Columns: those of steps, for the frame's largest; before them first_seen and
+    /// last_seen (the builds' keys, with their numbers), and builds (how many have it).
     pub fn movers(ranked: &Ranked<Mover>, n: usize) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|m| m.frame));
-        columns.push(key_column(&ranked.builds, rows.iter().map(|m| m.first)));
-        columns.push(key_column(&ranked.builds, rows.iter().map(|m| m.last)));
+        columns.extend(build_columns(&ranked.builds, rows.iter().map(|m| Some(m.first))));
+        columns.extend(build_columns(&ranked.builds, rows.iter().map(|m| Some(m.last))));
         columns.push(Data::Line(rows.iter().map(|m| Some(m.builds as i64)).collect()));
         columns.extend(step_columns(&ranked.builds, rows.iter().map(|m| &m.step)));
         Table::new(Kind::Movers, &ranked.summary, columns).of_builds(&ranked.builds, ranked.rows.len())
     }
 }
 
+/// The causes of the first `n` lasting changes, found between the builds before and after each.
+///
+/// # Errors
+/// As [`Series::explain`].
+pub(crate) fn causes_of(
+    series: &Series,
+    shifts: &Ranked<Shift>,
+    n: usize,
+    load: &LoadOptions,
+    options: &ExplainOptions,
+) -> Result<Vec<Option<String>>> {
+    let mut causes = vec![None; n.min(shifts.rows.len())];
+    for point in series.change_points(shifts, RUNS) {
+        let rows: Vec<usize> = point.rows.iter().copied().filter(|&row| row < causes.len()).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let explanation = series.explain(&point, load, options)?;
+        for row in rows {
+            causes[row] = Some(cause_of(&explanation, &shifts.frames.name(shifts.rows[row].frame)));
+        }
+    }
+    Ok(causes)
+}
+
 impl Table {
-    /// The first `n` rows, one a lasting change. Columns: name, file, line, mapping; kind (step, passed, drift); since, earliest,
-    /// latest and until (the builds' keys: the first that has the change, those that it may as well have come with, the
-    /// first that it is gone from, of a drift the last); before, after, delta, delta_low and delta_high (of the mean, and
-    /// where its change lies at 95 %), q (the part of false ones among what is as clear), and total_before.
-    pub fn shifts(ranked: &Ranked<Shift>, n: usize) -> Table {
+    /// The first `n` rows, one a lasting change. Columns: name, file, line, mapping; kind (step, passed, drift); since,
+    /// earliest, latest and until (the builds' keys, with their numbers: the first that has the change, those that it may
+    /// as well have come with, the first that it is gone from, of a drift the last); before, after, delta, delta_low and
+    /// delta_high (of the mean, and where its change lies at 95 %), q (the part of false ones among what is as clear),
+    /// total_before, and the cause that is known of each row.
+    pub fn shifts(ranked: &Ranked<Shift>, n: usize, causes: &[Option<String>]) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
-        let keys = || ranked.builds.all.iter().map(|b| Some(&b.key));
-        let of = |build: fn(&Shift) -> usize| key_column(&ranked.builds, rows.iter().map(build));
-        // The key that is behind all of them is of those that stay.
-        let until: Texts = keys().chain([None]).collect();
-        let until = until.shared(rows.iter().map(|s| s.until.unwrap_or(ranked.builds.all.len())));
+        let of = |build: fn(&Shift) -> Option<usize>| build_columns(&ranked.builds, rows.iter().map(build));
         let kinds = [ShiftKind::Step, ShiftKind::Passed, ShiftKind::Drift];
         let names: Texts = kinds.iter().map(|kind| Some(kind.name())).collect();
         let kind = |s: &Shift| kinds.iter().position(|&k| k == s.kind).unwrap_or_default();
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
         columns.push(Data::Text(names.shared(rows.iter().map(kind))));
-        columns.extend([of(|s| s.build), of(|s| s.between[0]), of(|s| s.between[1]), Data::Text(until)]);
+        columns.extend(of(|s| Some(s.build)));
+        columns.extend(of(|s| Some(s.between[0])));
+        columns.extend(of(|s| Some(s.between[1])));
+        columns.extend(of(|s| s.until));
         columns.extend(costs(true, rows.iter().map(|s| s.value)));
         let end = |i: usize| Data::Value(rows.iter().map(|s| s.interval[i].round() as i64).collect());
         columns.extend([end(0), end(1), Data::Ratio(rows.iter().map(|s| Some(s.q)).collect())]);
-        let before = |s: &Shift| ranked.builds.loaded_before(s.build).map_or(0, |b| b.total);
+        let before = |s: &Shift| ranked.builds.all.get(ranked.builds.loaded_before(s.build)).map_or(0, |b| b.total);
         columns.push(Data::Value(rows.iter().map(before).collect()));
+        columns.push(Data::Text((0..rows.len()).map(|row| causes.get(row).and_then(Option::as_deref)).collect()));
         Table::new(Kind::Shifts, &ranked.summary, columns).of_builds(&ranked.builds, ranked.rows.len())
     }
 
     /// The rows of lasting changes for people.
     fn write_shifts(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        if self.is_empty() {
+            return writeln!(out, "no lasting changes: no frame differs by more than builds differ by anyway");
+        }
         let found = counted_of(self.len(), self.rows_total, "lasting change");
         writeln!(out, "{found}; growth is a row's own, \"of total\" its change in the total of the build before")?;
         writeln!(
@@ -192,13 +197,32 @@ impl Table {
                 cells.push(format.delta.format(half).into());
                 let (earliest, latest) = (text("earliest", row), text("latest", row));
                 let between = if earliest == latest { "-".to_owned() } else { format!("{earliest}..{latest}") };
-                let until = text("until", row);
-                let until = if until.is_empty() { "-" } else { until };
-                cells.extend([text("kind", row), text("since", row), &between, until].map(Shown::from));
+                cells.push(text("kind", row).into());
+                cells.extend([self.build("since", row), between, self.build("until", row)].map(Shown::from));
                 cells.push(self.label(row).into());
                 push(cells)
             })
-        })
+        })?;
+        // Rows that came together mostly have one cause.
+        let mut said = HashSet::new();
+        for row in (0..self.len()).filter(|&row| !text("cause", row).is_empty()) {
+            let cause = (text(if text("kind", row) == "drift" { "until" } else { "since" }, row), text("cause", row));
+            if said.insert(cause) {
+                let before = if said.len() == 1 { "\n" } else { "" };
+                writeln!(out, "{before}explain: {}: {}", harmless(cause.0), harmless(cause.1))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A build with its number, for people.
+    fn build(&self, name: &str, row: usize) -> String {
+        let number = match self.column(&format!("{name}_number")).map(|c| c.cell(row)) {
+            Some(Cell::Int(number)) => number,
+            _ => return "-".to_owned(),
+        };
+        let key = self.texts(name).and_then(|keys| keys.get(row)).unwrap_or_default();
+        format!("{key} #{number}")
     }
 
     fn of_builds(mut self, builds: &Arc<Builds>, rows_total: usize) -> Table {
@@ -263,7 +287,10 @@ impl Table {
                 let mut cells = change_cells(first.1, first.0.pair(row), Some(self.total_of(first.0.cost, row)));
                 cells.extend(change_cells(second.1, second.0.pair(row), None));
                 let still = text("from", row) == text("to", row);
-                cells.extend(["from", "to"].map(|name| Shown::from(if still { "-" } else { text(name, row) })));
+                cells.extend(["from", "to"].map(|name| match still {
+                    true => "-".into(),
+                    false => Shown::from(self.build(name, row)),
+                }));
                 cells.extend(seen.iter().map(|(_, name)| Shown::from(text(name, row))));
                 cells.push(self.label(row).into());
                 push(cells)
@@ -273,7 +300,7 @@ impl Table {
 }
 
 /// `12 builds by key, 01 to 12; each is compared with the one before`.
-fn extent(builds: &Builds) -> String {
+pub(super) fn extent(builds: &Builds) -> String {
     let good = builds.loaded();
     let ends = [good.clone().next(), good.clone().next_back()].map(|b| b.map_or("", |b| &b.key));
     let n = builds.all.len();
@@ -346,32 +373,6 @@ pub(super) fn html_header(s: &Summary, builds: &Builds) -> String {
         let _ = write!(html, "<div class=\"note\">{}</div>", escape(&note));
     }
     html
-}
-
-/// Above this many builds a picture shows the largest value of several that follow each other.
-const POINTS: usize = 120;
-
-/// The values of a frame as a line, from zero up (or down), with a dot at its largest step.
-fn picture(course: &[i64], step: usize, class: &str) -> String {
-    let of_point = course.len().div_ceil(POINTS).max(1);
-    let values: Vec<f64> = course
-        .chunks(of_point)
-        .map(|chunk| chunk.iter().copied().max_by_key(|v| v.unsigned_abs()).unwrap_or(0) as f64)
-        .collect();
-    let (low, high) = values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), &v| (low.min(v), high.max(v)));
-    let (width, height) = (120.0, 18.0);
-    let x = |i: usize| 2.0 + (width - 4.0) * i as f64 / (values.len().max(2) - 1) as f64;
-    let y = |v: f64| if high == low { height - 2.0 } else { 2.0 + (height - 4.0) * (high - v) / (high - low) };
-    let line =
-        values.iter().enumerate().map(|(i, &v)| format!("{:.1},{:.1}", x(i), y(v))).collect::<Vec<_>>().join(" ");
-    let i = (step / of_point).min(values.len().saturating_sub(1));
-    let dot = values.get(i).map_or_else(String::new, |&v| {
-        format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\" fill=\"currentColor\"/>", x(i), y(v))
-    });
-    format!(
-        "<svg width=\"{width}\" height=\"{height}\" aria-hidden=\"true\"><polyline points=\"{line}\" fill=\"none\" \
-         stroke=\"currentColor\" stroke-opacity=\".7\"/>{dot}</svg>"
-    )
 }
 
 /// A build, as JSON has it.

@@ -164,12 +164,12 @@ impl Table {
     }
 }
 
-/// True for columns that only take room: empty throughout (no file at granularity functions), or what the percentages
-/// beside them are of.
+/// True for columns that only take room: empty throughout (no file at granularity functions), what the percentages beside
+/// them are of, or the numbers of builds whose keys are beside them.
 fn is_left_out(column: &Column) -> bool {
     match &column.data {
         // What is not told from noise is marked, so the rate by which it is is not shown.
-        _ if matches!(column.role, Role::Total | Role::Chance(Said::Q)) => true,
+        _ if matches!(column.role, Role::Total | Role::Number | Role::Chance(Said::Q)) => true,
         Data::Text(t) => t.iter().all(|t| t.is_none()),
         Data::Line(v) => v.iter().all(Option::is_none),
         Data::Address(v) => v.iter().all(Option::is_none),

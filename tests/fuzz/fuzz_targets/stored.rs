@@ -18,13 +18,16 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     ];
     let load = |bytes: &[u8]| Arc::new(Profile::from_bytes("in", bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}")));
     let [base, new] = files.map(load);
-    let builds = [("1", &base), ("2", &new)].map(|(key, p)| (key.to_owned(), Source::Profile(p.clone())));
+    // Enough for lasting changes.
+    let profile = |i: usize| if i < 3 { &base } else { &new };
+    let builds = (0..6).map(|i| (i.to_string(), Source::Profile(profile(i).clone())));
     let builds = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let diff = Diff::new(&[base.clone()], &[new]).unwrap_or_else(|e| panic!("{e}"));
     let mut tables = vec![
         Table::values_of(&builds),
         Table::steps(&builds.steps(Sort::Flat), usize::MAX),
         Table::movers(&builds.movers(Sort::Flat), usize::MAX),
+        Table::shifts(&builds.shifts(Sort::Flat), usize::MAX, &[]),
     ];
     for diff in [diff, Diff::of_profile(&base).unwrap_or_else(|e| panic!("{e}"))] {
         let view = diff.measure(&Query::default()).unwrap_or_else(|e| panic!("{e}"));
@@ -58,6 +61,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if which == tables.len() {
         let Ok(series) = serde_json::from_slice::<Series>(&bytes) else { return };
         table(&Table::values_of(&series));
+        let shifts = series.shifts(Sort::Flat);
+        series.change_points(&shifts, 3);
+        table(&Table::shifts(&shifts, usize::MAX, &[]));
         table(&Table::steps(&series.steps(Sort::Flat), usize::MAX));
         table(&Table::movers(&series.movers(Sort::Cum), usize::MAX));
         series_html(&series, Sort::Cum, 5);

@@ -19,6 +19,9 @@ use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
 use pprofdiff::text::is_harmful;
 use words::{About, MOST_CAUSES, Markup, Words, within};
 
+/// What is said where no cause is known.
+pub const CAN_NOT_TELL: &str = "these samples can't tell";
+
 /// What a process ends with that ends on a verdict: 0 nothing changed, 1 something did, 3 these samples can't tell.
 pub fn explain_exit_code(verdict: Verdict) -> u8 {
     match verdict {
@@ -137,6 +140,27 @@ pub(crate) fn causes_text(e: &Explanation) -> Vec<String> {
 /// The causes as Markdown.
 pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Markdown)
+}
+
+/// The cause of what one function costs more or less: the cause of which it is the function, where its cost moved from or
+/// to, the first cause that names it at all, otherwise the first of all.
+pub(crate) fn cause_of(e: &Explanation, function: &str) -> String {
+    let words = Words { e, markup: Markup::Plain };
+    let is = |name: &String| name == function;
+    let own = |cause: &&Cause| cause.evidence.functions.iter().any(is);
+    let named = |cause: &&Cause| {
+        let parts = cause.parts.iter().flat_map(|part| part.function.iter().chain(&part.caller));
+        cause.evidence.callers.iter().chain(&cause.chain).chain(parts).any(is)
+    };
+    let moved = || e.moved.iter().find(|moved| is(&moved.from) || is(&moved.function));
+    match (e.causes.iter().find(own), moved()) {
+        (Some(cause), _) => words.cause(cause),
+        (None, Some(moved)) => words.moved(moved),
+        (None, None) => {
+            let cause = e.causes.iter().find(named).or(e.causes.first());
+            cause.map_or_else(|| CAN_NOT_TELL.to_owned(), |cause| words.cause(cause))
+        }
+    }
 }
 
 /// What an explanation comes to in one line, where it is sure: the largest cause, or that nothing changed.

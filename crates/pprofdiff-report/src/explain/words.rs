@@ -151,7 +151,7 @@ impl Words<'_> {
         format!("of it {}", shown.join(", "))
     }
 
-    fn moved(&self, m: &Moved) -> String {
+    pub(super) fn moved(&self, m: &Moved) -> String {
         let (function, from) = (self.markup.name(&m.function), self.markup.name(&m.from));
         let total = self.e.total.0;
         let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };

@@ -185,8 +185,7 @@ class Type {
   }
   delta(value, scale = this.deltaScale) { return (value > 0n ? "+" : "") + this.show(value, scale); }
   /** A change's share of the base's total, signed; of one profile, a value's of its total. As the other formats have it. */
-  share(value) {
-    const whole = twoSided ? this.total[0] : this.total[1];
+  share(value, whole = twoSided ? this.total[0] : this.total[1]) {
     if (whole === 0n) return "–";
     const percent = 100 * Number(value) / Number(whole), size = Math.abs(percent);
     if (percent === 0) return "0%";

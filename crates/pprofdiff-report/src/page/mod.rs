@@ -7,9 +7,10 @@
 //! style but the page's own, by their hashes, and no request at all.
 
 mod columns;
+mod series;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -18,6 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use columns::Numbers;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+pub(crate) use series::series_page;
 use sha2::{Digest, Sha256};
 
 use super::explain::explain_panel;
@@ -52,7 +54,9 @@ pub(crate) const FORMAT: Format = Format {
         Ask::Top { significant: false, .. } => {
             Some(request.asking(Ask::Page { options: PageOptions::default(), sources: None }))
         }
-        Ask::Page { .. } => Some(request.clone()),
+        Ask::Shifts { sort, limit, .. } => Some(request.asking(courses(true, sort, limit))),
+        Ask::Movers { sort, limit } => Some(request.asking(courses(false, sort, limit))),
+        Ask::Page { .. } | Ask::Courses { .. } => Some(request.clone()),
         _ => None,
     },
     write: |report, out, _| match report {
@@ -61,6 +65,10 @@ pub(crate) const FORMAT: Format = Format {
     },
     each: None,
 };
+
+fn courses(lasting: bool, sort: Sort, limit: Option<usize>) -> Ask {
+    Ask::Courses { lasting, sort, limit, options: PageOptions::default() }
+}
 
 const TEMPLATE: &str = include_str!("page.html");
 /// What the page looks like, with less and more as variables of the palette.
@@ -78,6 +86,7 @@ const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("data.js"),
     include_str!("flame.js"),
+    include_str!("courses.js"),
     include_str!("page.js"),
     "})();\n"
 );
@@ -230,23 +239,36 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             types.len()
         ));
     }
-    for (at, explanation) in &explained {
-        parts[*at]["causes"] = causes(explanation, &names);
-    }
-    let panels = panels(&explained, shown);
     let data = json!({
-        "generator": concat!("pprofdiff ", env!("CARGO_PKG_VERSION")),
         "base": summary.base.as_ref().map(|base| side(base, summary.sum)),
         "new": side(&summary.new, summary.sum),
         "settings": settings(&summary),
         "warnings": warnings,
-        "names": names.texts,
         "shown": shown,
-        "types": parts,
     });
-    let title = title(&summary);
     let source = sources.map(|sources| source(diff, query, sources)).transpose()?.unwrap_or_default();
-    Ok(Page { html: fill(&format!("{title} · pprofdiff"), &panels, &source, &data), title, rows })
+    Ok(assemble(title(&summary), data, parts, &explained, names, &source, rows))
+}
+
+/// The page of its parts, of which some are explained; `data` has what is not of a part, and which is shown first.
+fn assemble(
+    title: String,
+    mut data: Value,
+    mut parts: Vec<Value>,
+    explained: &[(usize, Explanation)],
+    names: Names,
+    source: &str,
+    rows: u32,
+) -> Page {
+    for (at, explanation) in explained {
+        parts[*at]["causes"] = causes(explanation, &names);
+    }
+    let shown = data["shown"].as_u64().map_or(0, |shown| shown as usize);
+    let panels = panels(explained, shown);
+    data["generator"] = concat!("pprofdiff ", env!("CARGO_PKG_VERSION")).into();
+    data["names"] = names.texts.into();
+    data["types"] = parts.into();
+    Page { html: fill(&format!("{title} · pprofdiff"), &panels, source, &data), title, rows }
 }
 
 /// Why the sides differ in a sample type. Nothing where that can't be said: of one side, of other granularities than
@@ -390,23 +412,46 @@ fn movers(top: &Top, names: &mut Names, which: fn(i64) -> bool) -> Value {
 }
 
 /// The frames of all views of a page, each once. Frames are interned from the profiles' tables, whatever the sample type,
-/// so one frame has one number in all views of one question.
+/// so one frame has one number in all views of one diff; those of several diffs are the same by their names.
 #[derive(Default)]
 struct Names {
+    /// Of the diff that is looked at.
     ids: HashMap<u32, u64>,
     texts: Vec<String>,
     bytes: usize,
+    /// By label, file and mapping, of all diffs. A diff that has two of the same has a second number for it.
+    known: HashMap<(String, Option<String>, Option<String>), u64>,
+    /// Which of them the diff that is looked at has.
+    taken: HashSet<u64>,
 }
 
 impl Names {
+    /// What follows is of another diff.
+    fn of_next_diff(&mut self) {
+        self.ids.clear();
+        self.taken.clear();
+    }
+
     fn id(&mut self, frames: &Frames, frame: u32) -> u64 {
-        *self.ids.entry(frame).or_insert_with(|| {
-            let most = if self.bytes < MANY_NAMES { LONGEST_NAME } else { SHORT_NAME };
-            let name = visible_to(&frames.label(frame), most).into_owned();
-            self.bytes += name.len();
-            self.texts.push(name);
-            self.texts.len() as u64 - 1
-        })
+        if let Some(&id) = self.ids.get(&frame) {
+            return id;
+        }
+        let key = (frames.label(frame), frames.file(frame), frames.mapping(frame));
+        let id = match self.known.get(&key) {
+            Some(&id) if self.taken.insert(id) => id,
+            _ => {
+                let most = if self.bytes < MANY_NAMES { LONGEST_NAME } else { SHORT_NAME };
+                let name = visible_to(&key.0, most).into_owned();
+                self.bytes += name.len();
+                self.texts.push(name);
+                let id = self.texts.len() as u64 - 1;
+                self.known.entry(key).or_insert(id);
+                self.taken.insert(id);
+                id
+            }
+        };
+        self.ids.insert(frame, id);
+        id
     }
 }
 

@@ -13,7 +13,7 @@ const SORTS = twoSided
 const start = {
   type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
   search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
-  fit: "", grey: true, cause: -1,
+  fit: "", grey: true, cause: -1, course: courses?.rows.length ? 0 : -1,
 };
 const view = { ...start };
 let selected = -1;            // the node that the keyboard walks from
@@ -52,6 +52,7 @@ function fromFragment(text) {
   if (!["", "0", "1"].includes(view.fit)) view.fit = "";
   if (view.zoom < 0 || view.zoom >= tree().n) view.zoom = 0;
   if (!type().raw.causes?.[view.cause]?.functions.length) view.cause = -1;
+  if (!courses?.rows[view.course]) view.course = start.course;
   if (view.fn < -1 || view.fn >= data.names.length) view.fn = -1;
   selected = view.zoom > 0 ? view.zoom : -1;
 }
@@ -544,7 +545,7 @@ function showEdges() {
 
 function showSummary() {
   const sides = [];
-  for (const [what, side] of twoSided ? [["base", data.base], ["new", data.new]] : [["", data.new]]) {
+  for (const [what, side] of twoSided ? ["base", "new"].map((what) => [what, type().raw[what] ?? data[what]]) : [["", data.new]]) {
     const div = element("div", undefined, "side");
     if (what) div.append(element("b", what));
     const when = [side.extent];
@@ -718,6 +719,7 @@ function show() {
     showCallGraph();
     tabled = of;
   }
+  if (courses) showCourses();
   point();
   showControls();
   showPruned();
@@ -754,7 +756,7 @@ function controls() {
     $("keys").querySelector("dl").append(dt, element("dd", text));
   }
   for (const [i, t] of types.entries()) {
-    const option = element("option", `${t.raw.type}${t.raw.unit ? ` (${t.raw.unit})` : ""}`);
+    const option = element("option", t.raw.label ?? `${t.raw.type}${t.raw.unit ? ` (${t.raw.unit})` : ""}`);
     option.value = String(i);
     if (t.raw.error) { option.disabled = true; option.title = t.raw.error; }
     $("type").append(option);
@@ -840,7 +842,7 @@ function controls() {
     const act = KEYS.find(([key]) => key === e.key)?.[2];
     if (act) { e.preventDefault(); act(); }
   });
-  addEventListener("resize", () => { showControls(); redraw(); });
+  addEventListener("resize", () => { showControls(); if (courses) showCourse(); redraw(); });
   new ResizeObserver(redraw).observe(document.body);
   narrow.addEventListener("change", () => { headOfTable(); columnsOfLines(); tabled = ""; show(); });
   for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
@@ -887,6 +889,10 @@ if (twoSided) {
 } else $("legend").textContent = "Colours tell packages apart.";
 document.body.classList.toggle("bare", !hasTable);
 $("source").hidden = !$("source").querySelector("table");
+if (courses) {
+  makeCourses();
+  $("type-of").textContent = "change";
+}
 headOfTable();
 columnsOfLines();
 controls();

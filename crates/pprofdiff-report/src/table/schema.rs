@@ -15,6 +15,8 @@ pub enum Role {
     Label,
     /// A word or a number that says which: a relation, a unit, a build, a line.
     Key,
+    /// The number of the build whose key stands before it.
+    Number,
     /// What happened to the row.
     Status,
     /// A cost on the base, in the unit of its sample type.
@@ -136,6 +138,11 @@ fn key(name: &'static str) -> Spec {
     spec(name, Role::Key, Holds::Text)
 }
 
+/// A build's key, and its number.
+fn build(name: &'static str) -> [Spec; 2] {
+    [key(name), Spec { name: format!("{name}_number").into(), role: Role::Number, holds: Holds::Line }]
+}
+
 /// Of two sample types of which one counts: the other, and the one that counts. A ratio is of the first by the second.
 pub(crate) fn ratio(types: &[Arc<Summary>]) -> Option<[usize; 2]> {
     match types {
@@ -190,7 +197,7 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             all.extend(["factor", "score"].map(|name| spec(name, Role::Figure, Holds::Ratio)));
         }
         Kind::Values => {
-            all.push(key("build"));
+            all.extend(build("build"));
             all.extend(frame());
             all.push(label("mapping"));
             all.extend(costs(&both));
@@ -198,7 +205,8 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
         Kind::Shifts => {
             all.extend(frame());
             all.push(label("mapping"));
-            all.extend(["kind", "since", "earliest", "latest", "until"].map(key));
+            all.push(key("kind"));
+            all.extend(["since", "earliest", "latest", "until"].into_iter().flat_map(build));
             let cost = Cost { measured: Measured::Weight, sample_type: 0 };
             let costs = [
                 ("before", Role::Base(cost)),
@@ -210,14 +218,17 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             all.extend(costs.map(|(name, role)| spec(name, role, Holds::Value)));
             all.push(spec("q", Role::Figure, Holds::Ratio));
             all.push(spec("total_before", Role::Total, Holds::Value));
+            all.push(label("cause"));
         }
         Kind::Steps | Kind::Movers => {
             all.extend(frame());
             all.push(label("mapping"));
             if kind == Kind::Movers {
-                all.extend([key("first_seen"), key("last_seen"), spec("builds", Role::Key, Holds::Line)]);
+                all.extend(["first_seen", "last_seen"].into_iter().flat_map(build));
+                all.push(spec("builds", Role::Key, Holds::Line));
             }
-            all.extend([key("from"), key("to"), spec("status", Role::Status, Holds::Text)]);
+            all.extend(["from", "to"].into_iter().flat_map(build));
+            all.push(spec("status", Role::Status, Holds::Text));
             for (measured, names) in [
                 (Measured::Flat, ["flat_from", "flat_to", "flat_delta"]),
                 (Measured::Cum, ["cum_from", "cum_to", "cum_delta"]),

@@ -1,0 +1,216 @@
+//! What notebooks and the page show of a series: the frames that changed, each with its course over the builds.
+
+use std::fmt::Write as _;
+
+use super::html::{escape, style};
+use super::numbers::{CostFormat, counted_of, growth, share, share_text, signed};
+#[cfg(feature = "html")]
+use super::series::RUNS;
+use super::series::html_header;
+use super::text::{GROWTH, OF_TOTAL};
+#[cfg(feature = "html")]
+use pprofdiff::series::ChangePoint;
+use pprofdiff::series::{Series, ShiftKind};
+use pprofdiff::{Pair, Sort};
+
+/// A frame's change, and its course.
+pub(crate) struct Course {
+    /// Index in [`Series::frames`].
+    pub frame: u32,
+    /// What the change was; `None` of a step that may as well be noise.
+    pub kind: Option<ShiftKind>,
+    /// The build that it is seen against, and the first that has it; of a drift the first and the last of all. If
+    /// nothing changed, both are the same.
+    pub from: usize,
+    pub to: usize,
+    /// The builds that it may as well have come with.
+    pub between: [usize; 2],
+    /// Of what passed the first build without it.
+    pub until: Option<usize>,
+    /// The cost before and after.
+    pub value: Pair,
+    /// Where the change lies with a probability of 95 %.
+    pub interval: Option<[f64; 2]>,
+    /// The cost in each build that has values; 0 where the frame does not occur.
+    pub values: Vec<i64>,
+}
+
+/// The frames that changed most.
+pub(crate) struct Courses {
+    pub rows: Vec<Course>,
+    /// How many there are, beyond those rows.
+    pub of: usize,
+    /// The builds at which they changed.
+    #[cfg(feature = "html")]
+    pub points: Vec<ChangePoint>,
+    /// What a row is.
+    pub what: &'static str,
+}
+
+impl Courses {
+    /// The first `n` lasting changes, or the first `n` frames by their largest step.
+    pub fn new(series: &Series, lasting: bool, sort: Sort, n: usize) -> Courses {
+        if lasting {
+            let shifts = series.shifts(sort);
+            let course = |s: &pprofdiff::series::Shift| Course {
+                frame: s.frame,
+                kind: Some(s.kind),
+                from: if s.kind == ShiftKind::Drift { s.build } else { series.builds.loaded_before(s.build) },
+                to: if s.kind == ShiftKind::Drift { s.until.unwrap_or(s.build) } else { s.build },
+                between: s.between,
+                until: s.until.filter(|_| s.kind == ShiftKind::Passed),
+                value: s.value,
+                interval: Some(s.interval),
+                values: Vec::new(),
+            };
+            let rows = shifts.rows.iter().take(n).map(course).collect();
+            let courses = Courses {
+                rows,
+                of: shifts.rows.len(),
+                #[cfg(feature = "html")]
+                points: series.change_points(&shifts, RUNS),
+                what: "lasting change",
+            };
+            return courses.with_values(series, sort);
+        }
+        let movers = series.movers(sort);
+        let course = |m: &pprofdiff::series::Mover| Course {
+            frame: m.frame,
+            kind: None,
+            from: m.step.from,
+            to: m.step.to,
+            between: [m.step.to; 2],
+            until: None,
+            value: m.step.value(sort),
+            interval: None,
+            values: Vec::new(),
+        };
+        let rows: Vec<Course> = movers.rows.iter().take(n).map(course).collect();
+        let courses = Courses {
+            #[cfg(feature = "html")]
+            points: points_of(series, &rows),
+            rows,
+            of: movers.rows.len(),
+            what: "frame",
+        };
+        courses.with_values(series, sort)
+    }
+
+    fn with_values(mut self, series: &Series, sort: Sort) -> Courses {
+        // A frame may have changed more than once.
+        let mut frames: Vec<u32> = self.rows.iter().map(|row| row.frame).collect();
+        frames.sort_unstable();
+        frames.dedup();
+        let values = series.history(&frames, sort);
+        for row in &mut self.rows {
+            row.values = frames.binary_search(&row.frame).map(|i| values[i].clone()).unwrap_or_default();
+        }
+        self
+    }
+}
+
+/// The builds to which the largest steps lead.
+#[cfg(feature = "html")]
+fn points_of(series: &Series, rows: &[Course]) -> Vec<ChangePoint> {
+    let mut points: Vec<ChangePoint> = Vec::new();
+    for (i, row) in rows.iter().enumerate().filter(|(_, row)| row.from != row.to) {
+        match points.iter_mut().find(|point| point.build == row.to) {
+            Some(point) => point.rows.push(i),
+            None => points.extend(series.change_point(row.to, RUNS).ok().map(|point| point.with_rows(vec![i]))),
+        }
+    }
+    points
+}
+
+/// The first `n` lasting changes of a history, or the frames that moved most of other builds, as an HTML fragment: each
+/// with a picture of its course. Everything from the input is escaped.
+pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
+    let lasting = series.is_history();
+    let courses = Courses::new(series, lasting, sort, n);
+    let cost = CostFormat::in_unit(&series.summary.unit, true, courses.rows.iter().map(|row| row.value));
+    let flat_or_cum = if sort == Sort::Flat { "flat" } else { "cum" };
+    let mut html = format!("{}<div class=\"pprofdiff\">{}", style(), html_header(&series.summary, &series.builds));
+    let key = |build: usize| escape(&series.builds.all[build].key);
+    if !courses.rows.is_empty() {
+        html.push_str("<table><thead><tr>");
+        let course = format!("{flat_or_cum} over builds");
+        let since = if lasting { "since" } else { "from → to" };
+        for (i, head) in
+            ["frame", &course, since, "before", "after", "change", GROWTH, OF_TOTAL, "what"].into_iter().enumerate()
+        {
+            if i < 8 || lasting {
+                let _ = write!(html, "<th{}>{head}</th>", if matches!(i, 0..=2 | 8) { " class=\"w\"" } else { "" });
+            }
+        }
+        html.push_str("</tr></thead><tbody>");
+    }
+    for row in &courses.rows {
+        let delta = row.value.delta();
+        let class = ["less", "", "more"][(delta.signum() + 1) as usize];
+        let total = series.builds.all[row.from].total;
+        let since = match (row.kind, row.from == row.to) {
+            (Some(ShiftKind::Drift), _) | (None, false) => format!("{} → {}", key(row.from), key(row.to)),
+            (None, true) => String::new(),
+            _ if row.between[0] == row.between[1] => key(row.to),
+            _ => format!("{} ({}..{})", key(row.to), key(row.between[0]), key(row.between[1])),
+        };
+        let sure = row.interval.map_or_else(String::new, |interval| {
+            let [low, high] = interval.map(|end| signed(end.round() as i64, cost.delta));
+            format!(" title=\"{low} to {high} at 95 %\"")
+        });
+        let column = series.builds.loaded().position(|b| std::ptr::eq(b, &series.builds.all[row.to]));
+        let _ = write!(
+            html,
+            "<tr><td class=\"t\">{}</td><td class=\"w\">{}</td><td class=\"w\">{since}</td><td>{}</td><td>{}</td>\
+             <td class=\"{class}\"{sure}>{}</td><td class=\"{class}\">{}</td><td class=\"{class}\">{}</td>",
+            escape(&series.frames.label(row.frame)),
+            picture(&row.values, column.unwrap_or(0), class),
+            cost.sides.format(row.value.base),
+            cost.sides.format(row.value.new),
+            signed(delta, cost.delta),
+            escape(&growth(row.value)),
+            escape(&share_text(share(delta, total), true)),
+        );
+        if let Some(kind) = row.kind {
+            let until = row.until.map_or_else(String::new, |until| format!(" at {}", key(until)));
+            let _ = write!(html, "<td class=\"w\">{}{until}</td>", kind.name());
+        }
+        html.push_str("</tr>");
+    }
+    if !courses.rows.is_empty() {
+        html.push_str("</tbody></table>");
+    }
+    if courses.rows.len() < courses.of || courses.of == 0 {
+        let order = if lasting { "by their size" } else { "by their largest step" };
+        let shown = counted_of(courses.rows.len(), courses.of, courses.what);
+        let _ = write!(html, "<div class=\"note\">{shown}, {order} in {flat_or_cum}</div>");
+    }
+    html.push_str("</div>");
+    html
+}
+
+/// Above this many builds a picture shows the largest value of several that follow each other.
+const POINTS: usize = 120;
+
+/// The values of a frame as a line, from zero up (or down), with a dot at its largest step.
+fn picture(course: &[i64], step: usize, class: &str) -> String {
+    let of_point = course.len().div_ceil(POINTS).max(1);
+    let values: Vec<f64> = course
+        .chunks(of_point)
+        .map(|chunk| chunk.iter().copied().max_by_key(|v| v.unsigned_abs()).unwrap_or(0) as f64)
+        .collect();
+    let (low, high) = values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), &v| (low.min(v), high.max(v)));
+    let (width, height) = (120.0, 18.0);
+    let x = |i: usize| 2.0 + (width - 4.0) * i as f64 / (values.len().max(2) - 1) as f64;
+    let y = |v: f64| if high == low { height - 2.0 } else { 2.0 + (height - 4.0) * (high - v) / (high - low) };
+    let line =
+        values.iter().enumerate().map(|(i, &v)| format!("{:.1},{:.1}", x(i), y(v))).collect::<Vec<_>>().join(" ");
+    let i = (step / of_point).min(values.len().saturating_sub(1));
+    let dot = values.get(i).map_or_else(String::new, |&v| {
+        format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\" fill=\"currentColor\"/>", x(i), y(v))
+    });
+    format!(
+        "<svg width=\"{width}\" height=\"{height}\" aria-hidden=\"true\"><polyline points=\"{line}\" fill=\"none\" \
+         stroke=\"currentColor\" stroke-opacity=\".7\"/>{dot}</svg>"
+    )
+}

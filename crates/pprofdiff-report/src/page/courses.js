@@ -1,0 +1,156 @@
+// Of a series: the course of each frame that changed, over the builds. Choosing one brings the graphs and tables of what
+// is before and after its change.
+
+const courses = data.courses && {
+  ...data.courses,
+  totals: readValues(data.courses.totals, data.courses.keys.length),
+  rows: data.courses.rows.map((row) => ({
+    ...row, value: row.value.map(BigInt), values: readValues(row.values, data.courses.keys.length),
+  })),
+};
+// Values are shown as those of a sample type are.
+const ofCourses = courses && new Type({ units: courses.units, total: [String(courses.totals[0] ?? 0n), "0"] });
+
+function drawn(tag, attributes, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+/** Where builds and values lie in a picture: from zero up, or down. */
+function placed(values, width, height, margin) {
+  const numbers = Array.from(values, Number);
+  // There may be more builds than a call has arguments.
+  const low = numbers.reduce((low, v) => Math.min(low, v), 0), high = numbers.reduce((high, v) => Math.max(high, v), 0);
+  const x = (i) => margin + (width - 2 * margin) * (numbers.length < 2 ? 0.5 : i / (numbers.length - 1));
+  const y = (v) => high === low ? height - margin : margin + (height - 2 * margin) * (high - v) / (high - low);
+  return { numbers, low, high, x, y };
+}
+
+/** A frame's values, the builds that its change may have come with, and its levels before and after. */
+function picture(row, width, height, margin) {
+  const { numbers, low, high, x, y } = placed(row.values, width, height, margin), last = numbers.length - 1;
+  const svg = drawn("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
+  const tone = sign(row.value[1] - row.value[0]), half = last > 0 ? (x(1) - x(0)) / 2 : 0;
+  if (row.kind && row.kind !== "drift") {
+    const [first, end] = row.between.map(x);
+    svg.append(drawn("rect", { class: "between", x: first - half, y: 0, width: Math.max(1, end - first + 2 * half), height }));
+  }
+  // Of very many builds the lowest and the highest in each pixel.
+  const each = Math.max(1, Math.floor(numbers.length / (2 * width))), points = [];
+  for (let i = 0; i < numbers.length; i += each) {
+    const part = numbers.slice(i, i + each);
+    for (const v of each === 1 ? part : [Math.min(...part), Math.max(...part)]) points.push(`${x(i).toFixed(1)},${y(v).toFixed(1)}`);
+  }
+  svg.append(drawn("line", { class: "zero", x1: margin, x2: width - margin, y1: y(0), y2: y(0) }));
+  svg.append(drawn("polyline", { class: "course", points: points.join(" ") }));
+  const [before, after] = row.value.map(Number);
+  if (row.kind === "drift") svg.append(drawn("line", { class: `level ${tone}`, x1: x(0), y1: y(before), x2: x(last), y2: y(after) }));
+  else if (row.kind) {
+    const until = row.until ?? last + 1;
+    for (const [from, to, v] of [[0, row.to - 1, before], [row.to, until - 1, after]]) {
+      if (v >= low && v <= high) svg.append(drawn("line", { class: `level ${tone}`, x1: x(from) - half, x2: x(to) + half, y1: y(v), y2: y(v) }));
+    }
+  } else if (row.from !== row.to) svg.append(drawn("circle", { class: `dot ${tone}`, cx: x(row.to), cy: y(numbers[row.to]), r: 2.5 }));
+  return svg;
+}
+
+const buildName = (i) => `${courses.keys[i]} #${courses.numbers[i]}`;
+
+/** When a frame changed, in words. */
+function whenOf(row) {
+  if (row.kind === "drift" || !row.kind) return row.from === row.to ? "–" : `${buildName(row.from)} → ${buildName(row.to)}`;
+  return buildName(row.to);
+}
+
+/** What kind of change it is, and until when it lasted. */
+function kindOf(row) {
+  return row.until === null ? row.kind : `${row.kind}, gone at ${buildName(row.until)}`;
+}
+
+/** The course that is chosen, large, with what a build cost where the pointer is. */
+function showCourse() {
+  const row = courses.rows[view.course], place = $("course");
+  place.hidden = !row;
+  if (!row) return;
+  const width = Math.max(280, place.clientWidth), height = 150, margin = 8, svg = picture(row, width, height, margin);
+  const { x, y, high, low, numbers } = placed(row.values, width, height, margin);
+  const scale = ofCourses.scaleOf(row.values), show = (v) => ofCourses.show(v, scale);
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `${data.names[row.frame]}: ${show(row.value[0])} before, ${show(row.value[1])} after ${whenOf(row)}`);
+  if (high > 0) svg.append(drawn("text", { x: margin, y: y(high) + 11 }, show(BigInt(high))));
+  if (low < 0) svg.append(drawn("text", { x: margin, y: y(low) - 3 }, show(BigInt(low))));
+  const line = drawn("line", { class: "here", y1: 0, y2: height, visibility: "hidden" });
+  svg.append(line);
+  const [delta, percent] = [row.value[1] - row.value[0], growth(...row.value)];
+  const sure = row.interval ? ` (${ofCourses.delta(BigInt(Math.round(row.interval[0])), scale)} to ${ofCourses.delta(BigInt(Math.round(row.interval[1])), scale)})` : "";
+  const either = row.kind && row.kind !== "drift" && row.between[0] !== row.between[1]
+    ? `, or any of ${buildName(row.between[0])} to ${buildName(row.between[1])}` : "";
+  const said = element("div"), here = element("div", "", "note");
+  said.append(element("span", data.names[row.frame], "name"), element("span", ` ${show(row.value[0])} → ${show(row.value[1])}, `),
+    element("b", ofCourses.delta(delta, scale), sign(delta)), element("span", `${sure}, ${percent}; ${row.kind === "drift" ? "drift" : "since"} ${whenOf(row)}${either}${row.until === null ? "" : `; ${kindOf(row)}`}`));
+  const ends = element("div", undefined, "ends");
+  for (const i of new Set([0, numbers.length - 1])) ends.append(element("span", buildName(i)));
+  if (row.part === null) here.textContent = "No graphs of this change are on this page; it is not among the largest.";
+  const quiet = here.textContent;
+  svg.onpointermove = (e) => {
+    const spot = svg.getBoundingClientRect(), at = (e.clientX - spot.left) / spot.width * width;
+    const i = Math.max(0, Math.min(numbers.length - 1, Math.round((at - margin) / (width - 2 * margin) * (numbers.length - 1))));
+    for (const end of ["x1", "x2"]) line.setAttribute(end, x(i));
+    line.setAttribute("visibility", "visible");
+    here.textContent = `${buildName(i)}: ${show(row.values[i])}`;
+  };
+  svg.onpointerleave = () => { line.setAttribute("visibility", "hidden"); here.textContent = quiet; };
+  place.replaceChildren(said, svg, ends, here);
+}
+
+/** The rows, made once. */
+function makeCourses() {
+  const { rows, lasting, cost } = courses, table = $("courses").querySelector("table");
+  $("courses").hidden = false;
+  $("courses-title").textContent = lasting ? "What changed for good, and when" : "What changed most from one build to another";
+  $("courses").querySelector(".note").textContent = `${courses.type}, ${cost}; ${courses.extent}`;
+  const head = element("tr"), numbers = (of) => ofCourses.scaleOf(rows.flatMap(of));
+  const sides = numbers((row) => row.value), deltas = numbers((row) => [row.value[1] - row.value[0]]);
+  for (const [text, className] of [["frame", "t"], [`${cost} over builds`, "w"], ["before"], ["after"], ["change"], ["growth"], ["of total"],
+    [lasting ? "since" : "from → to", "w"], ...lasting ? [["kind", "w"]] : []]) head.append(element("th", text, className));
+  table.tHead.replaceChildren(head);
+  if (rows.length === 0) {
+    const nothing = element("td", lasting ? "No frame changed for good, by more than builds differ by anyway." : "Nothing changed.", "t");
+    nothing.colSpan = head.cells.length;
+    table.tBodies[0].append(element("tr"));
+    table.tBodies[0].rows[0].append(nothing);
+  }
+  for (const [i, row] of rows.entries()) {
+    const [base, fresh] = row.value, delta = fresh - base, tr = element("tr"), name = element("td", undefined, "t"), line = element("td", undefined, "w");
+    const button = element("button", data.names[row.frame]);
+    button.type = "button";
+    tr.dataset.course = i;
+    name.append(button);
+    line.append(picture(row, narrow.matches ? 90 : 180, 24, 2));
+    line.firstChild.setAttribute("aria-hidden", "true");
+    const total = courses.totals[row.from], of = total === 0n ? "–" : ofCourses.share(delta, total);
+    tr.append(name, line, element("td", ofCourses.show(base, sides)), element("td", ofCourses.show(fresh, sides)),
+      element("td", ofCourses.delta(delta, deltas), sign(delta)), element("td", growth(base, fresh), sign(delta)), element("td", of, sign(delta)),
+      element("td", whenOf(row), "w"), ...lasting ? [element("td", kindOf(row), "w")] : []);
+    table.tBodies[0].append(tr);
+  }
+  table.tBodies[0].onclick = (e) => {
+    const tr = e.target.closest("tr[data-course]");
+    if (tr) chooseCourse(Number(tr.dataset.course));
+  };
+}
+
+/** Shows a course, and its frame in the graphs of its change. */
+function chooseCourse(index) {
+  const row = courses.rows[index];
+  view.course = index;
+  if (row.part !== null && row.part !== view.type) changeTree(() => { view.type = row.part; view.cause = -1; }, false);
+  if (row.part !== null) find(row.frame); else show();
+}
+
+function showCourses() {
+  for (const tr of $("courses").querySelectorAll("tr[data-course]")) tr.setAttribute("aria-selected", String(Number(tr.dataset.course) === view.course));
+  showCourse();
+}

@@ -1,0 +1,133 @@
+//! The page of a series: the course of each frame that changed, and, for the builds at which they did, the graphs and
+//! tables of what is before and after. A change point takes the place that a sample type has on the page of a diff.
+
+use serde_json::{Value, json};
+
+use super::columns::Numbers;
+use super::{
+    MANY_SAMPLES, MOST_EXPLAINED, Names, PICTURES, Page, PageOptions, assemble, explain, pair, sample_type, settings,
+    side, visible,
+};
+use crate::courses::{Course, Courses};
+use crate::layout::Room;
+use crate::numbers::counted;
+use crate::series::{extent, failure};
+use pprofdiff::explain::Explanation;
+use pprofdiff::series::{Builds, ChangePoint, Series};
+use pprofdiff::{LoadOptions, Result, Sort, units};
+
+/// Change points that a page has graphs of: those of the largest changes.
+const MOST_POINTS: usize = 12;
+/// Rows of a page, and all values of their courses.
+const MOST_ROWS: usize = 500;
+const MOST_VALUES: usize = 2_000_000;
+
+/// The page of a series. The builds around each change are read again from their paths.
+///
+/// # Errors
+/// As [`Series::diff`], of the first change that the page would have; a series of one build.
+pub(crate) fn series_page(
+    series: &Series,
+    courses: &Courses,
+    sort: Sort,
+    options: &PageOptions,
+    load: &LoadOptions,
+) -> Result<Page> {
+    let builds = &series.builds;
+    let n = builds.loaded().count();
+    let most = MOST_ROWS.min(MOST_VALUES / n.max(1)).max(1);
+    let rows = &courses.rows[..courses.rows.len().min(most)];
+    // The points of the largest changes, by size; where nothing changed, the first builds and the last.
+    let mut points: Vec<&ChangePoint> = courses.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
+    points.sort_by_key(|point| point.rows.first().copied());
+    let without = points.len().saturating_sub(MOST_POINTS);
+    points.truncate(MOST_POINTS);
+    let ends = if points.is_empty() { Some(series.ends(crate::series::RUNS)?) } else { None };
+    points.extend(&ends);
+    let largest = points.first().map_or(0, |point| point.build);
+    points.sort_by_key(|point| point.build);
+
+    let query = series.query()?;
+    let share = options.max_frames / (2 * points.len().max(1));
+    let (mut names, mut parts, mut explained) = (Names::default(), Vec::new(), Vec::<(usize, Explanation)>::new());
+    let (mut room, mut depth, mut shown, mut sides) = (Room::of(PICTURES), 0, 0, Value::Null);
+    let frames: Vec<u64> = rows.iter().map(|row| names.id(&series.frames, row.frame)).collect();
+    for (i, point) in points.iter().enumerate() {
+        let diff = series.diff(point, load)?;
+        names.of_next_diff();
+        let view = diff.select(&query)?.measure(query.sample_type.as_deref(), query.normalize)?;
+        let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
+        let is_explained = point.build == largest || samples <= MANY_SAMPLES || explained.len() + 1 < MOST_EXPLAINED;
+        let number = diff.find_sample_type(query.sample_type.as_deref())?;
+        let explanation = is_explained.then(|| explain(&diff, &query, number, options)).flatten();
+        let (mut part, rows) = sample_type(&view, explanation.as_ref(), &mut names, share, options, &mut room)?;
+        let s = view.summary();
+        part["base"] = s.base.as_ref().map(|base| side(base, s.sum)).unwrap_or_default();
+        part["new"] = side(&s.new, s.sum);
+        part["type"] = visible(&builds.all[point.build].key).into();
+        part["label"] = label(builds, point).into();
+        if point.build == largest {
+            (shown, depth) = (i, rows + 1);
+            sides = json!([part["base"], part["new"]]);
+        }
+        explained.extend(explanation.map(|e| (i, e)));
+        parts.push(part);
+    }
+    let summary = &series.summary;
+    let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
+    warnings.extend(builds.failed().map(|b| visible(&format!("failed: {}", failure(b))).into_owned()));
+    if without > 0 {
+        let all = points.len() + without;
+        warnings.push(format!("the page has graphs of {} of {all} changes, the largest", points.len()));
+    }
+    if rows.len() < courses.of {
+        let what = counted(courses.of, courses.what);
+        warnings.push(format!("the page has {} of {what}, the largest", rows.len()));
+    }
+    let column_of = |build: usize| builds.all[..build].iter().filter(|b| b.error.is_none()).count();
+    let part_of = |row: usize| points.iter().position(|point| point.rows.contains(&row));
+    let row = |(i, (row, frame)): (usize, (&Course, &u64))| {
+        json!({
+            "frame": frame,
+            "kind": row.kind.map(|kind| kind.name()),
+            "from": column_of(row.from),
+            "to": column_of(row.to),
+            "between": row.between.map(column_of),
+            "until": row.until.map(column_of),
+            "value": pair(row.value),
+            "interval": row.interval,
+            "values": row.values.iter().copied().collect::<Numbers>().base64(),
+            "part": part_of(i),
+        })
+    };
+    let data = json!({
+        "base": sides[0],
+        "new": sides[1],
+        "settings": settings(summary),
+        "warnings": warnings,
+        "shown": shown,
+        "courses": {
+            "extent": visible(&extent(builds)),
+            "cost": if sort == Sort::Flat { "flat" } else { "cum" },
+            "lasting": rows.first().is_none_or(|row| row.kind.is_some()),
+            "type": visible(&summary.sample_type),
+            "units": units::family(&summary.unit),
+            "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),
+            "numbers": series.values().map(|(build, _)| build).collect::<Vec<_>>(),
+            "totals": builds.loaded().map(|b| b.total).collect::<Numbers>().base64(),
+            "rows": rows.iter().zip(&frames).enumerate().map(row).collect::<Vec<_>>(),
+        },
+    });
+    let title = format!("{}: {}", visible(&summary.sample_type), visible(&extent(builds)));
+    Ok(assemble(title, data, parts, &explained, names, "", depth))
+}
+
+/// A change point in the list of them: `b25 #25, 3 changes`.
+fn label(builds: &Builds, point: &ChangePoint) -> String {
+    let key = visible(&builds.all[point.build].key);
+    let changes = match point.rows.len() {
+        0 => "first and last builds".to_owned(),
+        n => counted(n, "change"),
+    };
+    format!("{key} #{}, {changes}", point.build)
+}
