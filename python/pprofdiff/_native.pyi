@@ -764,7 +764,8 @@ class Explanation:
 class Series:
     """Many builds, frame by frame: made by series().
 
-    Read by polars, pandas, DuckDB and others as values(). A notebook shows the frames that moved most.
+    Read by polars, pandas, DuckDB and others as values(). A notebook shows what changed for good, or the frames that
+    moved most of fewer than six builds and against a base.
     """
 
     @property
@@ -776,19 +777,21 @@ class Series:
     @property
     def errors(self) -> dict[str, str]:
         """The builds that have no values: their keys, and why."""
-    def values(self) -> Table:
+    def values(self, *, dense: bool = False) -> Table:
         """The table itself: one row a build and frame that it has, build after build, each as top() of its profile.
 
-        Columns: build (its key), name, file, line, mapping (None where the granularity has none), flat, cum.
+        `dense` has a row for each build and frame, with 0 where a build does not have the frame: at most 20 million
+        rows. Columns: build (its key), build_number (its index in `builds`), name, file, line, mapping (None where
+        the granularity has none), flat, cum.
         """
     def movers(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
         """The frames, ordered by the largest step of each: by how much it changed from one build to another.
 
         `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line,
-        mapping, first_seen and last_seen (the keys of the first and last build that have the frame), builds (how
-        many have it), and of its largest step those of steps(). `n` rows, or all.
+        mapping, first_seen and last_seen (the keys of the first and last build that have the frame, with their
+        numbers), builds (how many have it), and of its largest step those of steps(). `n` rows, or all.
         """
-    def shifts(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
+    def shifts(self, n: int | None = None, *, sort: Sort = "flat", explain: bool = False) -> Table:
         """From which build on a frame costs something else, beyond what builds differ by anyway: the first bad one.
 
         `sort` is the cost: "flat" (own) or "cum" (with what is called). Columns: name, file, line, mapping, kind
@@ -796,22 +799,25 @@ class Series:
         build that has it; of a drift the first of all), earliest and latest (the builds that it may as well have
         come with), until (the first build that it is gone from; of a drift the last), before, after and delta (of
         the mean), delta_low and delta_high (where the delta lies at 95 %), q (the part of false ones among what is
-        as clear, to be 0.05 at most), total_before. The largest first; `n` rows, or all. None of fewer than six
-        builds, or against a base.
+        as clear, to be 0.05 at most), total_before, and cause. A build's number is beside its key, such
+        as since_number. The largest first; `n` rows, or all. None of fewer than six builds, or against a base.
+
+        With `explain` causes are looked for, between at most five builds before a change and five after: their
+        profiles are read again from their paths; of others (bytes, objects) it raises PprofError.
         """
     def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
         """All steps that change something, the largest first: how a frame changed from one build to the next, or from
         the base to one of the others.
 
-        Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
-        cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
-        or all.
+        Columns: name, file, line, mapping, from and to (the builds' keys, with from_number and to_number), status,
+        flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of
+        which percentages are. `n` rows, or all.
         """
     def explain(
         self,
         build: str | None = None,
         *,
-        runs: int = 3,
+        runs: int = 5,
         min_effect: float = 0.002,
         inflated_limit: int | None = None,
         input_format: str | None = None,
@@ -819,15 +825,26 @@ class Series:
     ) -> Explanation:
         """Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
         of one program, as are it and those after it; of builds against a base from the base. Several runs show how
-        much builds differ anyway. `build` is its key; unless given, that of the largest step. See Diff.explain().
+        much builds differ anyway. `build` is its key; unless given, that of the largest lasting change, between
+        which and others no build is taken, or else of the largest step. See Diff.explain().
 
         The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
         first build and one without values.
         """
-    def to_polars(self) -> polars.DataFrame:
-        """values() as a polars.DataFrame, see Table.to_polars()."""
-    def to_pandas(self) -> pandas.DataFrame:
-        """values() as a pandas.DataFrame, see Table.to_pandas()."""
+    def to_html(self, *, n: int | None = None, sort: Sort = "flat") -> str:
+        """The page for a browser, one file that needs nothing else: the course of each frame, and for the build of each
+        change flame graphs and tables of before and after.
+
+        Of the first `n` of shifts() (movers() of fewer than six builds, or against a base), 500 at most; the twelve
+        largest changes have graphs. The builds around them are read again from their paths: of others (bytes,
+        objects) it raises PprofError.
+        """
+    def save_html(self, path: str | PathLike[str], *, n: int | None = None, sort: Sort = "flat") -> None:
+        """Writes to_html() to a path."""
+    def to_polars(self, *, dense: bool = False) -> polars.DataFrame:
+        """values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values()."""
+    def to_pandas(self, *, dense: bool = False) -> pandas.DataFrame:
+        """values() as a pandas.DataFrame, see Table.to_pandas(); `dense` as in values()."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def _repr_html_(self) -> str: ...
 

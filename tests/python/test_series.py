@@ -104,6 +104,7 @@ def test_data_frames(heap: pprofdiff.Series):
     assert frame.to_dicts() == heap.to_polars().to_dicts() == wanted
     assert frame.schema == {
         "build": pl.String,
+        "build_number": pl.Int64,
         "name": pl.String,
         "file": pl.String,
         "line": pl.Int64,
@@ -229,7 +230,7 @@ def test_it_pickles(heap: pprofdiff.Series):
     assert pickle.loads(pickle.dumps(odd)).steps().to_json() == odd.steps().to_json()
 
 
-def test_a_notebook_shows_the_movers(heap: pprofdiff.Series):
+def test_a_notebook_shows_what_changed(heap: pprofdiff.Series):
     class Tags(HTMLParser):
         rows = pictures = 0
 
@@ -251,10 +252,18 @@ def test_a_notebook_shows_the_movers(heap: pprofdiff.Series):
     html = heap._repr_html_()
     tags.feed(html)
     assert not tags.open_tags
-    assert (tags.rows, tags.pictures) == (21, 20)
-    first = heap.movers(1)[0]
+    first = heap.shifts(1)[0]
+    assert tags.rows == tags.pictures + 1 == len(heap.shifts()) + 1
     assert first["name"] in html
-    assert f"{first['from']} → {first['to']}" in html
+    assert first["since"] in html
+    moved = pprofdiff.series(SNAPSHOTS[:5], sample_type="alloc_space")
+    tags = Tags()
+    tags.feed(moved._repr_html_())
+    assert not tags.open_tags
+    assert (tags.rows, tags.pictures) == (21, 20)
+    first = moved.movers(1)[0]
+    assert first["name"] in moved._repr_html_()
+    assert f"{first['from']} → {first['to']}" in moved._repr_html_()
     assert "12 builds in the order given, heap-00.pb.gz to heap-11.pb.gz" in html
     assert "<script>" not in pprofdiff.series([build(**{"<script>": 1})], key=lambda _: "<script>")._repr_html_()
     assert repr(heap).startswith("12 builds in the order given")
@@ -302,3 +311,52 @@ def test_shifts_are_lasting_changes():
     assert s.shifts().kind == "shifts"
     assert len(s.shifts(0)) == 0
     assert pickle.loads(pickle.dumps(s)).shifts().to_json() == s.shifts().to_json()
+
+
+def test_a_dense_frame_has_every_build_with_every_frame(builds: Path):
+    s = pprofdiff.series(str(builds / "build-*" / "heap.pb"))
+    wide = s.to_polars(dense=True).pivot("build", index="name", values="flat")
+    assert dict(zip(wide["name"], wide.select("9", "10", "11").rows(), strict=True)) == {
+        "a": (10, 10, 30),
+        "b": (0, 5, 5),
+        "main": (0, 0, 0),
+    }
+    assert s.to_pandas(dense=True)["build_number"].tolist() == [0] * 3 + [1] * 3 + [2] * 3
+    assert len(s.values()) == 8
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> pprofdiff.Series:
+    """Twenty builds: work costs twice as much from 08 on, parse half of it between 12 and 16."""
+    for i in range(20):
+        costs = {f"f{k}": 300 + (i * 7 + k * 11) % 23 for k in range(20)}
+        costs["work"] = (1000 if i >= 8 else 500) + (i * 5) % 17
+        costs["parse"] = (200 if 12 <= i < 16 else 400) + (i * 3) % 13
+        stacks = [(["main", name], 1000 * cost, {}) for name, cost in costs.items()]
+        # The last field is the period: an event is 1000 bytes.
+        (tmp_path / f"{i:02}.pb").write_bytes(profile(stacks, last=b"\x60\xe8\x07"))
+    return pprofdiff.series(str(tmp_path / "*.pb"))
+
+
+def test_lasting_changes_have_causes(history: pprofdiff.Series):
+    found = {row["name"]: row for row in history.shifts(explain=True)}
+    assert set(found) == {"work", "parse"}
+    assert [(r["kind"], r["since"], r["since_number"]) for r in found.values()] == [
+        ("step", "08", 8),
+        ("passed", "12", 12),
+    ]
+    for name, row in found.items():
+        assert name in row["cause"]
+    assert [row["cause"] for row in history.shifts()] == [None, None]
+    assert history.explain().causes[0]["function"] == "work"
+    assert "lasting change" in repr(history)
+
+
+def test_a_series_is_a_page(history: pprofdiff.Series, tmp_path: Path):
+    history.save_html(tmp_path / "history.html", n=1)
+    html = (tmp_path / "history.html").read_text()
+    assert '"type":"08"' in html
+    assert '"type":"12"' not in html
+    assert html == history.to_html(n=1)
+    with pytest.raises(pprofdiff.PprofError, match="can't be read again"):
+        pprofdiff.series([build(a=1)] * 7).to_html()

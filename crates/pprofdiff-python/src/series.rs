@@ -1,8 +1,11 @@
 //! `series`: many builds, frame by frame.
 
+use pprofdiff::explain::ExplainOptions;
 use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
-use pprofdiff::{Query, Sort, Source};
-use pprofdiff_report::{Report, Table as EngineTable, TextOptions, builds_json, series_html};
+use pprofdiff::{LoadOptions, Query, Sort, Source};
+use pprofdiff_report::{
+    Ask, PageOptions, Report, Request, Table as EngineTable, TextOptions, builds_json, series_html,
+};
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -10,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::explain::Explanation;
+use crate::flamegraph::save;
 use crate::options::{ViewOptions, parse_sort};
 use crate::table::{ROWS_SHOWN, Table, text};
 use crate::views::{Profile, rebuild};
@@ -17,7 +21,8 @@ use crate::{error, explain, runtime, source};
 
 /// Many builds, frame by frame: made by series().
 ///
-/// Read by polars, pandas, DuckDB and others as values(). A notebook shows the frames that moved most.
+/// Read by polars, pandas, DuckDB and others as values(). A notebook shows what changed for good, or the frames that
+/// moved most of fewer than six builds and against a base.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Series {
     series: Arc<pprofdiff::series::Series>,
@@ -42,8 +47,8 @@ impl Series {
         Ok(Table::new(self.run(py, make)?))
     }
 
-    fn all_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Table>> {
-        Bound::new(py, self.values(py)?)
+    fn all_values<'py>(&self, py: Python<'py>, dense: bool) -> PyResult<Bound<'py, Table>> {
+        Bound::new(py, self.values(py, dense)?)
     }
 }
 
@@ -67,16 +72,24 @@ impl Series {
 
     /// The table itself: one row a build and frame that it has, build after build, each as top() of its profile.
     ///
-    /// Columns: build (its key), name, file, line, mapping (None where the granularity has none), flat, cum.
-    fn values(&self, py: Python<'_>) -> PyResult<Table> {
-        self.table(py, EngineTable::values_of)
+    /// `dense` has a row for each build and frame, with 0 where a build does not have the frame: at most 20 million
+    /// rows. Columns: build (its key), build_number (its index in `builds`), name, file, line, mapping (None where
+    /// the granularity has none), flat, cum.
+    #[pyo3(signature = (*, dense = false))]
+    fn values(&self, py: Python<'_>, dense: bool) -> PyResult<Table> {
+        let make = move |series: &pprofdiff::series::Series| match dense {
+            true => EngineTable::dense_values_of(series),
+            false => Ok(EngineTable::values_of(series)),
+        };
+        let series = self.series.clone();
+        Ok(Table::new(runtime::run(py, move || make(&series))?))
     }
 
     /// The frames, ordered by the largest step of each: by how much it changed from one build to another.
     ///
     /// `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line,
-    /// mapping, first_seen and last_seen (the keys of the first and last build that have the frame), builds (how
-    /// many have it), and of its largest step those of steps(). `n` rows, or all.
+    /// mapping, first_seen and last_seen (the keys of the first and last build that have the frame, with their
+    /// numbers), builds (how many have it), and of its largest step those of steps(). `n` rows, or all.
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn movers(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
@@ -90,20 +103,28 @@ impl Series {
     /// build that has it; of a drift the first of all), earliest and latest (the builds that it may as well have
     /// come with), until (the first build that it is gone from; of a drift the last), before, after and delta (of
     /// the mean), delta_low and delta_high (where the delta lies at 95 %), q (the part of false ones among what is
-    /// as clear, to be 0.05 at most), total_before. The largest first; `n` rows, or all. None of fewer than six
-    /// builds, or against a base.
-    #[pyo3(signature = (n = None, *, sort = "flat"))]
-    fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
-        let sort = parse_sort(py, sort)?;
-        self.table(py, move |series| EngineTable::shifts(&series.shifts(sort), n.unwrap_or(usize::MAX)))
+    /// as clear, to be 0.05 at most), total_before, and cause. A build's number is beside its key, such
+    /// as since_number. The largest first; `n` rows, or all. None of fewer than six builds, or against a base.
+    ///
+    /// With `explain` causes are looked for, between at most five builds before a change and five after: their
+    /// profiles are read again from their paths; of others (bytes, objects) it raises PprofError.
+    #[pyo3(signature = (n = None, *, sort = "flat", explain = false))]
+    fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str, explain: bool) -> PyResult<Table> {
+        let (sort, series) = (parse_sort(py, sort)?, self.series.clone());
+        let ask = Ask::Shifts { sort, limit: n, explain: explain.then(ExplainOptions::default) };
+        let answer = move || Request::default().asking(ask).answer_series(&series, &LoadOptions::default());
+        match runtime::run(py, answer)? {
+            Report::Table(table) => Ok(Table::new(table)),
+            _ => Err(error::message(py, "lasting changes are no table")),
+        }
     }
 
     /// All steps that change something, the largest first: how a frame changed from one build to the next, or from
     /// the base to one of the others.
     ///
-    /// Columns: name, file, line, mapping, from and to (the builds' keys), status, flat_from, flat_to, flat_delta,
-    /// cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of which percentages are. `n` rows,
-    /// or all.
+    /// Columns: name, file, line, mapping, from and to (the builds' keys, with from_number and to_number), status,
+    /// flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of
+    /// which percentages are. `n` rows, or all.
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn steps(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
@@ -112,12 +133,13 @@ impl Series {
 
     /// Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
     /// of one program, as are it and those after it; of builds against a base from the base. Several runs show how
-    /// much builds differ anyway. `build` is its key; unless given, that of the largest step. See Diff.explain().
+    /// much builds differ anyway. `build` is its key; unless given, that of the largest lasting change, between
+    /// which and others no build is taken, or else of the largest step. See Diff.explain().
     ///
     /// The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
     /// first build and one without values.
     #[pyo3(signature = (
-        build = None, *, runs = 3, min_effect = 0.002, inflated_limit = None, input_format = None, input_type = None
+        build = None, *, runs = 5, min_effect = 0.002, inflated_limit = None, input_format = None, input_type = None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn explain(
@@ -131,30 +153,55 @@ impl Series {
         input_type: Option<&str>,
     ) -> PyResult<Explanation> {
         let builds = &self.series.builds.all;
-        let index = match build {
-            Some(key) => builds.iter().position(|b| b.key == key),
-            None => self.series.largest_step(Sort::Flat),
-        };
-        let missing = || match build {
-            Some(key) => format!("there is no build {key:?}"),
-            None => "nothing ever changed".to_owned(),
-        };
-        let index = index.ok_or_else(|| error::message(py, &missing()))?;
+        let missing = |key| error::message(py, &format!("there is no build {key:?}"));
+        let index =
+            build.map(|key| builds.iter().position(|b| b.key == key).ok_or_else(|| missing(key))).transpose()?;
         let (series, load) = (self.series.clone(), source::options(py, inflated_limit, input_format, input_type)?);
         runtime::run(py, move || {
-            let explanation = series.explain(index, runs, &load, &explain::options(None, min_effect))?;
+            let point = match index {
+                Some(index) => series.change_point(index, runs)?,
+                None => series
+                    .largest_change(Sort::Flat, runs)
+                    .ok_or_else(|| pprofdiff::Error::query("nothing ever changed"))?,
+            };
+            let explanation = series.explain(&point, &load, &explain::options(None, min_effect))?;
             Explanation::new(&Report::Explain(Box::new(explanation)))
         })
     }
 
-    /// values() as a polars.DataFrame, see Table.to_polars().
-    fn to_polars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.all_values(py)?.call_method0("to_polars")
+    /// The page for a browser, one file that needs nothing else: the course of each frame, and for the build of each
+    /// change flame graphs and tables of before and after.
+    ///
+    /// Of the first `n` of shifts() (movers() of fewer than six builds, or against a base), 500 at most; the twelve
+    /// largest changes have graphs. The builds around them are read again from their paths: of others (bytes,
+    /// objects) it raises PprofError.
+    #[pyo3(signature = (*, n = None, sort = "flat"))]
+    fn to_html(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<String> {
+        let (sort, series) = (parse_sort(py, sort)?, self.series.clone());
+        let ask = Ask::Courses { lasting: series.is_history(), sort, limit: n, options: PageOptions::default() };
+        let answer = move || Request::default().asking(ask).answer_series(&series, &LoadOptions::default());
+        match runtime::run(py, answer)? {
+            Report::Page(page) => Ok(page.html),
+            _ => Err(error::message(py, "a series has no page")),
+        }
     }
 
-    /// values() as a pandas.DataFrame, see Table.to_pandas().
-    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.all_values(py)?.call_method0("to_pandas")
+    /// Writes to_html() to a path.
+    #[pyo3(signature = (path, *, n = None, sort = "flat"))]
+    fn save_html(&self, py: Python<'_>, path: PathBuf, n: Option<usize>, sort: &str) -> PyResult<()> {
+        save(py, path, self.to_html(py, n, sort)?)
+    }
+
+    /// values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values().
+    #[pyo3(signature = (*, dense = false))]
+    fn to_polars<'py>(&self, py: Python<'py>, dense: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.all_values(py, dense)?.call_method0("to_polars")
+    }
+
+    /// values() as a pandas.DataFrame, see Table.to_pandas(); `dense` as in values().
+    #[pyo3(signature = (*, dense = false))]
+    fn to_pandas<'py>(&self, py: Python<'py>, dense: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.all_values(py, dense)?.call_method0("to_pandas")
     }
 
     /// values() as an Arrow stream, see Table.__arrow_c_stream__().
@@ -164,7 +211,7 @@ impl Series {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.all_values(py)?.call_method1("__arrow_c_stream__", (requested_schema,))
+        self.all_values(py, false)?.call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
@@ -173,8 +220,11 @@ impl Series {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         self.run(py, |series| {
-            let movers = EngineTable::movers(&series.movers(Sort::Flat), ROWS_SHOWN);
-            text(|out| movers.write_text(out, TextOptions::default())).trim_end().to_owned()
+            let table = match series.is_history() {
+                true => EngineTable::shifts(&series.shifts(Sort::Flat), ROWS_SHOWN, &[]),
+                false => EngineTable::movers(&series.movers(Sort::Flat), ROWS_SHOWN),
+            };
+            text(|out| table.write_text(out, TextOptions::default())).trim_end().to_owned()
         })
     }
 
