@@ -163,6 +163,29 @@ fn a_leak_is_a_drift_and_a_cache_a_step() {
     assert!(leak.interval[1] - leak.interval[0] < 400_000.0, "{leak:?}");
 }
 
+/// A leak that comes with a build: flat before it, and from there on more in each.
+#[test]
+fn a_drift_may_begin_in_the_middle() {
+    for (seed, begin) in [(1, 20), (2, 35), (3, 45)] {
+        let factor =
+            |i: usize, build: usize| if i == 4 { 1.0 + 0.08 * build.saturating_sub(begin) as f64 } else { 1.0 };
+        let series = series(history(seed, BUILDS, factor), Against::Previous);
+        let found = found(&series);
+        let one = match &found["work.f04"][..] {
+            [one] => *one,
+            rows => panic!("{seed}: {rows:?}"),
+        };
+        assert_eq!((one.kind, one.until), (ShiftKind::Drift, Some(BUILDS - 1)), "{seed}: {one:?}");
+        assert!(one.build.abs_diff(begin + 1) <= 3, "{seed}: {one:?}");
+        assert!(one.between[0] <= begin + 1 && begin < one.between[1] + 1, "{seed}: {one:?}");
+        let mean = 800.0 / (1.0 + 4.0 / 8.0);
+        let grown = 0.08 * (BUILDS - 1 - begin) as f64 * mean;
+        assert!((one.value.base as f64 / mean - 1.0).abs() < 0.05, "{seed}: {one:?}");
+        assert!((one.value.delta() as f64 / grown - 1.0).abs() < 0.1, "{seed}: {one:?}");
+        assert!(one.interval[0] < grown && grown < one.interval[1], "{seed}: {one:?} {grown}");
+    }
+}
+
 /// The newest builds are what people look for: a step at the last two has its size, as has one behind a build that failed
 /// to measure anything.
 #[test]

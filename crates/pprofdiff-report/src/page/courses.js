@@ -46,7 +46,11 @@ function picture(row, width, height, margin) {
   svg.append(drawn("line", { class: "zero", x1: margin, x2: width - margin, y1: y(0), y2: y(0) }));
   svg.append(drawn("polyline", { class: "course", points: points.join(" ") }));
   const [before, after] = row.value.map(Number);
-  if (row.kind === "drift") svg.append(drawn("line", { class: `level ${tone}`, x1: x(0), y1: y(before), x2: x(last), y2: y(after) }));
+  if (row.kind === "drift") {
+    // It grows from the build before the first that has more.
+    const corners = [[0, before], [Math.max(0, row.from - 1), before], [last, after]];
+    svg.append(drawn("polyline", { class: `level ${tone}`, points: corners.map(([i, v]) => `${x(i)},${y(v)}`).join(" ") }));
+  }
   else if (row.kind) {
     const until = row.until ?? last + 1;
     for (const [from, to, v] of [[0, row.to - 1, before], [row.to, until - 1, after]]) {

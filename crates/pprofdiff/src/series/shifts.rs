@@ -74,13 +74,13 @@ pub struct Shift {
     pub frame: u32,
     /// What it was.
     pub kind: ShiftKind,
-    /// The first build that has it; of a drift the first of all.
+    /// The first build that has it; of a drift the first that has more, or the first of all.
     pub build: usize,
     /// The first and the last build that it may as well have come with.
     pub between: [usize; 2],
     /// Of what passed the first build without it; of a drift the last of all.
     pub until: Option<usize>,
-    /// The mean before and after; of a drift, of the line through its builds, at its ends.
+    /// The mean before and after; of a drift, of the line through its builds, in the first build of all and in the last.
     pub value: Pair,
     /// Where the change of the mean lies with a probability of 95 %.
     pub interval: [f64; 2],
@@ -346,43 +346,91 @@ impl Course {
         [first.unwrap_or(at), last.unwrap_or(at)]
     }
 
-    /// A line through all builds, if it explains them as well as the levels do.
+    /// A line through all builds, or from some build on, if it explains them as well as the levels do.
     fn drift(&self, changes: &[(usize, f64)]) -> Option<Shift> {
         let n = self.levels.len();
         let q = changes.iter().map(|(_, q)| *q).reduce(f64::min)?;
-        let points: Vec<(f64, f64)> =
-            (0..n).filter(|&i| !self.is_spike[i]).map(|i| (i as f64, self.values[i] as f64)).collect();
-        let m = points.len() as f64;
-        let (x, y) = (points.iter().map(|p| p.0).sum::<f64>() / m, points.iter().map(|p| p.1).sum::<f64>() / m);
-        let squares: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
-        let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / squares.max(1.0);
-        let line = |i: f64| y + slope * (i - x);
-        let of_line: f64 =
-            (0..n).map(|i| (self.levels[i] - leveled(line(i as f64).max(0.0) / self.event, self.tau)).powi(2)).sum();
-        let ends: Vec<usize> = changes.iter().map(|(start, _)| *start).chain([n]).collect();
+        let starts: Vec<usize> = changes.iter().map(|(start, _)| *start).collect();
         let mut start = 0;
-        let mut of_levels = 0.0;
-        for &end in &ends {
+        let mut of_levels = self.price() * starts.len() as f64;
+        // Levels begin where they fit best, as they are said to.
+        let best = (0..starts.len()).map(|i| {
+            let (from, _, to) = self.around(&starts, i);
+            self.clearest(from, to)
+        });
+        for end in best.chain([n]) {
+            let end = end.max(start);
             of_levels += self.sums.squares(start, end);
             start = end;
         }
-        let is_line = of_line + self.price() <= of_levels + self.price() * changes.len() as f64;
-        if !is_line || m < 4.0 {
+        // What rose over fewer builds than two levels have is a step that came late. Where growth begins has a price.
+        let lines: Vec<(Line, f64)> = (0..n.saturating_sub(FEWEST_BUILDS - 1))
+            .filter_map(|from| {
+                let line = self.line(from)?;
+                let price = if from == 0 { self.price() } else { 2.0 * self.price() };
+                let squares = (0..n).map(|i| (self.levels[i] - self.leveled(line.at(i).max(0.0))).powi(2)).sum::<f64>();
+                Some((line, squares + price))
+            })
+            .collect();
+        let (line, squares) = lines.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        if *squares > of_levels {
             return None;
         }
-        let left: f64 = points.iter().map(|p| (p.1 - line(p.0)).powi(2)).sum::<f64>() / (m - 2.0);
-        let last = (n - 1) as f64;
-        let far = student_quantile(0.025, (m - 2.0) as u32) * (left / squares).sqrt() * last;
-        let (before, after) = (line(0.0).max(0.0), line(last).max(0.0));
+        let as_well = || lines.iter().filter(|(_, of)| *of <= squares + WORSE).map(|(line, _)| line.from);
+        let between = [as_well().min().unwrap_or(line.from), as_well().max().unwrap_or(line.from)];
+        // The line is at its first level in the last build without growth.
+        let first = |from: usize| if from == 0 { 0 } else { from + 1 };
+        let length = (n - 1 - line.from) as f64;
+        let (delta, far) = (line.slope * length, line.far * length);
+        let (before, after) = (line.at(0).max(0.0), line.at(n - 1).max(0.0));
         Some(Shift {
             frame: self.frame,
             kind: ShiftKind::Drift,
-            build: 0,
-            between: [0, n - 1],
+            build: first(line.from),
+            between: between.map(first),
             until: Some(n - 1),
             value: Pair { base: before.round() as i64, new: after.round() as i64 },
-            interval: [slope * last - far, slope * last + far],
+            interval: [delta - far, delta + far],
             q,
         })
+    }
+
+    /// The least squares of a level until a build, and a line from there on. `None` of too few builds.
+    fn line(&self, from: usize) -> Option<Line> {
+        let n = self.levels.len();
+        let x = |i: usize| i.saturating_sub(from) as f64;
+        let points: Vec<(f64, f64)> =
+            (0..n).filter(|&i| !self.is_spike[i]).map(|i| (x(i), self.values[i] as f64)).collect();
+        let m = points.len() as f64;
+        let (mean_x, mean_y) =
+            (points.iter().map(|p| p.0).sum::<f64>() / m, points.iter().map(|p| p.1).sum::<f64>() / m);
+        let squares: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
+        if m < 4.0 || squares <= 0.0 {
+            return None;
+        }
+        let slope = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum::<f64>() / squares;
+        let level = mean_y - slope * mean_x;
+        let left = points.iter().map(|p| (p.1 - level - slope * p.0).powi(2)).sum::<f64>() / (m - 2.0);
+        let far = student_quantile(0.025, (m - 2.0) as u32) * (left / squares).sqrt();
+        Some(Line { from, level, slope, far })
+    }
+
+    fn leveled(&self, value: f64) -> f64 {
+        leveled(value / self.event, self.tau)
+    }
+}
+
+/// A level until a build, and from there on a line.
+struct Line {
+    from: usize,
+    level: f64,
+    slope: f64,
+    /// Half of where the slope lies with a probability of 95 %.
+    far: f64,
+}
+
+impl Line {
+    fn at(&self, i: usize) -> f64 {
+        self.level + self.slope * i.saturating_sub(self.from) as f64
     }
 }
