@@ -100,6 +100,7 @@ fn branches_and_labels_are_apart() {
         &["--keep", "3"],
         &["--baseline", "store", "--keep", "51"],
         &["--baseline", "store", "--base", "new.pb"],
+        &["--baseline", "store", "--label", "a=1", "--label", "a=2"],
     ] {
         let out = d.run_with_chance(&[&["new.pb", "new.pb"], more, &RULE].concat());
         assert_eq!(out.status.code(), Some(2), "{more:?}");

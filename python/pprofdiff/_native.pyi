@@ -795,12 +795,12 @@ class Series:
         """From which build on a frame costs something else, beyond what builds differ by anyway: the first bad one.
 
         `sort` is the cost: "flat" (own) or "cum" (with what is called). Columns: name, file, line, mapping, kind
-        ("step": it stays; "passed": it went away again; "drift": it came bit by bit), since (the key of the first build
-        that has it), earliest and latest (the builds that it may as well have come with), until (the first build that it
-        is gone from; of a drift the last), before, after and delta (of the mean), delta_low and delta_high (where the
-        delta lies at 95 %), q (the part of false ones among what is as clear, to be 0.05 at most), total_before, and
-        cause. A build's number is beside its key, such as since_number. The largest first; `n` rows, or all. None of
-        fewer than six builds, or against a base.
+        ("step": it stays; "passed": it went away again; "drift": it came bit by bit), since (the key of the first
+        build that has it), earliest and latest (the builds that it may as well have come with), until (the first build
+        that it is gone from; of a drift the last), before, after and delta (of the mean), delta_low and delta_high
+        (where the delta lies at 95 %), q (the part of false ones among what is as clear, to be 0.05 at most),
+        total_before, and cause. A build's number is beside its key, such as since_number. The largest first; `n` rows,
+        or all. None of fewer than six builds, or against a base.
 
         With `explain` causes are looked for, between at most five builds before a change and five after: their
         profiles are read again from their paths; of others (bytes, objects) it raises PprofError.

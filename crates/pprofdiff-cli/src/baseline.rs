@@ -60,6 +60,14 @@ pub struct Baseline<'a> {
 impl<'a> Baseline<'a> {
     /// Reads the entries of a folder; none if there is no folder yet.
     pub fn open(dir: &'a Path, args: &BaselineArgs) -> Result<Baseline<'a>> {
+        if let Some((key, _)) = args
+            .label
+            .iter()
+            .enumerate()
+            .find_map(|(i, label)| args.label[..i].iter().any(|(key, _)| *key == label.0).then_some(label))
+        {
+            return Err(Failure::Message(format!("--label {key} is given twice")));
+        }
         let wanted = Entry {
             schema: SCHEMA.to_owned(),
             branch: args.branch.clone(),
