@@ -12,6 +12,7 @@ mod series;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
 use base64::Engine;
@@ -419,8 +420,10 @@ struct Names {
     ids: HashMap<u32, u64>,
     texts: Vec<String>,
     bytes: usize,
-    /// By label, file and mapping, of all diffs. A diff that has two of the same has a second number for it.
-    known: HashMap<(String, Option<String>, Option<String>), u64>,
+    /// By label, file and mapping, of all diffs, which are long: two hashes with random keys stand for them. A diff that has
+    /// two of the same has a second number for it.
+    known: HashMap<[u64; 2], u64>,
+    hashers: [RandomState; 2],
     /// Which of them the diff that is looked at has.
     taken: HashSet<u64>,
 }
@@ -436,12 +439,13 @@ impl Names {
         if let Some(&id) = self.ids.get(&frame) {
             return id;
         }
-        let key = (frames.label(frame), frames.file(frame), frames.mapping(frame));
+        let label = frames.label(frame);
+        let key = self.hashers.each_ref().map(|h| h.hash_one((&label, frames.file(frame), frames.mapping(frame))));
         let id = match self.known.get(&key) {
             Some(&id) if self.taken.insert(id) => id,
             _ => {
                 let most = if self.bytes < MANY_NAMES { LONGEST_NAME } else { SHORT_NAME };
-                let name = visible_to(&key.0, most).into_owned();
+                let name = visible_to(&label, most).into_owned();
                 self.bytes += name.len();
                 self.texts.push(name);
                 let id = self.texts.len() as u64 - 1;
