@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::ids::Ids;
 use super::samples::split;
-use super::wire::{Fields, SampleParts, Value, for_each_int, varint};
+use super::wire::{Fields, SampleParts, Value, for_each_int, varint, word};
 use super::{BASE_LABEL, Functions, Header, Locations, Mapping, NONE, Profile, StringId, Total, ValueType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
@@ -28,12 +28,12 @@ struct Table {
     part: Range<usize>,
 }
 
-const SAMPLE_TYPE: u32 = 1;
-const SAMPLE: u32 = 2;
-const MAPPING: u32 = 3;
-const LOCATION: u32 = 4;
-const FUNCTION: u32 = 5;
-const STRING: u32 = 6;
+const SAMPLE_TYPE: u64 = 1;
+const SAMPLE: u64 = 2;
+const MAPPING: u64 = 3;
+const LOCATION: u64 = 4;
+const FUNCTION: u64 = 5;
+const STRING: u64 = 6;
 
 /// The result of the first pass. Tables are indexed by field number.
 #[derive(Default)]
@@ -186,7 +186,7 @@ fn value_type(mut fields: Fields<'_>) -> Result<ValueType> {
 fn for_each_record<'a>(
     data: &'a [u8],
     part: &Range<usize>,
-    field: u32,
+    field: u64,
     name: &str,
     mut f: impl FnMut(&Record<'a>) -> Result<()>,
 ) -> Result<()> {
@@ -255,7 +255,7 @@ fn check_header(header: &Header, n_strings: u64) -> Result<()> {
 }
 
 /// The error that an id of a table gives, at the record that has it.
-fn id_error(data: &[u8], table: &Table, field: u32, name: &str, (index, error): (usize, Error)) -> Error {
+fn id_error(data: &[u8], table: &Table, field: u64, name: &str, (index, error): (usize, Error)) -> Error {
     let mut error = Some(error);
     let found = for_each_record(data, &table.part, field, name, |r| match error.take_if(|_| r.index == index) {
         Some(e) => Err(e),
@@ -576,8 +576,7 @@ impl KnownLabels {
         if message.len() >= 8 {
             return (0, 0);
         }
-        let bytes = message.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-        let content = bytes << 8 | message.len() as u64;
+        let content = word(message, 0) << 8 | message.len() as u64;
         ((content.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize, content)
     }
 }

@@ -75,8 +75,7 @@ impl Profile {
                 let (len, n) = wire::varint(tail)?;
                 let (message, after) = tail[n..].split_at_checked(len as usize)?;
                 *rest = after;
-                let usual = if self.usual_samples { SampleParts::usual(message) } else { None };
-                return Some(Sample { profile: self, parts: usual.unwrap_or_else(|| SampleParts::any(message)) });
+                return Some(Sample { profile: self, parts: SampleParts::new(message, self.usual_samples) });
             }
             // Another field between samples, or a sample's key in a longer form than need be.
             let mut fields = Fields::new(rest, 0);
@@ -115,11 +114,9 @@ impl<'p> Sample<'p> {
     #[inline(always)]
     pub fn for_each_location(&self, mut f: impl FnMut(u32)) {
         let ids = &self.profile.location_ids;
-        let sequential = matches!(ids, Ids::Sequential(_));
         // Loading has seen that every id exists.
-        self.parts
-            .locations
-            .each(|id| f(if sequential { (id as u32).wrapping_sub(1) } else { ids.get(id).unwrap_or(0) }));
+        let sequential = matches!(ids, Ids::Sequential(_));
+        self.parts.locations.each(|id| f(if sequential { (id as u32).wrapping_sub(1) } else { looked_up(ids, id) }));
     }
 
     /// The index of the location at the leaf.
@@ -170,6 +167,13 @@ impl<'p> Sample<'p> {
                 matches!(l.value, LabelValue::Text(v) if p.string(l.key) == BASE_LABEL.0 && p.string(v) == BASE_LABEL.1)
             })
     }
+}
+
+/// Not in the innermost loops, which most files leave without it.
+#[cold]
+#[inline(never)]
+fn looked_up(ids: &Ids, id: u64) -> u32 {
+    ids.get(id).unwrap_or(0)
 }
 
 fn label(message: &[u8]) -> Option<Label> {

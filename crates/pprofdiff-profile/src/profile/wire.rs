@@ -95,15 +95,18 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field's number and value, or `None` at the end of the message.
+    ///
+    /// The number has 64 bits, as everything that a result can have in its place: of 32 it would be written and read in
+    /// different widths, and the processor waits for each such read. It is what made reading tables twice as slow.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>> {
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         let Some((&key, tail)) = self.data[self.at..].split_first() else { return Ok(None) };
         // Nearly every field of a profile: a key of one byte, then a number or a length.
         if (8..0x80).contains(&key)
             && matches!(key & 7, 0 | 2)
             && let Some((v, n)) = varint(tail)
         {
-            let field = u32::from(key >> 3);
+            let field = u64::from(key >> 3);
             if key & 7 == 0 {
                 self.at += 1 + n;
                 return Ok(Some((field, Value::Varint(v))));
@@ -135,7 +138,7 @@ impl<'a> Fields<'a> {
 
     #[cold]
     #[inline(never)]
-    fn next_unusual(&mut self) -> Result<Option<(u32, Value<'a>)>> {
+    fn next_unusual(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         let start = self.offset();
         let key = self.varint()?;
         if key >> 3 == 0 || key > u64::from(u32::MAX) {
@@ -151,7 +154,7 @@ impl<'a> Fields<'a> {
             5 => self.take(4).map(|_| Value::Fixed)?,
             t => return Err(Error::malformed(format!("wire type {t} is not used by profiles")).at(start)),
         };
-        Ok(Some(((key >> 3) as u32, value)))
+        Ok(Some((key >> 3, value)))
     }
 }
 
@@ -191,28 +194,28 @@ pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
     if third < 0x80 {
         return Some((low, 3));
     }
-    match long_varint(data, low) {
+    match long_varint(&data[3..], low) {
         (_, 0) => None,
-        long => Some(long),
+        (v, n) => Some((v, 3 + n)),
     }
 }
 
-/// The rest of [`varint`]: `v` is what the first three bytes gave. The length is 0 if there is no number: so the
-/// result is two registers, and callers that decode short numbers keep theirs there too.
+/// The rest of [`varint`], after three bytes that gave `low`: the number, and how many bytes more it takes, which is 0
+/// if there is no number: so the result is two registers, and callers that decode short numbers keep theirs there too.
 #[inline(never)]
-fn long_varint(data: &[u8], mut v: u64) -> (u64, usize) {
-    if let Some(word) = data.first_chunk::<8>() {
+fn long_varint(rest: &[u8], mut low: u64) -> (u64, usize) {
+    if let Some(word) = rest.first_chunk::<8>() {
         let word = u64::from_le_bytes(*word);
-        let ends = !word & 0x8080_8080_8080_8080;
-        if ends != 0 {
-            let len = ends.trailing_zeros() as usize / 8 + 1;
-            return (without_top_bits(word & u64::MAX >> (64 - 8 * len)), len);
+        let len = (!word & 0x8080_8080_8080_8080).trailing_zeros() as usize / 8 + 1;
+        if len > 7 {
+            return (0, 0);
         }
+        return (low | without_top_bits(word & u64::MAX >> (64 - 8 * len)) << 21, len);
     }
-    for (i, &byte) in data.iter().enumerate().take(10).skip(3) {
-        v |= u64::from(byte & 0x7f) << (7 * i);
+    for (i, &byte) in rest.iter().enumerate().take(7) {
+        low |= u64::from(byte & 0x7f) << (7 * i + 21);
         if byte < 0x80 {
-            return (v, i + 1);
+            return (low, i + 1);
         }
     }
     (0, 0)
@@ -233,39 +236,40 @@ fn without_top_bits(x: u64) -> u64 {
 /// processor predicts; loops that decode without branches came out slower (benches/README.md).
 #[derive(Clone, Copy)]
 pub(crate) struct Ints<'a> {
-    packed: &'a [u8],
-    /// Fields among which more may be.
-    fields: &'a [u8],
-    field: u32,
+    bytes: &'a [u8],
+    /// 0 if these are packed numbers; the field's number if they are fields among which the numbers are.
+    field: u64,
 }
 
 impl<'a> Ints<'a> {
     /// True if all numbers are well formed and `f` is true for each; ends at the first that is not.
     #[inline(always)]
-    pub(crate) fn all(mut self, mut f: impl FnMut(u64) -> bool) -> bool {
+    pub(crate) fn all(self, mut f: impl FnMut(u64) -> bool) -> bool {
+        let (mut packed, mut fields) = self.begin();
         loop {
-            // A slice of its own, so that it stays in registers.
-            let mut packed = self.packed;
-            while !packed.is_empty() {
-                match varint(packed) {
-                    Some((v, n)) if f(v) => packed = &packed[n..],
-                    _ => return false,
-                }
+            if !all_packed(packed, &mut f) {
+                return false;
             }
-            if self.fields.is_empty() {
+            if fields.is_empty() {
                 return true;
             }
-            match self.next_chunk() {
-                Some(ints) => self = ints,
+            match next_chunk(fields, self.field) {
+                Some(found) => (packed, fields) = found,
                 None => return false,
             }
         }
     }
 
+    /// Packed numbers, and the fields among which more are.
+    #[inline(always)]
+    fn begin(self) -> (&'a [u8], &'a [u8]) {
+        if self.field == 0 { (self.bytes, &[]) } else { (&[], self.bytes) }
+    }
+
     /// True if all numbers are well formed and in `1..=n`.
     #[inline(always)]
     pub(crate) fn are_within(self, n: u32) -> bool {
-        (self.fields.is_empty() && packed_within(self.packed, n)) || self.all(|v| v.wrapping_sub(1) < u64::from(n))
+        (self.field == 0 && packed_within(self.bytes, n)) || self.all(|v| v.wrapping_sub(1) < u64::from(n))
     }
 
     /// Calls `f` with each number, up to the first that is malformed.
@@ -281,31 +285,31 @@ impl<'a> Ints<'a> {
     /// at once for up to 64 bytes, and nothing branches on a length below nine.
     #[inline(always)]
     pub(crate) fn all_values(self, mut f: impl FnMut(u64) -> bool) -> bool {
-        if !self.fields.is_empty() || self.packed.len() > 64 {
+        if self.field != 0 || self.bytes.len() > 64 {
             return self.all(f);
         }
-        let (mut ends, mut start) = (ends(self.packed), 0);
+        let (mut ends, mut start) = (ends(self.bytes), 0);
         while ends != 0 {
             let end = ends.trailing_zeros() as usize + 1;
             ends &= ends - 1;
-            match number(self.packed, start, end) {
+            match number(self.bytes, start, end) {
                 Some(v) if f(v) => start = end,
                 _ => return false,
             }
         }
-        start == self.packed.len()
+        start == self.bytes.len()
     }
 
     /// The number at a place.
     #[inline(always)]
     pub(crate) fn nth(self, n: usize) -> Option<u64> {
-        if self.fields.is_empty() && self.packed.len() <= 64 && n < 64 {
-            let (mut ends, mut start) = (ends(self.packed), 0);
+        if self.field == 0 && self.bytes.len() <= 64 && n < 64 {
+            let (mut ends, mut start) = (ends(self.bytes), 0);
             for _ in 0..n {
                 start = ends.trailing_zeros() as usize + 1;
                 ends &= ends.wrapping_sub(1);
             }
-            return if ends == 0 { None } else { number(self.packed, start, ends.trailing_zeros() as usize + 1) };
+            return if ends == 0 { None } else { number(self.bytes, start, ends.trailing_zeros() as usize + 1) };
         }
         let (mut before, mut found) = (n, None);
         self.all(|v| {
@@ -319,33 +323,11 @@ impl<'a> Ints<'a> {
     /// The first number.
     #[inline(always)]
     pub(crate) fn first(self) -> Option<u64> {
-        let mut ints = self;
-        while ints.packed.is_empty() && !ints.fields.is_empty() {
-            ints = ints.next_chunk()?;
+        let (mut packed, mut fields) = self.begin();
+        while packed.is_empty() && !fields.is_empty() {
+            (packed, fields) = next_chunk(fields, self.field)?;
         }
-        varint(ints.packed).map(|(v, _)| v)
-    }
-
-    /// The next part that is packed, or one number, which is a packed part too.
-    #[inline(never)]
-    fn next_chunk(self) -> Option<Ints<'a>> {
-        let mut fields = Fields::new(self.fields, 0);
-        loop {
-            let start = fields.offset();
-            let Some((number, value)) = fields.next().ok()? else {
-                return Some(Ints { packed: &[], fields: &[], ..self });
-            };
-            if number == self.field {
-                let end = fields.offset();
-                let packed = match value {
-                    Value::Bytes(packed) => packed,
-                    // What follows the key.
-                    Value::Varint(_) => &self.fields[start + varint(&self.fields[start..])?.1..end],
-                    Value::Fixed => return None,
-                };
-                return Some(Ints { packed, fields: &self.fields[end..], ..self });
-            }
-        }
+        varint(packed).map(|(v, _)| v)
     }
 
     /// Takes a run of a field (below 16) off the front of a message; `None` if the message is cut off.
@@ -355,15 +337,67 @@ impl<'a> Ints<'a> {
             let (len, n) = varint(&message[1..])?;
             let (packed, rest) = message[1 + n..].split_at_checked(usize::try_from(len).ok()?)?;
             *message = rest;
-            return Some(Ints { packed, fields: &[], field: u32::from(field) });
+            return Some(Ints { bytes: packed, field: 0 });
         }
         let all = *message;
         while message.first() == Some(&(field << 3)) {
             let (_, n) = varint(&message[1..])?;
             *message = &message[1 + n..];
         }
-        Some(Ints { packed: &[], fields: &all[..all.len() - message.len()], field: u32::from(field) })
+        Some(Ints { bytes: &all[..all.len() - message.len()], field: u64::from(field) })
     }
+}
+
+/// The next part of fields that is packed numbers of this one, or one number, which is packed too; and the fields after
+/// it. At the end there are neither.
+#[inline(never)]
+fn next_chunk(fields: &[u8], field: u64) -> Option<(&[u8], &[u8])> {
+    let mut rest = Fields::new(fields, 0);
+    loop {
+        let start = rest.offset();
+        let Some((number, value)) = rest.next().ok()? else { return Some((&[], &[])) };
+        if number == field {
+            let end = rest.offset();
+            let packed = match value {
+                Value::Bytes(packed) => packed,
+                // What follows the key.
+                Value::Varint(_) => &fields[start + varint(&fields[start..])?.1..end],
+                Value::Fixed => return None,
+            };
+            return Some((packed, &fields[end..]));
+        }
+    }
+}
+
+/// True if packed numbers are well formed and `f` is true for each. As [`varint`], over a pointer that only moves
+/// forward: the length that is left is no number of its own, which takes a register less and a check less a byte.
+#[inline(always)]
+fn all_packed(packed: &[u8], mut f: impl FnMut(u64) -> bool) -> bool {
+    let mut bytes = packed.iter();
+    while let Some(&first) = bytes.next() {
+        let mut v = u64::from(first);
+        if first >= 0x80 {
+            let Some(&second) = bytes.next() else { return false };
+            v = v & 0x7f | u64::from(second) << 7;
+            if second >= 0x80 {
+                let Some(&third) = bytes.next() else { return false };
+                v = v & 0x3fff | u64::from(third) << 14;
+                if third >= 0x80 {
+                    let rest = bytes.as_slice();
+                    let n;
+                    (v, n) = long_varint(rest, v & 0x1f_ffff);
+                    if n == 0 {
+                        return false;
+                    }
+                    bytes = rest[n..].iter();
+                }
+            }
+        }
+        if !f(v) {
+            return false;
+        }
+    }
+    true
 }
 
 /// A bit for each of at most 64 bytes: set where a number ends, which is where the top bit is clear.
@@ -376,10 +410,27 @@ fn ends(bytes: &[u8]) -> u64 {
         ends |= bits(u64::from_le_bytes(*word)) << (8 * i);
     }
     if !rest.is_empty() {
-        let word = rest.iter().rev().fold(u64::MAX, |word, &byte| word << 8 | u64::from(byte));
-        ends |= bits(word) << (8 * words.len());
+        ends |= bits(word(rest, u64::MAX)) << (8 * words.len());
     }
     ends
+}
+
+/// Fewer than eight bytes as a word, its upper part taken from `fill`: read twice where they overlap, instead of one by
+/// one.
+#[inline(always)]
+pub(crate) fn word(bytes: &[u8], fill: u64) -> u64 {
+    let len = bytes.len();
+    let low = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (len % 8) - 32)
+        }
+        _ if len > 0 => {
+            let at = |i: usize| u64::from(bytes[i]) << (8 * i);
+            at(0) | at(len / 2) | at(len - 1)
+        }
+        _ => 0,
+    };
+    low | fill << (8 * (len % 8))
 }
 
 /// The number that lies in `bytes[start..end]`; `None` if it is too long.
@@ -426,7 +477,7 @@ fn packed_within(bytes: &[u8], n: u32) -> bool {
     words.iter().for_each(|word| check(u64::from_le_bytes(*word)));
     if !rest.is_empty() {
         // Filled up with ones, each a number by itself, unless the last number is cut off; see below.
-        check(rest.iter().rev().fold(EACH, |word, &byte| word << 8 | u64::from(byte)));
+        check(word(rest, EACH));
     }
     invalid == 0 && bytes.last().is_none_or(|&last| last < 0x80)
 }
@@ -451,9 +502,18 @@ impl<'a> SampleParts<'a> {
         Some(SampleParts { locations, values, labels: rest })
     }
 
+    /// The parts of a message of any form; where the usual one is `likely`, it is tried first.
+    #[inline(always)]
+    pub(crate) fn new(message: &'a [u8], likely: bool) -> SampleParts<'a> {
+        match SampleParts::usual(message) {
+            Some(parts) if likely => parts,
+            _ => SampleParts::any(message),
+        }
+    }
+
     /// Any form that protobuf allows.
     pub(crate) fn any(message: &'a [u8]) -> SampleParts<'a> {
-        let ints = |field| Ints { packed: &[], fields: message, field };
+        let ints = |field| Ints { bytes: message, field };
         SampleParts { locations: ints(1), values: ints(2), labels: message }
     }
 }
@@ -486,7 +546,7 @@ pub(crate) mod put {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Ints, SampleParts, packed_within, put};
+    use super::{Ints, SampleParts, packed_within, put, varint, word};
 
     #[test]
     fn numbers_are_read_in_every_form_and_a_malformed_one_shows() {
@@ -533,7 +593,7 @@ mod tests {
         for chunk in numbers.chunks(7) {
             let mut packed = Vec::new();
             chunk.iter().for_each(|&v| put::varint(&mut packed, v));
-            let ints = Ints { packed: &packed, fields: &[], field: 1 };
+            let ints = Ints { bytes: &packed, field: 0 };
             assert_eq!(read(ints), (true, chunk.to_vec()));
             assert_eq!(
                 (0..8).map(|n| ints.nth(n)).collect::<Vec<_>>(),
@@ -541,8 +601,71 @@ mod tests {
             );
             assert_eq!(ints.first(), Some(chunk[0]));
         }
-        let cut_off = Ints { packed: &[1, 2, 0x80], fields: &[], field: 1 };
+        let cut_off = Ints { bytes: &[1, 2, 0x80], field: 0 };
         assert_eq!(read(cut_off), (false, vec![1, 2]));
+    }
+
+    /// One number as the format's description has it, byte by byte: its value and length.
+    fn obvious(data: &[u8]) -> Option<(u64, usize)> {
+        let len = data.iter().take(10).position(|&byte| byte < 0x80)? + 1;
+        let digits = data[..len].iter().enumerate();
+        Some((digits.map(|(i, &byte)| (u128::from(byte & 0x7f) << (7 * i)) as u64).fold(0, |v, digit| v | digit), len))
+    }
+
+    #[test]
+    fn numbers_of_all_lengths_are_those_of_the_obvious_way() {
+        // Bytes at random, with the top bit in most of them, so that there are numbers of all lengths, and too long ones.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        let mut lengths = [0; 11];
+        for round in 0..40_000 {
+            let len = random() as usize % 24;
+            let continued = [0x80, 0xff, 0x00][round % 3];
+            let bytes: Vec<u8> =
+                (0..len).map(|_| random() as u8 | if random() % 8 == 0 { 0 } else { continued }).collect();
+            let (mut rest, mut want) = (&bytes[..], Vec::new());
+            while let Some((v, n)) = obvious(rest) {
+                want.push(v);
+                rest = &rest[n..];
+                lengths[n] += 1;
+            }
+            lengths[0] += usize::from(!rest.is_empty());
+            assert_eq!(varint(&bytes), obvious(&bytes), "{bytes:x?}");
+            let ints = Ints { bytes: &bytes, field: 0 };
+            let (mut got, mut values) = (Vec::new(), Vec::new());
+            let whole = ints.all(|v| {
+                got.push(v);
+                true
+            });
+            let whole_values = ints.all_values(|v| {
+                values.push(v);
+                true
+            });
+            assert_eq!((whole, &got), (rest.is_empty(), &want), "{bytes:x?}");
+            assert_eq!(whole_values, whole, "{bytes:x?}");
+            assert!(values == want || !whole, "{bytes:x?}");
+            if whole {
+                assert_eq!((0..=want.len()).map(|n| ints.nth(n)).collect::<Vec<_>>(), {
+                    want.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
+                });
+            }
+        }
+        assert!(lengths.iter().all(|&n| n > 100), "{lengths:?}");
+    }
+
+    #[test]
+    fn a_few_bytes_are_a_word_that_is_filled_up() {
+        for len in 0..8 {
+            let bytes: Vec<u8> = (0..len).map(|i| 0x81 + 17 * i).collect();
+            for fill in [0, u64::MAX, 0x0101_0101_0101_0101] {
+                let mut want = fill.to_le_bytes();
+                want[..bytes.len()].copy_from_slice(&bytes);
+                assert_eq!(word(&bytes, fill), u64::from_le_bytes(want), "{len} {fill:x}");
+            }
+        }
     }
 
     #[test]
@@ -567,7 +690,7 @@ mod tests {
                         let glance = packed_within(&packed(&ids), n);
                         assert!(valid || !glance, "{ids:?} are not all within 1..={n}");
                         accepted += usize::from(glance);
-                        let ints = Ints { packed: &packed(&ids), fields: &[], field: 1 };
+                        let ints = Ints { bytes: &packed(&ids), field: 0 };
                         assert_eq!(ints.are_within(n), valid, "{ids:?} {n}");
                     }
                 }
