@@ -138,6 +138,43 @@ fn the_corpus_agrees_with_the_plain_version() {
     }
 }
 
+/// Stacks of up to 500 locations, most of which are several frames, as deep inlining makes them; `id` gives the ids of
+/// locations, `turn` what differs between two sides.
+fn deep(id: fn(u64) -> u64, turn: u64) -> Vec<u8> {
+    let texts = ["", "samples", "count"].into_iter().map(str::to_owned).chain((0..40).map(|i| format!("f{i}")));
+    let line = |function_id, line| proto::Line { function_id, line, ..Default::default() };
+    let location = |i: u64| proto::Location {
+        id: id(i),
+        address: 16 * i,
+        line: (0..[1, 2, 3, 5][i as usize % 4]).map(|k| line((i * 7 + k * 3) % 40 + 1, (i + k) as i64)).collect(),
+        ..Default::default()
+    };
+    let sample = |(n, depth): (u64, u64)| proto::Sample {
+        location_id: (0..depth).map(|d| id((d * d + 13 * n * d + turn) % 300)).collect(),
+        value: vec![[1, -70_000, 1 << 40][n as usize % 3] + (n + turn) as i64],
+        ..Default::default()
+    };
+    let depths = [0, 1, 2, 21, 22, 63, 64, 65, 84, 85, 86, 127, 128, 129, 500];
+    let function = |i: u64| proto::Function { id: i + 1, name: i as i64 + 3, ..Default::default() };
+    let message = proto::Profile {
+        sample_type: vec![proto::ValueType { r#type: 1, unit: 2 }],
+        sample: (0..).zip(depths).map(sample).collect(),
+        location: (0..300).map(location).collect(),
+        function: (0..40).map(function).collect(),
+        string_table: texts.map(String::into_bytes).collect(),
+        ..Default::default()
+    };
+    message.encode_to_vec()
+}
+
+#[test]
+fn deep_stacks_of_inlined_frames_agree_with_the_plain_version() {
+    // In order, in steps, and of up to nine bytes: the three ways in which ids are looked up.
+    for id in [|i| i + 1, |i| 3 * i + 5, |i| (i + 1) << (7 * (i % 8))] as [fn(u64) -> u64; 3] {
+        assert!(check_all(&deep(id, 0), &deep(id, 5), true) > 1000);
+    }
+}
+
 /// A diff's rows as (frame, flat, cum, status), in order.
 fn rows(diff: &Diff, q: &Query) -> Vec<(Frame, Sides, Sides, Status)> {
     let top = diff.measure(q).unwrap().top(Sort::Flat);

@@ -220,17 +220,8 @@ impl Sums {
     #[inline(always)]
     fn add(&mut self, stamp: u32, value: i64, frame: u32) {
         let cum = &mut self.cum[frame as usize];
-        cum.sum += if cum.stamp == stamp { 0 } else { value };
+        cum.sum += std::hint::select_unpredictable(cum.stamp == stamp, 0, value);
         cum.stamp = stamp;
-    }
-
-    /// Adds it to those that a location's innermost frame was inlined into; `second` is the first of them.
-    #[inline(always)]
-    fn add_callers<'a>(&mut self, stamp: u32, value: i64, second: Innermost, all: impl FnOnce() -> &'a [u32]) {
-        self.add(stamp, value, second.frame());
-        if second.has_more() {
-            all()[2..].iter().for_each(|&f| self.add(stamp, value, f));
-        }
     }
 }
 
@@ -248,25 +239,51 @@ impl<'m> SampleVisitor<'m> for Summing<'_> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
         self.stamp += 1;
-        let Summing { sums, frames, innermost, second, stamp } = self;
         if let Some(leaf) = locations.leaf() {
-            sums.flat[innermost[leaf as usize].frame() as usize] += value;
+            self.sums.flat[self.innermost[leaf as usize].frame() as usize] += value;
         }
+        self.add_frames(value, locations);
+    }
+}
+
+impl Summing<'_> {
+    /// Adds a sample's value to the frames of all its locations: the innermost loop. It is a function by itself, and
+    /// calls another for what is rare, so that all it needs stays in registers.
+    #[inline(never)]
+    fn add_frames(&mut self, value: i64, locations: impl SampleLocations) {
         // Which locations are more than one frame can't be predicted, so they are put aside without a branch.
         let mut inlined = [0; 64];
         let mut n_inlined = 0;
         locations.for_each(|l| {
-            let first = innermost[l as usize];
-            sums.add(*stamp, value, first.frame());
+            let first = self.innermost[l as usize];
+            self.sums.add(self.stamp, value, first.frame());
             inlined[n_inlined % 64] = l;
             n_inlined += usize::from(first.has_more());
             if n_inlined == 64 {
-                inlined.iter().for_each(|&l| sums.add_callers(*stamp, value, second[l as usize], || frames.of(l)));
+                self.add_many_callers(value, &inlined);
                 n_inlined = 0;
             }
         });
-        let inlined = &inlined[..n_inlined];
-        inlined.iter().for_each(|&l| sums.add_callers(*stamp, value, second[l as usize], || frames.of(l)));
+        self.add_callers(value, &inlined[..n_inlined]);
+    }
+
+    /// As [`Summing::add_callers`], in the midst of the innermost loop, which does not make room for it.
+    #[cold]
+    #[inline(never)]
+    fn add_many_callers(&mut self, value: i64, locations: &[u32; 64]) {
+        self.add_callers(value, locations);
+    }
+
+    /// Adds it to those that the innermost frames of these locations were inlined into.
+    #[inline(never)]
+    fn add_callers(&mut self, value: i64, locations: &[u32]) {
+        for &l in locations {
+            let second = self.second[l as usize];
+            self.sums.add(self.stamp, value, second.frame());
+            if second.has_more() {
+                self.frames.of(l)[2..].iter().for_each(|&f| self.sums.add(self.stamp, value, f));
+            }
+        }
     }
 }
 
