@@ -52,8 +52,11 @@ function picture(row, width, height, margin) {
     svg.append(drawn("polyline", { class: `level ${tone}`, points: corners.map(([i, v]) => `${x(i)},${y(v)}`).join(" ") }));
   }
   else if (row.kind) {
-    const until = row.until ?? last + 1;
-    for (const [from, to, v] of [[0, row.to - 1, before], [row.to, until - 1, after]]) {
+    // A level ends where the frame changes again.
+    const ends = courses.rows.filter((other) => other.frame === row.frame && other.kind !== "drift")
+      .flatMap((other) => [other.to, other.until ?? other.to]);
+    const begin = Math.max(0, ...ends.filter((end) => end < row.to)), end = Math.min(last + 1, ...ends.filter((end) => end > row.to));
+    for (const [from, to, v] of [[begin, row.to - 1, before], [row.to, end - 1, after]]) {
       if (v >= low && v <= high) svg.append(drawn("line", { class: `level ${tone}`, x1: x(from) - half, x2: x(to) + half, y1: y(v), y2: y(v) }));
     }
   } else if (row.from !== row.to) svg.append(drawn("circle", { class: `dot ${tone}`, cx: x(row.to), cy: y(numbers[row.to]), r: 2.5 }));
@@ -90,7 +93,7 @@ function showCourse() {
   const [delta, percent] = [row.value[1] - row.value[0], growth(...row.value)];
   const sure = row.interval ? ` (${ofCourses.delta(BigInt(Math.round(row.interval[0])), scale)} to ${ofCourses.delta(BigInt(Math.round(row.interval[1])), scale)})` : "";
   const either = row.kind && row.kind !== "drift" && row.between[0] !== row.between[1]
-    ? `, or any of ${buildName(row.between[0])} to ${buildName(row.between[1])}` : "";
+    ? ` (${buildName(row.between[0])} to ${buildName(row.between[1])})` : "";
   const said = element("div"), here = element("div", "", "note");
   said.append(element("span", data.names[row.frame], "name"), element("span", ` ${show(row.value[0])} → ${show(row.value[1])}, `),
     element("b", ofCourses.delta(delta, scale), sign(delta)), element("span", `${sure}, ${percent}; ${row.kind === "drift" ? "drift" : "since"} ${whenOf(row)}${either}${row.until === null ? "" : `; ${kindOf(row)}`}`));
