@@ -1479,6 +1479,12 @@ def test_courses_of_a_series(show: Open, tmp_path: Path):
     page.mouse.move(box["x"] + box["width"] - 9, box["y"] + 40)
     last = next(row["flat"] for row in s.values() if row["build"] == "23" and row["name"] == "<b>parse</b>")
     assert f"23 #23: {last}B" in course.inner_text()
+    # The list of changes brings the course of its change.
+    page.locator("#type").select_option(label="10 #10, 1 change")
+    settle(page)
+    assert page.locator("#courses tr[aria-selected=true] button").inner_text() == "work"
+    rows.nth(1).locator("button").click()
+    settle(page)
     again = show(s.to_html(), page.evaluate("location.hash.slice(1)"))
     assert again.locator("#courses tr[aria-selected=true] button").inner_text() == "<b>parse</b>"
 
@@ -1487,8 +1493,10 @@ def test_courses_without_a_change(show: Open, tmp_path: Path):
     for i in range(8):
         (tmp_path / f"{i}.pb").write_bytes(profile([(["main", f"f{k}"], 900 + (i * 7 + k) % 5, {}) for k in range(9)]))
     page = show(pprofdiff.series(str(tmp_path / "*.pb")).to_html())
-    assert "No frame changed for good" in page.locator("#courses").inner_text()
-    assert page.locator("#type").evaluate("e => e.selectedOptions[0].textContent") == "7 #7, first and last builds"
+    assert "No frame costs something else" in page.locator("#courses").inner_text()
+    assert (
+        page.locator("#type").evaluate("e => e.selectedOptions[0].textContent") == "0 #0 → 7 #7, first and last builds"
+    )
     # Of few builds, and against a base, the largest steps.
     few = pprofdiff.series([tmp_path / f"{i}.pb" for i in range(3)], base=tmp_path / "7.pb")
     page = show(few.to_html())

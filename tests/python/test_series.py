@@ -355,8 +355,18 @@ def test_lasting_changes_have_causes(history: pprofdiff.Series):
 def test_a_series_is_a_page(history: pprofdiff.Series, tmp_path: Path):
     history.save_html(tmp_path / "history.html", n=1)
     html = (tmp_path / "history.html").read_text()
-    assert '"type":"08"' in html
-    assert '"type":"12"' not in html
+    assert '"type":"08 #8"' in html
+    assert '"type":"12 #12"' not in html
     assert html == history.to_html(n=1)
     with pytest.raises(pprofdiff.PprofError, match="can't be read again"):
         pprofdiff.series([build(a=1)] * 7).to_html()
+
+
+def test_builds_are_loaded_again_as_they_were(tmp_path: Path):
+    for i in range(8):
+        cost = 900 if i >= 4 else 400
+        (tmp_path / f"{i}.folded").write_text(f"main;work {cost + i}\nmain;rest {2000 + (i * 7) % 11}\n")
+    s = pprofdiff.series(str(tmp_path / "*.folded"), input_type="cpu/nanoseconds")
+    assert s.shifts(explain=True)[0]["cause"]
+    assert "work" in s.to_html()
+    assert s.explain().to_dict()["sample_type"] == "cpu"

@@ -497,10 +497,10 @@ pub struct SeriesArgs {
     /// Rows to show, 0 for all [default: 20 in text and Markdown, all elsewhere]
     #[arg(short = 'n', value_name = "N")]
     pub n: Option<usize>,
-    /// Order by the steps of flat (own cost) or of cum (with what it calls)
+    /// Which cost is looked at: flat (own) or cum (with what is called)
     #[arg(long, value_enum, default_value = "flat")]
     pub sort: SortBy,
-    /// Of shifts: the cause of each, found between five builds before it and five after. Of movers and steps: close with
+    /// Of shifts: the cause of each, found between at most five builds before it and five after. Of movers and steps: close with
     /// that of the largest change, in a line
     #[arg(long)]
     pub explain: bool,
@@ -521,8 +521,8 @@ Examples:
   pprofdiff series 'builds/*/cpu.pb.gz' -o history.html    the course of each frame, and flame graphs
   pprofdiff series 'builds/*/cpu.pb.gz' --rows values --format csv -o values.csv   build x frame
 
-What * stands for is the build's key. A build that fails is named with its reason, and its neighbours are compared with each other; the exit code then is 2 at
-the end. Percentages are of the total of the build that a step begins from.";
+What * stands for is the build's key. A build that fails is named with its reason, and its neighbours are compared with
+each other; the exit code then is 2 at the end. Percentages are of the total of the build that a step begins from.";
 
 /// A folder of profiles that takes the place of the base.
 #[derive(Args)]

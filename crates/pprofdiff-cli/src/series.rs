@@ -15,20 +15,22 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
     let inputs = Inputs::new(&args.load)?;
     let builds = builds(args, &inputs)?;
-    let (ask, closing) = ask(args, builds.len(), format)?;
-    let request = args.query.request(ask)?.for_format(format)?;
-    let query = request.of_one_type()?;
+    // What can't be asked is said before a profile is loaded; how many builds there are shows when they are.
+    let (asked, _) = ask(args, args.base.is_none() && builds.len() >= FEWEST_BUILDS, format)?;
+    let request = args.query.request(asked)?;
+    let query = request.for_format(format)?.of_one_type()?.clone();
     let progress = Progress::new(Some(builds.len() as u64), "builds");
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
-    let series = Series::load(builds.into_iter().inspect(|_| progress.advance()), query, &options);
+    let series = Series::load(builds.into_iter().inspect(|_| progress.advance()), &query, &options);
     progress.finish();
     let series = series?;
     for (_, error) in series.errors() {
         say(&told(error));
     }
-    let report = request.answer_series(&series, &inputs.options)?;
+    let (asked, closing) = ask(args, series.is_history(), format)?;
+    let report = request.asking(asked).for_format(format)?.answer_series(&series, &inputs.options)?;
     let closing = if closing { why(&series, args, &inputs)? } else { None };
     write_to(args.output.path(), |out| {
         (format.write)(&report, out, args.output.style())?;
@@ -40,15 +42,16 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     }
 }
 
-/// What is asked of so many builds, and whether a line of the largest change's cause closes it.
-fn ask(args: &SeriesArgs, builds: usize, format: &Format) -> Result<(Ask, bool)> {
+/// What is asked, of a history or of other builds, and whether a line of the largest change's cause closes it.
+fn ask(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(Ask, bool)> {
     let (sort, limit) = (args.sort.into(), limited(args.n, format.limit));
-    let is_history = args.base.is_none() && builds >= FEWEST_BUILDS;
     let rows = args.rows.unwrap_or(if is_history { SeriesRows::Shifts } else { SeriesRows::Movers });
     if args.dense && rows != SeriesRows::Values {
-        return Err(Failure::Message("--dense is of --rows values".to_owned()));
+        return Err(Failure::Message("--dense needs --rows values".to_owned()));
     }
-    if args.explain && rows != SeriesRows::Shifts && format.name != "text" {
+    // A page explains in any case.
+    let closes = args.explain && rows != SeriesRows::Shifts && format.name != "html";
+    if closes && format.name != "text" {
         let why =
             "--explain closes a table for people (--format text), unless rows are lasting changes (--rows shifts)";
         return Err(Failure::Message(why.to_owned()));
@@ -62,7 +65,7 @@ fn ask(args: &SeriesArgs, builds: usize, format: &Format) -> Result<(Ask, bool)>
         SeriesRows::Steps => Ask::Steps { sort, limit },
         SeriesRows::Values => Ask::Values { dense: args.dense, limit },
     };
-    Ok((ask, args.explain))
+    Ok((ask, closes))
 }
 
 /// Why the builds from the largest change on differ from those before it, in a line.

@@ -26,6 +26,8 @@ use crate::{error, explain, runtime, source};
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Series {
     series: Arc<pprofdiff::series::Series>,
+    /// How its profiles were loaded, and are again where causes are asked for. A pickle does not keep it.
+    load: LoadOptions,
 }
 
 impl Series {
@@ -110,9 +112,9 @@ impl Series {
     /// profiles are read again from their paths; of others (bytes, objects) it raises PprofError.
     #[pyo3(signature = (n = None, *, sort = "flat", explain = false))]
     fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str, explain: bool) -> PyResult<Table> {
-        let (sort, series) = (parse_sort(py, sort)?, self.series.clone());
+        let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
         let ask = Ask::Shifts { sort, limit: n, explain: explain.then(ExplainOptions::default) };
-        let answer = move || Request::default().asking(ask).answer_series(&series, &LoadOptions::default());
+        let answer = move || Request::default().asking(ask).answer_series(&series, &load);
         match runtime::run(py, answer)? {
             Report::Table(table) => Ok(Table::new(table)),
             _ => Err(error::message(py, "lasting changes are no table")),
@@ -156,7 +158,9 @@ impl Series {
         let missing = |key| error::message(py, &format!("there is no build {key:?}"));
         let index =
             build.map(|key| builds.iter().position(|b| b.key == key).ok_or_else(|| missing(key))).transpose()?;
-        let (series, load) = (self.series.clone(), source::options(py, inflated_limit, input_format, input_type)?);
+        let given = inflated_limit.is_some() || input_format.is_some() || input_type.is_some();
+        let load = source::options(py, inflated_limit, input_format, input_type)?;
+        let (series, load) = (self.series.clone(), if given { load } else { self.load.clone() });
         runtime::run(py, move || {
             let point = match index {
                 Some(index) => series.change_point(index, runs)?,
@@ -177,9 +181,9 @@ impl Series {
     /// objects) it raises PprofError.
     #[pyo3(signature = (*, n = None, sort = "flat"))]
     fn to_html(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<String> {
-        let (sort, series) = (parse_sort(py, sort)?, self.series.clone());
+        let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
         let ask = Ask::Courses { lasting: series.is_history(), sort, limit: n, options: PageOptions::default() };
-        let answer = move || Request::default().asking(ask).answer_series(&series, &LoadOptions::default());
+        let answer = move || Request::default().asking(ask).answer_series(&series, &load);
         match runtime::run(py, answer)? {
             Report::Page(page) => Ok(page.html),
             _ => Err(error::message(py, "a series has no page")),
@@ -237,7 +241,8 @@ impl Series {
 
 #[pyfunction(name = "_rebuild_series")]
 pub fn rebuild_series(bytes: &[u8]) -> PyResult<Series> {
-    Ok(Series { series: Arc::new(serde_json::from_slice(bytes).map_err(error::pickle)?) })
+    let series = Arc::new(serde_json::from_slice(bytes).map_err(error::pickle)?);
+    Ok(Series { series, load: LoadOptions::default() })
 }
 
 /// What is asked of each build.
@@ -301,6 +306,7 @@ fn gather(
     mut question: Question,
 ) -> PyResult<Series> {
     let engine = |e| error::from_engine(py, &e);
+    let load = question.options.load.clone();
     let mut items: Box<dyn Iterator<Item = PyResult<Item>>> = if let Ok(pattern) = profiles.extract::<String>() {
         question.options.order = Order::Key;
         let mut builds = pprofdiff::input::pattern_builds(&pattern).map_err(engine)?;
@@ -359,7 +365,7 @@ fn gather(
     let series = runtime::run(py, move || builder.finish())?;
     match series.errors().first().filter(|_| question.raise) {
         Some((_, e)) => Err(error::from_engine(py, e)),
-        None => Ok(Series { series: Arc::new(series) }),
+        None => Ok(Series { series: Arc::new(series), load }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What notebooks and the page show of a series: the frames that changed, each with its course over the builds.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::html::{escape, style};
 use super::numbers::{CostFormat, counted_of, growth, share, share_text, signed};
@@ -11,7 +12,10 @@ use super::text::{GROWTH, OF_TOTAL};
 #[cfg(feature = "html")]
 use pprofdiff::series::ChangePoint;
 use pprofdiff::series::{Series, ShiftKind};
-use pprofdiff::{Pair, Sort};
+use pprofdiff::{Pair, Sort, Summary};
+
+/// What a row is where rows are lasting changes.
+pub(crate) const LASTING: &str = "lasting change";
 
 /// A frame's change, and its course.
 pub(crate) struct Course {
@@ -45,6 +49,8 @@ pub(crate) struct Courses {
     pub points: Vec<ChangePoint>,
     /// What a row is.
     pub what: &'static str,
+    /// What the series is of, with what was left out.
+    pub summary: Arc<Summary>,
 }
 
 impl Courses {
@@ -69,7 +75,8 @@ impl Courses {
                 of: shifts.rows.len(),
                 #[cfg(feature = "html")]
                 points: series.change_points(&shifts, RUNS),
-                what: "lasting change",
+                what: LASTING,
+                summary: shifts.summary.clone(),
             };
             return courses.with_values(series, sort);
         }
@@ -92,6 +99,7 @@ impl Courses {
             rows,
             of: movers.rows.len(),
             what: "frame",
+            summary: series.summary.clone(),
         };
         courses.with_values(series, sort)
     }
@@ -129,7 +137,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     let courses = Courses::new(series, lasting, sort, n);
     let cost = CostFormat::in_unit(&series.summary.unit, true, courses.rows.iter().map(|row| row.value));
     let flat_or_cum = if sort == Sort::Flat { "flat" } else { "cum" };
-    let mut html = format!("{}<div class=\"pprofdiff\">{}", style(), html_header(&series.summary, &series.builds));
+    let mut html = format!("{}<div class=\"pprofdiff\">{}", style(), html_header(&courses.summary, &series.builds));
     let key = |build: usize| escape(&series.builds.all[build].key);
     if !courses.rows.is_empty() {
         html.push_str("<table><thead><tr>");

@@ -1,6 +1,6 @@
 //! Many builds: tables of values, steps and movers, their header, and the table with pictures for notebooks.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,10 +12,12 @@ use super::html::escape;
 use super::numbers::{CostFormat, counted, counted_of, share, share_text};
 use super::table::{Cell, Data, Kind, Table, Texts, costs, statuses};
 use super::text::{OF_TOTAL, Shown, TextOptions, change_cells, grid, heads, settings};
-use pprofdiff::explain::ExplainOptions;
-use pprofdiff::series::{Against, Build, Builds, FrameValue, Mover, Order, Ranked, Series, Shift, ShiftKind, Step};
+use pprofdiff::explain::{Cause, ExplainOptions};
+use pprofdiff::series::{
+    Against, Build, Builds, FEWEST_BUILDS, FrameValue, Mover, Order, Ranked, Series, Shift, ShiftKind, Step,
+};
 use pprofdiff::text::harmless;
-use pprofdiff::{Error, Frames, LoadOptions, Normalize, Result, Summary};
+use pprofdiff::{Diff, Error, Frames, Granularity, LoadOptions, Normalize, Query, Result, Sort, Summary, TopRow};
 
 /// The columns that say which frame a row is of: name, file, line, mapping.
 fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Vec<Data> {
@@ -139,12 +141,38 @@ pub(crate) fn causes_of(
         if rows.is_empty() {
             continue;
         }
-        let explanation = series.explain(&point, load, options)?;
+        let query = series.query()?.with_granularity(Granularity::Functions).with_normalize(Normalize::None);
+        let diff = series.diff(&point, load)?;
+        let explanation = diff.explain(&query, &[], options)?;
+        // What each function costs more within the stacks of a cause, worked out where it is asked for.
+        let mut within: HashMap<String, HashMap<String, i64>> = HashMap::new();
+        let whole = deltas(&diff, &query, shifts.sort)?;
+        for cause in &explanation.causes {
+            if let Some(pattern) = &cause.evidence.pattern {
+                let focused = query.clone().with_filters(query.filters.clone().with("focus", pattern.as_str())?);
+                within.insert(pattern.clone(), deltas(&diff, &focused, shifts.sort)?);
+            }
+        }
         for row in rows {
-            causes[row] = Some(cause_of(&explanation, &shifts.frames.name(shifts.rows[row].frame)));
+            let name = shifts.frames.name(shifts.rows[row].frame);
+            let delta = |deltas: &HashMap<String, i64>| deltas.get(&name).copied().unwrap_or(0);
+            let below = |cause: &Cause| {
+                let part = cause.evidence.pattern.as_ref().and_then(|pattern| within.get(pattern)).map_or(0, delta);
+                let all = delta(&whole);
+                // Most of what it changed.
+                all != 0 && part.signum() == all.signum() && part.unsigned_abs() >= all.unsigned_abs() / 2
+            };
+            causes[row] = Some(cause_of(&explanation, &name, below));
         }
     }
     Ok(causes)
+}
+
+/// What each function costs more or less on the new side, by name.
+fn deltas(diff: &Diff, query: &Query, sort: Sort) -> Result<HashMap<String, i64>> {
+    let top = diff.measure(query)?.top(sort);
+    let delta = |row: &TopRow| if sort == Sort::Flat { row.flat.delta() } else { row.cum.delta() };
+    Ok(top.rows.iter().map(|row| (top.frames.name(row.frame), delta(row))).collect())
 }
 
 impl Table {
@@ -176,8 +204,16 @@ impl Table {
 
     /// The rows of lasting changes for people.
     fn write_shifts(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        if self.is_empty() {
-            return writeln!(out, "no lasting changes: no frame differs by more than builds differ by anyway");
+        let is_history = self.builds.as_ref().is_some_and(|b| b.loaded().count() >= FEWEST_BUILDS);
+        if self.rows_total == 0 && is_history {
+            return writeln!(
+                out,
+                "no lasting changes: no frame costs something else in three builds or more, beyond what builds differ by\n\
+                 anyway; single builds are among the steps"
+            );
+        }
+        if self.rows_total == 0 {
+            return Ok(());
         }
         let found = counted_of(self.len(), self.rows_total, "lasting change");
         writeln!(out, "{found}; growth is a row's own, \"of total\" its change in the total of the build before")?;
@@ -243,8 +279,7 @@ impl Table {
         let shown = |what: &str| counted_of(self.len(), self.rows_total, what);
         if self.kind == Kind::Values {
             writeln!(out, "{}; \"of total\" is of each build's\n", shown("value"))?;
-            let totals: std::collections::HashMap<&str, i64> =
-                builds.loaded().map(|b| (b.key.as_str(), b.total)).collect();
+            let totals: HashMap<&str, i64> = builds.loaded().map(|b| (b.key.as_str(), b.total)).collect();
             let costs: Vec<_> = self.costs().into_iter().map(|costs| (costs, self.format(&costs))).collect();
             return grid(out, options, &["flat", OF_TOTAL, "cum", OF_TOTAL, "build", "frame"], |push| {
                 (0..self.len()).try_for_each(|row| {

@@ -142,9 +142,10 @@ pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Markdown)
 }
 
-/// The cause of what one function costs more or less: the cause of which it is the function, where its cost moved from or
-/// to, the first cause that names it at all, otherwise the first of all.
-pub(crate) fn cause_of(e: &Explanation, function: &str) -> String {
+/// The cause of what one function costs more or less: that of which it is the function, where its cost moved from or to,
+/// one that names it at all, one
+/// `below` whose function it changed, or one that is of no function.
+pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -> bool) -> String {
     let words = Words { e, markup: Markup::Plain };
     let is = |name: &String| name == function;
     let own = |cause: &&Cause| cause.evidence.functions.iter().any(is);
@@ -157,8 +158,13 @@ pub(crate) fn cause_of(e: &Explanation, function: &str) -> String {
         (Some(cause), _) => words.cause(cause),
         (None, Some(moved)) => words.moved(moved),
         (None, None) => {
-            let cause = e.causes.iter().find(named).or(e.causes.first());
-            cause.map_or_else(|| CAN_NOT_TELL.to_owned(), |cause| words.cause(cause))
+            let of_all = |cause: &&Cause| cause.function.is_none() || below(cause);
+            let cause = e.causes.iter().find(named).or_else(|| e.causes.iter().find(of_all));
+            match (cause, e.verdict) {
+                (Some(cause), _) => words.cause(cause),
+                (None, Verdict::Inconclusive) => CAN_NOT_TELL.to_owned(),
+                (None, _) => "no cause of its own was found".to_owned(),
+            }
         }
     }
 }

@@ -96,7 +96,7 @@ function showCourse() {
     ? ` (${buildName(row.between[0])} to ${buildName(row.between[1])})` : "";
   const said = element("div"), here = element("div", "", "note");
   said.append(element("span", data.names[row.frame], "name"), element("span", ` ${show(row.value[0])} → ${show(row.value[1])}, `),
-    element("b", ofCourses.delta(delta, scale), sign(delta)), element("span", `${sure}, ${percent}; ${row.kind === "drift" ? "drift" : "since"} ${whenOf(row)}${either}${row.until === null ? "" : `; ${kindOf(row)}`}`));
+    element("b", ofCourses.delta(delta, scale), sign(delta)), element("span", `${sure}, ${percent}; ${row.kind === "drift" ? "drift" : row.kind ? "since" : "from"} ${whenOf(row)}${either}${row.until === null ? "" : `; ${kindOf(row)}`}`));
   const ends = element("div", undefined, "ends");
   for (const i of new Set([0, numbers.length - 1])) ends.append(element("span", buildName(i)));
   if (row.part === null) here.textContent = "No graphs of this change are on this page; it is not among the largest.";
@@ -109,6 +109,7 @@ function showCourse() {
     here.textContent = `${buildName(i)}: ${show(row.values[i])}`;
   };
   svg.onpointerleave = () => { line.setAttribute("visibility", "hidden"); here.textContent = quiet; };
+  said.setAttribute("aria-live", "polite");
   place.replaceChildren(said, svg, ends, here);
 }
 
@@ -116,15 +117,15 @@ function showCourse() {
 function makeCourses() {
   const { rows, lasting, cost } = courses, table = $("courses").querySelector("table");
   $("courses").hidden = false;
-  $("courses-title").textContent = lasting ? "What changed for good, and when" : "What changed most from one build to another";
+  $("courses-title").textContent = lasting ? "Lasting changes" : "What changed most from one build to another";
   $("courses").querySelector(".note").textContent = `${courses.type}, ${cost}; ${courses.extent}`;
   const head = element("tr"), numbers = (of) => ofCourses.scaleOf(rows.flatMap(of));
   const sides = numbers((row) => row.value), deltas = numbers((row) => [row.value[1] - row.value[0]]);
   for (const [text, className] of [["frame", "t"], [`${cost} over builds`, "w"], ["before"], ["after"], ["change"], ["growth"], ["of total"],
     [lasting ? "since" : "from → to", "w"], ...lasting ? [["kind", "w"]] : []]) head.append(element("th", text, className));
   table.tHead.replaceChildren(head);
-  if (rows.length === 0) {
-    const nothing = element("td", lasting ? "No frame changed for good, by more than builds differ by anyway." : "Nothing changed.", "t");
+  if (courses.of === 0) {
+    const nothing = element("td", lasting ? "No frame costs something else in three builds or more, beyond what builds differ by anyway." : "Nothing changed.", "t");
     nothing.colSpan = head.cells.length;
     table.tBodies[0].append(element("tr"));
     table.tBodies[0].rows[0].append(nothing);

@@ -761,7 +761,13 @@ function controls() {
     if (t.raw.error) { option.disabled = true; option.title = t.raw.error; }
     $("type").append(option);
   }
-  $("type").onchange = () => changeTree(() => { view.type = Number($("type").value); view.cause = -1; }, true);
+  $("type").onchange = () => changeTree(() => {
+    view.type = Number($("type").value);
+    view.cause = -1;
+    // Of a series: the largest course of that change.
+    const course = courses ? courses.rows.findIndex((row) => row.part === view.type) : -1;
+    if (course >= 0) [view.course, view.fn, view.find] = [course, courses.rows[course].frame, true];
+  }, true);
   for (const [mode, text, title] of MODES) {
     const button = element("button", text);
     Object.assign(button, { type: "button", title });

@@ -8,7 +8,7 @@ use super::{
     MANY_SAMPLES, MOST_EXPLAINED, Names, PICTURES, Page, PageOptions, assemble, explain, pair, sample_type, settings,
     side, visible,
 };
-use crate::courses::{Course, Courses};
+use crate::courses::{Course, Courses, LASTING};
 use crate::layout::Room;
 use crate::numbers::counted;
 use crate::series::{extent, failure};
@@ -44,7 +44,7 @@ pub(crate) fn series_page(
     points.truncate(MOST_POINTS);
     let ends = if points.is_empty() { Some(series.ends(crate::series::RUNS)?) } else { None };
     points.extend(&ends);
-    let largest = points.first().map_or(0, |point| point.build);
+    let largest = points.first().copied();
     points.sort_by_key(|point| point.build);
 
     let query = series.query()?;
@@ -57,23 +57,24 @@ pub(crate) fn series_page(
         names.of_next_diff();
         let view = diff.select(&query)?.measure(query.sample_type.as_deref(), query.normalize)?;
         let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
-        let is_explained = point.build == largest || samples <= MANY_SAMPLES || explained.len() + 1 < MOST_EXPLAINED;
+        let is_largest = largest.is_some_and(|largest| std::ptr::eq(largest, *point));
+        let is_explained = is_largest || samples <= MANY_SAMPLES || explained.len() + 1 < MOST_EXPLAINED;
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
         let explanation = is_explained.then(|| explain(&diff, &query, number, options)).flatten();
         let (mut part, rows) = sample_type(&view, explanation.as_ref(), &mut names, share, options, &mut room)?;
         let s = view.summary();
         part["base"] = s.base.as_ref().map(|base| side(base, s.sum)).unwrap_or_default();
         part["new"] = side(&s.new, s.sum);
-        part["type"] = visible(&builds.all[point.build].key).into();
+        part["type"] = place(builds, point).into();
         part["label"] = label(builds, point).into();
-        if point.build == largest {
+        if is_largest {
             (shown, depth) = (i, rows + 1);
             sides = json!([part["base"], part["new"]]);
         }
         explained.extend(explanation.map(|e| (i, e)));
         parts.push(part);
     }
-    let summary = &series.summary;
+    let summary = &courses.summary;
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
     warnings.extend(builds.failed().map(|b| visible(&format!("failed: {}", failure(b))).into_owned()));
     if without > 0 {
@@ -108,8 +109,9 @@ pub(crate) fn series_page(
         "shown": shown,
         "courses": {
             "extent": visible(&extent(builds)),
+            "of": courses.of,
             "cost": if sort == Sort::Flat { "flat" } else { "cum" },
-            "lasting": rows.first().is_none_or(|row| row.kind.is_some()),
+            "lasting": courses.what == LASTING,
             "type": visible(&summary.sample_type),
             "units": units::family(&summary.unit),
             "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),
@@ -122,12 +124,20 @@ pub(crate) fn series_page(
     Ok(assemble(title, data, parts, &explained, names, "", depth))
 }
 
+/// The build of a change point; where other builds lie between its sides, as of a drift, the first and the last.
+fn place(builds: &Builds, point: &ChangePoint) -> String {
+    let name = |build: usize| format!("{} #{build}", visible(&builds.all[build].key));
+    match (point.sides[0].first(), point.sides[1].first()) {
+        (Some(&first), Some(&begin)) if begin != point.build => format!("{} → {}", name(first), name(point.build)),
+        _ => name(point.build),
+    }
+}
+
 /// A change point in the list of them: `b25 #25, 3 changes`.
 fn label(builds: &Builds, point: &ChangePoint) -> String {
-    let key = visible(&builds.all[point.build].key);
     let changes = match point.rows.len() {
         0 => "first and last builds".to_owned(),
         n => counted(n, "change"),
     };
-    format!("{key} #{}, {changes}", point.build)
+    format!("{}, {changes}", place(builds, point))
 }

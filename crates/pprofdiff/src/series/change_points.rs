@@ -155,7 +155,11 @@ impl Series {
             let builds: Vec<&Build> = builds.iter().filter_map(|&build| self.builds.all.get(build)).collect();
             let again = |build: &&Build| {
                 Profile::open(&build.path, load).map(Arc::new).map_err(|e| {
-                    let detail = format!("the build {:?} can't be read again: {}", build.key, e.detail());
+                    let detail = format!(
+                        "the build {:?} can't be read again, as causes and graphs need it; builds are to be files: {}",
+                        build.key,
+                        e.detail()
+                    );
                     Error::query(detail).in_input(&build.path)
                 })
             };

@@ -27,6 +27,8 @@ const LEAST: usize = 3;
 pub const FEWEST_BUILDS: usize = 2 * LEAST;
 /// A build this many standard deviations from both of its neighbours is a spike, and no level.
 const SPIKE: f64 = 4.0;
+/// The first or the last step of a course goes on as the one beside it if it is so many times as large at most.
+const STEEPER: f64 = 3.0;
 /// Frames with fewer events in a build, by the median, do not show what builds differ by, and with fewer in all no shift.
 const TELLING: f64 = 20.0;
 const FEWEST_EVENTS: f64 = 60.0;
@@ -37,6 +39,8 @@ const LEAST_TAU: f64 = 0.01;
 const BACK: f64 = 0.25;
 /// Builds that a shift may as well have come with: the squares that they are worse by.
 const WORSE: f64 = 6.0;
+/// Builds from which on a line is tried at first.
+const MOST_STARTS: usize = 64;
 /// Segments are looked for in this many pairs of builds and frames; the costliest frames are looked at first.
 const MOST_WORK: usize = 1_000_000_000;
 /// The most events of a build.
@@ -137,31 +141,36 @@ impl Series {
     /// with the square of the number of builds; of very many the frames that cost least are left out, with a warning.
     pub fn shifts(&self, sort: Sort) -> Ranked<Shift> {
         let is_history = self.is_history();
-        let (rows, left_out) = if is_history { self.find_shifts(sort) } else { (Vec::new(), 0) };
+        let (rows, [left_out, negative]) = if is_history { self.find_shifts(sort) } else { (Vec::new(), [0, 0]) };
         let (mut summary, builds, frames) = (self.summary.clone(), self.builds.clone(), self.frames.clone());
         let warning = match left_out {
             0 if is_history => None,
             0 => Some("lasting changes are looked for in a history of six builds or more".to_owned()),
             n => Some(format!("lasting changes of {n} frames were not looked for, as there are so many builds")),
         };
-        if let Some(warning) = warning {
+        let of_negative = (negative > 0)
+            .then(|| format!("lasting changes of {negative} frames were not looked for, as they have negative values"));
+        for warning in warning.into_iter().chain(of_negative) {
             Arc::make_mut(&mut summary).warnings.push(warning);
         }
         Ranked { summary, builds, frames, sort, rows }
     }
 
-    /// The rows, and how many frames were left out.
-    fn find_shifts(&self, sort: Sort) -> (Vec<Shift>, usize) {
+    /// The rows; how many frames were left out, since there are so many builds, and since they have negative values.
+    fn find_shifts(&self, sort: Sort) -> (Vec<Shift>, [usize; 2]) {
         let n = self.columns.len();
         let event = self.event();
         // What profiling itself puts there, or inlining, comes and goes.
         let by_chance = causes::by_chance(&self.frames).map_or_else(|_| Vec::new(), |(by_chance, _)| by_chance);
         let mut all: Vec<Points> = Vec::new();
+        let mut negative = 0;
         self.for_each_frame(|frame, points| {
             let values = points.iter().map(|p| (p.column, if sort == Sort::Flat { p.flat } else { p.cum }));
             let points: Vec<(usize, i64)> = values.collect();
             let events = points.iter().map(|(_, v)| (*v).max(0) as f64).sum::<f64>() / event;
-            if by_chance.get(frame as usize) != Some(&true) && events >= FEWEST_EVENTS {
+            if values_are_negative(&points) {
+                negative += 1;
+            } else if by_chance.get(frame as usize) != Some(&true) && events >= FEWEST_EVENTS {
                 let cost = points.iter().map(|(_, v)| i128::from(*v).abs()).sum();
                 all.push(Points { frame, points, cost });
             }
@@ -184,20 +193,20 @@ impl Series {
         // A change of each frame might be found by chance; of frames without one nothing is said.
         let silent = changes.iter().filter(|changes| changes.is_empty()).count();
         let mut q = false_discoveries(&[p, vec![1.0; silent]].concat()).into_iter();
-        let mut rows = Vec::new();
+        let mut kept = Vec::new();
         for (points, changes) in all.iter().zip(&changes) {
             let of_frame = changes.iter().map(|(at, _)| (*at, q.next().unwrap_or(1.0)));
-            let kept: Vec<(usize, f64)> = of_frame.filter(|(_, q)| *q <= SIGNIFICANT).collect();
-            if !kept.is_empty() {
-                rows.extend(course(points).shifts(&kept).into_iter().map(|shift| self.of_builds(shift)));
-            }
+            let of_frame: Vec<(usize, f64)> = of_frame.filter(|(_, q)| *q <= SIGNIFICANT).collect();
+            kept.extend((!of_frame.is_empty()).then_some((points, of_frame)));
         }
+        let rows = parallel::map(&kept, |(points, changes)| course(points).shifts(changes));
+        let mut rows: Vec<Shift> = rows.into_iter().flatten().map(|shift| self.of_builds(shift)).collect();
         rows.sort_by(|a: &Shift, b: &Shift| {
             let size = |s: &Shift| Reverse(s.value.delta().unsigned_abs());
             let name = |s: &Shift| self.frames.order(s.frame);
             size(a).cmp(&size(b)).then(a.build.cmp(&b.build)).then_with(|| name(a).cmp(&name(b)))
         });
-        (rows, left_out)
+        (rows, [left_out, negative])
     }
 
     /// What an event is worth, by the typical build. Of values that nothing is known of, only what neighbours differ by
@@ -212,20 +221,30 @@ impl Series {
     /// From columns to builds.
     fn of_builds(&self, shift: Shift) -> Shift {
         let build = |column: usize| self.columns[column.min(self.columns.len() - 1)].0;
-        Shift { build: build(shift.build), between: shift.between.map(build), until: shift.until.map(build), ..shift }
+        // It may have come with a build that failed.
+        let behind = |column: usize| column.checked_sub(1).map_or(0, |before| build(before) + 1);
+        let between = [behind(shift.between[0]), build(shift.between[1])];
+        Shift { build: build(shift.build), between, until: shift.until.map(build), ..shift }
     }
 }
 
-/// What a frame's neighbours differ by beside what counting does: the variance of the log; `None` of too few events.
+fn values_are_negative(points: &[(usize, i64)]) -> bool {
+    points.iter().any(|(_, value)| *value < 0)
+}
+
+/// What a frame's neighbours differ by beside what counting does, and beside a trend: the variance of the log; `None` of
+/// too few events.
 fn variance_of_neighbours(counts: &[f64]) -> Option<f64> {
     let typical = median(&mut counts.to_vec());
     if typical < TELLING {
         return None;
     }
-    let mut steps: Vec<f64> = counts.windows(2).map(|two| ((two[1] + 0.5) / (two[0] + 0.5)).ln().abs()).collect();
-    // The median of a normal variable's magnitude is 0.6745 of its deviation, and a difference has two of its variance.
-    let deviation = median(&mut steps) / 0.6745;
-    Some((deviation * deviation / 2.0 - 1.0 / typical).max(0.0))
+    let logs: Vec<f64> = counts.iter().map(|count| (count + 0.5).ln()).collect();
+    let mut bends: Vec<f64> = logs.windows(3).map(|three| (three[0] - 2.0 * three[1] + three[2]).abs()).collect();
+    // The median of a normal variable's magnitude is 0.6745 of its deviation, and a second difference has six times the
+    // variance of each.
+    let deviation = median(&mut bends) / 0.6745;
+    Some((deviation * deviation / 6.0 - 1.0 / typical).max(0.0))
 }
 
 impl Course {
@@ -245,7 +264,17 @@ impl Course {
                 |a: usize, b: usize| Some((*of_all.get(a)?, *of_all.get(b)?)).filter(|(a, b)| (a - b).abs() <= SPIKE);
             let sides = [pair(i.wrapping_sub(1), i.wrapping_sub(2)), pair(i + 1, i + 2)];
             let level = sides.into_iter().flatten().next().map(|(a, b)| (a + b) / 2.0);
-            if let Some(level) = level.filter(|_| own > high + SPIKE || own < low - SPIKE) {
+            // At an end it may go on as the two beside it do.
+            let goes_on = |near: Option<&f64>, far: Option<&f64>| match (near, far) {
+                (Some(near), Some(far)) => {
+                    let (step, before) = (own - near, near - far);
+                    step * before > 0.0 && step.abs() <= STEEPER * before.abs()
+                }
+                _ => false,
+            };
+            let is_trend = i == 0 && goes_on(of_all.get(1), of_all.get(2))
+                || i + 1 == of_all.len() && i >= 2 && goes_on(of_all.get(i - 1), of_all.get(i - 2));
+            if let Some(level) = level.filter(|_| !is_trend && (own > high + SPIKE || own < low - SPIKE)) {
                 levels[i] = level;
                 is_spike[i] = true;
             }
@@ -364,15 +393,20 @@ impl Course {
             start = end;
         }
         // What rose over fewer builds than two levels have is a step that came late. Where growth begins has a price.
-        let lines: Vec<(Line, f64)> = (0..n.saturating_sub(FEWEST_BUILDS - 1))
-            .filter_map(|from| {
-                let line = self.line(from)?;
-                let price = if from == 0 { self.price() } else { 2.0 * self.price() };
-                let squares = (0..n).map(|i| (self.levels[i] - self.leveled(line.at(i).max(0.0))).powi(2)).sum::<f64>();
-                Some((line, squares + price))
-            })
-            .collect();
-        let (line, squares) = lines.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let fit = |from: usize| {
+            let line = self.line(from)?;
+            let price = if from == 0 { self.price() } else { 2.0 * self.price() };
+            let squares = (0..n).map(|i| (self.levels[i] - self.leveled(line.at(i).max(0.0))).powi(2)).sum::<f64>();
+            Some((line, squares + price))
+        };
+        let best = |lines: &[(Line, f64)]| (0..lines.len()).min_by(|&a, &b| lines[a].1.total_cmp(&lines[b].1));
+        // Of many builds some first, then all around the best of those.
+        let all = n.saturating_sub(FEWEST_BUILDS - 1);
+        let each = all.div_ceil(MOST_STARTS).max(1);
+        let mut lines: Vec<(Line, f64)> = (0..all).step_by(each).filter_map(fit).collect();
+        let near = lines[best(&lines)?].0.from;
+        lines.extend((near.saturating_sub(each)..all.min(near + each)).filter(|from| from % each != 0).filter_map(fit));
+        let (line, squares) = &lines[best(&lines)?];
         if *squares > of_levels {
             return None;
         }
@@ -411,6 +445,9 @@ impl Course {
         let slope = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum::<f64>() / squares;
         let level = mean_y - slope * mean_x;
         let left = points.iter().map(|p| (p.1 - level - slope * p.0).powi(2)).sum::<f64>() / (m - 2.0);
+        // No less than what counting and other builds make of it.
+        let drawn = |y: f64| y.abs() * self.event + (self.tau * y).powi(2);
+        let left = left.max(points.iter().map(|p| drawn(level + slope * p.0)).sum::<f64>() / m);
         let far = student_quantile(0.025, (m - 2.0) as u32) * (left / squares).sqrt();
         Some(Line { from, level, slope, far })
     }
