@@ -149,7 +149,7 @@ impl Series {
             n => Some(format!("lasting changes of {n} frames were not looked for, as there are so many builds")),
         };
         let of_negative = (negative > 0)
-            .then(|| format!("lasting changes of {negative} frames were not looked for, as they have negative values"));
+            .then(|| format!("lasting changes of frames with negative values were not looked for: {negative}"));
         for warning in warning.into_iter().chain(of_negative) {
             Arc::make_mut(&mut summary).warnings.push(warning);
         }
