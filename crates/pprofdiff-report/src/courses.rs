@@ -23,8 +23,8 @@ pub(crate) struct Course {
     pub frame: u32,
     /// What the change was; `None` of a step that may as well be noise.
     pub kind: Option<ShiftKind>,
-    /// The build that it is seen against, and the first that has it; of a drift the first and the last of all. If
-    /// nothing changed, both are the same.
+    /// The build that it is seen against, and the first that has it; of a drift the first that has more, and the last of
+    /// all. If nothing changed, both are the same.
     pub from: usize,
     pub to: usize,
     /// The builds that it may as well have come with.
@@ -200,7 +200,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
 /// Above this many builds a picture shows the largest value of several that follow each other.
 const POINTS: usize = 120;
 
-/// The values of a frame as a line, from zero up (or down), with a dot at its largest step.
+/// The values of a frame as a line, from zero up (or down), with a dot at its change.
 fn picture(course: &[i64], step: usize, class: &str) -> String {
     let of_point = course.len().div_ceil(POINTS).max(1);
     let values: Vec<f64> = course

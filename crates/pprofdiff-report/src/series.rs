@@ -1,4 +1,4 @@
-//! Many builds: tables of values, steps and movers, their header, and the table with pictures for notebooks.
+//! Many builds: tables of values, steps, movers and lasting changes with their causes, and their header.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
 //! The page: one HTML file with summary, explanation, flame graph, table, callers and callees, call graph, and source
-//! lines if there are sources. It asks nobody for anything.
+//! lines if there are sources. It asks nobody for anything. `series` makes that of many builds of the same parts.
 //!
 //! The assets beside this file are what a browser runs; the profile is data in a block of JSON that no browser
 //! executes. Names are from strangers: here every `<` becomes `\u003c`, so that nothing can end the block, and
