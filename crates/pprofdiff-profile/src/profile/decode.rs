@@ -165,9 +165,13 @@ fn scan(data: &[u8]) -> Result<Scan> {
     Ok(scan)
 }
 
-/// String indexes are int64 on the wire; whatever does not fit 32 bits is out of range of any table.
 fn string_index(value: Value<'_>) -> Result<u32> {
-    value.varint().map(|v| u32::try_from(v).unwrap_or(NONE))
+    value.varint().map(index_of_string)
+}
+
+/// String indexes are int64 on the wire; whatever does not fit 32 bits is out of range of any table.
+fn index_of_string(v: u64) -> u32 {
+    u32::try_from(v).unwrap_or(NONE)
 }
 
 fn value_type(mut fields: Fields<'_>) -> Result<ValueType> {
@@ -305,22 +309,11 @@ fn functions(data: &[u8], table: &Table, n_strings: u64) -> Result<(Functions, I
         start_line: Vec::with_capacity(n),
     };
     for_each_record(data, &table.part, FUNCTION, "function", |r| {
-        let (mut id, mut name, mut system_name, mut file, mut start_line) = (0, 0, 0, 0, 0);
-        let mut fields = r.fields.clone();
-        while let Some((field, value)) = fields.next()? {
-            match field {
-                1 => id = value.varint()?,
-                2 => name = string_index(value)?,
-                3 => system_name = string_index(value)?,
-                4 => file = string_index(value)?,
-                5 => start_line = value.int()?,
-                _ => {}
-            }
-        }
-        functions.name.push(check_string(name, n_strings, "its name")?);
-        functions.system_name.push(check_string(system_name, n_strings, "its system name")?);
-        functions.file.push(check_string(file, n_strings, "its file name")?);
-        functions.start_line.push(start_line);
+        let [id, name, system_name, file, start_line] = r.fields.clone().numbers()?;
+        functions.name.push(check_string(index_of_string(name), n_strings, "its name")?);
+        functions.system_name.push(check_string(index_of_string(system_name), n_strings, "its system name")?);
+        functions.file.push(check_string(index_of_string(file), n_strings, "its file name")?);
+        functions.start_line.push(start_line as i64);
         ids.push(id);
         Ok(())
     })?;
@@ -342,8 +335,8 @@ fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) 
     };
     locations.first_line.push(0);
     for_each_record(data, &table.part, LOCATION, "location", |r| {
-        let (mut id, mut mapping, mut address, mut folded) = (0, 0, 0, false);
         let mut fields = r.fields.clone();
+        let ([mut id, mut mapping, mut address], mut folded) = (fields.leading(), false);
         while let Some((field, value)) = fields.next()? {
             match field {
                 1 => id = value.varint()?,
@@ -366,23 +359,15 @@ fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) 
     Ok((locations, ids))
 }
 
-fn line(mut fields: Fields<'_>, function_ids: &Ids, locations: &mut Locations) -> Result<()> {
-    let (mut function, mut number, mut column) = (0, 0, 0);
+fn line(fields: Fields<'_>, function_ids: &Ids, locations: &mut Locations) -> Result<()> {
     let at = fields.offset();
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => function = value.varint()?,
-            2 => number = value.int()?,
-            3 => column = value.int()?,
-            _ => {}
-        }
-    }
+    let [function, number, column] = fields.numbers()?;
     let Some(index) = function_ids.get(function) else {
         return Err(Error::malformed(format!("a line refers to function id {function}, which does not exist")).at(at));
     };
     locations.line_function.push(index);
-    locations.line_number.push(number);
-    locations.line_column.push(column);
+    locations.line_number.push(number as i64);
+    locations.line_column.push(column as i64);
     Ok(())
 }
 

@@ -119,6 +119,35 @@ impl<'a> Fields<'a> {
         self.next_unusual()
     }
 
+    /// The numbers of fields 1 to `N` (below 16), 0 for each that is missing: of those that come next in this order, as
+    /// all known producers write records of the tables. What is left is for [`Fields::next`].
+    #[inline(always)]
+    pub(crate) fn leading<const N: usize>(&mut self) -> [u64; N] {
+        let (mut numbers, mut rest) = ([0; N], &self.data[self.at..]);
+        for (field, number) in (1u8..).zip(&mut numbers) {
+            if let Some((&key, tail)) = rest.split_first()
+                && key == field << 3
+                && let Some((v, n)) = varint(tail)
+            {
+                (*number, rest) = (v, &tail[n..]);
+            }
+        }
+        self.at = self.data.len() - rest.len();
+        numbers
+    }
+
+    /// The numbers of fields 1 to `N` (below 16), 0 for each that is missing; other fields are skipped.
+    #[inline(always)]
+    pub(crate) fn numbers<const N: usize>(mut self) -> Result<[u64; N]> {
+        let mut numbers = self.leading();
+        while let Some((field, value)) = self.next()? {
+            if (1..=N as u64).contains(&field) {
+                numbers[field as usize - 1] = value.varint()?;
+            }
+        }
+        Ok(numbers)
+    }
+
     /// Passes over the fields that follow with this key of one byte and a length, and says how many they were. What is
     /// of another form, or wrong, is left for [`Fields::next`].
     #[inline(always)]
