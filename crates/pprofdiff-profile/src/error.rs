@@ -19,8 +19,8 @@ pub enum ErrorKind {
     Io,
     /// The input is not a valid profile.
     Malformed,
-    /// The input is a profile in a format from before `profile.proto`.
-    Legacy,
+    /// The input is in a format that is known and not read.
+    OtherFormat,
     /// The input is larger than the limits that the caller set.
     Limit,
     /// The inputs are valid, but can't be compared or merged with each other.

@@ -5,12 +5,13 @@
 //! the content is no such message, or when the caller named one ([`LoadOptions::input_format`]). A reader of another
 //! format fills a [`ProfileBuilder`](crate::ProfileBuilder), which checks what it builds.
 
+mod dialects;
 mod folded;
 mod legacy;
+mod others;
 
 pub use folded::Header as FoldedHeader;
 
-use crate::advice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{LoadOptions, Profile};
 
@@ -28,8 +29,7 @@ pub struct InputFormat {
     /// True if content that begins like this (the first [`HEAD`] bytes, or all of it) is in this format, as far as that
     /// shows. It is asked of content that is no valid `profile.proto`, in the order of the table.
     recognises: fn(&[u8]) -> bool,
-    /// `None` of a format that is recognised only to say what it is.
-    read: Option<Reader>,
+    read: Reader,
 }
 
 /// How much of an input formats are recognised by: a line of text may be some KB long.
@@ -42,52 +42,44 @@ static FORMATS: &[InputFormat] = &[
         about: "profile.proto, as pprof writes it",
         // It is tried before all others.
         recognises: |_| false,
-        read: Some(|name, data, _| Profile::decode(name, data)),
+        read: |name, data, _| Profile::decode(name, data),
     },
-    legacy::HEAP,
-    legacy::CONTENTION,
-    legacy::THREADS,
-    legacy::GO_COUNT,
     legacy::GPERFTOOLS_CPU,
+    legacy::HEAP,
+    legacy::GO_COUNT,
+    legacy::THREADS,
+    legacy::JAVA,
+    legacy::CONTENTION,
+    dialects::AUSTIN,
+    dialects::CPYTHON,
+    dialects::PY_SPY,
+    dialects::PERF_FOLDED,
     folded::FOLDED2,
     folded::FOLDED,
 ];
 
 impl InputFormat {
-    /// The formats that can be read.
+    /// All formats.
     pub fn all() -> impl Iterator<Item = &'static InputFormat> {
-        FORMATS.iter().filter(|f| f.read.is_some())
+        FORMATS.iter()
     }
 
     /// The format of a name.
     ///
     /// # Errors
-    /// There is none that can be read; the error names those that can.
+    /// There is none; the error names all.
     pub fn named(name: &str) -> Result<&'static InputFormat> {
         InputFormat::all().find(|f| f.name == name).ok_or_else(|| {
             let names: Vec<&str> = InputFormat::all().map(|f| f.name).collect();
             Error::query(format!("there is no input format {name:?}; there are {}", names.join(", ")))
         })
     }
-
-    fn read(&self, name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-        let Some(read) = self.read else {
-            let detail = format!(
-                "this is {}, which is older than profile.proto; convert it first, with go tool pprof -proto and its \
-                 binary",
-                self.about
-            );
-            // Such a profile has addresses only, so what it is of has to be at hand.
-            return Err(Error::new(ErrorKind::Legacy, detail).advise(advice::symbolize("", name)));
-        };
-        read(name, data, options)
-    }
 }
 
 /// Reads inflated content, in the format that the options name, or else in the one that it is in.
 pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     if let Some(format) = options.input_format {
-        return format.read(name, data, options);
+        return (format.read)(name, data, options);
     }
     Profile::try_decode(name, data).or_else(|(error, data)| {
         if error.kind() != ErrorKind::Malformed {
@@ -95,9 +87,10 @@ pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<P
         }
         let head = &data[..data.len().min(HEAD)];
         match FORMATS.iter().find(|f| (f.recognises)(head)) {
-            Some(format) => format.read(name, data, options),
-            None if is_text(head) => Err(unknown_text()),
-            None => Err(error),
+            Some(format) => (format.read)(name, data, options),
+            None => {
+                Err(others::error(name, head).unwrap_or_else(|| if is_text(head) { unknown_text() } else { error }))
+            }
         }
     })
 }
@@ -115,6 +108,12 @@ fn unknown_text() -> Error {
     ))
 }
 
+/// What was read, as far as an error has room for it.
+fn quoted(text: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(&text[..text.len().min(80)]);
+    if text.len() > 80 { format!("{shown:?}...") } else { format!("{shown:?}") }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -129,17 +128,16 @@ mod tests {
     fn names_are_unique_and_only_of_what_can_be_read() {
         for (i, format) in FORMATS.iter().enumerate() {
             assert!(FORMATS[..i].iter().all(|f| f.name != format.name), "{} twice", format.name);
-            let named = InputFormat::named(format.name);
-            assert_eq!(named.is_ok(), format.read.is_some(), "{}", format.name);
+            assert!(InputFormat::named(format.name).is_ok());
         }
         let error = InputFormat::named("xml").unwrap_err().to_string();
-        assert!(error.contains("\"xml\"") && error.contains("pprof") && !error.contains("heap"), "{error}");
+        assert!(error.contains("\"xml\"") && error.contains("pprof, "), "{error}");
     }
 
     #[test]
     fn text_is_told_from_damaged_messages() {
         let error = |bytes: &[u8]| load(bytes).unwrap_err().to_string();
-        for text in ["x", "<html>\r\n\t</html>", "root:x:0:0:root:/root:/bin/bash\n", "naïve"] {
+        for text in ["x", "root:x:0:0:root:/root:/bin/bash\n", "naïve"] {
             assert!(
                 error(text.as_bytes()).contains("it is text") && error(text.as_bytes()).contains("pprof ("),
                 "{text}"
@@ -153,8 +151,9 @@ mod tests {
     #[test]
     fn a_format_that_is_named_is_insisted_on() {
         let options = LoadOptions::default().with_input_format("pprof").unwrap();
-        let error = Profile::from_bytes("in", b"heap profile: 1", &options).unwrap_err();
+        let heap = b"heap profile: 1: 2 [3: 4] @ heap_v2/1\n";
+        let error = Profile::from_bytes("in", heap, &options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
-        assert_eq!(load(b"heap profile: 1").unwrap_err().kind(), ErrorKind::Legacy);
+        assert_eq!(load(heap).unwrap().sample_types().len(), 4);
     }
 }

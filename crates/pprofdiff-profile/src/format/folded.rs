@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::InputFormat;
+use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::harmless::harmless;
@@ -27,14 +27,14 @@ pub(super) const FOLDED: InputFormat = InputFormat {
     name: "folded",
     about: "folded stacks: root;leaf 12",
     recognises: |head| recognises(head, false),
-    read: Some(|name, data, options| read(name, data, options, false)),
+    read: |name, data, options| read(name, data, options, false),
 };
 
 pub(super) const FOLDED2: InputFormat = InputFormat {
     name: "folded2",
     about: "folded stacks of two sides: root;leaf BASE NEW",
     recognises: |head| recognises(head, true),
-    read: Some(|name, data, options| read(name, data, options, true)),
+    read: |name, data, options| read(name, data, options, true),
 };
 
 /// The line that says what the numbers of folded stacks are. Flame graph tools pass over it, since it ends in no number.
@@ -69,7 +69,7 @@ impl Header {
     }
 
     /// That of a text, if it is the first line that is not blank.
-    fn of(text: &[u8]) -> Option<Header> {
+    pub(super) fn of(text: &[u8]) -> Option<Header> {
         lines(text).find(|(_, line)| !line.is_empty()).and_then(|(_, line)| Header::parse(line))
     }
 }
@@ -97,7 +97,7 @@ fn recognises(head: &[u8], two_sided: bool) -> bool {
 }
 
 /// The lines without blanks at their ends, and where each begins.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     let lines = text.split_inclusive(|&b| b == b'\n').map(move |line| {
         at += line.len();
@@ -108,7 +108,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 /// A line without its last word, and that word, if it is a number.
-fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = line.iter().rposition(|&b| b == b' ' || b == b'\t')?;
     let (rest, word) = (line[..at].trim_ascii_end(), &line[at + 1..]);
     let digits = word.strip_prefix(b"-").unwrap_or(word);
@@ -212,7 +212,7 @@ impl<'t> Stacks<'t> {
     }
 }
 
-fn value(word: &[u8]) -> Result<i64> {
+pub(super) fn value(word: &[u8]) -> Result<i64> {
     let mut parts = word.splitn(2, |&b| b == b'.');
     let whole = parts.next().unwrap_or_default();
     if parts.next().is_some_and(|fraction| fraction.iter().any(|&b| b != b'0')) {
@@ -226,7 +226,7 @@ fn too_large(word: &[u8]) -> Error {
     Error::malformed(format!("{} is more than an int64 holds", quoted(word)))
 }
 
-fn without_number(line: &[u8]) -> Error {
+pub(super) fn without_number(line: &[u8]) -> Error {
     Error::malformed(format!(
         "{} does not end in a number; a line of folded stacks is frames from the root, with semicolons between them, a \
          blank, and a number",
@@ -246,12 +246,6 @@ fn unlike(found: &Header, read: &Header) -> Error {
         said(found),
         said(read)
     ))
-}
-
-/// What was read, as far as an error has room for it.
-fn quoted(text: &[u8]) -> String {
-    let shown = String::from_utf8_lossy(&text[..text.len().min(80)]);
-    if text.len() > 80 { format!("{shown:?}...") } else { format!("{shown:?}") }
 }
 
 #[cfg(test)]

@@ -157,6 +157,11 @@ impl ProfileBuilder {
         MappingId(self.mappings.len() as u32 - 1)
     }
 
+    /// A mapping that was added, to correct it.
+    pub fn mapping_mut(&mut self, id: MappingId) -> Option<&mut Mapping> {
+        self.mappings.get_mut(id.0 as usize)
+    }
+
     /// A function by its name, file and first line (0 if it is not known).
     pub fn function(&mut self, name: impl AsRef<[u8]>, file: impl AsRef<[u8]>, start_line: i64) -> FunctionId {
         let (name, file) = (self.string(name), self.string(file));

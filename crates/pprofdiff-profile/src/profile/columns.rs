@@ -48,6 +48,12 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// Stands for all binaries where it is not known which there were.
+    pub(crate) fn of_all_addresses() -> Mapping {
+        let (file, build_id) = (StringId::EMPTY, StringId::EMPTY);
+        Mapping { start: 0, limit: u64::MAX, offset: 0, file, build_id, flags: 0 }
+    }
+
     /// The size in bytes, rounded up to pages of 4 KiB, as pprof compares it.
     pub fn size(&self) -> u64 {
         self.limit.wrapping_sub(self.start).wrapping_add(0xfff) & !0xfff

@@ -1,0 +1,445 @@
+//! Folded stacks as certain profilers write them: their frames say more than a name, and some stand for a thread.
+//!
+//! ```text
+//! process 21:"python t.py";thread (22): worker;<module> (t.py:10);work (t.py:8) 6        py-spy
+//! P21;T0:22;/src/t.py:<module>:10;/src/t.py:work:8 20084                                 Austin
+//! tid:22;t.py:<module>:10;t.py:work:8 6                                                  CPython
+//! comm-21/22;start_thread_[k];main;work_[j] 6                                            perf
+//! ```
+//!
+//! Frames become functions with file and line; processes and threads become the labels `process`, `pid`, `thread` and
+//! `tid` (`comm` of perf) and are no frames. Sources: what py-spy 0.4, Austin 3.7 and FlameGraph's stackcollapse-perf.pl
+//! write, and CPython's `profiling.sampling`.
+
+use std::collections::HashMap;
+
+use super::folded::{Header, lines, split_number, value};
+use super::{InputFormat, is_text, quoted};
+use crate::builder::{LocationId, MappingId, ProfileBuilder};
+use crate::error::{Error, Result};
+use crate::profile::{Label, LabelValue, Mapping, Profile, StringId};
+
+pub(super) const PY_SPY: InputFormat = InputFormat {
+    name: "py-spy",
+    about: "folded stacks of py-spy: name (file:line)",
+    recognises: |head| {
+        mostly(head, |stack| stack.rsplit(|&b| b == b';').next().is_some_and(|leaf| parens(leaf).line > 0))
+    },
+    read: |name, text, options| {
+        let (kind, unit) = &options.input_type;
+        read(name, &text, &[(kind, unit)], &Dialect { labels: of_py_spy, frame: parens, values: one })
+    },
+};
+
+pub(super) const AUSTIN: InputFormat = InputFormat {
+    name: "austin",
+    about: "samples of Austin: P1;T2;file:function:line",
+    recognises: |head| {
+        is_text(head)
+            && (head.starts_with(b"# austin:")
+                || head.starts_with(b"P")
+                    && mode(head).is_none()
+                    && mostly(head, |stack| {
+                        let mut frames = stack.split(|&b| b == b';');
+                        frames.next().is_some_and(|f| of_austin(f).len() == 1)
+                            && frames.next().is_some_and(|f| of_austin(f).len() == 1)
+                    }))
+    },
+    read: |name, text, _| {
+        const TIME: [(&str, &str); 2] = [("cpu", "microseconds"), ("wall", "microseconds")];
+        const MEMORY: [(&str, &str); 2] = [("alloc_space", "bytes"), ("dealloc_space", "bytes")];
+        let (types, values): (&[_], _) = match mode(&text) {
+            Some(b"cpu") => (&TIME[..1], one as Values),
+            Some(b"memory") => (&MEMORY, memory as Values),
+            Some(b"full") => (&[TIME[0], TIME[1], MEMORY[0], MEMORY[1]], all as Values),
+            _ => (&TIME[1..], one as Values),
+        };
+        read(name, &text, types, &Dialect { labels: of_austin, frame: colons, values })
+    },
+};
+
+pub(super) const CPYTHON: InputFormat = InputFormat {
+    name: "cpython",
+    about: "folded stacks of CPython's profiling.sampling: tid:1;file:function:line",
+    recognises: |head| {
+        mostly(head, |stack| !of_cpython(stack.split(|&b| b == b';').next().unwrap_or_default()).is_empty())
+    },
+    read: |name, text, options| {
+        let (kind, unit) = &options.input_type;
+        read(name, &text, &[(kind, unit)], &Dialect { labels: of_cpython, frame: colons, values: one })
+    },
+};
+
+pub(super) const PERF_FOLDED: InputFormat = InputFormat {
+    name: "perf-folded",
+    about: "folded stacks of perf's scripts: comm-1/2;name_[k]",
+    recognises: |head| {
+        mostly(head, |stack| !of_perf(stack.split(|&b| b == b';').next().unwrap_or_default()).is_empty())
+    },
+    read: |name, text, options| {
+        let (kind, unit) = &options.input_type;
+        read(name, &text, &[(kind, unit)], &Dialect { labels: of_perf, frame: annotated, values: one })
+    },
+};
+
+/// What a tool's lines say.
+struct Dialect {
+    /// The labels that a frame at the root stands for; none of a frame that is one.
+    labels: fn(&[u8]) -> Labels<'_>,
+    frame: fn(&[u8]) -> Frame<'_>,
+    values: Values,
+}
+
+/// Keys and texts.
+type Labels<'t> = Vec<(&'static str, &'t [u8])>;
+
+/// The values of a line by its last word; `None` if it is nothing of the kind.
+type Values = fn(&[u8]) -> Option<Result<Vec<i64>>>;
+
+/// A frame taken apart.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Frame<'t> {
+    name: &'t [u8],
+    file: &'t [u8],
+    line: i64,
+    /// What the code is mapped from, if that is said.
+    binary: &'static str,
+}
+
+fn one(word: &[u8]) -> Option<Result<Vec<i64>>> {
+    split_number(&[b" ", word].concat()).map(|_| value(word).map(|v| vec![v]))
+}
+
+/// What was allocated, and what was freed.
+fn memory(word: &[u8]) -> Option<Result<Vec<i64>>> {
+    one(word).map(|v| v.and_then(|v| changed(v[0], word)))
+}
+
+fn changed(bytes: i64, word: &[u8]) -> Result<Vec<i64>> {
+    let freed = bytes.checked_neg().ok_or_else(|| Error::malformed(format!("{} is too small", quoted(word))))?;
+    Ok(vec![bytes.max(0), freed.max(0)])
+}
+
+/// Time, whether the thread was idle, and bytes: `2185,0,65536`.
+fn all(word: &[u8]) -> Option<Result<Vec<i64>>> {
+    let parts: Vec<&[u8]> = word.split(|&b| b == b',').collect();
+    let [time, idle, bytes] = parts[..] else { return None };
+    let (time, bytes) = (one(time)?, one(bytes)?);
+    let is_idle = match idle {
+        b"0" => false,
+        b"1" => true,
+        _ => return None,
+    };
+    Some(time.and_then(|time| {
+        let memory = changed(bytes?[0], word)?;
+        Ok(vec![if is_idle { 0 } else { time[0] }, time[0], memory[0], memory[1]])
+    }))
+}
+
+/// What Austin says that its numbers are, in a comment: wall, cpu, memory or full.
+fn mode(text: &[u8]) -> Option<&[u8]> {
+    let comments = lines(text).map(|(_, line)| line).take_while(|line| line.is_empty() || line.starts_with(b"#"));
+    comments.into_iter().find_map(|line| line.strip_prefix(b"# mode: "))
+}
+
+fn digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
+fn split_last(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+    let i = text.iter().rposition(|&b| b == at)?;
+    Some((&text[..i], &text[i + 1..]))
+}
+
+fn number(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok().filter(|t| digits(t.as_bytes()))?.parse().ok()
+}
+
+/// `name (file:line)`, and `name (file)`.
+fn parens(frame: &[u8]) -> Frame<'_> {
+    let whole = Frame { name: frame, ..Frame::default() };
+    let Some(inner) = frame.strip_suffix(b")") else { return whole };
+    let Some(at) = inner.windows(2).rposition(|w| w == b" (") else { return whole };
+    let (name, place) = (&inner[..at], &inner[at + 2..]);
+    match split_last(place, b':').and_then(|(file, line)| Some((file, number(line)?))) {
+        Some((file, line)) => Frame { name, file, line, ..whole },
+        // Arguments of a C++ function look the same, so a file has to look like one.
+        None if place.contains(&b'.') && !place.contains(&b',') => Frame { name, file: place, ..whole },
+        None => whole,
+    }
+}
+
+/// `file:function:line`.
+fn colons(frame: &[u8]) -> Frame<'_> {
+    let parts = split_last(frame, b':').and_then(|(rest, line)| Some((split_last(rest, b':')?, number(line)?)));
+    match parts {
+        Some(((file, name), line)) if !name.is_empty() => Frame { name, file, line, ..Frame::default() },
+        // What is no code: `:GC:`.
+        _ => Frame { name: frame, ..Frame::default() },
+    }
+}
+
+/// `name_[k]`: of the kernel; `[j]` compiled at run time, `[i]` inlined, `[0]` and `[1]` interpreted or compiled by the
+/// first compiler.
+fn annotated(frame: &[u8]) -> Frame<'_> {
+    let Some((name, mark)) = frame.len().checked_sub(4).map(|at| frame.split_at(at)) else {
+        return Frame { name: frame, ..Frame::default() };
+    };
+    match mark {
+        b"_[k]" => Frame { name, binary: "[kernel]", ..Frame::default() },
+        b"_[j]" => Frame { name, binary: "[jit]", ..Frame::default() },
+        b"_[i]" | b"_[0]" | b"_[1]" => Frame { name, ..Frame::default() },
+        _ => Frame { name: frame, ..Frame::default() },
+    }
+}
+
+/// `process 21:"python t.py"`, `thread (22)`, `thread (22): name`.
+fn of_py_spy(frame: &[u8]) -> Labels<'_> {
+    if let Some(rest) = frame.strip_prefix(b"process ")
+        && let Some(at) = rest.iter().position(|&b| b == b':')
+        && digits(&rest[..at])
+    {
+        let command = rest[at + 1..].strip_prefix(b"\"").and_then(|c| c.strip_suffix(b"\"")).unwrap_or(&rest[at + 1..]);
+        return vec![("pid", &rest[..at]), ("process", command)];
+    }
+    let Some(rest) = frame.strip_prefix(b"thread (") else { return Vec::new() };
+    let Some(at) = rest.iter().position(|&b| b == b')') else { return Vec::new() };
+    match (&rest[..at], &rest[at + 1..]) {
+        (tid, b"") => vec![("tid", tid)],
+        (tid, name) if name.starts_with(b": ") => vec![("tid", tid), ("thread", &name[2..])],
+        _ => Vec::new(),
+    }
+}
+
+/// `P21`, and `T0:22`: an interpreter and a thread.
+fn of_austin(frame: &[u8]) -> Labels<'_> {
+    let is_id = |text: &[u8]| !text.is_empty() && text.iter().all(|b| b.is_ascii_hexdigit() || *b == b'x');
+    match frame {
+        [b'P', pid @ ..] if digits(pid) => vec![("pid", pid)],
+        [b'T', id @ ..] => match split_last(id, b':') {
+            Some((interpreter, tid)) if digits(interpreter) && is_id(tid) => vec![("tid", tid)],
+            None if is_id(id) => vec![("tid", id)],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn of_cpython(frame: &[u8]) -> Labels<'_> {
+    frame.strip_prefix(b"tid:").filter(|tid| digits(tid)).map_or(Vec::new(), |tid| vec![("tid", tid)])
+}
+
+/// `comm-21/22`: what `--tid` adds. What `--pid` adds can't be told from a name.
+fn of_perf(frame: &[u8]) -> Labels<'_> {
+    let parts = split_last(frame, b'/').and_then(|(rest, tid)| Some((split_last(rest, b'-')?, tid)));
+    match parts {
+        Some(((comm, pid), tid)) if !comm.is_empty() && digits(tid) && (digits(pid) || pid == b"?") => {
+            vec![("comm", comm), ("pid", pid), ("tid", tid)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// True if the stacks of more than half of the lines are the tool's, and no header of our own is there.
+fn mostly(head: &[u8], is_of_the_tool: fn(&[u8]) -> bool) -> bool {
+    if !is_text(head) || Header::of(head).is_some() {
+        return false;
+    }
+    let whole = if head.len() < super::HEAD { head.len() } else { head.iter().rposition(|&b| b == b'\n').unwrap_or(0) };
+    let (mut fit, mut others) = (0, 0);
+    for (_, line) in lines(&head[..whole]).filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#")) {
+        match split_last(line, b' ') {
+            Some((stack, word)) if (one(word).or_else(|| all(word))).is_some() && is_of_the_tool(stack) => fit += 1,
+            _ => others += 1,
+        }
+    }
+    fit > others
+}
+
+fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
+    let mut stacks = Stacks { builder: ProfileBuilder::new(), ..Stacks::default() };
+    types.iter().for_each(|(kind, unit)| stacks.builder.sample_type(kind, unit));
+    for (number, (at, line)) in (1u64..).zip(lines(text)) {
+        let place = |e: Error| e.in_record(|| format!("line {number}")).at(at);
+        stacks.add(line, dialect).map_err(place)?;
+    }
+    let Stacks { builder, locations, .. } = stacks;
+    drop(locations);
+    builder.build(name)
+}
+
+#[derive(Default)]
+struct Stacks<'t> {
+    builder: ProfileBuilder,
+    /// By frame.
+    locations: HashMap<&'t [u8], LocationId>,
+    binaries: HashMap<&'static str, MappingId>,
+    leaf_first: Vec<LocationId>,
+    labels: Vec<Label>,
+}
+
+impl<'t> Stacks<'t> {
+    fn add(&mut self, line: &'t [u8], dialect: &Dialect) -> Result<()> {
+        let line = line.trim_ascii_start();
+        if line.is_empty() || line.starts_with(b"#") {
+            return Ok(());
+        }
+        let found = split_last(line, b' ').and_then(|(stack, word)| Some((stack, (dialect.values)(word)?)));
+        let Some((stack, values)) = found else {
+            return Err(super::folded::without_number(line));
+        };
+        (self.leaf_first.clear(), self.labels.clear());
+        let mut at_root = true;
+        for frame in stack.split(|&b| b == b';') {
+            let labels = if at_root { (dialect.labels)(frame) } else { Vec::new() };
+            at_root = !labels.is_empty();
+            if !at_root {
+                let location = self.location(frame, dialect)?;
+                self.leaf_first.push(location);
+            }
+            for (key, text) in labels {
+                let (key, text) = (self.builder.string(key), self.builder.string(text));
+                self.labels.push(Label { key, value: LabelValue::Text(text) });
+            }
+        }
+        self.leaf_first.reverse();
+        self.builder.sample(&self.leaf_first, &values?, &self.labels)
+    }
+
+    fn location(&mut self, frame: &'t [u8], dialect: &Dialect) -> Result<LocationId> {
+        if let Some(&known) = self.locations.get(frame) {
+            return Ok(known);
+        }
+        let Frame { name, file, line, binary } = (dialect.frame)(frame);
+        let builder = &mut self.builder;
+        let mapping = (!binary.is_empty()).then(|| {
+            *self.binaries.entry(binary).or_insert_with(|| {
+                let file = builder.string(binary);
+                builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: StringId::EMPTY, flags: 0 })
+            })
+        });
+        let function = builder.function(name, file, 0);
+        let new = builder.location(mapping, 0, &[builder.line(function, line)])?;
+        self.locations.insert(frame, new);
+        Ok(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::profile::LoadOptions;
+
+    fn load(text: &str, format: Option<&str>) -> Result<Profile> {
+        let options = LoadOptions::default();
+        let options = format.map_or(Ok(options.clone()), |format| options.with_input_format(format))?;
+        Profile::from_bytes("in", text.as_bytes(), &options)
+    }
+
+    /// Each sample: `name file line` of its frames from the root, its values, and its labels.
+    fn samples(p: &Profile) -> Vec<String> {
+        let frame = |l: u32| {
+            let line = p.locations().first_line[l as usize] as usize;
+            let f = p.locations().line_function[line] as usize;
+            let (name, file) = (p.text(p.functions().name[f]), p.text(p.functions().file[f]));
+            format!("{name} {file} {}", p.locations().line_number[line]).trim_end_matches(" 0").trim_end().to_owned()
+        };
+        let label = |l: Label| match l.value {
+            LabelValue::Text(text) => format!(" {}={}", p.text(l.key), p.text(text)),
+            LabelValue::Number(..) => String::new(),
+        };
+        let sample = |s: crate::samples::Sample<'_>| {
+            let mut frames = Vec::new();
+            s.for_each_location(|l| frames.push(frame(l)));
+            frames.reverse();
+            let values: Vec<i64> = (0..p.sample_types().len()).map(|i| s.value(i)).collect();
+            let labels: String = s.labels().map(label).collect();
+            format!("{} {values:?}{labels}", frames.join("|"))
+        };
+        p.samples().map(sample).collect()
+    }
+
+    #[test]
+    fn each_tool_is_recognised_and_taken_apart() {
+        for (format, text, expected) in [
+            ("py-spy", "<module> (t.py:10);work (a b.py:8) 6\n", vec!["<module> t.py 10|work a b.py 8 [6]"]),
+            (
+                "py-spy",
+                "process 21:\"python t.py -x\";thread (22): my worker;Thread.run (threading.py:9);f (lib.so);g (t.py:1) 1\n\
+                 thread (22);f (t.py:3) 2\n",
+                vec![
+                    "Thread.run threading.py 9|f lib.so|g t.py 1 [1] pid=21 process=python t.py -x tid=22 thread=my worker",
+                    "f t.py 3 [2] tid=22",
+                ],
+            ),
+            (
+                "austin",
+                "# austin: 3.7.0\n# mode: wall\n\nP21;T0:22;/s/t.py:<module>:10;C:\\s\\t.py:work:8 20084\nP21;T0:22;:GC: 5\n\n# duration: 7\n",
+                vec!["<module> /s/t.py 10|work C:\\s\\t.py 8 [20084] pid=21 tid=22", ":GC: [5] pid=21 tid=22"],
+            ),
+            (
+                "austin",
+                "# austin: 3.7.0\n# mode: full\n\nP1;T0:2 10,0,65536\nP1;T0:2;t.py:f:1 20,1,-4\n",
+                vec![" [10, 10, 65536, 0] pid=1 tid=2", "f t.py 1 [0, 20, 0, 4] pid=1 tid=2"],
+            ),
+            ("austin", "# austin: 3.7.0\n# mode: memory\nP1;T0:2;t.py:f:1 -7\n", vec!["f t.py 1 [0, 7] pid=1 tid=2"]),
+            ("austin", "P1;T7f0x1;t.py:f:1 7\n", vec!["f t.py 1 [7] pid=1 tid=7f0x1"]),
+            ("cpython", "tid:7;t.py:<module>:10;<GC> 3\n", vec!["<module> t.py 10|<GC> [3] tid=7"]),
+            (
+                "perf-folded",
+                "my prog-21/22;start_[k];main;f_[j];g_[i] 6\n",
+                vec!["start|main|f|g [6] comm=my prog pid=21 tid=22"],
+            ),
+        ] {
+            let p = load(text, None).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(samples(&p), expected, "{text}");
+            let named = load(text, Some(format)).unwrap();
+            assert_eq!(samples(&named), expected, "{text} as {format}");
+            assert!(
+                super::super::FORMATS
+                    .iter()
+                    .find(|f| (f.recognises)(text.as_bytes()))
+                    .is_some_and(|f| f.name == format)
+            );
+        }
+    }
+
+    #[test]
+    fn kernel_and_compiled_code_are_mapped_from_what_they_are() {
+        let p = load("a-1/2;b_[k];c_[j];d_[k] 1\n", None).unwrap();
+        let files: Vec<String> = p.mappings().iter().map(|m| p.text(m.file)).collect();
+        assert_eq!(files, ["[kernel]", "[jit]"]);
+    }
+
+    #[test]
+    fn other_folded_stacks_stay_what_they_are() {
+        for text in [
+            "main;operator()(int, char) 3\n",
+            "main;run (fast) 3\nmain;a (b.c:1) 2\nmain;c 2\n",
+            "pool-1-thread-3;run 4\n",
+            "# pprofdiff-folded cpu/nanoseconds value\nmain;f (t.py:1) 3\n",
+            "a:b:3;c:d:4 5\n",
+            "P1;main 5\n",
+        ] {
+            let format = super::super::FORMATS.iter().find(|f| (f.recognises)(text.as_bytes())).unwrap();
+            assert_eq!(format.name, "folded", "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_was_read() {
+        for (text, format, words) in [
+            ("f (t.py:1) 3\nf (t.py:1) x\n", "py-spy", "line 2: \"f (t.py:1) x\" does not end in a number"),
+            ("f (t.py:1) 9223372036854775808\n", "py-spy", "more than an int64 holds"),
+            ("# mode: full\nP1;T0:2 1,2,3\n", "austin", "line 2: \"P1;T0:2 1,2,3\" does not end in a number"),
+            ("# mode: full\nP1;T0:2 1,1\n", "austin", "line 2: \"P1;T0:2 1,1\" does not end in a number"),
+            ("# mode: memory\nP1;T0:2 -9223372036854775808\n", "austin", "too small"),
+            ("tid:1;a:b:99999999999999999999 1.5\n", "cpython", "\"1.5\" has a fraction"),
+        ] {
+            let error = load(text, Some(format)).unwrap_err();
+            assert!(error.to_string().contains(words), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Waiting for locks as text: gperftools' `contentionz`, and Go's `mutex` and `block` (`debug=1` of net/http/pprof).
+//!
+//! ```text
+//! --- mutex:
+//! cycles/second=2445406713
+//! sampling period=1
+//! 1234567 12 @ 0x4c5a11 0x4c5a0c
+//! ```
+//!
+//! Cycles waited and contentions of a stack. Both are multiplied by the period, as they stand for that many; cycles are
+//! made nanoseconds if it is said how many are a second.
+
+use super::super::InputFormat;
+use super::{Head, Lines, Pattern, Sink, Stack, address_part, addresses, decimal, group, literal, whole};
+use super::{is_blank_or_comment, java};
+use crate::error::Result;
+
+pub(in crate::format) const CONTENTION: InputFormat = InputFormat {
+    name: "contention",
+    about: "waiting for locks as text, of gperftools or Go (debug=1)",
+    recognises: |head| is_header(Lines::new(head).next().unwrap_or_default()) && !java::is_contention(head),
+    read: |name, text, _| {
+        let mut lines = Lines::new(&text);
+        if !is_header(lines.next().unwrap_or_default()) {
+            return Err(lines.error("is no header, such as --- mutex:"));
+        }
+        let (head, hertz) = attributes(&mut lines)?;
+        super::read(name, &head, lines, |lines, sink| stacks(lines, head.period, hertz, sink))
+    },
+};
+
+/// Without the addresses.
+static SAMPLE: Pattern = Pattern::new(r"(?-u)([0-9]+) *([0-9]+) @");
+
+fn is_header(line: &[u8]) -> bool {
+    [&b"--- contentionz "[..], b"--- mutex:", b"--- contention:"].iter().any(|h| line.starts_with(h))
+}
+
+/// What is said before the first sample, which becomes the current line; and cycles a second, 0 if that is not said.
+fn attributes(lines: &mut Lines<'_>) -> Result<(Head, i64)> {
+    let types = [("contentions", "count"), ("delay", "nanoseconds")];
+    let (mut head, mut hertz) = (Head::new(&types, ("contentions", "count"), 1), 0);
+    while let Some(line) = lines.next_content() {
+        if line.trim_ascii().starts_with(b"---") {
+            break;
+        }
+        let Some(at) = line.iter().position(|&b| b == b'=') else { break };
+        let (key, value) = (line[..at].trim_ascii(), line[at + 1..].trim_ascii());
+        let number = || literal(value).ok_or_else(|| lines.error("is not set to a number"));
+        match key {
+            b"cycles/second" => hertz = number()?,
+            b"sampling period" => head.period = number()?,
+            b"ms since reset" => {
+                let nanos = number()?.checked_mul(1_000_000);
+                head.duration_nanos = nanos.ok_or_else(|| lines.error("is more nanoseconds than an int64 holds"))?;
+            }
+            b"discarded samples" => {}
+            _ => return Err(lines.error("is an attribute that is not known of contention profiles")),
+        }
+    }
+    Ok((head, hertz))
+}
+
+/// From the current line on.
+fn stacks(lines: &mut Lines<'_>, period: i64, hertz: i64, sink: &mut Sink<'_>) -> Result<()> {
+    let mut stack = Vec::new();
+    loop {
+        let line = lines.line.trim_ascii();
+        if line.starts_with(b"---") {
+            return Ok(());
+        }
+        if !is_blank_or_comment(line) {
+            let sample = "is no sample of a contention profile, such as 1234 5 @ 0x6";
+            let found = SAMPLE.captures(line).ok_or_else(|| lines.error(sample))?;
+            let numbers = decimal(group(&found, 1)).zip(decimal(group(&found, 2)));
+            let values = numbers.and_then(|(cycles, count)| unsample(cycles, count, period, hertz));
+            let values = values.ok_or_else(|| lines.error("has a number that is more than an int64 holds"))?;
+            stack.clear();
+            let end = found.get(0).map_or(0, |m| m.end());
+            if !addresses(address_part(&line[end..]), 1, &mut stack) {
+                return Err(lines.error("has an address of more than 64 bits"));
+            }
+            sink(Stack { addresses: &stack, values: &values, block: None }).map_err(|e| lines.place(e))?;
+        }
+        if lines.next().is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// Contentions and nanoseconds.
+fn unsample(cycles: i64, count: i64, period: i64, hertz: i64) -> Option<[i64; 2]> {
+    if period <= 0 {
+        return Some([count, cycles]);
+    }
+    let delay = match hertz {
+        1.. => whole(cycles as f64 * period as f64 / (hertz as f64 / 1e9))?,
+        _ => cycles,
+    };
+    Some([count.checked_mul(period)?, delay])
+}

@@ -1,0 +1,208 @@
+//! Heap and contention profiles of Java as text, and what is common to all of Java's: a list of what each address is.
+//!
+//! ```text
+//! --- heapz 1 ---
+//! format = java
+//! resolution = bytes
+//!   7048   1 @ 0x00000003 0x00000004
+//!      0x00000003 com.example.Parser.read (Parser.java:121)
+//!      0x00000004 com.example.Main.run (Main.java:17)
+//! ```
+//!
+//! Here the bytes or the time come before the count. An address is only a number of the list, so it is not kept; where it
+//! is not in the list, the frame has no name.
+
+use std::collections::HashMap;
+
+use super::super::InputFormat;
+use super::{Head, Lines, Pattern, Sink, Stack, addresses, decimal, group, literal, unsample};
+use crate::builder::{FunctionId, LocationId, MappingId, ProfileBuilder};
+use crate::error::Result;
+use crate::profile::{Label, LabelValue, Mapping, Profile, StringId};
+
+pub(in crate::format) const JAVA: InputFormat = InputFormat {
+    name: "java",
+    about: "a heap or contention profile of Java as text",
+    recognises: |head| is_heap(head) || is_contention(head),
+    read: |name, text, _| {
+        let mut lines = Lines::new(&text);
+        let is_heap = match lines.next().unwrap_or_default().trim_ascii() {
+            HEAP => true,
+            CONTENTION => false,
+            _ => return Err(lines.error("is no header, such as --- heapz 1 ---")),
+        };
+        let head = attributes(&mut lines, is_heap)?;
+        let mut rest = lines.clone();
+        stacks(&mut rest, &head, is_heap, &mut |_| Ok(()))?;
+        read(name, &head, rest, |sink| stacks(&mut lines.clone(), &head, is_heap, sink))
+    },
+};
+
+const HEAP: &[u8] = b"--- heapz 1 ---";
+const CONTENTION: &[u8] = b"--- contentionz 1 ---";
+/// Mean bytes between two samples.
+const RATE: i64 = 512 << 10;
+
+static ATTRIBUTE: Pattern = Pattern::new(r"(?-u)([\w ]+)=([\w ]+)");
+static SAMPLE: Pattern = Pattern::new(r"(?-u) *([0-9]+) +([0-9]+) +@ +([ x0-9a-f]*)");
+static LOCATION: Pattern = Pattern::new(r"(?-u)^\s*0x([[:xdigit:]]+)\s+(.*)\s*$");
+static FILE_AND_LINE: Pattern = Pattern::new(r"(?-u)^(.*)\s+\((.+):(-?[0-9]+)\)$");
+static FILE: Pattern = Pattern::new(r"(?-u)^(.*)\s+\((.*)\)$");
+
+fn is_heap(head: &[u8]) -> bool {
+    Lines::new(head).next().unwrap_or_default().trim_ascii() == HEAP
+}
+
+/// gperftools' contention profiles have the same first line, and neither of these attributes.
+pub(super) fn is_contention(head: &[u8]) -> bool {
+    let mut lines = Lines::new(head);
+    if lines.next().unwrap_or_default().trim_ascii() != CONTENTION {
+        return false;
+    }
+    while let Some(line) = lines.next() {
+        match ATTRIBUTE.captures(line) {
+            Some(found) if matches!(group(&found, 1).trim_ascii(), b"format" | b"resolution") => return true,
+            None if !line.trim_ascii().is_empty() => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// What is said before the samples; the current line is then the last before them.
+fn attributes(lines: &mut Lines<'_>, is_heap: bool) -> Result<Head> {
+    let mut head = Head::default();
+    loop {
+        let before = lines.clone();
+        let Some(line) = lines.next() else { break };
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let Some(found) = ATTRIBUTE.captures(line) else {
+            *lines = before;
+            break;
+        };
+        let (key, value) = (group(&found, 1).trim_ascii(), group(&found, 2).trim_ascii());
+        let number = || literal(value).ok_or_else(|| lines.error("is not set to a number"));
+        match (key, is_heap) {
+            (b"format", _) if value == b"java" => {}
+            (b"resolution", _) => {
+                let unit = String::from_utf8_lossy(value);
+                let kinds = if is_heap { ["inuse_objects", "inuse_space"] } else { ["contentions", "delay"] };
+                head.types = Head::new(&[(kinds[0], "count"), (kinds[1], &unit)], ("", ""), 0).types;
+            }
+            (b"sampling period", false) => {
+                head = Head {
+                    types: head.types,
+                    duration_nanos: head.duration_nanos,
+                    ..Head::new(&[], ("contentions", "count"), number()?)
+                };
+            }
+            (b"ms since reset", false) => {
+                let nanos = number()?.checked_mul(1_000_000);
+                head.duration_nanos = nanos.ok_or_else(|| lines.error("is more nanoseconds than an int64 holds"))?;
+            }
+            _ => return Err(lines.error("is an attribute that is not known of profiles of Java")),
+        }
+    }
+    Ok(head)
+}
+
+/// All lines that are samples, from the next on; the current line is then the last of them.
+fn stacks(lines: &mut Lines<'_>, head: &Head, is_heap: bool, sink: &mut Sink<'_>) -> Result<()> {
+    let mut stack = Vec::new();
+    loop {
+        let before = lines.clone();
+        let Some(line) = lines.next() else { return Ok(()) };
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let Some(found) = SAMPLE.captures(line) else {
+            *lines = before;
+            return Ok(());
+        };
+        let too_large = || lines.error("has a number that is more than an int64 holds");
+        let [size, count] = [1, 2].map(|i| decimal(group(&found, i)));
+        let (size, count) = size.zip(count).ok_or_else(too_large)?;
+        stack.clear();
+        if !addresses(group(&found, 3), 0, &mut stack) {
+            return Err(lines.error("has an address of more than 64 bits"));
+        }
+        let (values, block) = match (is_heap, head.period) {
+            (true, _) if count == 0 => return Err(lines.error("has bytes of no object")),
+            (true, _) => (unsample(count, size, RATE), Some(size / count)),
+            (false, 0) => (Some((count, size)), None),
+            (false, period) => (count.checked_mul(period).zip(size.checked_mul(period)), None),
+        };
+        let (count, size) = values.ok_or_else(too_large)?;
+        sink(Stack { addresses: &stack, values: &[count, size], block }).map_err(|e| lines.place(e))?;
+    }
+}
+
+/// Reads a profile whose addresses are explained in the lines that come next.
+pub(super) fn read(
+    name: &str,
+    head: &Head,
+    mut lines: Lines<'_>,
+    stacks: impl Fn(&mut Sink<'_>) -> Result<()>,
+) -> Result<Profile> {
+    let mut builder = head.builder();
+    let mut used = HashMap::<u64, Option<LocationId>>::new();
+    stacks(&mut |stack| {
+        used.extend(stack.addresses.iter().map(|&address| (address, None)));
+        Ok(())
+    })?;
+    let mut functions = HashMap::new();
+    while let Some(line) = lines.next() {
+        let Some(found) = LOCATION.captures(line.trim_ascii()) else { continue };
+        let digits = std::str::from_utf8(group(&found, 1)).unwrap_or_default();
+        let address = u64::from_str_radix(digits, 16);
+        let address = address.map_err(|_| lines.error("has an address of more than 64 bits"))?;
+        if let Some(location) = used.get_mut(&address) {
+            let (function, line) = function(group(&found, 2), &mut functions, &mut builder);
+            *location = Some(builder.location(None, 0, &[builder.line(function, line)])?);
+        }
+    }
+    let bytes = builder.string("bytes");
+    let (mut locations, mut unknown): (Vec<LocationId>, Option<MappingId>) = (Vec::new(), None);
+    stacks(&mut |stack| {
+        locations.clear();
+        for address in stack.addresses {
+            let known = used.get(address).copied().flatten();
+            let location = match known {
+                Some(known) => known,
+                None if *address == 0 => builder.location(None, 0, &[])?,
+                None => {
+                    let all = Mapping::of_all_addresses();
+                    let mapping = *unknown.get_or_insert_with(|| builder.mapping(all));
+                    builder.location(Some(mapping), 0, &[])?
+                }
+            };
+            locations.push(location);
+        }
+        let label = stack.block.map(|b| Label { key: bytes, value: LabelValue::Number(b, StringId::EMPTY) });
+        builder.sample(&locations, stack.values, label.as_slice())
+    })?;
+    drop((used, functions));
+    builder.build(name)
+}
+
+/// The function and line that a text is about. A function is known by its name, so the first file counts, as pprof.
+fn function<'t>(
+    text: &'t [u8],
+    functions: &mut HashMap<&'t [u8], FunctionId>,
+    builder: &mut ProfileBuilder,
+) -> (FunctionId, i64) {
+    let (name, file, line): (&[u8], &[u8], i64) = if let Some(found) = FILE_AND_LINE.captures(text) {
+        (group(&found, 1), group(&found, 2), decimal(group(&found, 3)).unwrap_or(0).max(0))
+    } else if let Some(found) = FILE.captures(text) {
+        // The path of a library, of which the name is enough.
+        let path = group(&found, 2);
+        (group(&found, 1), path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default(), 0)
+    } else if text.windows(18).any(|w| w == b"generated stub/JIT") {
+        (b"STUB", b"", 0)
+    } else {
+        (text, b"", 0)
+    };
+    (*functions.entry(name).or_insert_with(|| builder.function(name, file, 0)), line)
+}

@@ -1,0 +1,377 @@
+//! The formats that pprof read before `profile.proto` and still reads: gperftools' and Go's. A module each; here is what
+//! they share: a text by lines, addresses in it, and a profile of stacks of addresses.
+//!
+//! All are stacks of addresses, and most end in a list of mapped binaries, which locations need: so the stacks are walked
+//! twice, and nothing is kept in between. The numbers are those of `go tool pprof`, down to its corrections of what the
+//! profilers are known to write wrongly; where these are, the comments say `as pprof`. The source is google/pprof,
+//! `profile/legacy_profile.go` and `legacy_java_profile.go`.
+
+mod contention;
+mod count;
+mod cpu;
+mod heap;
+mod java;
+pub(super) mod maps;
+mod threads;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use regex::bytes::{Captures, Regex};
+
+pub(super) use contention::CONTENTION;
+pub(super) use count::GO_COUNT;
+pub(super) use cpu::GPERFTOOLS_CPU;
+pub(super) use heap::HEAP;
+pub(super) use java::JAVA;
+pub(super) use threads::THREADS;
+
+use crate::builder::{LocationId, ProfileBuilder};
+use crate::error::{Error, Result};
+use crate::profile::{Label, LabelValue, Profile, StringId};
+use maps::Mappings;
+
+/// A stack of addresses from the leaf.
+pub(super) struct Stack<'a> {
+    pub addresses: &'a [u64],
+    /// One for each sample type.
+    pub values: &'a [i64],
+    /// The size of a block of memory, for the label `bytes`.
+    pub block: Option<i64>,
+}
+
+/// What the stacks of a file are given to.
+pub(super) type Sink<'s> = dyn FnMut(Stack<'_>) -> Result<()> + 's;
+
+/// What a file says beside its stacks.
+#[derive(Default)]
+pub(super) struct Head {
+    pub types: Vec<(String, String)>,
+    pub period_type: (String, String),
+    pub period: i64,
+    pub duration_nanos: i64,
+    /// The profiler may have written the leaf twice: as it was interrupted, and as the first return address.
+    pub leaf_may_be_twice: bool,
+}
+
+impl Head {
+    pub(super) fn new(types: &[(&str, &str)], period_type: (&str, &str), period: i64) -> Head {
+        let owned = |t: (&str, &str)| (t.0.to_owned(), t.1.to_owned());
+        let types = types.iter().copied().map(owned).collect();
+        Head { types, period_type: owned(period_type), period, ..Head::default() }
+    }
+
+    /// A profile of this head, without samples.
+    pub(super) fn builder(&self) -> ProfileBuilder {
+        let mut builder = ProfileBuilder::new();
+        self.types.iter().for_each(|(kind, unit)| builder.sample_type(kind, unit));
+        builder.period(&self.period_type.0, &self.period_type.1, self.period);
+        builder.header().duration_nanos = self.duration_nanos;
+        set_uninteresting(&mut builder, &self.types);
+        builder
+    }
+}
+
+/// Reads a text of stacks. `stacks` gives all from the current line on to a sink, and ends where they end.
+pub(super) fn read(
+    name: &str,
+    head: &Head,
+    mut lines: Lines<'_>,
+    stacks: impl Fn(&mut Lines<'_>, &mut Sink<'_>) -> Result<()>,
+) -> Result<Profile> {
+    let mut rest = lines.clone();
+    stacks(&mut rest, &mut |_| Ok(()))?;
+    while !maps::begin_after(rest.line) && rest.next().is_some() {}
+    let mut profile = Addresses::new(head, rest)?;
+    stacks(&mut lines, &mut |stack| profile.add(&stack))?;
+    profile.build(name)
+}
+
+/// A profile of stacks of addresses.
+pub(super) struct Addresses {
+    builder: ProfileBuilder,
+    mappings: Mappings,
+    locations: HashMap<u64, LocationId>,
+    stack: Vec<LocationId>,
+    bytes: StringId,
+    leaf_may_be_twice: bool,
+}
+
+impl Addresses {
+    /// A profile with the mappings that the lines after the current one say.
+    pub(super) fn new(head: &Head, maps: Lines<'_>) -> Result<Addresses> {
+        let mut builder = head.builder();
+        let mappings = Mappings::read(maps, &mut builder)?;
+        let bytes = builder.string("bytes");
+        let (locations, stack) = (HashMap::new(), Vec::new());
+        Ok(Addresses { builder, mappings, locations, stack, bytes, leaf_may_be_twice: head.leaf_may_be_twice })
+    }
+
+    pub(super) fn add(&mut self, stack: &Stack<'_>) -> Result<()> {
+        self.stack.clear();
+        for &address in stack.addresses {
+            let location = match self.locations.get(&address) {
+                Some(&known) => known,
+                None => {
+                    let mapping = if address == 0 { None } else { Some(self.mappings.of(address, &mut self.builder)?) };
+                    let new = self.builder.location(mapping, address, &[])?;
+                    self.locations.insert(address, new);
+                    new
+                }
+            };
+            self.stack.push(location);
+        }
+        if let [leaf, next, ..] = stack.addresses
+            && self.leaf_may_be_twice
+            && *leaf == next.wrapping_add(1)
+        {
+            self.stack.remove(1);
+        }
+        let label = stack.block.map(|b| Label { key: self.bytes, value: LabelValue::Number(b, StringId::EMPTY) });
+        self.builder.sample(&self.stack, stack.values, label.as_slice())
+    }
+
+    pub(super) fn build(self, name: &str) -> Result<Profile> {
+        let Addresses { builder, locations, mappings, .. } = self;
+        drop((locations, mappings));
+        builder.build(name)
+    }
+}
+
+/// A text, line by line.
+#[derive(Clone)]
+pub(super) struct Lines<'t> {
+    /// The current line, without its end; empty before the first.
+    pub line: &'t [u8],
+    rest: &'t [u8],
+    /// How many bytes and lines there are before the current line, and the bytes of the text.
+    at: usize,
+    number: u64,
+    len: usize,
+}
+
+impl<'t> Lines<'t> {
+    pub(super) fn new(text: &'t [u8]) -> Lines<'t> {
+        Lines { line: &[], rest: text, at: 0, number: 0, len: text.len() }
+    }
+
+    /// The rest of a binary file that is text.
+    pub(super) fn after(text: &'t [u8], at: usize) -> Lines<'t> {
+        let rest = text.get(at..).unwrap_or_default();
+        Lines { line: &[], rest, at, number: 0, len: text.len() }
+    }
+
+    /// Goes on to the next line, if there is one.
+    pub(super) fn next(&mut self) -> Option<&'t [u8]> {
+        if self.rest.is_empty() {
+            self.line = &[];
+            return None;
+        }
+        self.at = self.len - self.rest.len();
+        self.number += 1;
+        let end = self.rest.iter().position(|&b| b == b'\n');
+        let (line, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest.get(1..).unwrap_or_default();
+        self.line = line.strip_suffix(b"\r").unwrap_or(line);
+        Some(self.line)
+    }
+
+    /// Goes on to the next line that is neither blank nor a comment.
+    pub(super) fn next_content(&mut self) -> Option<&'t [u8]> {
+        while let Some(line) = self.next() {
+            if !is_blank_or_comment(line) {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    /// An error with the place of the current line.
+    pub(super) fn place(&self, error: Error) -> Error {
+        let number = self.number;
+        error.in_record(|| format!("line {number}")).at(self.at)
+    }
+
+    /// An error about the current line, with what it says.
+    pub(super) fn error(&self, what: &str) -> Error {
+        self.place(Error::malformed(format!("{} {what}", super::quoted(self.line))))
+    }
+}
+
+pub(super) fn is_blank_or_comment(line: &[u8]) -> bool {
+    matches!(line.trim_ascii_start().first(), None | Some(b'#'))
+}
+
+/// A regular expression, compiled when it is first used.
+pub(super) struct Pattern(&'static str, OnceLock<Option<Regex>>);
+
+impl Pattern {
+    pub(super) const fn new(pattern: &'static str) -> Pattern {
+        Pattern(pattern, OnceLock::new())
+    }
+
+    pub(super) fn captures<'t>(&self, text: &'t [u8]) -> Option<Captures<'t>> {
+        self.1.get_or_init(|| Regex::new(self.0).ok()).as_ref()?.captures(text)
+    }
+
+    pub(super) fn is_match(&self, text: &[u8]) -> bool {
+        self.captures(text).is_some()
+    }
+}
+
+/// What a group matched; nothing if it did not take part.
+pub(super) fn group<'t>(captures: &Captures<'t>, i: usize) -> &'t [u8] {
+    captures.get(i).map_or(&[], |m| m.as_bytes())
+}
+
+/// A decimal number; `None` if it does not fit or is none.
+pub(super) fn decimal(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A number as programming languages write it, decimal or with `0x`.
+pub(super) fn literal(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?;
+    match text.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Appends every `0x...` of a text (digits in lower case, as the profilers write them), each less `less`, since what
+/// they write are the addresses that calls return to. False if one has more than 64 bits.
+pub(super) fn addresses(text: &[u8], less: u64, out: &mut Vec<u64>) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&b| b == b'0') {
+        rest = &rest[at + 1..];
+        let Some(digits) = rest.strip_prefix(b"x") else { continue };
+        let n = digits.iter().take_while(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')).count();
+        if n == 0 {
+            continue;
+        }
+        let digits = std::str::from_utf8(&digits[..n]).unwrap_or_default();
+        let Ok(address) = u64::from_str_radix(digits, 16) else { return false };
+        out.push(address.wrapping_sub(less));
+        rest = &rest[1 + n..];
+    }
+    true
+}
+
+/// What follows an `@`: the part that can be addresses.
+pub(super) fn address_part(text: &[u8]) -> &[u8] {
+    let n = text.iter().take_while(|b| matches!(b, b' ' | b'x' | b'0'..=b'9' | b'a'..=b'f')).count();
+    &text[..n]
+}
+
+/// The objects and bytes that a sample of them stands for: an allocation of S bytes is sampled with the probability
+/// 1 - e^(-S/rate). `None` if that is more than an int64 holds.
+pub(super) fn unsample(count: i64, size: i64, rate: i64) -> Option<(i64, i64)> {
+    if count == 0 || size == 0 {
+        return Some((0, 0));
+    }
+    // Each was sampled, or it is not known how often.
+    if rate <= 1 {
+        return Some((count, size));
+    }
+    let mean = size as f64 / count as f64;
+    let scale = 1.0 / (1.0 - (-mean / rate as f64).exp());
+    Some((whole(count as f64 * scale)?, whole(size as f64 * scale)?))
+}
+
+/// A number without its fraction, if it fits.
+pub(super) fn whole(v: f64) -> Option<i64> {
+    // 2^63 itself is a float, and does not fit.
+    (v.abs() < 9_223_372_036_854_775_808.0).then_some(v as i64)
+}
+
+/// Says which frames of the profilers themselves are to be dropped once they have names, as pprof.
+fn set_uninteresting(builder: &mut ProfileBuilder, types: &[(String, String)]) {
+    let has = |kind: &str| types.iter().any(|t| t.0 == kind);
+    let (drop, keep) = match () {
+        () if has("space") || has("inuse_space") => (ALLOCATORS, GO_ENTRIES),
+        () if has("contentions") => (LOCKS, &[][..]),
+        () => (SIGNAL_HANDLERS, &[][..]),
+    };
+    let (drop, keep) = (builder.string(drop.join("|")), builder.string(keep.join("|")));
+    (builder.header().drop_frames, builder.header().keep_frames) = (drop, keep);
+}
+
+/// Functions that allocate: of POSIX, tcmalloc, macOS, Go, C++.
+#[rustfmt::skip]
+const ALLOCATORS: &[&str] = &[
+    "calloc", "cfree", "malloc", "free", "memalign", "do_memalign", "(__)?posix_memalign", "pvalloc", "valloc", "realloc",
+    r"tcmalloc::.*", "tc_calloc", "tc_cfree", "tc_malloc", "tc_free", "tc_memalign", "tc_posix_memalign", "tc_pvalloc",
+    "tc_valloc", "tc_realloc", "tc_new", "tc_delete", "tc_newarray", "tc_deletearray", "tc_new_nothrow",
+    "tc_newarray_nothrow",
+    "malloc_zone_malloc", "malloc_zone_calloc", "malloc_zone_valloc", "malloc_zone_realloc", "malloc_zone_memalign",
+    "malloc_zone_free",
+    r"runtime\..*",
+    "BaseArena::.*", "(::)?do_malloc_no_errno", "(::)?do_malloc_pages", "(::)?do_malloc", "DoSampledAllocation",
+    "MallocedMemBlock::MallocedMemBlock", "_M_allocate", "__builtin_(vec_)?delete", "__builtin_(vec_)?new",
+    "__gnu_cxx::new_allocator::allocate", "__libc_malloc", "__malloc_alloc_template::allocate", "allocate", "cpp_alloc",
+    r"operator new(\[\])?", "simple_alloc::allocate",
+];
+
+/// Go's functions that may lie between others.
+const GO_ENTRIES: &[&str] = &[r"runtime\.panic", r"runtime\.reflectcall", r"runtime\.call[0-9]*"];
+
+const SIGNAL_HANDLERS: &[&str] = &[
+    "ProfileData::Add",
+    "ProfileData::prof_handler",
+    "CpuProfiler::prof_handler",
+    "__pthread_sighandler",
+    "__restore",
+];
+
+/// Functions that measure waiting for locks.
+#[rustfmt::skip]
+const LOCKS: &[&str] = &[
+    "RecordLockProfileData", "(base::)?RecordLockProfileData.*", "(base::)?SubmitMutexProfileData.*",
+    "(base::)?SubmitSpinLockProfileData.*", "(base::Mutex::)?AwaitCommon.*", "(base::Mutex::)?Unlock.*",
+    "(base::Mutex::)?UnlockSlow.*", "(base::Mutex::)?ReaderUnlock.*", "(base::MutexLock::)?~MutexLock.*",
+    "(Mutex::)?AwaitCommon.*", "(Mutex::)?Unlock.*", "(Mutex::)?UnlockSlow.*", "(Mutex::)?ReaderUnlock.*",
+    "(MutexLock::)?~MutexLock.*", "(SpinLock::)?Unlock.*", "(SpinLock::)?SlowUnlock.*",
+    "(SpinLockHolder::)?~SpinLockHolder.*",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_in_either_way_and_have_places() {
+        let mut lines = Lines::new(b"a\r\n\n# c\nb");
+        assert_eq!(lines.next_content(), Some(&b"a"[..]));
+        assert_eq!(lines.next_content(), Some(&b"b"[..]));
+        let error = lines.error("is wrong");
+        assert_eq!((error.record(), error.offset()), (Some("line 4"), Some(8)));
+        assert_eq!(lines.next(), None);
+    }
+
+    #[test]
+    fn addresses_are_found_anywhere() {
+        let all = |text: &str, less| {
+            let mut out = Vec::new();
+            addresses(text.as_bytes(), less, &mut out).then_some(out)
+        };
+        for (text, less, expected) in [
+            (" 0x1 0xff00", 0, Some(vec![1, 0xff00])),
+            ("00x10x2;0X3 0x 0xg 0xA", 1, Some(vec![0xf])),
+            ("0x0 0x10x20", 1, Some(vec![u64::MAX, 0xf])),
+            ("0xffffffffffffffff", 0, Some(vec![u64::MAX])),
+            ("0x10000000000000000", 0, None),
+            ("@ 0x00000000000000000012", 0, Some(vec![0x12])),
+        ] {
+            assert_eq!(all(text, less), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn sampling_is_undone() {
+        // By hand: 1 / (1 - e^(-1024 / 524288)) is 512.5.
+        assert_eq!(unsample(1, 1024, 524_288), Some((512, 524_800)));
+        assert_eq!(unsample(7, 0, 524_288), Some((0, 0)));
+        assert_eq!(unsample(7, 70, 1), Some((7, 70)));
+        assert_eq!(unsample(i64::MAX, i64::MAX, 1 << 40), None);
+    }
+}
