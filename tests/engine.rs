@@ -9,6 +9,7 @@ mod explain;
 mod explain_faults;
 mod flame;
 mod folded;
+mod legacy;
 mod malformed;
 mod matching;
 mod numbers;

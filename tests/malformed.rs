@@ -358,26 +358,6 @@ fn the_inflated_limit_is_an_error_in_every_packing() {
 }
 
 #[test]
-fn legacy_profiles_are_recognised_and_the_way_out_is_said() {
-    let legacy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/legacy");
-    let mut n = 0;
-    for entry in std::fs::read_dir(legacy).unwrap() {
-        let path = entry.unwrap().path();
-        let error = pprofdiff::Profile::open(&path, &LoadOptions::default()).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Legacy, "{error}");
-        assert!(error.to_string().contains("go tool pprof -proto"), "{error}");
-        // The command is told apart, for who reads; without the binary it would write a profile without names.
-        assert!(!error.to_string().contains("-output"), "{error}");
-        assert!(
-            error.advice().unwrap().starts_with("go tool pprof -proto -output=symbolized.pb.gz BINARY "),
-            "{error}"
-        );
-        n += 1;
-    }
-    assert!(n >= 4, "only {n} legacy profiles");
-}
-
-#[test]
 fn what_has_no_names_says_how_to_get_them() {
     let profile = |binary: &str, lines: Vec<Line>| Profile {
         sample_type: vec![ValueType { r#type: 1, unit: 1 }],

@@ -65,7 +65,9 @@ impl Head {
     pub(super) fn builder(&self) -> ProfileBuilder {
         let mut builder = ProfileBuilder::new();
         self.types.iter().for_each(|(kind, unit)| builder.sample_type(kind, unit));
-        builder.period(&self.period_type.0, &self.period_type.1, self.period);
+        if !self.period_type.0.is_empty() {
+            builder.period(&self.period_type.0, &self.period_type.1, self.period);
+        }
         builder.header().duration_nanos = self.duration_nanos;
         set_uninteresting(&mut builder, &self.types);
         builder

@@ -1,0 +1,324 @@
+//! The formats from before `profile.proto`: `go tool pprof -proto`, run live, says what is in each, for real files and for
+//! made ones of every form.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pprofdiff::samples::{Label, LabelValue};
+use pprofdiff::{LoadOptions, Profile};
+
+use crate::generated_series::Random;
+use crate::oracle;
+
+/// A stack's frames (address, mapping, lines) and label, with the sums of its values.
+type Stacks = BTreeMap<String, Vec<i64>>;
+
+/// What the judge and we must agree about; `source` is the path that pprof names mappings by that have no name.
+fn content(p: &Profile, source: &str) -> (String, Stacks) {
+    let text = |id| p.text(id);
+    let frame = |l: u32| {
+        let (locations, i) = (p.locations(), l as usize);
+        let mapping = p.mappings().get(locations.mapping[i] as usize).map(|m| {
+            let file = text(m.file).replace(source, "");
+            format!("{:x}-{:x}+{:x} {file} {}", m.start, m.limit, m.offset, text(m.build_id))
+        });
+        let lines = locations.first_line[i] as usize..locations.first_line[i + 1] as usize;
+        let line = |n: usize| {
+            let f = locations.line_function[n] as usize;
+            format!("{}@{}:{}", text(p.functions().name[f]), text(p.functions().file[f]), locations.line_number[n])
+        };
+        format!("{:x} {mapping:?} {}", locations.address[i], lines.map(line).collect::<Vec<_>>().join(","))
+    };
+    let label = |l: Label| match l.value {
+        LabelValue::Number(v, unit) => format!("{}={v}{}", text(l.key), text(unit)),
+        LabelValue::Text(v) => format!("{}={}", text(l.key), text(v)),
+    };
+    let mut stacks = Stacks::new();
+    for sample in p.samples() {
+        let mut frames = Vec::new();
+        sample.for_each_location(|l| frames.push(frame(l)));
+        let labels: Vec<String> = sample.labels().map(label).collect();
+        let sums = stacks.entry(format!("{} [{}]", frames.join(" < "), labels.join(" "))).or_default();
+        sums.resize(p.sample_types().len(), 0);
+        sums.iter_mut().enumerate().for_each(|(i, sum)| *sum += sample.value(i));
+    }
+    stacks.retain(|_, sums| sums.iter().any(|&v| v != 0));
+    let header = p.header();
+    let period = header.period_type.map(|t| (text(t.kind), text(t.unit)));
+    let (drop, keep) = (text(header.drop_frames), text(header.keep_frames));
+    let head = format!("{:?} {period:?} {} {}\n{drop}\n{keep}", p.sample_types(), header.period, header.duration_nanos);
+    (head, stacks)
+}
+
+/// What pprof makes of a file.
+fn judged(path: &Path, folder: &Path) -> Profile {
+    let out = folder.join("judged.pb.gz");
+    let output = Command::new("go")
+        .args(["tool", "pprof", "-proto", "-symbolize=none", "-output"])
+        .args([&out, path])
+        .env("PPROF_TMPDIR", folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+    Profile::open(&out, &LoadOptions::default()).unwrap()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Says where the two differ, in few lines.
+fn assert_same(name: &str, ours: &(String, Stacks), judge: &(String, Stacks)) {
+    assert_eq!(ours.0, judge.0, "{name}");
+    let other: Vec<_> = ours.1.iter().filter(|(k, v)| judge.1.get(*k) != Some(v)).take(3).collect();
+    let missing: Vec<_> = judge.1.iter().filter(|(k, v)| ours.1.get(*k) != Some(v)).take(3).collect();
+    assert!(other.is_empty() && missing.is_empty(), "{name}\nours: {other:#?}\npprof's: {missing:#?}");
+}
+
+#[test]
+fn real_files_have_the_numbers_that_pprof_reads() {
+    let folder = folder("legacy-real");
+    let mut n = 0;
+    for entry in std::fs::read_dir(oracle::corpus().join("legacy")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.display().to_string();
+        let ours = content(&Profile::open(&path, &LoadOptions::default()).unwrap(), &name);
+        assert!(ours.1.len() > 1, "{name} has {} stacks", ours.1.len());
+        assert_same(&name, &ours, &content(&judged(&path, &folder), &name));
+        n += 1;
+    }
+    assert!(n >= 5, "{n}");
+}
+
+fn of<T: Copy>(random: &mut Random, all: &[T]) -> T {
+    all[random.below(all.len() as u64) as usize]
+}
+
+/// Addresses of which some lie in the mappings, some before them, and some in none.
+fn stack(random: &mut Random) -> Vec<u64> {
+    let parts = [0x40_1000, 0x40_1000, 0x7f00_0000, 0x7f00_8000, 0x1000, 0x7fff_0000_0000];
+    (0..1 + random.below(6)).map(|_| of(random, &parts) + 16 * random.below(20) + 1).collect()
+}
+
+fn addresses(random: &mut Random) -> String {
+    stack(random).iter().map(|a| format!(" 0x{a:x}")).collect()
+}
+
+/// Lists of mappings in all forms, with what pprof corrects.
+const MAPS: [&str; 7] = [
+    "",
+    "00401000-00480000 r-xp 00001000 08:01 12 /usr/bin/program\n7f000000-7f010000 r-xp 00000000 08:01 13 /lib/libc.so.6\n\
+     7f010000-7f020000 rw-p 00000000 00:00 0\nffff0000-ffff1000 r-xp 00000000 00:00 0 [vdso]\n",
+    "7f004000-7f010000 r-xp 00004000 08:01 13 /lib/libc.so.6\n00400000-00480000 r-xp 00000000 08:01 12 /usr/bin/program\n",
+    "build=/usr\n\n0x400000-0x480000 $build/bin/program (@0) abc123\n0x7f000000-0x7f008000 $build/lib/a.so (@100)\n\
+     0x7f008000-0x7f010000 $build/lib/a.so (@8100)\n",
+    "I0101 file.cc:12] 400000-401100: /usr/bin/program\nI0101 file.cc:12] 401100-402000: /usr/bin/program\nnothing here\n",
+    "200000-400000 rwxp 00000000 00:00 0 /anon_hugepage (deleted)\n400000-480000 r-xp 00000000 08:01 12 /usr/bin/program\n",
+    "7f004000-7f020000 r-xp 00004000 08:01 13 /lib/a.so\n7f000000-7f005000 r-xp 00000000 08:01 14 /lib/b.so\n1000-1100 /lib/c.so\n",
+];
+
+/// Of the lines that begin a list, what ends the samples of all formats.
+const MEMORY_MAP: &str = "--- Memory map: ---";
+
+fn maps(random: &mut Random, begin: &str) -> String {
+    match of(random, &MAPS) {
+        "" => String::new(),
+        text => format!("\n{begin}\n{text}"),
+    }
+}
+
+fn heap(random: &mut Random, kind: &str, freed: bool) -> String {
+    let mut text = format!("heap profile: 31: 4711 [ {}: {}] @ {kind}\n", 31 + 9 * u64::from(freed), 4711 + 99 * u64::from(freed));
+    for _ in 0..30 {
+        let (count, size) = (random.below(5), 1 + random.below(100_000));
+        let all = (count + random.below(9), size + random.below(5000));
+        let used = if count == 0 { "0: 0".to_owned() } else { format!("{count}: {}", count * size) };
+        let allocated = if all.0 == 0 { "0: 0".to_owned() } else { format!("{}: {}", all.0, all.0 * all.1) };
+        writeln!(text, "{used} [{allocated}] @{}", addresses(random)).unwrap();
+        if random.below(4) == 0 {
+            text += "# a comment\n\n";
+        }
+    }
+    text + &maps(random, "MAPPED_LIBRARIES:")
+}
+
+fn contention(random: &mut Random, head: &str) -> String {
+    let mut text = format!("{head}\n");
+    for _ in 0..30 {
+        writeln!(text, "{} {} @{}", random.below(1 << 40), random.below(1000), addresses(random)).unwrap();
+    }
+    text + &maps(random, MEMORY_MAP)
+}
+
+fn threads(random: &mut Random, with_start: bool) -> String {
+    let mut text = if with_start { "--- threadz 1 ---\n\n".to_owned() } else { String::new() };
+    for i in 0..20 {
+        writeln!(text, "--- Thread 7f79{i:x} (name: main/{i}) stack: ---").unwrap();
+        let mut stack = stack(random);
+        if random.below(2) == 0 {
+            stack.insert(1, stack[0]);
+        }
+        match random.below(4) {
+            0 if i > 0 => text += "    [same as previous thread]\n",
+            1 => stack.iter().for_each(|a| writeln!(text, "  0x{a:x} in f(int)").unwrap()),
+            _ => writeln!(text, "  PC: {}", stack.iter().map(|a| format!("0x{a:x} ")).collect::<String>()).unwrap(),
+        }
+    }
+    text + "---- no stack trace for 3 other threads\n" + &maps(random, MEMORY_MAP)
+}
+
+fn count(random: &mut Random, kind: &str) -> String {
+    let mut text = format!("# by a test\n{kind} profile: total 31\n");
+    for _ in 0..30 {
+        writeln!(text, "{} @{}\n#\t0x1\tmain.main+0x1\t/src/main.go:3\n", random.below(9), addresses(random)).unwrap();
+    }
+    text + &maps(random, MEMORY_MAP)
+}
+
+/// `handlers` second frames that all stacks have, and leaves that are written twice.
+fn cpu(random: &mut Random, size: usize, little: bool, java: bool, handlers: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut word = |v: u64| match little {
+        true => bytes.extend_from_slice(&v.to_le_bytes()[..size]),
+        false => bytes.extend_from_slice(&v.to_be_bytes()[8 - size..]),
+    };
+    [0, 3, u64::from(java), 10_000, 0].into_iter().for_each(&mut word);
+    for i in 0..70 {
+        let mut stack: Vec<u64> = stack(random).iter().map(|a| a & 0x7fff_ffff).collect();
+        if random.below(2) == 0 {
+            // The leaf again, as the first return address.
+            stack.insert(1, stack[0]);
+        }
+        if i % 50 != 7 {
+            (0..handlers).for_each(|h| stack.insert(1, 0x40_1501 + h as u64));
+        }
+        if java {
+            stack.iter_mut().for_each(|a| *a = *a % 7 + 1);
+        }
+        word(1 + random.below(20));
+        word(stack.len() as u64);
+        stack.into_iter().for_each(&mut word);
+    }
+    [0, 1, 0].into_iter().for_each(&mut word);
+    let text = if java { JAVA_LOCATIONS.to_owned() } else { maps(random, MEMORY_MAP) };
+    bytes.extend_from_slice(text.as_bytes());
+    bytes
+}
+
+/// Of addresses 1 to 7; 6 is not there.
+const JAVA_LOCATIONS: &str = "
+ 0x00000001 com.example.Parser.read (Parser.java:121)
+ 0x00000002 com.example.Main.run (Main.java:17)
+ 0x00000003 com.example.Main.run (Other.java:18)
+ 0x00000004 memcpy (/usr/lib/libc.so.6)
+ 0x00000005 [generated stub/JIT]
+ 0x00000007 GC
+ 0x00000099 com.example.Unused.f (Unused.java:1)
+";
+
+fn java(random: &mut Random, head: &str) -> String {
+    let mut text = format!("{head}\n");
+    for _ in 0..30 {
+        let stack: String = stack(random).iter().map(|a| format!(" 0x{:08x}", a % 7 + 1)).collect();
+        writeln!(text, "  {} {} @{stack}", 1 + random.below(1 << 30), 1 + random.below(90)).unwrap();
+    }
+    text + JAVA_LOCATIONS
+}
+
+#[test]
+fn made_files_of_every_form_have_the_numbers_that_pprof_reads() {
+    let mut random = Random(17);
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    for kind in ["heap_v2/524288", "heap_v2/1", "heapz_v2/1000", "heap/1048576", "heapprofile", "growthz", "growth", "fragmentationz"] {
+        for freed in [false, true] {
+            files.push((format!("{kind} freed {freed}"), heap(&mut random, kind, freed).into()));
+        }
+    }
+    for head in [
+        "--- contentionz 1 ---\ncycles/second = 3201000000\nsampling period = 100\nms since reset = 16502830\ndiscarded samples = 0",
+        "--- contentionz 1 ---\nsampling period = 0x10",
+        "--- mutex:\ncycles/second=2445406713\nsampling period=5",
+        "--- contention:\ncycles/second=2445406713",
+        "--- contention:",
+    ] {
+        files.push((head.to_owned(), contention(&mut random, head).into()));
+    }
+    for with_start in [false, true] {
+        files.push((format!("threads {with_start}"), threads(&mut random, with_start).into()));
+    }
+    for kind in ["goroutine", "threadcreate", "my/own"] {
+        files.push((kind.to_owned(), count(&mut random, kind).into()));
+    }
+    for (size, little) in [(4, true), (4, false), (8, true), (8, false)] {
+        for handlers in 0..4 {
+            let name = format!("cpu, words of {size} bytes, little {little}, {handlers} handlers");
+            files.push((name, cpu(&mut random, size, little, false, handlers)));
+        }
+        files.push((format!("Java's cpu, {size} {little}"), cpu(&mut random, size, little, true, 0)));
+    }
+    for head in [
+        "--- heapz 1 ---\nformat = java\nresolution = bytes",
+        "--- contentionz 1 ---\nformat = java\nresolution = microseconds\nsampling period = 100\nms since reset = 6019923",
+        "--- contentionz 1 ---\nresolution = nanoseconds",
+    ] {
+        files.push((format!("Java's {head}"), java(&mut random, head).into()));
+    }
+    let folder = folder("legacy-made");
+    let path = folder.join("made");
+    for (name, bytes) in &files {
+        std::fs::write(&path, bytes).unwrap();
+        let source = path.display().to_string();
+        let ours = Profile::open(&path, &LoadOptions::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let ours = content(&ours, &source);
+        assert!(ours.1.len() > 3, "{name} has {} stacks", ours.1.len());
+        assert_same(name, &ours, &content(&judged(&path, &folder), &source));
+    }
+    assert!(files.len() > 45, "{}", files.len());
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let options = LoadOptions::default();
+    let error = |bytes: &[u8]| match Profile::from_bytes("in", bytes, &options) {
+        Ok(_) => panic!("it is read: {}", String::from_utf8_lossy(bytes)),
+        Err(e) => e.to_string(),
+    };
+    let heap = "heap profile: 3: 48 [7: 112] @ heap_v2/524288\n";
+    for (text, words) in [
+        (format!("{heap}3: 48 [7: 112] @ 0x4\nx\n"), "line 3: \"x\" is no sample of a heap profile"),
+        (format!("{heap}3: 48 @ 0x4\n"), "line 2: \"3: 48 @ 0x4\" is no sample"),
+        (format!("{heap}0: 48 [7: 112] @ 0x4\n"), "bytes of no object"),
+        (format!("{heap}1: 99999999999999999999 [7: 112] @ 0x4\n"), "more than an int64 holds"),
+        (format!("{heap}1: 9 [7: 112] @ 0x40000000000000000\n"), "an address of more than 64 bits"),
+        (format!("{heap}1: 1 [1: 9223372036854775807] @ 0x4\n").repeat(1), "int64"),
+        ("heap profile: 3: 48 [7: 112] @ heap_v2/99999999999999999999\n".into(), "the sampling rate"),
+        ("heap profile: 3: 48 [7: 112] @ heap_v9/5\n".into(), "heap_v9 is not known"),
+        ("goroutine profile: total 3\n1 @ 0x4\n1 @ y\n".into(), "line 3: \"1 @ y\" is no sample"),
+        ("goroutine profile: total 3\n99999999999999999999 @ 0x4\n".into(), "int64"),
+        ("--- mutex:\ncycles/second=x\n1 2 @ 0x3\n".into(), "line 2: \"cycles/second=x\" is not set to a number"),
+        ("--- mutex:\nsampling period=9223372036854775807\n1 2 @ 0x3\n".into(), "line 3"),
+        ("--- mutex:\nformat=9\n1 2 @ 0x3\n".into(), "attribute that is not known"),
+        ("--- mutex:\n1 @ 0x3\n".into(), "line 2: \"1 @ 0x3\" is no sample"),
+        ("--- threadz 1 ---\n\n--- Thread x\n".into(), "line 3: \"--- Thread x\" is no thread"),
+        ("--- heapz 1 ---\nformat = cobol\n".into(), "line 2: \"format = cobol\" is an attribute"),
+        ("--- heapz 1 ---\nformat = java\nresolution = bytes\n 5 0 @ 0x1\n".into(), "bytes of no object"),
+    ] {
+        let error = error(text.as_bytes());
+        assert!(error.contains(words), "{text:?}: {error}");
+    }
+    let whole = cpu(&mut Random(3), 8, true, false, 0);
+    for cut in [41, 48, 60, 204] {
+        let error = error(&whole[..cut]);
+        assert!(error.contains("sample ") && error.contains("truncated?"), "{cut}: {error}");
+    }
+    let mut many = whole[..40].to_vec();
+    many.extend([1u64, u64::MAX].iter().flat_map(|w| w.to_le_bytes()));
+    assert!(error(&many).contains("18446744073709551615 addresses"), "{}", error(&many));
+    let mut much = whole[..40].to_vec();
+    much.extend([u64::MAX, 1, 5].iter().flat_map(|w| w.to_le_bytes()));
+    assert!(error(&much).contains("int64"), "{}", error(&much));
+}
