@@ -13,6 +13,7 @@ mod legacy;
 mod malformed;
 mod matching;
 mod numbers;
+mod others;
 mod pictures;
 mod properties;
 mod runs;

@@ -77,7 +77,7 @@ impl Header {
 /// Without a header, more than half of the lines must be of the format: then one that is not is an error that names it,
 /// and prose in which some lines end in a number is no profile.
 fn recognises(head: &[u8], two_sided: bool) -> bool {
-    if !super::is_text(head) {
+    if !super::is_text(head) || super::others::are(head) {
         return false;
     }
     if let Some(header) = Header::of(head) {

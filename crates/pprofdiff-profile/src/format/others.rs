@@ -167,6 +167,11 @@ static OTHERS: &[Other] = &[
     },
 ];
 
+/// True of what is known to be something else, though it may have lines that end in numbers.
+pub(super) fn are(head: &[u8]) -> bool {
+    OTHERS.iter().any(|other| (other.recognises)(head))
+}
+
 /// An error that says what an input is, if that is known.
 pub(super) fn error(name: &str, head: &[u8]) -> Option<Error> {
     let other = OTHERS.iter().find(|other| (other.recognises)(head))?;

@@ -1,0 +1,120 @@
+//! Files that are no profiles: each is said for what it is, and the command that the error advises makes a profile of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pprofdiff::{ErrorKind, LoadOptions, Profile};
+
+use crate::oracle;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn shell(folder: &Path, script: &str) {
+    let output = Command::new("sh").args(["-ec", script]).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// True if the commands are there; in CI they must be.
+fn have(commands: &[&str]) -> bool {
+    let found = |c: &&str| Command::new(c).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    let all = commands.iter().all(found);
+    assert!(all || std::env::var_os("CI").is_none(), "CI lacks one of {commands:?}");
+    all
+}
+
+#[test]
+fn the_advised_command_makes_a_profile() {
+    let folder = folder("packed");
+    std::fs::copy(oracle::corpus().join("go-heap.base.pb.gz"), folder.join("profile")).unwrap();
+    let total = |path: &Path| Profile::open(path, &LoadOptions::default()).unwrap().total(0);
+    let expected = total(&folder.join("profile"));
+    let zip = "python3 -c 'import zipfile; zipfile.ZipFile(\"it is.zip\", \"w\").write(\"profile\")'";
+    for (tools, script, file, what) in [
+        (&["python3", "unzip"][..], zip, "it is.zip", "a zip archive"),
+        (&["tar"], "tar -cf it.tar profile", "it.tar", "a tar archive"),
+        (&["xz"], "xz -k -c profile > it.xz", "it.xz", "packed with xz"),
+        (&["bzip2"], "bzip2 -k -c profile > it.bz2", "it.bz2", "packed with bzip2"),
+        (&["lz4"], "lz4 -q -c profile > it.lz4", "it.lz4", "packed with lz4"),
+    ] {
+        if !have(tools) {
+            continue;
+        }
+        shell(&folder, script);
+        std::fs::remove_file(folder.join("profile")).unwrap();
+        let error = open_below(&folder, file);
+        assert!(error.to_string().contains(what), "{error}");
+        shell(&folder, error.advice().unwrap());
+        assert_eq!(total(&folder.join("profile")), expected, "{file}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The error about a file, with the advice as it is inside the folder.
+fn open_below(folder: &Path, file: &str) -> pprofdiff::Error {
+    let bytes = std::fs::read(folder.join(file)).unwrap();
+    let error = Profile::from_bytes(file, &bytes, &LoadOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OtherFormat, "{error}");
+    error
+}
+
+#[test]
+fn go_makes_profiles_of_its_traces() {
+    let folder = folder("trace");
+    let program = "package main\n\nimport (\n\t\"os\"\n\t\"runtime/trace\"\n\t\"time\"\n)\n\nfunc main() {\n\ttrace.Start(os.Stdout)\n\t\
+                   done := make(chan bool)\n\tfor i := 0; i < 4; i++ {\n\t\tgo func() { time.Sleep(time.Millisecond); done <- true }()\n\t}\n\t\
+                   for i := 0; i < 4; i++ {\n\t\t<-done\n\t}\n\ttrace.Stop()\n}\n";
+    std::fs::write(folder.join("main.go"), program).unwrap();
+    shell(&folder, "go run main.go > it.trace");
+    let error = open_below(&folder, "it.trace");
+    assert!(error.to_string().contains("an execution trace of Go"), "{error}");
+    // What waits for the scheduler is chance, and what waits for others is not.
+    shell(&folder, &error.advice().unwrap().replace("sched", "sync"));
+    let profile = Profile::open(folder.join("profile.pb.gz"), &LoadOptions::default()).unwrap();
+    assert!(profile.total(0) > Some(0));
+}
+
+#[test]
+fn each_kind_is_said_for_what_it_is() {
+    let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
+    for (bytes, what, advice) in [
+        (&b"FLR\0\0\x02\0\x01"[..], "Java's Flight Recorder; convert it with async-profiler's jfrconv", "jfrconv -o pb.gz in profile.pb.gz"),
+        (b"PERFILE2\x68\0", "perf's own file; have perf write it as text", "perf script -i in > profile.txt"),
+        (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
+        (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),
+        (b"MOJ\x03", "samples of Austin in its binary form", "mojo2austin in profile.austin"),
+        (b"memray\0\x0a", "a profile of memray", ""),
+        (b"# callgrind format\nversion: 1\n", "a profile of callgrind", ""),
+        (b"version: 1\ncreator: callgrind-3.19.0\n", "a profile of callgrind", ""),
+        (b"File: main\nType: cpu\nShowing nodes\n      flat  flat%   sum%\n", "a report of go tool pprof", ""),
+        (b"PK\x03\x04\x14\0", "a zip archive", "unzip -p in > profile"),
+        (&tar, "a tar archive", "tar -xf in"),
+        (b"\x7fELF\x02\x01\x01", "a program", ""),
+        (b"\x89PNG\r\n\x1a\n", "a picture", ""),
+        (b"%PDF-1.7\n", "a picture", ""),
+        (b"<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">", "an SVG picture", ""),
+        (b"\n<!DOCTYPE HTML>\n<title>404</title>", "an HTML page; if it came from a server", ""),
+        (b"<?xml version=\"1.0\"?>\n<a/>", "XML", ""),
+        (b"{\"meta\":{\"preprocessedProfileVersion\":57}}", "the Firefox profiler", ""),
+        (b"{\"traceEvents\":[]}", "a trace of Chrome", ""),
+        (b"{\"resourceProfiles\":[]}", "OpenTelemetry profiles as JSON", ""),
+        (b" [1, 2]", "JSON that is not recognised", ""),
+        (b"{\"error\": \"not found\"}", "JSON that is not recognised", ""),
+    ] {
+        let error = Profile::from_bytes("in", bytes, &LoadOptions::default()).unwrap_err();
+        let shown = error.to_string();
+        assert!(error.kind() == ErrorKind::OtherFormat && shown.contains(what), "{shown}");
+        assert_eq!(error.advice().unwrap_or_default(), advice, "{shown}");
+        assert!(!shown.contains('\n'), "{shown}");
+    }
+    // Prose and what is only like it are none of these.
+    for bytes in [&b"{x}"[..], b"[section]\na=b\n", b"<3 profiles", b"File: main\n", b"goroutines\n"] {
+        let error = Profile::from_bytes("in", bytes, &LoadOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
+    }
+    let empty = Profile::from_bytes("in", b"", &LoadOptions::default()).unwrap_err();
+    assert!(empty.to_string().contains("empty"), "{empty}");
+}
