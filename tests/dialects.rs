@@ -1,0 +1,108 @@
+//! Folded stacks of profilers that say more than names: real files, beside what the profilers' own converters make of
+//! them, and beside a plain reading.
+
+use std::collections::BTreeMap;
+
+use pprofdiff::samples::{Label, LabelValue};
+use pprofdiff::{LoadOptions, Profile};
+use regex::Regex;
+
+use crate::oracle;
+
+fn open(file: &str) -> Profile {
+    Profile::open(oracle::corpus().join("inputs").join(file), &LoadOptions::default()).unwrap()
+}
+
+fn text(file: &str) -> String {
+    let bytes = std::fs::read(oracle::corpus().join("inputs").join(file)).unwrap();
+    String::from_utf8(if file.ends_with(".gz") { oracle::gunzip(&bytes) } else { bytes }).unwrap()
+}
+
+type Stacks = BTreeMap<(Vec<(String, String, i64)>, Vec<String>), Vec<i64>>;
+
+/// By name, file and line of the frames from the root, and by texts of labels: the sums of all types.
+fn stacks(p: &Profile) -> Stacks {
+    let frame = |l: u32| {
+        let i = p.locations().first_line[l as usize] as usize;
+        let f = p.locations().line_function[i] as usize;
+        (p.text(p.functions().name[f]), p.text(p.functions().file[f]), p.locations().line_number[i])
+    };
+    let label = |l: Label| match l.value {
+        // Austin's converter keeps the interpreter's number before the thread's.
+        LabelValue::Text(v) => p.text(v).trim_start_matches("0:").to_owned(),
+        LabelValue::Number(v, _) => v.to_string(),
+    };
+    let mut stacks = Stacks::new();
+    for sample in p.samples() {
+        let mut frames = Vec::new();
+        sample.for_each_location(|l| frames.push(frame(l)));
+        frames.reverse();
+        let mut labels: Vec<String> = sample.labels().map(label).collect();
+        labels.sort();
+        let sums = stacks.entry((frames, labels)).or_default();
+        sums.resize(p.sample_types().len(), 0);
+        sums.iter_mut().enumerate().for_each(|(i, sum)| *sum += sample.value(i));
+    }
+    stacks.retain(|_, sums| sums.iter().any(|&v| v != 0));
+    stacks
+}
+
+#[test]
+fn austin_is_read_as_its_own_converter_reads_it() {
+    for side in ["base", "new"] {
+        let (ours, theirs) = (open(&format!("notes.{side}.austin.txt.gz")), open(&format!("notes.{side}.austin2pprof.pb.gz")));
+        let kinds: Vec<String> = theirs.sample_types().into_iter().map(|t| t.0).collect();
+        assert_eq!(kinds, ["CPU time", "Wall time", "Allocated memory", "Deallocated memory"]);
+        let (mut ours, theirs) = (stacks(&ours), stacks(&theirs));
+        // The converter leaves out what could not be read, and with it its time.
+        ours.retain(|(frames, _), _| frames.first().is_none_or(|f| f.0 != ":INVALID:"));
+        assert!(ours.len() > 20, "{}", ours.len());
+        oracle::assert_same(&ours, &theirs, side);
+    }
+}
+
+#[test]
+fn py_spy_is_read_as_a_plain_reading_has_it() {
+    let frame = Regex::new(r"^(.+) \((.+):(\d+)\)$").unwrap();
+    let thread = Regex::new(r"^thread \((\d+)\)(?:: (.*))?$").unwrap();
+    for side in ["base", "new"] {
+        let file = format!("notes.{side}.py-spy.txt");
+        let mut expected = Stacks::new();
+        for line in text(&file).lines() {
+            let (stack, count) = line.rsplit_once(' ').unwrap();
+            let (mut frames, mut labels) = (Vec::new(), Vec::new());
+            for part in stack.split(';') {
+                if let Some(found) = thread.captures(part) {
+                    labels = [found.get(1), found.get(2)].into_iter().flatten().map(|m| m.as_str().to_owned()).collect();
+                } else {
+                    let found = frame.captures(part).unwrap();
+                    frames.push((found[1].to_owned(), found[2].to_owned(), found[3].parse().unwrap()));
+                }
+            }
+            labels.sort();
+            assert_eq!(labels.len(), 2, "{line}");
+            expected.entry((frames, labels)).or_insert_with(|| vec![0])[0] += count.parse::<i64>().unwrap();
+        }
+        oracle::assert_same(&stacks(&open(&file)), &expected, &file);
+    }
+}
+
+#[test]
+fn collapsed_stacks_of_perf_are_read_as_a_plain_reading_has_them() {
+    let process = Regex::new(r"^(.+)-(\d+)/(\d+)$").unwrap();
+    for side in ["base", "new"] {
+        let file = format!("frames.{side}.perf-folded.txt");
+        let mut expected = Stacks::new();
+        for line in text(&file).lines() {
+            let (stack, count) = line.rsplit_once(' ').unwrap();
+            let (root, frames) = stack.split_once(';').unwrap();
+            let found = process.captures(root).unwrap();
+            let mut labels: Vec<String> = (1..4).map(|i| found[i].to_owned()).collect();
+            labels.sort();
+            let frames = frames.split(';').map(|f| (f.trim_end_matches("_[k]").to_owned(), String::new(), 0)).collect();
+            expected.entry((frames, labels)).or_insert_with(|| vec![0])[0] += count.parse::<i64>().unwrap();
+        }
+        assert!(expected.len() > 5);
+        oracle::assert_same(&stacks(&open(&file)), &expected, &file);
+    }
+}
