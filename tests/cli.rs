@@ -215,12 +215,19 @@ fn a_reopened_diff_knows_what_it_does_not_know() {
     assert!(stdout(&["info", &out]).contains("a written diff"));
 }
 
+/// A file that is known and not read, for which there is advice.
+fn recording() -> String {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording.data");
+    std::fs::write(&path, b"PERFILE2\x68\0").unwrap();
+    path.display().to_string()
+}
+
 #[test]
 fn mistakes_end_with_2_and_one_line() {
     let [base, new] = story();
     assert!(failure(&["nothing.pb.gz", &new]).contains("nothing.pb.gz: No such file"));
     assert!(failure(&[&corpus("README.md"), &new]).contains("README.md: "));
-    assert!(failure(&[&corpus("legacy/gperftools-cpu.prof"), &new]).contains("go tool pprof -proto"));
+    assert!(failure(&[&recording(), &new]).contains("this is perf's own file; have perf write it as text"));
     assert!(failure(&[&base]).contains("pprofdiff top"));
     assert!(failure(&[&base, &new, "--sample-type", "heap"]).contains("there are samples, cpu"));
     assert!(failure(&[&base, &new, "--focus", "("]).contains("focus"));
@@ -447,7 +454,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
     assert!(refused.contains("story-cpu") && refused.contains("line 1"), "{refused}");
     assert!(failure(&["top", &diff, "--input-format", "folded"]).contains("cpu/nanoseconds base new"));
     assert!(failure(&["top", &bare, "--input-type", "cpu"]).contains("cpu/nanoseconds"));
-    let unknown = run(&["top", &bare, "--input-format", "heap"]);
+    let unknown = run(&["top", &bare, "--input-format", "heaps"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("folded2") && unknown.status.code() == Some(2));
 }
 
@@ -761,8 +768,8 @@ fn mutex(samples: &[(&str, i64)]) -> Vec<u8> {
 fn advice_to_copy_and_passwords_are_in_no_log() {
     let [base, _] = story();
     // Nobody reads here at a terminal.
-    let line = failure(&[&corpus("legacy/gperftools-cpu.prof"), &base]);
-    assert!(line.contains("convert it first, with go tool pprof -proto") && !line.contains("-output"), "{line}");
+    let line = failure(&[&recording(), &base]);
+    assert!(line.contains("have perf write it as text") && !line.contains("perf script"), "{line}");
     for args in [
         &["top", "http://user:secret@127.0.0.1:1/heap"][..],
         &["http://user:secret@127.0.0.1:1/heap", &base],

@@ -50,7 +50,8 @@ fn stacks(p: &Profile) -> Stacks {
 #[test]
 fn austin_is_read_as_its_own_converter_reads_it() {
     for side in ["base", "new"] {
-        let (ours, theirs) = (open(&format!("notes.{side}.austin.txt.gz")), open(&format!("notes.{side}.austin2pprof.pb.gz")));
+        let (ours, theirs) =
+            (open(&format!("notes.{side}.austin.txt.gz")), open(&format!("notes.{side}.austin2pprof.pb.gz")));
         let kinds: Vec<String> = theirs.sample_types().into_iter().map(|t| t.0).collect();
         assert_eq!(kinds, ["CPU time", "Wall time", "Allocated memory", "Deallocated memory"]);
         let (mut ours, theirs) = (stacks(&ours), stacks(&theirs));
@@ -73,7 +74,8 @@ fn py_spy_is_read_as_a_plain_reading_has_it() {
             let (mut frames, mut labels) = (Vec::new(), Vec::new());
             for part in stack.split(';') {
                 if let Some(found) = thread.captures(part) {
-                    labels = [found.get(1), found.get(2)].into_iter().flatten().map(|m| m.as_str().to_owned()).collect();
+                    labels =
+                        [found.get(1), found.get(2)].into_iter().flatten().map(|m| m.as_str().to_owned()).collect();
                 } else {
                     let found = frame.captures(part).unwrap();
                     frames.push((found[1].to_owned(), found[2].to_owned(), found[3].parse().unwrap()));

@@ -179,12 +179,10 @@ fn protobuf_is_never_taken_for_text() {
 
 #[test]
 fn what_is_no_format_says_which_there_are() {
-    for text in ["<!DOCTYPE html>\n<p>404\n", "Chapter 1\nIt was late.\nAnd dark.\n"] {
-        let error = load(text.as_bytes()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Malformed);
-        for format in InputFormat::all() {
-            assert!(error.to_string().contains(&format!("{} ({})", format.name, format.about)), "{error}");
-        }
+    let error = load(b"Chapter 1\nIt was late.\nAnd dark.\n").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Malformed);
+    for format in InputFormat::all() {
+        assert!(error.to_string().contains(&format!("{} ({})", format.name, format.about)), "{error}");
     }
 }
 

@@ -132,7 +132,8 @@ fn maps(random: &mut Random, begin: &str) -> String {
 }
 
 fn heap(random: &mut Random, kind: &str, freed: bool) -> String {
-    let mut text = format!("heap profile: 31: 4711 [ {}: {}] @ {kind}\n", 31 + 9 * u64::from(freed), 4711 + 99 * u64::from(freed));
+    let mut text =
+        format!("heap profile: 31: 4711 [ {}: {}] @ {kind}\n", 31 + 9 * u64::from(freed), 4711 + 99 * u64::from(freed));
     for _ in 0..30 {
         let (count, size) = (random.below(5), 1 + random.below(100_000));
         let all = (count + random.below(9), size + random.below(5000));
@@ -233,7 +234,16 @@ fn java(random: &mut Random, head: &str) -> String {
 fn made_files_of_every_form_have_the_numbers_that_pprof_reads() {
     let mut random = Random(17);
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for kind in ["heap_v2/524288", "heap_v2/1", "heapz_v2/1000", "heap/1048576", "heapprofile", "growthz", "growth", "fragmentationz"] {
+    for kind in [
+        "heap_v2/524288",
+        "heap_v2/1",
+        "heapz_v2/1000",
+        "heap/1048576",
+        "heapprofile",
+        "growthz",
+        "growth",
+        "fragmentationz",
+    ] {
         for freed in [false, true] {
             files.push((format!("{kind} freed {freed}"), heap(&mut random, kind, freed).into()));
         }

@@ -189,9 +189,9 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(line.contains("/slow: no answer within 0.300 s"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
     assert!(ask(&at("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
-    assert!(ask(&at("page"), &[]).contains("this is not a profile"));
+    assert!(ask(&at("page"), &[]).contains("this is an HTML page; if it came from a server"));
     assert!(ask(&at("cut"), &[]).contains("/cut: "));
-    assert!(ask(&at("debug/pprof/heap?debug=1"), &[]).contains("convert it first"));
+    assert!(ask(&at("debug/pprof/trace?seconds=0"), &[]).contains("an execution trace of Go"));
     assert!(ask(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
     assert!(ask("http://127.0.0.1:1/heap", &[]).contains("refused"));
     // What can't be subtracted: by its URL nothing is asked for; else the first snapshot tells. Nobody waits.

@@ -81,7 +81,11 @@ fn go_makes_profiles_of_its_traces() {
 fn each_kind_is_said_for_what_it_is() {
     let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
     for (bytes, what, advice) in [
-        (&b"FLR\0\0\x02\0\x01"[..], "Java's Flight Recorder; convert it with async-profiler's jfrconv", "jfrconv -o pb.gz in profile.pb.gz"),
+        (
+            &b"FLR\0\0\x02\0\x01"[..],
+            "Java's Flight Recorder; convert it with async-profiler's jfrconv",
+            "jfrconv -o pb.gz in profile.pb.gz",
+        ),
         (b"PERFILE2\x68\0", "perf's own file; have perf write it as text", "perf script -i in > profile.txt"),
         (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
         (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),

@@ -356,6 +356,91 @@ fn folded_stacks_take_memory_in_proportion() {
     }
 }
 
+/// Of formats that are read into other records, the shortest that each record may be.
+#[test]
+fn other_formats_take_memory_in_proportion() {
+    let word = |w: u64| w.to_le_bytes();
+    let cpu = |samples: u64| -> Vec<u8> {
+        let head = [0, 3, 0, 1, 0].into_iter();
+        head.chain((0..samples).flat_map(|i| [1, 1, i + 1])).flat_map(word).collect()
+    };
+    let deep = |frames: u64| -> Vec<u8> {
+        let head = [0, 3, 0, 1, 0, 1, frames].into_iter();
+        head.chain((0..frames).map(|i| i * 64 + 1)).flat_map(word).collect()
+    };
+    let heap = "heap profile: 1: 1 [1: 1] @ heap_v2/1\n";
+    let lines = |head: &str, line: fn(u64) -> String, n: u64| -> Vec<u8> {
+        head.bytes().chain((0..n).flat_map(|i| line(i).into_bytes())).collect()
+    };
+    let inputs: [(&str, Vec<u8>, u64); 9] = [
+        ("gperftools CPU, stacks of a frame each", cpu(500_000), 16),
+        ("gperftools CPU, a stack of a million frames", deep(1_000_000), 24),
+        (
+            "heap, real lines",
+            lines(
+                heap,
+                |i| {
+                    format!(
+                        "1: {} [1: 64] @ 0x{:x} 0x4012{:02x} 0x403344 0x408a19 0x40a100\n",
+                        i % 50 + 1,
+                        0x40_0000 + i % 5000,
+                        i % 100
+                    )
+                },
+                100_000,
+            ),
+            4,
+        ),
+        ("heap, the shortest lines", lines(heap, |i| format!("1: 1[1: 1] @0x{i:x}\n"), 500_000), 20),
+        ("counts, the shortest lines", lines("a profile: total 1\n", |i| format!("1 @ 0x{i:x}\n"), 500_000), 24),
+        (
+            "mappings",
+            lines(
+                "a profile: total 1\n1 @ 0x5\n--- Memory map: ---\n",
+                |i| format!("{:x}-{:x} /bin/program{i}\n", 2 * i, 2 * i + 1),
+                300_000,
+            ),
+            12,
+        ),
+        (
+            "py-spy, real lines",
+            lines(
+                "",
+                |i| format!("<module> (app.py:10);main (app.py:99);parse (parse.py:{});read (io.py:7) 3\n", i % 300),
+                100_000,
+            ),
+            4,
+        ),
+        ("py-spy, the shortest lines", lines("", |i| format!("a (b:{})\u{20}1\n", i % 1000 + 1), 500_000), 16),
+        (
+            "Austin, real lines",
+            lines(
+                "# austin: 3.7.0\n# mode: wall\n",
+                |i| {
+                    format!(
+                        "P21;T0:22;/srv/app.py:<module>:10;/srv/app.py:main:{};/srv/io.py:read:7 1000{}\n",
+                        i % 300,
+                        i % 10
+                    )
+                },
+                100_000,
+            ),
+            4,
+        ),
+    ];
+    for (name, bytes, times) in inputs {
+        let path = temporary("other.txt");
+        std::fs::write(&path, &bytes).unwrap();
+        let steps = child(&path, None, true);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = &steps[0];
+        assert_eq!(what, "load", "{name}: {said}");
+        let size = bytes.len() as u64;
+        println!("{name}: {:.1} MB, peak {} MB", size as f64 / MB as f64, peak / MB);
+        assert!(*peak < times * size + FLOOR, "{name}: {} MB, of {times} times {} MB", peak / MB, size / MB);
+    }
+}
+
 #[test]
 fn bombs_end_at_the_limit() {
     let zeros = vec![0; 64 * MB as usize];

@@ -120,20 +120,23 @@ def on_terminal(command: list[str], **options) -> tuple[int, str]:
 
 def test_advice_to_copy_is_for_terminals(command: list[str], tmp_path: Path):
     """On a terminal, each name in it is one word of a shell."""
-    legacy = tmp_path / "$(old) it's.prof"
-    legacy.write_bytes((CORPUS / "legacy" / "gperftools-cpu.prof").read_bytes())
+    recording = tmp_path / "$(old) it's.data"
+    recording.write_bytes(b"PERFILE2")
     bare = tmp_path / "only addresses.pb"
     # A sample type, a location without lines, the strings.
     bare.write_bytes(b"\x0a\x04\x08\x01\x10\x01\x22\x04\x08\x01\x18\x09\x32\x00\x32\x03cpu")
-    for file, code in ((legacy, 2), (bare, 0)):
+    for file, code, command_begin, rest in (
+        (recording, 2, "perf script -i", [">", "profile.txt"]),
+        (bare, 0, "go tool pprof -proto -output=symbolized.pb.gz BINARY", []),
+    ):
         done = run(command, "top", str(file))
         assert done.returncode == code
-        assert "-output" not in done.stdout + done.stderr
-        assert "go tool pprof -proto" in done.stdout + done.stderr
+        assert command_begin not in done.stdout + done.stderr
+        assert ("perf write" if rest else "go tool pprof -proto") in done.stdout + done.stderr
         code_there, seen = on_terminal([*command, "top", str(file)], stdout=subprocess.DEVNULL)
         assert code_there == code
-        advice = seen.strip().partition("go tool pprof -proto -output")[2]
-        assert shlex.split(advice) == ["=symbolized.pb.gz", "BINARY", str(file)], seen
+        advice = seen.strip().partition(command_begin)[2]
+        assert shlex.split(advice) == [str(file), *rest], seen
 
 
 def test_batch_shows_its_progress_on_a_terminal_only(command: list[str], tmp_path: Path):

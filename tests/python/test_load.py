@@ -163,14 +163,14 @@ def test_errors_made_by_hand_have_the_attributes():
 
 
 def test_advice_to_copy_is_a_note_and_not_in_the_message(tmp_path: Path):
-    legacy = tmp_path / "it's $(old).prof"
-    legacy.write_bytes((CORPUS / "legacy" / "gperftools-cpu.prof").read_bytes())
-    with pytest.raises(pprofdiff.PprofError, match="convert it first") as caught:
-        pprofdiff.load(legacy)
+    recording = tmp_path / "it's $(old).data"
+    recording.write_bytes(b"PERFILE2")
+    with pytest.raises(pprofdiff.PprofError, match="have perf write it as text") as caught:
+        pprofdiff.load(recording)
     e = pickle.loads(pickle.dumps(caught.value))
-    quoted = str(legacy).replace("'", "'\\''")
-    assert e.advice == f"go tool pprof -proto -output=symbolized.pb.gz BINARY '{quoted}'"
-    assert "-output" not in str(e)
+    quoted = str(recording).replace("'", "'\\''")
+    assert e.advice == f"perf script -i '{quoted}' > profile.txt"
+    assert "perf script" not in str(e)
     assert e.advice in "".join(traceback.format_exception(e))
     assert pprofdiff.load(HEAP).advice is None
 
