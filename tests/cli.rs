@@ -217,7 +217,7 @@ fn a_reopened_diff_knows_what_it_does_not_know() {
 
 /// A file that is known and not read, for which there is advice.
 fn recording() -> String {
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording.data");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording.data");
     std::fs::write(&path, b"PERFILE2\x68\0").unwrap();
     path.display().to_string()
 }

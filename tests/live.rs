@@ -191,7 +191,8 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(ask(&at("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
     assert!(ask(&at("page"), &[]).contains("this is an HTML page; if it came from a server"));
     assert!(ask(&at("cut"), &[]).contains("/cut: "));
-    assert!(ask(&at("debug/pprof/trace?seconds=0"), &[]).contains("an execution trace of Go"));
+    let line = one_file(&folder, &at("debug/pprof/goroutine?debug=2"));
+    assert!(line.contains("the stacks of Go's goroutines in words (debug=2); ask for debug=0"), "{line}");
     assert!(ask(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
     assert!(ask("http://127.0.0.1:1/heap", &[]).contains("refused"));
     // What can't be subtracted: by its URL nothing is asked for; else the first snapshot tells. Nobody waits.
@@ -219,6 +220,11 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(one(&["a.pb.gz", "b.pb.gz", "--seconds", "3", "-o", "out.pb.gz"]).contains("URL"));
     assert!(one(&[&heap(), "--every", "soon", "-o", "out.pb.gz"]).contains("30s"));
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));
+}
+
+/// What is said of a profile that can't be shown.
+fn one_file(folder: &Path, url: &str) -> String {
+    failure(&verb(folder, &["top", url]).output().unwrap())
 }
 
 /// A file of the corpus behind a URL.

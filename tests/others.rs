@@ -88,6 +88,7 @@ fn each_kind_is_said_for_what_it_is() {
         ),
         (b"PERFILE2\x68\0", "perf's own file; have perf write it as text", "perf script -i in > profile.txt"),
         (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
+        (b"goroutine 1 [running]:\nmain.main()\n", "the stacks of Go's goroutines in words", ""),
         (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),
         (b"MOJ\x03", "samples of Austin in its binary form", "mojo2austin in profile.austin"),
         (b"memray\0\x0a", "a profile of memray", ""),

@@ -373,8 +373,8 @@ fn other_formats_take_memory_in_proportion() {
         head.bytes().chain((0..n).flat_map(|i| line(i).into_bytes())).collect()
     };
     let inputs: [(&str, Vec<u8>, u64); 9] = [
-        ("gperftools CPU, stacks of a frame each", cpu(500_000), 16),
-        ("gperftools CPU, a stack of a million frames", deep(1_000_000), 24),
+        ("gperftools CPU, stacks of a frame each", cpu(500_000), 4),
+        ("gperftools CPU, a stack of a million frames", deep(1_000_000), 8),
         (
             "heap, real lines",
             lines(
@@ -391,8 +391,8 @@ fn other_formats_take_memory_in_proportion() {
             ),
             4,
         ),
-        ("heap, the shortest lines", lines(heap, |i| format!("1: 1[1: 1] @0x{i:x}\n"), 500_000), 20),
-        ("counts, the shortest lines", lines("a profile: total 1\n", |i| format!("1 @ 0x{i:x}\n"), 500_000), 24),
+        ("heap, the shortest lines", lines(heap, |i| format!("1: 1[1: 1] @0x{i:x}\n"), 500_000), 4),
+        ("counts, the shortest lines", lines("a profile: total 1\n", |i| format!("1 @ 0x{i:x}\n"), 500_000), 4),
         (
             "mappings",
             lines(
@@ -400,7 +400,7 @@ fn other_formats_take_memory_in_proportion() {
                 |i| format!("{:x}-{:x} /bin/program{i}\n", 2 * i, 2 * i + 1),
                 300_000,
             ),
-            12,
+            4,
         ),
         (
             "py-spy, real lines",
@@ -411,7 +411,7 @@ fn other_formats_take_memory_in_proportion() {
             ),
             4,
         ),
-        ("py-spy, the shortest lines", lines("", |i| format!("a (b:{})\u{20}1\n", i % 1000 + 1), 500_000), 16),
+        ("py-spy, the shortest lines", lines("", |i| format!("a (b:{})\u{20}1\n", i % 1000 + 1), 500_000), 4),
         (
             "Austin, real lines",
             lines(

@@ -288,7 +288,8 @@ impl<'t> Stacks<'t> {
         let Some((stack, values)) = found else {
             return Err(super::folded::without_number(line));
         };
-        (self.leaf_first.clear(), self.labels.clear());
+        self.leaf_first.clear();
+        self.labels.clear();
         let mut at_root = true;
         for frame in stack.split(|&b| b == b';') {
             let labels = if at_root { (dialect.labels)(frame) } else { Vec::new() };

@@ -39,6 +39,12 @@ static OTHERS: &[Other] = &[
         },
     },
     Other {
+        about: "the stacks of Go's goroutines in words (debug=2)",
+        way_out: "ask for debug=0, which has names and labels, or debug=1",
+        command: None,
+        recognises: |head| is_text(head) && head.starts_with(b"goroutine ") && find(&head[..head.len().min(80)], b" ["),
+    },
+    Other {
         about: "a heap dump of Java, which has objects and no stacks",
         way_out: "record allocations instead, with async-profiler or the Flight Recorder",
         command: None,
