@@ -29,17 +29,19 @@ fn content(p: &Profile, source: &str) -> (String, Stacks) {
             let f = locations.line_function[n] as usize;
             format!("{}@{}:{}", text(p.functions().name[f]), text(p.functions().file[f]), locations.line_number[n])
         };
-        format!("{:x} {mapping:?} {}", locations.address[i], lines.map(line).collect::<Vec<_>>().join(","))
+        // pprof passes over the names and labels in comments; only Java's have names in its sense, and no addresses.
+        let lines = lines.filter(|_| locations.address[i] == 0).map(line).collect::<Vec<_>>().join(",");
+        format!("{:x} {mapping:?} {lines}", locations.address[i])
     };
     let label = |l: Label| match l.value {
-        LabelValue::Number(v, unit) => format!("{}={v}{}", text(l.key), text(unit)),
-        LabelValue::Text(v) => format!("{}={}", text(l.key), text(v)),
+        LabelValue::Number(v, unit) => Some(format!("{}={v}{}", text(l.key), text(unit))),
+        LabelValue::Text(_) => None,
     };
     let mut stacks = Stacks::new();
     for sample in p.samples() {
         let mut frames = Vec::new();
         sample.for_each_location(|l| frames.push(frame(l)));
-        let labels: Vec<String> = sample.labels().map(label).collect();
+        let labels: Vec<String> = sample.labels().filter_map(label).collect();
         let sums = stacks.entry(format!("{} [{}]", frames.join(" < "), labels.join(" "))).or_default();
         sums.resize(p.sample_types().len(), 0);
         sums.iter_mut().enumerate().for_each(|(i, sum)| *sum += sample.value(i));
@@ -92,6 +94,52 @@ fn real_files_have_the_numbers_that_pprof_reads() {
         n += 1;
     }
     assert!(n >= 5, "{n}");
+}
+
+/// By texts of labels and names of frames from the root, without the runtime's at the leaf: the sum of the first type.
+fn named(p: &Profile) -> BTreeMap<(Vec<String>, Vec<String>), i64> {
+    let name = |l: u32| {
+        let lines = p.locations().lines(l);
+        let of = |n: u32| {
+            let f = p.locations().line_function[n as usize] as usize;
+            let (name, file) = (p.text(p.functions().name[f]), p.text(p.functions().file[f]));
+            format!("{name} {file}:{}", p.locations().line_number[n as usize])
+        };
+        lines.rev().map(of).collect::<Vec<_>>()
+    };
+    let mut sums = BTreeMap::new();
+    for sample in p.samples() {
+        let mut locations = Vec::new();
+        sample.for_each_location(|l| locations.push(l));
+        let mut frames: Vec<String> = locations.iter().rev().flat_map(|&l| name(l)).collect();
+        while frames.len() > 1 && frames.last().is_some_and(|f| f.starts_with("runtime.")) {
+            frames.pop();
+        }
+        let text = |l: Label| match l.value {
+            LabelValue::Text(v) => Some(format!("{}={}", p.text(l.key), p.text(v))),
+            LabelValue::Number(..) => None,
+        };
+        let mut labels: Vec<String> = sample.labels().filter_map(text).collect();
+        labels.sort();
+        *sums.entry((labels, frames)).or_default() += sample.value(0);
+    }
+    sums.retain(|_, sum| *sum != 0);
+    sums
+}
+
+/// The text and the message were written at one moment.
+#[test]
+fn names_and_labels_in_comments_of_go_are_those_of_its_message() {
+    let text = oracle::corpus().join("legacy/go-goroutine.debug1.txt");
+    let text = Profile::open(&text, &LoadOptions::default()).unwrap();
+    let message = Profile::open(oracle::corpus().join("go-goroutine.base.pb.gz"), &LoadOptions::default()).unwrap();
+    let (mut ours, mut theirs) = (named(&text), named(&message));
+    // The goroutine that writes the profile is at another place each time.
+    let writes = |frames: &[String]| frames.iter().any(|f| f.starts_with("runtime/pprof.writeGoroutine"));
+    ours.retain(|(_, frames), _| !writes(frames));
+    theirs.retain(|(_, frames), _| !writes(frames));
+    assert!(ours.len() > 3, "{}", ours.len());
+    oracle::assert_same(&ours, &theirs, "goroutines");
 }
 
 fn of<T: Copy>(random: &mut Random, all: &[T]) -> T {

@@ -80,7 +80,7 @@ fn stacks(lines: &mut Lines<'_>, period: i64, hertz: i64, sink: &mut Sink<'_>) -
             if !addresses(address_part(&line[end..]), 1, &mut stack) {
                 return Err(lines.error("has an address of more than 64 bits"));
             }
-            sink(Stack { addresses: &stack, values: &values, block: None }).map_err(|e| lines.place(e))?;
+            sink(Stack { addresses: &stack, values: &values, ..Stack::default() }).map_err(|e| lines.place(e))?;
         }
         if lines.next().is_none() {
             return Ok(());

@@ -7,10 +7,10 @@
 //! #   0x43a9c4    main.wait+0x24  /src/main.go:12
 //! ```
 //!
-//! Comments, which say functions and labels, are passed over, as pprof does.
+//! Comments say functions, lines and labels, which pprof passes over.
 
 use super::super::InputFormat;
-use super::{Head, Lines, Pattern, Sink, Stack, addresses, decimal, group, is_blank_or_comment};
+use super::{Head, Lines, Pattern, Sink, Stack, addresses, decimal, group, is_blank_or_comment, names};
 use crate::error::Result;
 
 pub(in crate::format) const GO_COUNT: InputFormat = InputFormat {
@@ -50,7 +50,9 @@ fn stacks(lines: &mut Lines<'_>, sink: &mut Sink<'_>) -> Result<()> {
         if !addresses(group(&found, 2), 1, &mut stack) {
             return Err(lines.error("has an address of more than 64 bits"));
         }
-        sink(Stack { addresses: &stack, values: &[count], block: None }).map_err(|e| lines.place(e))?;
+        let labels = names::labels(lines.clone());
+        sink(Stack { addresses: &stack, values: &[count], labels: &labels, ..Stack::default() })
+            .map_err(|e| lines.place(e))?;
     }
     Ok(())
 }

@@ -125,7 +125,7 @@ impl Samples<'_> {
             let values = i64::try_from(count).ok().and_then(|n| Some([n, n.checked_mul(self.period)?]));
             let values =
                 values.ok_or_else(|| place(Error::malformed("its count is more nanoseconds than an int64 holds")))?;
-            sink(Stack { addresses: &stack, values: &values, block: None }).map_err(place)?;
+            sink(Stack { addresses: &stack, values: &values, ..Stack::default() }).map_err(place)?;
             index += 1;
         }
         Ok(self.data.len() - rest.len())

@@ -102,7 +102,8 @@ fn stacks(lines: &mut Lines<'_>, kind: &Kind, sink: &mut Sink<'_>) -> Result<()>
             return Err(lines.error("has an address of more than 64 bits"));
         }
         let values = if kind.has_allocated { &values[..] } else { &values[2..] };
-        sink(Stack { addresses: &stack, values, block: Some(block) }).map_err(|e| lines.place(e))?;
+        sink(Stack { addresses: &stack, values, block: Some(block), ..Stack::default() })
+            .map_err(|e| lines.place(e))?;
     }
     Ok(())
 }

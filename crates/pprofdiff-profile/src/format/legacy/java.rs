@@ -135,7 +135,8 @@ fn stacks(lines: &mut Lines<'_>, head: &Head, is_heap: bool, sink: &mut Sink<'_>
             (false, period) => (count.checked_mul(period).zip(size.checked_mul(period)), None),
         };
         let (count, size) = values.ok_or_else(too_large)?;
-        sink(Stack { addresses: &stack, values: &[count, size], block }).map_err(|e| lines.place(e))?;
+        sink(Stack { addresses: &stack, values: &[count, size], block, ..Stack::default() })
+            .map_err(|e| lines.place(e))?;
     }
 }
 

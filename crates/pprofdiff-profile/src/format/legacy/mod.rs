@@ -12,6 +12,7 @@ mod cpu;
 mod heap;
 mod java;
 pub(super) mod maps;
+mod names;
 mod threads;
 
 use std::collections::HashMap;
@@ -30,14 +31,18 @@ use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, Profile, StringId};
 use maps::Mappings;
+use names::Name;
 
 /// A stack of addresses from the leaf.
+#[derive(Default)]
 pub(super) struct Stack<'a> {
     pub addresses: &'a [u64],
     /// One for each sample type.
     pub values: &'a [i64],
     /// The size of a block of memory, for the label `bytes`.
     pub block: Option<i64>,
+    /// Keys and values.
+    pub labels: &'a [(String, String)],
 }
 
 /// What the stacks of a file are given to.
@@ -83,30 +88,43 @@ pub(super) fn read(
 ) -> Result<Profile> {
     let mut rest = lines.clone();
     stacks(&mut rest, &mut |_| Ok(()))?;
+    let names = names::of(lines.clone());
     while !maps::begin_after(rest.line) && rest.next().is_some() {}
     let mut profile = Addresses::new(head, rest)?;
+    profile.names = names;
     stacks(&mut lines, &mut |stack| profile.add(&stack))?;
     profile.build(name)
 }
 
 /// A profile of stacks of addresses.
-pub(super) struct Addresses {
+pub(super) struct Addresses<'t> {
     builder: ProfileBuilder,
+    names: HashMap<u64, Name<'t>>,
     mappings: Mappings,
     locations: HashMap<u64, LocationId>,
     stack: Vec<LocationId>,
+    labels: Vec<Label>,
     bytes: StringId,
     leaf_may_be_twice: bool,
 }
 
-impl Addresses {
+impl Addresses<'_> {
     /// A profile with the mappings that the lines after the current one say.
-    pub(super) fn new(head: &Head, maps: Lines<'_>) -> Result<Addresses> {
+    pub(super) fn new(head: &Head, maps: Lines<'_>) -> Result<Self> {
         let mut builder = head.builder();
         let mappings = Mappings::read(maps, &mut builder)?;
         let bytes = builder.string("bytes");
-        let (locations, stack) = (HashMap::new(), Vec::new());
-        Ok(Addresses { builder, mappings, locations, stack, bytes, leaf_may_be_twice: head.leaf_may_be_twice })
+        let (names, locations, stack, labels) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
+        Ok(Addresses {
+            builder,
+            names,
+            mappings,
+            locations,
+            stack,
+            labels,
+            bytes,
+            leaf_may_be_twice: head.leaf_may_be_twice,
+        })
     }
 
     pub(super) fn add(&mut self, stack: &Stack<'_>) -> Result<()> {
@@ -116,7 +134,11 @@ impl Addresses {
                 Some(&known) => known,
                 None => {
                     let mapping = if address == 0 { None } else { Some(self.mappings.of(address, &mut self.builder)?) };
-                    let new = self.builder.location(mapping, address, &[])?;
+                    let line = self.names.get(&address).map(|name| {
+                        let function = self.builder.function(name.function, name.file, 0);
+                        self.builder.line(function, name.line)
+                    });
+                    let new = self.builder.location(mapping, address, line.as_slice())?;
                     self.locations.insert(address, new);
                     new
                 }
@@ -129,13 +151,19 @@ impl Addresses {
         {
             self.stack.remove(1);
         }
-        let label = stack.block.map(|b| Label { key: self.bytes, value: LabelValue::Number(b, StringId::EMPTY) });
-        self.builder.sample(&self.stack, stack.values, label.as_slice())
+        self.labels.clear();
+        let block = stack.block.map(|b| Label { key: self.bytes, value: LabelValue::Number(b, StringId::EMPTY) });
+        self.labels.extend(block);
+        for (key, value) in stack.labels {
+            let (key, value) = (self.builder.string(key), self.builder.string(value));
+            self.labels.push(Label { key, value: LabelValue::Text(value) });
+        }
+        self.builder.sample(&self.stack, stack.values, &self.labels)
     }
 
     pub(super) fn build(self, name: &str) -> Result<Profile> {
-        let Addresses { builder, locations, mappings, .. } = self;
-        drop((locations, mappings));
+        let Addresses { builder, names, locations, mappings, .. } = self;
+        drop((names, locations, mappings));
         builder.build(name)
     }
 }

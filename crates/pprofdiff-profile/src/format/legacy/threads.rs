@@ -50,13 +50,13 @@ fn stacks(lines: &mut Lines<'_>, sink: &mut Sink<'_>) -> Result<()> {
             continue;
         }
         if count > 0 {
-            sink(Stack { addresses: &last, values: &[count], block: None }).map_err(|e| lines.place(e))?;
+            sink(Stack { addresses: &last, values: &[count], ..Stack::default() }).map_err(|e| lines.place(e))?;
         }
         std::mem::swap(&mut last, &mut stack);
         count = 1;
     }
     if count > 0 {
-        sink(Stack { addresses: &last, values: &[count], block: None }).map_err(|e| lines.place(e))?;
+        sink(Stack { addresses: &last, values: &[count], ..Stack::default() }).map_err(|e| lines.place(e))?;
     }
     Ok(())
 }
