@@ -112,6 +112,8 @@ fn named(p: &Profile) -> BTreeMap<(Vec<String>, Vec<String>), i64> {
         let mut locations = Vec::new();
         sample.for_each_location(|l| locations.push(l));
         let mut frames: Vec<String> = locations.iter().rev().flat_map(|&l| name(l)).collect();
+        // Go's message leaves that out.
+        frames.retain(|f| f != "runtime.goexit :0");
         while frames.len() > 1 && frames.last().is_some_and(|f| f.starts_with("runtime.")) {
             frames.pop();
         }

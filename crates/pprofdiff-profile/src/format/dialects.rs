@@ -259,6 +259,11 @@ fn mostly(head: &[u8], is_of_the_tool: fn(&[u8]) -> bool) -> bool {
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
     let mut stacks = Stacks { builder: ProfileBuilder::new(), ..Stacks::default() };
     types.iter().for_each(|(kind, unit)| stacks.builder.sample_type(kind, unit));
+    // Of several, time is what is asked for first.
+    if let [(first, _), _, ..] = types {
+        let first = stacks.builder.string(first);
+        stacks.builder.header().default_sample_type = first;
+    }
     for (number, (at, line)) in (1u64..).zip(lines(text)) {
         let place = |e: Error| e.in_record(|| format!("line {number}")).at(at);
         stacks.add(line, dialect).map_err(place)?;

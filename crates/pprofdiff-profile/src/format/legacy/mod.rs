@@ -31,7 +31,7 @@ use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, Profile, StringId};
 use maps::Mappings;
-use names::Name;
+use names::Names;
 
 /// A stack of addresses from the leaf.
 #[derive(Default)]
@@ -99,7 +99,7 @@ pub(super) fn read(
 /// A profile of stacks of addresses.
 pub(super) struct Addresses<'t> {
     builder: ProfileBuilder,
-    names: HashMap<u64, Name<'t>>,
+    names: Names<'t>,
     mappings: Mappings,
     locations: HashMap<u64, LocationId>,
     stack: Vec<LocationId>,
@@ -114,7 +114,8 @@ impl Addresses<'_> {
         let mut builder = head.builder();
         let mappings = Mappings::read(maps, &mut builder)?;
         let bytes = builder.string("bytes");
-        let (names, locations, stack, labels) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
+        let (names, locations) = (Names::default(), HashMap::new());
+        let (stack, labels) = (Vec::new(), Vec::new());
         Ok(Addresses {
             builder,
             names,
@@ -129,12 +130,12 @@ impl Addresses<'_> {
 
     pub(super) fn add(&mut self, stack: &Stack<'_>) -> Result<()> {
         self.stack.clear();
-        for &address in stack.addresses {
+        for (i, &address) in stack.addresses.iter().enumerate() {
             let location = match self.locations.get(&address) {
                 Some(&known) => known,
                 None => {
                     let mapping = if address == 0 { None } else { Some(self.mappings.of(address, &mut self.builder)?) };
-                    let line = self.names.get(&address).map(|name| {
+                    let line = self.names.at(address, i + 1 == stack.addresses.len()).map(|name| {
                         let function = self.builder.function(name.function, name.file, 0);
                         self.builder.line(function, name.line)
                     });
