@@ -5,10 +5,14 @@
 //! the content is no such message, or when the caller named one ([`LoadOptions::input_format`]). A reader of another
 //! format fills a [`ProfileBuilder`](crate::ProfileBuilder), which checks what it builds.
 
+mod chrome;
 mod dialects;
 mod folded;
+mod json;
 mod legacy;
 mod others;
+mod speedscope;
+mod tree;
 
 pub use folded::Header as FoldedHeader;
 
@@ -50,6 +54,9 @@ static FORMATS: &[InputFormat] = &[
     legacy::THREADS,
     legacy::JAVA,
     legacy::CONTENTION,
+    chrome::CPU,
+    chrome::HEAP,
+    speedscope::SPEEDSCOPE,
     dialects::AUSTIN,
     dialects::CPYTHON,
     dialects::PY_SPY,

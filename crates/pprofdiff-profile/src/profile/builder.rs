@@ -22,7 +22,7 @@ pub struct MappingId(u32);
 
 /// A location of one [`ProfileBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LocationId(u32);
+pub struct LocationId(pub(crate) u32);
 
 /// One line of a location: a function, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

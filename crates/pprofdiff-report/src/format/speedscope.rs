@@ -3,6 +3,9 @@
 //!
 //! The viewer has no negative weights: such stacks are left out, as are those that a side does not have. Stacks
 //! that begin alike lie side by side, so that its "time order" is readable too.
+//!
+//! It has few units and no sample types, so a member `pprofdiff`, which it passes over, says what is counted and that
+//! the profiles are two sides. Our own reader goes by that.
 
 use std::io::{self, Write};
 
@@ -37,7 +40,9 @@ pub fn speedscope(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
     let mut rows: Vec<&StackRow> = stacks.rows.iter().collect();
     rows.sort_by(|a, b| stacks.frames_of(a).cmp(stacks.frames_of(b)));
     write!(out, "{{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n \"exporter\": ")?;
-    write!(out, "{},\n \"shared\": {{\"frames\": [", json!(concat!("pprofdiff ", env!("CARGO_PKG_VERSION"))))?;
+    let about = json!({"sample_type": s.sample_type, "unit": s.unit, "two_sided": s.base.is_some()});
+    write!(out, "{},\n \"pprofdiff\": {about},\n", json!(concat!("pprofdiff ", env!("CARGO_PKG_VERSION"))))?;
+    write!(out, " \"shared\": {{\"frames\": [")?;
     let frames = &stacks.frames;
     for f in 0..frames.len() as u32 {
         let mut frame = json!({"name": frames.label(f)});

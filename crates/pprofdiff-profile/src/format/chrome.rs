@@ -1,0 +1,696 @@
+//! What V8's profilers write, as Chrome's DevTools save it and `node --cpu-prof` and `--heap-prof`: `.cpuprofile` and
+//! `.heapprofile`, the types `Profiler.Profile` and `HeapProfiler.SamplingHeapProfile` of the DevTools protocol
+//! (<https://chromedevtools.github.io/devtools-protocol/v8/>) as JSON.
+//!
+//! Both are trees of calls. A node's call frame is a function: its name, its script, and the line and column that it
+//! begins at, counted from 0 (they are counted from 1 here; -1 is unknown). The node `(root)` is no frame.
+//!
+//! **CPU.** `samples` names a node for each tick of the profiler's clock, and `timeDeltas` the microseconds from the tick
+//! before to it, the first one from `startTime`. So what a sample stands for is the time until the next one, as
+//! DevTools reckons (`CPUProfileDataModel`): it puts samples in the order of their times first, since ticks of other
+//! threads may be late, and gives the last sample the mean of all others. The time before the first sample is nobody's.
+//! The sample types are
+//!
+//! - `wall/nanoseconds`, all of that time;
+//! - `cpu/nanoseconds`, the same without the node `(idle)`, in which the thread waits for work. V8's clock is no CPU
+//!   clock: `(program)` is native code, at work or not;
+//! - `samples/count`, the samples that are in `cpu`.
+//!
+//! Lost: the order of samples, and which lines of a function had them (`positionTicks`).
+//!
+//! **Heap.** `selfSize` is what a node's function allocated and is still in use, estimated from samples:
+//! `inuse_space/bytes`. The number of objects is not told; `samples` has it for samples only, and is lost.
+
+use std::collections::HashMap;
+
+use super::InputFormat;
+use super::json::{self, Json, Kind, Number};
+use super::tree::{Room, too_large};
+use crate::builder::{LocationId, ProfileBuilder};
+use crate::error::{Error, Result};
+use crate::profile::Profile;
+
+pub(super) const CPU: InputFormat = InputFormat {
+    name: "cpuprofile",
+    about: "a CPU profile of Chrome or Node: .cpuprofile",
+    recognises: |head| {
+        let keys = json::keys(head);
+        let has = |key: &str| keys.iter().any(|k| **k == *key.as_bytes());
+        (has("nodes") && json::contains(head, "\"callFrame\"")) || has("timeDeltas")
+    },
+    read: |name, text, _| read(name, text, read_cpu),
+};
+
+pub(super) const HEAP: InputFormat = InputFormat {
+    name: "heapprofile",
+    about: "a sampled heap profile of Chrome or Node: .heapprofile",
+    recognises: |head| {
+        json::keys(head).iter().any(|key| **key == *b"head")
+            && json::contains(head, "\"callFrame\"")
+            && json::contains(head, "\"selfSize\"")
+    },
+    read: |name, text, _| read(name, text, read_heap),
+};
+
+fn read(name: &str, text: Vec<u8>, fill: fn(&[u8], &mut ProfileBuilder) -> Result<()>) -> Result<Profile> {
+    let mut builder = ProfileBuilder::new();
+    fill(&text, &mut builder)?;
+    drop(text);
+    builder.build(name)
+}
+
+/// No node.
+const NONE: u32 = u32::MAX;
+
+/// What the name of a node says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Root,
+    Idle,
+    Function,
+}
+
+/// The tree, a number a node in each.
+#[derive(Default)]
+struct Nodes {
+    parents: Vec<u32>,
+    /// `None` until the call frame is read.
+    frames: Vec<Option<(LocationId, Role)>>,
+}
+
+impl Nodes {
+    fn open(&mut self, parent: u32) -> Result<u32> {
+        let number = u32::try_from(self.parents.len()).ok().filter(|&n| n != NONE);
+        let number = number.ok_or_else(|| Error::malformed("it has more than 4 billion nodes"))?;
+        self.parents.push(parent);
+        self.frames.push(None);
+        Ok(number)
+    }
+
+    /// An error if a node calls itself over others. Every node is passed twice at most.
+    fn check_ends(&self) -> Result<()> {
+        let mut ends = vec![false; self.parents.len()];
+        for start in 0..self.parents.len() as u32 {
+            let (mut node, mut steps) = (start, 0);
+            while node != NONE && !ends[node as usize] {
+                if steps == self.parents.len() {
+                    return Err(Error::malformed("it is below itself").in_record(|| format!("node {start}")));
+                }
+                (node, steps) = (self.parents[node as usize], steps + 1);
+            }
+            node = start;
+            while node != NONE && !ends[node as usize] {
+                ends[node as usize] = true;
+                node = self.parents[node as usize];
+            }
+        }
+        Ok(())
+    }
+
+    /// The stack of a node. Nothing is above the root, so it is shown only by itself.
+    fn stack(&self, mut node: u32, leaf_first: &mut Vec<LocationId>) {
+        leaf_first.clear();
+        while node != NONE {
+            if let Some((location, role)) = self.frames[node as usize] {
+                if role != Role::Root || leaf_first.is_empty() {
+                    leaf_first.push(location);
+                }
+            }
+            node = self.parents[node as usize];
+        }
+    }
+}
+
+/// Reads the object of a call frame.
+fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(LocationId, Role)> {
+    let begin = *json;
+    let (mut name, mut url, mut line, mut column) = (None, None, 0, 0);
+    let mut object = json.object()?;
+    while let Some(key) = json.key(&mut object)? {
+        match &*key.bytes() {
+            b"functionName" => name = Some(json.string()?.bytes()),
+            b"url" => url = Some(json.string()?.bytes()),
+            b"lineNumber" => line = place(json.number()?)?,
+            b"columnNumber" => column = place(json.number()?)?,
+            _ => json.skip()?,
+        }
+    }
+    let name = name.ok_or_else(|| missing("its call frame has no functionName", begin))?;
+    let url = url.unwrap_or_default();
+    let role = match &*name {
+        b"(root)" if url.is_empty() => Role::Root,
+        b"(idle)" if url.is_empty() => Role::Idle,
+        _ => Role::Function,
+    };
+    let name = if name.is_empty() { &b"(anonymous)"[..] } else { &name };
+    let function = builder.function(name, url, line);
+    let at = builder.line(function, line).with_column(column);
+    Ok((builder.location(None, 0, &[at])?, role))
+}
+
+/// A line or column, which is counted from 0, and is -1 if there is none.
+fn place(number: Number<'_>) -> Result<i64> {
+    Ok(number.whole()?.saturating_add(1).max(0))
+}
+
+fn missing(what: &str, place: Json<'_>) -> Error {
+    Error::malformed(what).at(place.offset())
+}
+
+/// Where the values of the members are that are looked for; the last one counts, as it does in JavaScript.
+fn members<'t, const N: usize>(text: &'t [u8], names: [&str; N]) -> Result<[Option<Json<'t>>; N]> {
+    let mut json = Json::new(text);
+    let mut found = [None; N];
+    let mut object = json.object()?;
+    while let Some(key) = json.key(&mut object)? {
+        let key = key.bytes();
+        let kind = json.kind()?;
+        if let Some(i) = names.iter().position(|name| *name.as_bytes() == *key) {
+            found[i] = Some(json).filter(|_| kind != Kind::Word);
+        }
+        json.skip()?;
+    }
+    json.end()?;
+    Ok(found)
+}
+
+// CPU profiles.
+
+/// How many nanoseconds the times' microseconds are, as a power of ten.
+const MICROSECONDS: i64 = 3;
+
+fn read_cpu(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
+    let names = ["nodes", "samples", "timeDeltas", "startTime", "endTime", "head"];
+    let [nodes, samples, deltas, start, end, head] = members(text, names)?;
+    let Some(nodes) = nodes else {
+        return Err(Error::malformed(match head {
+            Some(_) => {
+                "its nodes are in `head`, as Chrome wrote them until 2016; open it in a Chrome of today and save it again"
+            }
+            None => "it has no `nodes`",
+        }));
+    };
+    let (nodes, ids, hits) = read_nodes(nodes, builder)?;
+    let time = |place: Option<Json<'_>>| {
+        place.map(|mut json| json.number()?.scaled(MICROSECONDS).map(|(nanos, _)| nanos)).transpose()
+    };
+    let duration = match (time(start)?, time(end)?) {
+        (Some(start), Some(end)) => Some(end.checked_sub(start).ok_or_else(too_large)?.max(0)),
+        _ => None,
+    };
+    builder.header().duration_nanos = duration.unwrap_or(0);
+    let mut times = Times { ids: &ids, counts: vec![0; nodes.parents.len()], nanos: vec![0; nodes.parents.len()] };
+    let is_timed = match (samples, deltas) {
+        (Some(samples), Some(deltas)) => times.add_up(samples, deltas, duration).map(|()| true)?,
+        (Some(samples), None) => {
+            each_sample(samples, |id| times.count(id).map(|_| ()))?;
+            times.share(duration)?
+        }
+        (None, _) => {
+            times.counts = hits;
+            times.share(duration)?
+        }
+    };
+    builder.sample_type("samples", "count");
+    if is_timed {
+        builder.sample_type("wall", "nanoseconds");
+        builder.sample_type("cpu", "nanoseconds");
+    }
+    write_cpu(&nodes, &times, is_timed, text.len(), builder)
+}
+
+fn write_cpu(
+    nodes: &Nodes,
+    times: &Times<'_>,
+    is_timed: bool,
+    size: usize,
+    builder: &mut ProfileBuilder,
+) -> Result<()> {
+    let n_types = if is_timed { 3 } else { 1 };
+    let (mut leaf_first, mut room) = (Vec::new(), Room::of(size));
+    for (node, (&count, &nanos)) in (0u32..).zip(times.counts.iter().zip(&times.nanos)) {
+        let is_idle = nodes.frames[node as usize].is_some_and(|(_, role)| role == Role::Idle);
+        let values = if is_idle { [0, nanos, 0] } else { [count, nanos, nanos] };
+        if values[..n_types].iter().all(|&v| v == 0) {
+            continue;
+        }
+        nodes.stack(node, &mut leaf_first);
+        room.take(leaf_first.len(), n_types)?;
+        builder.sample(&leaf_first, &values[..n_types], &[])?;
+    }
+    Ok(())
+}
+
+/// The nodes, their numbers by id, and how often each was hit.
+fn read_nodes(place: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, HashMap<i64, u32>, Vec<i64>)> {
+    let (mut nodes, mut ids, mut hits) = (Nodes::default(), HashMap::new(), Vec::new());
+    let mut json = place;
+    let mut array = json.array()?;
+    while json.element(&mut array)? {
+        let number = nodes.open(NONE)?;
+        let begin = json;
+        let mut one = || -> Result<()> {
+            let (mut id, mut hit) = (None, 0);
+            let mut object = json.object()?;
+            while let Some(key) = json.key(&mut object)? {
+                match &*key.bytes() {
+                    b"id" => id = Some(json.number()?.whole()?),
+                    b"hitCount" => {
+                        let place = json;
+                        hit = json.number()?.whole()?;
+                        if hit < 0 {
+                            return Err(missing(&format!("its hitCount {hit} is negative"), place));
+                        }
+                    }
+                    b"callFrame" => nodes.frames[number as usize] = Some(call_frame(&mut json, builder)?),
+                    _ => json.skip()?,
+                }
+            }
+            let id = id.ok_or_else(|| missing("it has no id", begin))?;
+            if nodes.frames[number as usize].is_none() {
+                return Err(missing("it has no callFrame", begin));
+            }
+            hits.push(hit);
+            match ids.insert(id, number) {
+                Some(other) => Err(missing(&format!("its id {id} is that of node {other}"), begin)),
+                None => Ok(()),
+            }
+        };
+        one().map_err(|e| e.in_record(|| format!("node {number}")))?;
+    }
+    link(place, &mut nodes, &ids)?;
+    Ok((nodes, ids, hits))
+}
+
+/// Once more through the nodes, for their parents and children: all ids are known only now.
+fn link(mut json: Json<'_>, nodes: &mut Nodes, ids: &HashMap<i64, u32>) -> Result<()> {
+    let mut array = json.array()?;
+    let mut number = 0;
+    while json.element(&mut array)? {
+        let mut one = || -> Result<()> {
+            let mut object = json.object()?;
+            while let Some(key) = json.key(&mut object)? {
+                match &*key.bytes() {
+                    b"parent" => join(nodes, number, find(&mut json, ids)?, json)?,
+                    b"children" if !json.null() => {
+                        let mut children = json.array()?;
+                        while json.element(&mut children)? {
+                            join(nodes, find(&mut json, ids)?, number, json)?;
+                        }
+                    }
+                    b"children" => {}
+                    _ => json.skip()?,
+                }
+            }
+            Ok(())
+        };
+        one().map_err(|e| e.in_record(|| format!("node {number}")))?;
+        number += 1;
+    }
+    nodes.check_ends()
+}
+
+fn join(nodes: &mut Nodes, child: u32, parent: u32, place: Json<'_>) -> Result<()> {
+    let known = &mut nodes.parents[child as usize];
+    if *known != NONE && *known != parent {
+        let detail = format!("node {child} is a child of this one and of node {known}");
+        return Err(missing(&detail, place));
+    }
+    *known = parent;
+    Ok(())
+}
+
+/// Reads an id, and finds its node.
+fn find(json: &mut Json<'_>, ids: &HashMap<i64, u32>) -> Result<u32> {
+    let place = *json;
+    let id = json.number()?.whole()?;
+    ids.get(&id).copied().ok_or_else(|| missing(&format!("there is no node of id {id}"), place))
+}
+
+/// Calls `f` at each sample's id, with its place.
+fn each_sample(mut samples: Json<'_>, mut f: impl FnMut(&mut Json<'_>) -> Result<()>) -> Result<()> {
+    let mut array = samples.array()?;
+    let mut number = 0u64;
+    while samples.element(&mut array)? {
+        f(&mut samples).map_err(|e| e.in_record(|| format!("sample {number}")))?;
+        number += 1;
+    }
+    Ok(())
+}
+
+/// What samples add up to.
+struct Times<'n> {
+    ids: &'n HashMap<i64, u32>,
+    counts: Vec<i64>,
+    nanos: Vec<i64>,
+}
+
+/// A time in nanoseconds, whose sign is turned so that it is ordered as it is, as two halves, and a node. Of twelve
+/// bytes, since there is one of each sample.
+type Tick = [u32; 3];
+
+impl Times<'_> {
+    fn count(&mut self, id: &mut Json<'_>) -> Result<u32> {
+        let node = find(id, self.ids)?;
+        self.counts[node as usize] += 1;
+        Ok(node)
+    }
+
+    fn spend(&mut self, node: u32, nanos: i64) -> Result<()> {
+        let sum = &mut self.nanos[node as usize];
+        *sum = sum.checked_add(nanos).ok_or_else(too_large)?;
+        Ok(())
+    }
+
+    fn add_up(&mut self, samples: Json<'_>, deltas: Json<'_>, duration: Option<i64>) -> Result<()> {
+        let (mut first, mut last, mut now, mut n) = (0i64, None, 0i64, 0i64);
+        let mut is_ordered = true;
+        each_step(samples, deltas, |id, delta| {
+            let node = self.count(id)?;
+            now = now.checked_add(delta).ok_or_else(too_large)?;
+            match last {
+                None => first = now,
+                Some(last) => self.spend(last, delta)?,
+            }
+            is_ordered &= delta >= 0 || last.is_none();
+            (last, n) = (Some(node), n + 1);
+            Ok(())
+        })?;
+        if !is_ordered {
+            self.nanos.fill(0);
+            (first, now, last) = self.add_up_ordered(samples, deltas, n)?;
+        }
+        let Some(last) = last else { return Ok(()) };
+        let mean = match n {
+            1 => duration.map_or(0, |duration| duration.saturating_sub(first).max(0)),
+            _ => now.checked_sub(first).ok_or_else(too_large)? / (n - 1),
+        };
+        self.spend(last, mean)
+    }
+
+    /// The same, of samples that are not in the order of their times. Tells the first and the last time, and whose
+    /// that is.
+    fn add_up_ordered(&mut self, samples: Json<'_>, deltas: Json<'_>, n: i64) -> Result<(i64, i64, Option<u32>)> {
+        const SIGN: u64 = 1 << 63;
+        let mut ticks: Vec<Tick> = Vec::with_capacity(usize::try_from(n).unwrap_or(0));
+        let mut now = 0i64;
+        each_step(samples, deltas, |id, delta| {
+            now = now.checked_add(delta).ok_or_else(too_large)?;
+            let turned = now as u64 ^ SIGN;
+            ticks.push([(turned >> 32) as u32, turned as u32, find(id, self.ids)?]);
+            Ok(())
+        })?;
+        ticks.sort_unstable();
+        let time = |tick: &Tick| ((u64::from(tick[0]) << 32 | u64::from(tick[1])) ^ SIGN) as i64;
+        for pair in ticks.windows(2) {
+            let nanos = time(&pair[1]).checked_sub(time(&pair[0])).ok_or_else(too_large)?;
+            self.spend(pair[0][2], nanos)?;
+        }
+        let (first, last) = (ticks.first().map_or(0, time), ticks.last());
+        Ok((first, last.map_or(0, time), last.map(|tick| tick[2])))
+    }
+
+    /// The time of all shared out evenly, as there are no times of each; false if that is not known either.
+    fn share(&mut self, duration: Option<i64>) -> Result<bool> {
+        let mut total = 0i64;
+        for &count in &self.counts {
+            total = total.checked_add(count).ok_or_else(too_large)?;
+        }
+        let (Some(duration), true) = (duration, total > 0) else { return Ok(false) };
+        for (nanos, &count) in self.nanos.iter_mut().zip(&self.counts) {
+            *nanos = (i128::from(count) * i128::from(duration) / i128::from(total)) as i64;
+        }
+        Ok(true)
+    }
+}
+
+/// Calls `f` with each sample's id and the nanoseconds to it from the one before.
+fn each_step(
+    samples: Json<'_>,
+    mut deltas: Json<'_>,
+    mut f: impl FnMut(&mut Json<'_>, i64) -> Result<()>,
+) -> Result<()> {
+    let mut array = deltas.array()?;
+    each_sample(samples, |id| {
+        if !deltas.element(&mut array)? {
+            return Err(missing("`timeDeltas` has no time for it", deltas));
+        }
+        let (delta, _) = deltas.number()?.scaled(MICROSECONDS)?;
+        f(id, delta)
+    })?;
+    if deltas.element(&mut array)? {
+        return Err(missing("`timeDeltas` has more times than there are `samples`", deltas));
+    }
+    Ok(())
+}
+
+// Heap profiles.
+
+fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
+    let [head] = members(text, ["head"])?;
+    let Some(head) = head else { return Err(Error::malformed("it has no `head`, the root of its nodes")) };
+    builder.sample_type("inuse_space", "bytes");
+    let (nodes, sizes) = read_tree(head, builder)?;
+    let (mut leaf_first, mut room) = (Vec::new(), Room::of(text.len()));
+    for (node, &size) in (0u32..).zip(&sizes).filter(|(_, size)| **size != 0) {
+        nodes.stack(node, &mut leaf_first);
+        room.take(leaf_first.len(), 1)?;
+        builder.sample(&leaf_first, &[size], &[])?;
+    }
+    Ok(())
+}
+
+/// Nodes in each other, and the size of each. The members of a node may come in any order, so that a node is complete
+/// at its end; which of them is open is all that has to be kept, since each knows its parent.
+fn read_tree(mut json: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, Vec<i64>)> {
+    let (mut nodes, mut sizes) = (Nodes::default(), Vec::new());
+    let open = |nodes: &mut Nodes, sizes: &mut Vec<i64>, parent| {
+        sizes.push(0);
+        nodes.open(parent)
+    };
+    let mut node = open(&mut nodes, &mut sizes, NONE)?;
+    let mut object = json.object()?;
+    loop {
+        let of_node = |e: Error| e.in_record(|| format!("node {node}"));
+        let Some(key) = json.key(&mut object).map_err(of_node)? else {
+            if nodes.frames[node as usize].is_none() {
+                return Err(of_node(missing("it has no callFrame", json)));
+            }
+            let parent = nodes.parents[node as usize];
+            if parent == NONE {
+                return Ok((nodes, sizes));
+            }
+            if json.element(&mut Json::within()).map_err(of_node)? {
+                node = open(&mut nodes, &mut sizes, parent)?;
+                object = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
+            } else {
+                (node, object) = (parent, Json::within());
+            }
+            continue;
+        };
+        match &*key.bytes() {
+            b"callFrame" => nodes.frames[node as usize] = Some(call_frame(&mut json, builder).map_err(of_node)?),
+            b"selfSize" => {
+                let size = json.number().and_then(|number| number.scaled(0)).map_err(of_node)?;
+                sizes[node as usize] = size.0;
+            }
+            b"children" if !json.null() => {
+                let mut children = json.array().map_err(of_node)?;
+                if json.element(&mut children).map_err(of_node)? {
+                    node = open(&mut nodes, &mut sizes, node)?;
+                    object = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
+                }
+            }
+            b"children" => {}
+            _ => json.skip().map_err(of_node)?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::tree::rows;
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::profile::LoadOptions;
+
+    fn load(text: &str) -> Result<Profile> {
+        Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())
+    }
+
+    fn frame(name: &str, line: i64) -> String {
+        format!(r#""callFrame":{{"functionName":"{name}","scriptId":"7","url":"","lineNumber":{line}}}"#)
+    }
+
+    /// A profile of a root with `(idle)` (2), `f` (3) and, below that, `g` (4); `rest` is what comes behind the nodes.
+    fn cpu(rest: &str) -> String {
+        let [root, idle, f] = [("(root)", -1), ("(idle)", -1), ("f", 0)].map(|(name, line)| frame(name, line));
+        let g = r#""callFrame":{"functionName":"g","url":"a.js","lineNumber":4,"columnNumber":0}"#;
+        format!(
+            r#"{{"nodes":[{{"id":1,{root},"hitCount":0,"children":[2,3]}},{{"id":2,{idle},"hitCount":1}},
+            {{"id":3,{f},"hitCount":2,"children":[4],"positionTicks":[{{"line":1,"ticks":2}}]}},
+            {{"id":4,{g},"hitCount":4}}],{rest}}}"#
+        )
+    }
+
+    #[test]
+    fn a_sample_lasts_until_the_next_one_and_the_last_one_as_long_as_the_mean() {
+        for (rest, expected) in [
+            // 3 for 20, 2 for 6, 4 for 4, and the last for 10, the mean; the first 1000 are nobody's.
+            (
+                r#""startTime":5,"endTime":2000,"samples":[3,2,4,3],"timeDeltas":[1000,20,6,4]"#,
+                vec!["(idle): 0 6000 0", "f :1: 2 30000 30000", "f :1|g a.js:5:1: 1 4000 4000"],
+            ),
+            // In the order of their times: 3 at 10, 4 at 15, 2 at 20.
+            (
+                r#""timeDeltas":[10,10,-5],"samples":[3,2,4]"#,
+                vec!["(idle): 0 5000 0", "f :1: 1 5000 5000", "f :1|g a.js:5:1: 1 5000 5000"],
+            ),
+            // Times below zero are before those above.
+            (
+                r#""timeDeltas":[0,-10,20],"samples":[3,4,3]"#,
+                vec!["f :1: 2 20000 20000", "f :1|g a.js:5:1: 1 10000 10000"],
+            ),
+            // A single one lasts until the end.
+            (
+                r#""startTime":100,"endTime":130,"samples":[4],"timeDeltas":[10]"#,
+                vec!["f :1|g a.js:5:1: 1 20000 20000"],
+            ),
+            (r#""samples":[1,1],"timeDeltas":[0,0.5]"#, vec!["(root): 2 1000 1000"]),
+            // Without times of each, the time of all is shared out.
+            (r#""startTime":0,"endTime":9,"samples":[3,3,2]"#, vec!["(idle): 0 3000 0", "f :1: 2 6000 6000"]),
+            (
+                r#""startTime":0,"endTime":14"#,
+                vec!["(idle): 0 2000 0", "f :1: 2 4000 4000", "f :1|g a.js:5:1: 4 8000 8000"],
+            ),
+            (r#""title":"no times""#, vec!["f :1: 2", "f :1|g a.js:5:1: 4"]),
+            (r#""samples":[],"timeDeltas":[]"#, vec![]),
+        ] {
+            assert_eq!(rows(&load(&cpu(rest)).unwrap()), expected, "{rest}");
+        }
+        let p = load(&cpu(r#""startTime":0,"endTime":14"#)).unwrap();
+        assert_eq!(
+            p.sample_types()[1..],
+            [("wall", "nanoseconds"), ("cpu", "nanoseconds")].map(|(k, u)| (k.into(), u.into()))
+        );
+        assert_eq!(p.header().duration_nanos, 14_000);
+    }
+
+    #[test]
+    fn nodes_know_their_parents_or_their_children() {
+        let nodes = [frame("(root)", -1), frame("", 2), frame("b\\u0041\\\"", 3)];
+        let text = format!(
+            r#" {{"timeDeltas":[1,2],"samples":[30,20],"nodes":[{{{},"id":30,"parent":20,"children":null}},
+            {{"parent":10,"id":20,{},"children":[30]}},{{{},"id":10}}]}} "#,
+            nodes[2], nodes[1], nodes[0]
+        );
+        assert_eq!(rows(&load(&text).unwrap()), ["(anonymous) :3: 1 2000 2000", "(anonymous) :3|bA\" :4: 1 2000 2000"]);
+    }
+
+    #[test]
+    fn errors_of_cpu_profiles_name_the_record() {
+        let node = |id: i64, more: &str| format!("{{\"id\":{id},{}{more}}}", frame("f", 0));
+        let of = |nodes: &[String], rest: &str| format!("{{\"nodes\":[{}]{rest}}}", nodes.join(","));
+        let one = |rest: &str| of(&[node(1, "")], rest);
+        for (text, words) in [
+            (one(r#","samples":[1,9],"timeDeltas":[0,0]"#), "sample 1: there is no node of id 9"),
+            (one(r#","samples":[1,1],"timeDeltas":[0]"#), "sample 1: `timeDeltas` has no time for it"),
+            (one(r#","samples":[1],"timeDeltas":[0,1]"#), "`timeDeltas` has more times"),
+            (one(r#","samples":["1"],"timeDeltas":[0]"#), "sample 0: '\"' stands where a number should be"),
+            (one(r#","samples":[1],"timeDeltas":[1e300]"#), "1e300 is more than an int64 holds"),
+            (one(r#","samples":[1,1,1],"timeDeltas":[0,9e15,9e15]"#), "add up to more than an int64 holds"),
+            (one(r#","samples":[1.5],"timeDeltas":[0]"#), "1.5 has a fraction"),
+            (one(r#","startTime":-9e15,"endTime":9e15"#), "add up to more than an int64 holds"),
+            (one(r#","samples":{},"timeDeltas":[0]"#), "'{' stands where an array should be"),
+            (of(&[node(1, ""), node(1, "")], ""), "node 1: its id 1 is that of node 0"),
+            (of(&[node(1, ",\"children\":[3]")], ""), "node 0: there is no node of id 3"),
+            (of(&[node(1, ",\"children\":[2]"), node(2, ",\"children\":[1]")], ""), "node 0: it is below itself"),
+            (of(&[node(1, ",\"parent\":1")], ""), "node 0: it is below itself"),
+            (
+                of(&[node(1, ",\"children\":[3]"), node(2, ",\"children\":[3]"), node(3, "")], ""),
+                "node 1: node 2 is a child of this one and of node 0",
+            ),
+            (of(&[node(1, ",\"hitCount\":-1")], ""), "node 0: its hitCount -1 is negative"),
+            (of(&[format!("{{{}}}", frame("f", 0))], ""), "node 0: it has no id"),
+            (of(&["{\"id\":1}".into()], ",\"x\":{\"callFrame\":1}"), "node 0: it has no callFrame"),
+            (
+                of(&["{\"id\":1,\"callFrame\":{\"url\":\"x\"}}".into()], ""),
+                "node 0: its call frame has no functionName",
+            ),
+            ("{\"timeDeltas\":[]}".into(), "it has no `nodes`"),
+            ("{\"timeDeltas\":[],\"head\":{}}".into(), "its nodes are in `head`"),
+            (one(",") + "x", "'}' stands where a string should be"),
+        ] {
+            let error = load(&text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{text}: {error}");
+            assert!(error.to_string().contains(words), "{text}: {error}");
+        }
+        let whole = cpu(r#""startTime":5,"samples":[3,2,4],"timeDeltas":[10,20,6]"#);
+        let options = LoadOptions::default().with_input_format("cpuprofile").unwrap();
+        for end in 1..whole.len() {
+            let error = Profile::from_bytes("in", &whole.as_bytes()[..end], &options).unwrap_err();
+            assert!(error.offset().is_some_and(|at| at <= end as u64), "{end}: {error}");
+        }
+    }
+
+    #[test]
+    fn heaps_are_trees_whose_members_come_in_any_order() {
+        let [root, f, g] = ["(root)", "f", "g"].map(|name| frame(name, 0));
+        let leaf = format!(r#"{{"selfSize":5,{g},"children":[]}}"#);
+        let text = format!(
+            r#"{{"head":{{{root},"selfSize":0,"id":1,"children":[
+            {{"children":[{leaf},{{{f},"id":3,"children":null,"selfSize":1}}],"selfSize":2.0,{f}}},{leaf}]}},
+            "samples":[{{"size":5,"nodeId":2,"ordinal":1}}]}}"#
+        );
+        let p = load(&text).unwrap();
+        assert_eq!(rows(&p), ["f :1: 2", "f :1|f :1: 1", "f :1|g :1: 5", "g :1: 5"]);
+        assert_eq!(p.sample_types(), [("inuse_space".to_owned(), "bytes".to_owned())]);
+        let options = LoadOptions::default().with_input_format("heapprofile").unwrap();
+        for end in 1..text.len() {
+            let error = Profile::from_bytes("in", &text.as_bytes()[..end], &options).unwrap_err();
+            assert!(error.offset().is_some_and(|at| at <= end as u64), "{end}: {error}");
+        }
+        for (text, words) in [
+            ("{}", "it has no `head`"),
+            ("{\"head\":{\"selfSize\":1}}", "node 0: it has no callFrame"),
+            (&*format!("{{\"head\":{{{f},\"children\":[{{{f},\"selfSize\":\"1\"}}]}}}}"), "node 1: '\"' stands where"),
+            (&*format!("{{\"head\":{{{f},\"children\":[1]}}}}"), "node 1: '1' stands where an object should be"),
+        ] {
+            let error = Profile::from_bytes("in", text.as_bytes(), &options).unwrap_err();
+            assert!(error.to_string().contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn stacks_may_be_deep_but_not_too_large_altogether() {
+        let frame = frame("f", 0);
+        let chain = |depth: usize, size: i64| {
+            let open = format!("{{{frame},\"selfSize\":{size},\"children\":[");
+            format!("{{\"head\":{}{}}}", open.repeat(depth), "]}".repeat(depth))
+        };
+        // A chain of 2,000 is 2 million frames, one of 200,000 would be 20 billion.
+        assert_eq!(load(&chain(2000, 1)).unwrap().total(0), Some(2000));
+        assert_eq!(load(&chain(200_000, 0)).unwrap().n_samples(), 0);
+        let error = load(&chain(200_000, 1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    }
+
+    #[test]
+    fn they_are_recognised_by_their_members() {
+        let node = format!("{{\"id\":1,{}}}", frame("f", 0));
+        for (text, cpu, heap) in [
+            (format!("{{\"nodes\":[{node}"), true, false),
+            ("{\"startTime\":1,\"timeDeltas\":[1".to_owned(), true, false),
+            (format!("{{\"head\":{{{},\"selfSize\":0", frame("f", 0)), false, true),
+            // A heap snapshot, a graph, and what is only said.
+            ("{\"snapshot\":{\"meta\":{}},\"nodes\":[9,1,1]}".to_owned(), false, false),
+            ("{\"nodes\":[{\"id\":1}],\"edges\":[]}".to_owned(), false, false),
+            ("{\"x\":{\"timeDeltas\":[]}}".to_owned(), false, false),
+        ] {
+            assert_eq!((CPU.recognises)(text.as_bytes()), cpu, "{text}");
+            assert_eq!((HEAP.recognises)(text.as_bytes()), heap, "{text}");
+        }
+    }
+}

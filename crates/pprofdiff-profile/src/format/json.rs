@@ -1,0 +1,568 @@
+//! JSON as a sequence of tokens, for the formats that are made of it.
+//!
+//! A profile in JSON is mostly numbers in long arrays, or a tree with a frame a level. As a tree of values it would take
+//! many times the memory of its text, and a parser that calls itself would have to refuse stacks of some forty frames
+//! (three levels of JSON each) or end at the stack's guard page. So a reader walks the text with a [`Json`], which is a
+//! place in it and may be copied: members are found in whatever order they come, and two arrays are read in step.
+//!
+//! What is read is checked, what is skipped too. Strings may hold bytes that are no UTF-8, as names of pprof may.
+
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+
+/// A place in a text of JSON.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Json<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+/// What a value is, as its first byte shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    /// `true`, `false` or `null`.
+    Word,
+}
+
+/// A string as it is written, whose escapes are valid.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Text<'t> {
+    raw: &'t [u8],
+    escaped: bool,
+}
+
+/// A number as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number<'t> {
+    raw: &'t [u8],
+    at: usize,
+}
+
+/// An object or array that is being read: true before its first member.
+#[derive(Debug)]
+pub(super) struct Opened(bool);
+
+impl<'t> Json<'t> {
+    /// The beginning of a text; a mark of the encoding is passed over.
+    pub fn new(text: &'t [u8]) -> Json<'t> {
+        Json { text, at: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 } }
+    }
+
+    /// Where it is, in bytes.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.byte(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// What stands here is not what had to stand here.
+    fn unlike(&self, expected: &str) -> Error {
+        let found = match self.byte() {
+            None => return Error::malformed(format!("it ends where {expected} should be: it was cut off")).at(self.at),
+            Some(b @ b' '..=b'~') => format!("'{}'", char::from(b)),
+            Some(b) => format!("byte {b:#04x}"),
+        };
+        Error::malformed(format!("{found} stands where {expected} should be")).at(self.at)
+    }
+
+    /// The kind of the value that comes.
+    pub fn kind(&mut self) -> Result<Kind> {
+        self.skip_blanks();
+        Ok(match self.byte() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b'-' | b'0'..=b'9') => Kind::Number,
+            Some(b't' | b'f' | b'n') => Kind::Word,
+            _ => return Err(self.unlike("a value")),
+        })
+    }
+
+    fn open(&mut self, bracket: u8, expected: &str) -> Result<Opened> {
+        self.skip_blanks();
+        if self.byte() != Some(bracket) {
+            return Err(self.unlike(expected));
+        }
+        self.at += 1;
+        Ok(Opened(true))
+    }
+
+    /// Begins an object.
+    pub fn object(&mut self) -> Result<Opened> {
+        self.open(b'{', "an object")
+    }
+
+    /// Begins an array.
+    pub fn array(&mut self) -> Result<Opened> {
+        self.open(b'[', "an array")
+    }
+
+    /// True if there is one more; else what was opened is closed.
+    fn more(&mut self, opened: &mut Opened, close: u8, expected: &str) -> Result<bool> {
+        self.skip_blanks();
+        let first = std::mem::replace(&mut opened.0, false);
+        match self.byte() {
+            Some(b) if b == close => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(_) if first => Ok(true),
+            Some(b',') => {
+                self.at += 1;
+                Ok(true)
+            }
+            _ => Err(self.unlike(expected)),
+        }
+    }
+
+    /// The next key of an object, whose value comes then; `None` at its end.
+    pub fn key(&mut self, object: &mut Opened) -> Result<Option<Text<'t>>> {
+        if !self.more(object, b'}', "',' or '}'")? {
+            return Ok(None);
+        }
+        let key = self.string()?;
+        self.skip_blanks();
+        if self.byte() != Some(b':') {
+            return Err(self.unlike("':'"));
+        }
+        self.at += 1;
+        Ok(Some(key))
+    }
+
+    /// True if an array has one more element, which comes then.
+    pub fn element(&mut self, array: &mut Opened) -> Result<bool> {
+        self.more(array, b']', "',' or ']'")
+    }
+
+    /// Goes on in an object or array that has members before this place.
+    pub fn within() -> Opened {
+        Opened(false)
+    }
+
+    /// Reads a string.
+    pub fn string(&mut self) -> Result<Text<'t>> {
+        self.skip_blanks();
+        if self.byte() != Some(b'"') {
+            return Err(self.unlike("a string"));
+        }
+        self.at += 1;
+        let (begin, mut escaped) = (self.at, false);
+        loop {
+            match self.byte() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.at += 1;
+                    match self.byte() {
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+                        Some(b'u') => {
+                            for _ in 0..4 {
+                                self.at += 1;
+                                if !self.byte().is_some_and(|b| b.is_ascii_hexdigit()) {
+                                    return Err(self.unlike("a hexadecimal digit"));
+                                }
+                            }
+                            self.at += 1;
+                        }
+                        _ => return Err(self.unlike("the rest of an escape")),
+                    }
+                }
+                Some(b' '..) => self.at += 1,
+                _ => return Err(self.unlike("the rest of a string")),
+            }
+        }
+        let raw = &self.text[begin..self.at];
+        self.at += 1;
+        Ok(Text { raw, escaped })
+    }
+
+    /// Reads a number.
+    pub fn number(&mut self) -> Result<Number<'t>> {
+        self.skip_blanks();
+        let begin = self.at;
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.byte() {
+            Some(b'0') => self.at += 1,
+            _ => self.digits(if begin == self.at { "a number" } else { "a digit" })?,
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits("a digit")?;
+        }
+        if matches!(self.byte(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.byte(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits("a digit")?;
+        }
+        Ok(Number { raw: &self.text[begin..self.at], at: begin })
+    }
+
+    fn digits(&mut self, expected: &str) -> Result<()> {
+        if !self.byte().is_some_and(|b| b.is_ascii_digit()) {
+            return Err(self.unlike(expected));
+        }
+        while self.byte().is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Passes over a word, if it is the next.
+    fn word(&mut self, word: &str) -> bool {
+        self.skip_blanks();
+        let found = self.text[self.at..].starts_with(word.as_bytes());
+        self.at += if found { word.len() } else { 0 };
+        found
+    }
+
+    /// Passes over `null`.
+    pub fn null(&mut self) -> bool {
+        self.word("null")
+    }
+
+    /// Reads `true` or `false`.
+    pub fn flag(&mut self) -> Result<bool> {
+        let flag = self.word("true");
+        if flag || self.word("false") { Ok(flag) } else { Err(self.unlike("true or false")) }
+    }
+
+    /// Passes over a value. It keeps a byte for each level that is open.
+    pub fn skip(&mut self) -> Result<()> {
+        let mut open: Vec<Kind> = Vec::new();
+        loop {
+            // A value begins here.
+            let kind = self.kind()?;
+            let mut opened = Opened(false);
+            match kind {
+                Kind::Object => (opened, _) = (self.object()?, open.push(kind)),
+                Kind::Array => (opened, _) = (self.array()?, open.push(kind)),
+                Kind::String => _ = self.string()?,
+                Kind::Number => _ = self.number()?,
+                Kind::Word if self.null() => {}
+                Kind::Word => _ = self.flag()?,
+            }
+            // Up to the next value: out of all that ends here.
+            loop {
+                let more = match open.last() {
+                    None => return Ok(()),
+                    Some(Kind::Object) => self.key(&mut opened)?.is_some(),
+                    Some(_) => self.element(&mut opened)?,
+                };
+                if more {
+                    break;
+                }
+                open.pop();
+            }
+        }
+    }
+
+    /// Nothing but blanks may follow the one value of a text.
+    pub fn end(&mut self) -> Result<()> {
+        self.skip_blanks();
+        if self.byte().is_some() { Err(self.unlike("the end")) } else { Ok(()) }
+    }
+}
+
+/// The keys of the object that a text begins with, as far as it goes: it may be cut off.
+pub(super) fn keys(head: &[u8]) -> Vec<Cow<'_, [u8]>> {
+    let mut json = Json::new(head);
+    let mut keys = Vec::new();
+    let Ok(mut object) = json.object() else { return keys };
+    while let Ok(Some(key)) = json.key(&mut object) {
+        keys.push(key.bytes());
+        if json.skip().is_err() {
+            break;
+        }
+    }
+    keys
+}
+
+/// True if the bytes occur.
+pub(super) fn contains(text: &[u8], word: &str) -> bool {
+    text.windows(word.len()).any(|w| w == word.as_bytes())
+}
+
+impl<'t> Text<'t> {
+    /// The bytes that it stands for. Half of a pair of surrogates is what a character is that is not known.
+    pub fn bytes(self) -> Cow<'t, [u8]> {
+        if !self.escaped {
+            return Cow::Borrowed(self.raw);
+        }
+        let mut bytes = Vec::with_capacity(self.raw.len());
+        let mut rest = self.raw;
+        while let Some((&first, after)) = rest.split_first() {
+            rest = after;
+            if first != b'\\' {
+                bytes.push(first);
+                continue;
+            }
+            let Some((&escape, after)) = rest.split_first() else { break };
+            rest = after;
+            match escape {
+                b'b' => bytes.push(8),
+                b'f' => bytes.push(12),
+                b'n' => bytes.push(b'\n'),
+                b'r' => bytes.push(b'\r'),
+                b't' => bytes.push(b'\t'),
+                b'u' => {
+                    let mut code = hex(rest);
+                    rest = rest.get(4..).unwrap_or_default();
+                    let low = rest.strip_prefix(b"\\u").map(hex).filter(|low| (0xdc00..0xe000).contains(low));
+                    if let (0xd800..0xdc00, Some(low)) = (code, low) {
+                        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+                        rest = rest.get(6..).unwrap_or_default();
+                    }
+                    let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+                    bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                other => bytes.push(other),
+            }
+        }
+        Cow::Owned(bytes)
+    }
+}
+
+fn hex(text: &[u8]) -> u32 {
+    let digit = |&b: &u8| char::from(b).to_digit(16).unwrap_or_default();
+    text.iter().take(4).map(digit).fold(0, |code, digit| code << 4 | digit)
+}
+
+impl Number<'_> {
+    /// The number times a power of ten, rounded to the nearest (a half away from zero), and whether that is exact.
+    /// Decimals are decimals: nothing passes through binary fractions.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn scaled(self, power: i64) -> Result<(i64, bool)> {
+        let too_large = || {
+            let shown = String::from_utf8_lossy(&self.raw[..self.raw.len().min(40)]);
+            Error::malformed(format!("{shown} is more than an int64 holds")).at(self.at)
+        };
+        let (negative, raw) = self.raw.strip_prefix(b"-").map_or((false, self.raw), |rest| (true, rest));
+        let (mantissa, exponent) = match raw.iter().position(|b| matches!(b, b'e' | b'E')) {
+            Some(at) => (&raw[..at], exponent(&raw[at + 1..])),
+            None => (raw, 0),
+        };
+        let point = mantissa.iter().position(|&b| b == b'.').unwrap_or(mantissa.len());
+        // How many digits stand before the point, once it is moved.
+        let whole = (point as i64).saturating_add(exponent).saturating_add(power);
+        let (mut value, mut exact, mut half, mut place) = (0u64, true, false, 0i64);
+        let mut digits = mantissa.iter().filter(|&&b| b != b'.').map(|b| u64::from(b - b'0'));
+        for digit in digits.by_ref() {
+            if place < whole {
+                value = value.checked_mul(10).and_then(|v| v.checked_add(digit)).ok_or_else(too_large)?;
+            } else {
+                half |= place == whole && digit >= 5;
+                exact &= digit == 0;
+            }
+            place += 1;
+        }
+        while place < whole && value > 0 {
+            value = value.checked_mul(10).ok_or_else(too_large)?;
+            place += 1;
+        }
+        let rounded = i128::from(value) + i128::from(half);
+        let signed = if negative { -rounded } else { rounded };
+        i64::try_from(signed).map(|v| (v, exact)).map_err(|_| too_large())
+    }
+
+    /// The number, if it is whole.
+    ///
+    /// # Errors
+    /// It has a fraction, or does not fit.
+    pub fn whole(self) -> Result<i64> {
+        match self.scaled(0)? {
+            (value, true) => Ok(value),
+            _ => {
+                let shown = String::from_utf8_lossy(&self.raw[..self.raw.len().min(40)]);
+                Err(Error::malformed(format!("{shown} has a fraction, and must be a whole number")).at(self.at))
+            }
+        }
+    }
+}
+
+/// An exponent; one that is too large for any number is as good as another.
+fn exponent(text: &[u8]) -> i64 {
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let value = digits.iter().fold(0i64, |v, b| v.saturating_mul(10).saturating_add(i64::from(b - b'0')));
+    let value = value.min(1 << 40);
+    if negative { -value } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// What a text is as a whole.
+    fn check(text: &[u8]) -> Result<()> {
+        let mut json = Json::new(text);
+        json.skip()?;
+        json.end()
+    }
+
+    /// Texts of the words of JSON in any order, some of them valid.
+    #[cfg(feature = "files")]
+    fn texts() -> impl Iterator<Item = String> {
+        const WORDS: [&str; 22] = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            " ",
+            "\"a\"",
+            "\"\\n\\u00e9\"",
+            "\"\\",
+            "\"",
+            "0",
+            "-",
+            "12",
+            ".5",
+            "e3",
+            "E-1",
+            "+",
+            "true",
+            "null",
+            "nul",
+            "\u{e9}",
+        ];
+        let mut random = 7u64;
+        let mut next = move |n: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % n
+        };
+        (0..200_000).map(move |i| {
+            let mut text: String = (0..next(9)).map(|_| WORDS[next(WORDS.len())]).collect();
+            if i % 2 == 0 {
+                text = format!("{{\"k\":[{text}]}}");
+            }
+            text
+        })
+    }
+
+    #[cfg(feature = "files")]
+    #[test]
+    fn it_takes_what_another_parser_takes() {
+        let mut valid = 0;
+        for text in texts() {
+            let other = serde_json::from_str::<serde::de::IgnoredAny>(&text);
+            assert_eq!(check(text.as_bytes()).is_ok(), other.is_ok(), "{text:?}: {other:?}");
+            valid += usize::from(other.is_ok());
+        }
+        assert!(valid > 2000, "{valid}");
+    }
+
+    #[cfg(feature = "files")]
+    #[test]
+    fn strings_and_numbers_are_those_of_another_parser() {
+        for text in [r#""""#, r#""a\"b\\c\/d\b\f\n\r\t""#, r#""\u0041\u00e9\u20ac\ud83d\ude00é""#, r#""\u0000\u001f""#]
+        {
+            let expected: String = serde_json::from_str(text).unwrap();
+            assert_eq!(Json::new(text.as_bytes()).string().unwrap().bytes(), expected.as_bytes(), "{text}");
+        }
+        // Half of a pair is no character.
+        for text in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dx""#] {
+            let read = Json::new(text.as_bytes()).string().unwrap().bytes().into_owned();
+            assert!(read.starts_with("\u{fffd}".as_bytes()), "{text}");
+        }
+        assert_eq!(Json::new(r#""\ud83d\ud83d\ude00""#.as_bytes()).string().unwrap().bytes(), "\u{fffd}😀".as_bytes());
+        assert_eq!(&*Json::new(b"\"\xff\xfe\"").string().unwrap().bytes(), b"\xff\xfe");
+    }
+
+    #[test]
+    fn numbers_are_scaled_exactly() {
+        for (text, power, expected) in [
+            ("0", 9, (0, true)),
+            ("-0.0", 0, (0, true)),
+            ("12", 3, (12_000, true)),
+            ("-1.5", 1, (-15, true)),
+            ("0.005531524991965853", 9, (5_531_525, false)),
+            ("1.5", 0, (2, false)),
+            ("-1.5", 0, (-2, false)),
+            ("0.49", 0, (0, false)),
+            ("0.05", 0, (0, false)),
+            ("12.00", 0, (12, true)),
+            ("1e3", 0, (1000, true)),
+            ("1.25E+2", 0, (125, true)),
+            ("1250e-2", 0, (13, false)),
+            ("1e-400", 9, (0, false)),
+            ("0e99999999999999999999", 9, (0, true)),
+            ("9223372036854775807", 0, (i64::MAX, true)),
+            ("-9223372036854775808", 0, (i64::MIN, true)),
+            ("0.009223372036854775807", 21, (9_223_372_036_854_775_807, true)),
+        ] {
+            assert_eq!(Json::new(text.as_bytes()).number().unwrap().scaled(power).unwrap(), expected, "{text}");
+        }
+        for (text, power) in
+            [("9223372036854775808", 0), ("-9223372036854775809", 0), ("1e19", 0), ("1", 19), ("1e999999", 0)]
+        {
+            let error = Json::new(text.as_bytes()).number().unwrap().scaled(power).unwrap_err();
+            assert!(error.to_string().contains("more than an int64 holds"), "{text}: {error}");
+        }
+        let error = Json::new(b" 1.5").number().unwrap().whole().unwrap_err();
+        assert!(error.to_string().contains("1.5 has a fraction") && error.offset() == Some(1), "{error}");
+    }
+
+    #[test]
+    fn errors_say_what_stands_where() {
+        for (text, words, offset) in [
+            (&b"{\"a\":1"[..], "it ends where ',' or '}' should be: it was cut off", 6),
+            (b"[1 2]", "'2' stands where ',' or ']' should be", 3),
+            (b"{\"a\" 1}", "'1' stands where ':' should be", 5),
+            (b"{1:2}", "'1' stands where a string should be", 1),
+            (b"[1,]", "']' stands where a value should be", 3),
+            (b"[01]", "'1' stands where ',' or ']' should be", 2),
+            (b"\"\\x\"", "'x' stands where the rest of an escape should be", 2),
+            (b"\"\\u00g0\"", "'g' stands where a hexadecimal digit should be", 5),
+            (b"\"a\nb\"", "byte 0x0a stands where the rest of a string should be", 2),
+            (b"[] []", "'[' stands where the end should be", 3),
+            (b"", "it ends where a value should be", 0),
+            (b"[nul]", "'n' stands where true or false should be", 1),
+        ] {
+            let error = check(text).unwrap_err();
+            assert!(error.to_string().contains(words) && error.offset() == Some(offset), "{error}");
+        }
+    }
+
+    #[test]
+    fn levels_are_no_calls() {
+        let n = 1_000_000;
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            assert!(check((open.repeat(n) + "1" + &close.repeat(n)).as_bytes()).is_ok());
+            assert!(check((open.repeat(n) + "1" + &close.repeat(n - 1)).as_bytes()).is_err());
+        }
+        assert!(check("[{\"a\":".repeat(n).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn keys_are_those_before_a_text_is_cut() {
+        let text = b" {\"a\": {\"x\": [1]}, \"b\\u0041\" :[{\"y\":1}], \"c\": 12}";
+        assert_eq!(keys(text), [&b"a"[..], b"bA", b"c"]);
+        assert_eq!(keys(&text[..text.len() - 12]), [&b"a"[..], b"bA"]);
+        assert!(keys(b"[{\"a\":1}]").is_empty() && keys(b"").is_empty());
+    }
+}
