@@ -11,6 +11,7 @@ mod folded;
 mod json;
 mod legacy;
 mod others;
+mod perf_script;
 mod speedscope;
 mod tree;
 
@@ -57,6 +58,7 @@ static FORMATS: &[InputFormat] = &[
     chrome::CPU,
     chrome::HEAP,
     speedscope::SPEEDSCOPE,
+    perf_script::PERF_SCRIPT,
     dialects::AUSTIN,
     dialects::CPYTHON,
     dialects::PY_SPY,

@@ -1,0 +1,578 @@
+//! The text of `perf script`: what Linux's perf recorded, as it prints it for other tools.
+//!
+//! ```text
+//! comm  pid/tid [cpu] time:  period event:
+//!         address symbol+0xoffset (binary)
+//!         address symbol (inlined)
+//! ```
+//!
+//! A line a sample, of which `-F` chooses the parts, then its frames from the leaf, then a blank line; without call
+//! graphs the one frame is on the sample's own line. The form is that of perf's `builtin-script.c`; its manual:
+//! <https://man7.org/linux/man-pages/man1/perf-script.1.html>.
+//!
+//! - An event is a sample type, under its name with modifiers (`cycles:u/count`; the clocks, `cpu-clock` and
+//!   `task-clock`, count `nanoseconds`), and its value the period. Where perf does not print periods each sample counts
+//!   1, as `cycles:u samples/count`; where it does not print events either, the type is that of `--input-type`.
+//! - `comm`, `pid` and `tid` are labels, the last two numbers. Only the thread is shown unless perf was asked for more.
+//! - A frame is a function, in a mapping that is the binary; after `-F +srcline` it has its file and line. One without a
+//!   symbol has the name of its binary, `[libc.so.6]`. Inlined frames share a location with the frame they are inlined
+//!   into, which has the same address.
+//!
+//! Lost: addresses and offsets in functions, which differ from run to run, times, CPUs, and the fields of tracepoints.
+
+use std::collections::HashMap;
+
+use super::tree::{Room, Tree};
+use super::{InputFormat, is_text, quoted};
+use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
+use crate::error::{Error, Result};
+use crate::profile::{Label, LabelValue, LoadOptions, Mapping, Profile, StringId};
+
+pub(super) const PERF_SCRIPT: InputFormat =
+    InputFormat { name: "perf-script", about: "the text of perf script", recognises, read };
+
+/// A sample's line is followed by a frame, or ends in one; or there is another such line, and nothing else.
+fn recognises(head: &[u8]) -> bool {
+    if !is_text(head) {
+        return false;
+    }
+    let mut lines = lines(head).filter(|(_, line)| !line.is_empty() && !is_comment(line)).map(|(_, line)| line);
+    let Some(header) = lines.by_ref().take(1000).find(|line| !is_record(line)).and_then(Header::parse) else {
+        return false;
+    };
+    let next = lines.find(|line| !is_record(line));
+    let is_frame = |line: &[u8]| is_indented(line) && Frame::parse(line).is_some();
+    Frame::parse_own(header.rest).is_some()
+        || next.is_some_and(is_frame)
+        || header.event.is_some() && next.is_none_or(|next| Header::parse(next).is_some_and(|h| h.event.is_some()))
+}
+
+/// The lines without blanks at their ends, and where each begins.
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    text.split_inclusive(|&b| b == b'\n').map(move |line| {
+        at += line.len();
+        (at - line.len(), line.trim_ascii_end())
+    })
+}
+
+/// The header that `--header` prints.
+fn is_comment(line: &[u8]) -> bool {
+    line.starts_with(b"#")
+}
+
+/// What is no sample: mapped files, new threads, lost samples, which perf prints if it is asked to.
+fn is_record(line: &[u8]) -> bool {
+    const WORD: &[u8] = b" PERF_RECORD_";
+    // It stands behind the time, before the rest.
+    line.split(|&b| b == b':').take(8).any(|part| part.starts_with(WORD))
+}
+
+fn is_indented(line: &[u8]) -> bool {
+    line.first().is_some_and(u8::is_ascii_whitespace)
+}
+
+/// A sample's line.
+#[derive(Debug, PartialEq, Eq)]
+struct Header<'t> {
+    comm: &'t [u8],
+    pid: Option<i64>,
+    tid: i64,
+    /// As it is printed.
+    period: Option<&'t [u8]>,
+    event: Option<&'t [u8]>,
+    /// What follows: a frame, or the fields of a tracepoint.
+    rest: &'t [u8],
+}
+
+/// The first word of a text and what follows it.
+fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_start();
+    text.split_at(text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len()))
+}
+
+fn is_number(digits: &[u8]) -> bool {
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+fn number(digits: &[u8]) -> Option<i64> {
+    std::str::from_utf8(digits).ok().filter(|_| is_number(digits))?.parse().ok()
+}
+
+impl<'t> Header<'t> {
+    /// The name of a thread may have blanks and digits, so the first word counts from which on the rest fits.
+    fn parse(line: &'t [u8]) -> Option<Header<'t>> {
+        let line = line.trim_ascii();
+        let (first, _) = word(line);
+        let mut at = first.len();
+        while at < line.len() {
+            let (this, rest) = word(&line[at..]);
+            if let Some(header) = Header::after_comm(line[..at].trim_ascii_end(), this, rest) {
+                return Some(header);
+            }
+            at = line.len() - rest.len();
+        }
+        None
+    }
+
+    fn after_comm(comm: &'t [u8], ids: &'t [u8], rest: &'t [u8]) -> Option<Header<'t>> {
+        // What is not known is -1.
+        let id = |text: &[u8]| if text == b"-1" { Some(-1) } else { number(text) };
+        let (pid, tid) = match ids.iter().position(|&b| b == b'/') {
+            Some(slash) => (Some(id(&ids[..slash])?), id(&ids[slash + 1..])?),
+            None => (None, id(ids)?),
+        };
+        let mut header = Header { comm, pid, tid, period: None, event: None, rest };
+        let (mut this, mut after) = word(rest);
+        let is_bracketed = |word: &[u8]| word.len() > 2 && word.starts_with(b"[") && word.ends_with(b"]");
+        if is_bracketed(this) {
+            (header.rest, (this, after)) = (after, word(after));
+        }
+        let is_time = |word: &[u8]| {
+            let seconds = word.strip_suffix(b":").unwrap_or_default();
+            let mut parts = seconds.splitn(2, |&b| b == b'.');
+            parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number)
+        };
+        if is_time(this) {
+            (header.rest, (this, after)) = (after, word(after));
+        }
+        let period = Some(this).filter(|this| is_number(this));
+        if period.is_some() {
+            (this, after) = word(after);
+        }
+        let event = this.strip_suffix(b":").filter(|event| !event.is_empty());
+        if event.is_some() {
+            (header.period, header.event, header.rest) = (period, event, after);
+        }
+        header.rest = header.rest.trim_ascii();
+        // Without an event nothing but a frame may follow.
+        let fits = event.is_some() || header.rest.is_empty() || Frame::parse_own(header.rest).is_some();
+        fits.then_some(header)
+    }
+}
+
+/// A frame's line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Frame<'t> {
+    address: &'t [u8],
+    /// Empty if it is not known.
+    symbol: &'t [u8],
+    binary: &'t [u8],
+    inlined: bool,
+    /// `file:line`, if the next line has it.
+    source: &'t [u8],
+}
+
+impl<'t> Frame<'t> {
+    /// The frame on a sample's line. The fields of tracepoints stand there too, which may begin with a number.
+    fn parse_own(rest: &'t [u8]) -> Option<Frame<'t>> {
+        Frame::parse(rest).filter(|frame| rest.ends_with(b")") || frame.address.len() >= 8)
+    }
+
+    fn parse(line: &'t [u8]) -> Option<Frame<'t>> {
+        let (address, rest) = word(line);
+        if address.is_empty() || address.len() > 16 || !address.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let rest = rest.trim_ascii();
+        if rest.is_empty() {
+            return None;
+        }
+        let (mut symbol, mut binary) = (rest, &b""[..]);
+        // Names have parentheses too, so the last blank before one counts, but for a file that was deleted.
+        let named = rest.strip_suffix(b" (deleted))").or_else(|| rest.strip_suffix(b")"));
+        if let Some(named) = named {
+            let open = if named.starts_with(b"(") { Some(0) } else { find_last(named, b" (").map(|at| at + 1) };
+            if let Some(open) = open {
+                (symbol, binary) = (named[..open].trim_ascii_end(), &named[open + 1..]);
+            }
+        }
+        let inlined = binary == b"inlined";
+        let binary = if inlined || binary == b"[unknown]" { b"" } else { binary };
+        let symbol = without_offset(symbol);
+        let symbol = if symbol == b"[unknown]" { b"" } else { symbol };
+        Some(Frame { address, symbol, binary, inlined, source: b"" })
+    }
+}
+
+fn find_last(text: &[u8], word: &[u8]) -> Option<usize> {
+    text.windows(word.len()).rposition(|w| w == word)
+}
+
+/// A symbol without `+0x1f` at its end.
+fn without_offset(symbol: &[u8]) -> &[u8] {
+    match find_last(symbol, b"+0x") {
+        Some(at) if at + 3 < symbol.len() && symbol[at + 3..].iter().all(u8::is_ascii_hexdigit) => &symbol[..at],
+        _ => symbol,
+    }
+}
+
+/// A file and its line; nothing if perf did not find them, which it prints as `??:0` or `binary[address]`.
+fn source_line(source: &[u8]) -> (&[u8], i64) {
+    let Some(colon) = source.iter().rposition(|&b| b == b':') else { return (b"", 0) };
+    // Some builds print `file:12 (discriminator 3)`.
+    let (digits, _) = word(&source[colon + 1..]);
+    match (number(digits), &source[..colon]) {
+        (Some(_), b"??") | (None, _) => (b"", 0),
+        (Some(line), file) => (file, line),
+    }
+}
+
+fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
+    let mut script = Script::new(options);
+    for (number, (at, line)) in (1u64..).zip(lines(&text)) {
+        script.line(line).map_err(|e| e.in_record(|| format!("line {number}")).at(at))?;
+    }
+    script.end_sample().map_err(|e| e.in_record(|| "the last sample".to_owned()))?;
+    let builder = script.finish(text.len())?;
+    drop(text);
+    builder.build(name)
+}
+
+/// What samples are added up under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Root {
+    column: u32,
+    comm: StringId,
+    pid: Option<i64>,
+    tid: i64,
+}
+
+/// What a column counts: an event, by its periods or by its samples.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Column<'t> {
+    event: Option<&'t [u8]>,
+    by_period: bool,
+}
+
+struct Script<'t> {
+    builder: ProfileBuilder,
+    input_type: (String, String),
+    tree: Tree<Root>,
+    columns: Vec<Column<'t>>,
+    by_column: HashMap<Column<'t>, u32>,
+    mappings: HashMap<&'t [u8], MappingId>,
+    /// Where frames stand that nothing is inlined into.
+    locations: HashMap<[&'t [u8]; 3], LocationId>,
+    /// The sample that is being read, and its frames from the leaf.
+    sample: Option<Header<'t>>,
+    value: i64,
+    frames: Vec<Frame<'t>>,
+    root_first: Vec<LocationId>,
+}
+
+impl<'t> Script<'t> {
+    fn new(options: &LoadOptions) -> Script<'t> {
+        Script {
+            builder: ProfileBuilder::new(),
+            input_type: options.input_type.clone(),
+            tree: Tree::new(),
+            columns: Vec::new(),
+            by_column: HashMap::new(),
+            mappings: HashMap::new(),
+            locations: HashMap::new(),
+            sample: None,
+            value: 0,
+            frames: Vec::new(),
+            root_first: Vec::new(),
+        }
+    }
+
+    fn line(&mut self, line: &'t [u8]) -> Result<()> {
+        if line.is_empty() {
+            return self.end_sample();
+        }
+        if is_comment(line) {
+            return Ok(());
+        }
+        // perf puts a tab before frames; blanks before a name make it as wide as others.
+        let may_be_frame = self.sample.is_some() && is_indented(line);
+        if may_be_frame && line[0] == b'\t' {
+            return self.frame(line);
+        }
+        if is_record(line) {
+            return self.end_sample();
+        }
+        if may_be_frame && Header::parse(line).is_none_or(|header| header.event.is_none()) {
+            return self.frame(line);
+        }
+        self.end_sample()?;
+        let Some(header) = Header::parse(line) else {
+            return Err(Error::malformed(format!(
+                "{} is neither a sample of perf script (comm pid/tid time: event:) nor a frame of one; print it with \
+                 perf script -F comm,pid,tid,time,period,event,ip,sym,dso",
+                quoted(line.trim_ascii())
+            )));
+        };
+        let too_large = |digits| Error::malformed(format!("{} is more than an int64 holds", quoted(digits)));
+        self.value = match header.period {
+            Some(digits) => number(digits).ok_or_else(|| too_large(digits))?,
+            None => 1,
+        };
+        self.sample = Some(header);
+        Ok(())
+    }
+
+    fn frame(&mut self, line: &'t [u8]) -> Result<()> {
+        if let Some(frame) = Frame::parse(line) {
+            self.frames.push(frame);
+            return Ok(());
+        }
+        // After a frame, its source line, which then has what else would end the frame's.
+        self.own_frame();
+        let source = line.trim_ascii();
+        match self.frames.last_mut() {
+            Some(frame) if frame.source.is_empty() => {
+                let inlined = source.strip_suffix(b" (inlined)");
+                frame.inlined |= inlined.is_some();
+                frame.source = inlined.unwrap_or(source);
+                Ok(())
+            }
+            _ => Err(Error::malformed(format!(
+                "{} is no frame of perf script: address symbol (binary)",
+                quoted(line.trim_ascii())
+            ))),
+        }
+    }
+
+    /// Without a call graph, the frame is on the sample's line.
+    fn own_frame(&mut self) {
+        let rest = self.sample.as_ref().map(|header| header.rest).filter(|_| self.frames.is_empty());
+        self.frames.extend(rest.and_then(Frame::parse_own));
+    }
+
+    /// Adds the sample that was read up to here.
+    fn end_sample(&mut self) -> Result<()> {
+        self.own_frame();
+        let Some(header) = self.sample.take() else { return Ok(()) };
+        let column = Column { event: header.event, by_period: header.period.is_some() };
+        let next = self.columns.len() as u32;
+        let column = *self.by_column.entry(column).or_insert_with(|| {
+            self.columns.push(column);
+            next
+        });
+        self.root_first.clear();
+        // Outermost first: the innermost frame of a location comes last, and completes it.
+        let mut end = self.frames.len();
+        while end > 0 {
+            let outer = self.frames[end - 1];
+            let is_inside = |f: &Frame<'_>| f.inlined && f.address == outer.address && !outer.inlined;
+            let inlined = self.frames[..end - 1].iter().rev().take_while(|f| is_inside(f)).count();
+            let location = self.location(end - 1 - inlined, end)?;
+            self.root_first.push(location);
+            end -= 1 + inlined;
+        }
+        self.frames.clear();
+        let comm = self.builder.string(header.comm);
+        let mut node = self.tree.root(Root { column, comm, pid: header.pid, tid: header.tid });
+        for &location in &self.root_first {
+            node = self.tree.child(node, location);
+        }
+        self.tree.add(node, self.value)
+    }
+
+    /// The location of a frame and of those that are inlined into it.
+    fn location(&mut self, begin: usize, end: usize) -> Result<LocationId> {
+        let outer = self.frames[end - 1];
+        let key = [outer.symbol, outer.binary, outer.source];
+        if let (true, Some(&known)) = (end - begin == 1, self.locations.get(&key)) {
+            return Ok(known);
+        }
+        let mapping = if outer.binary.is_empty() { None } else { Some(self.mapping(outer.binary)) };
+        let lines: Vec<BuilderLine> = (begin..end).map(|i| self.function_line(self.frames[i], outer.binary)).collect();
+        let location = self.builder.location(mapping, 0, &lines)?;
+        if end - begin == 1 {
+            self.locations.insert(key, location);
+        }
+        Ok(location)
+    }
+
+    fn mapping(&mut self, binary: &'t [u8]) -> MappingId {
+        let Script { mappings, builder, .. } = self;
+        *mappings.entry(binary).or_insert_with(|| {
+            let file = builder.string(binary);
+            builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: StringId::EMPTY, flags: 0 })
+        })
+    }
+
+    fn function_line(&mut self, frame: Frame<'t>, binary: &[u8]) -> BuilderLine {
+        let (file, line) = source_line(frame.source);
+        let function = match (frame.symbol, binary) {
+            (b"", b"") => self.builder.function("[unknown]", file, 0),
+            (b"", binary) => {
+                let base = binary.rsplit(|&b| b == b'/').next().unwrap_or(binary);
+                let base = base.strip_prefix(b"[").and_then(|base| base.strip_suffix(b"]")).unwrap_or(base);
+                self.builder.function([b"[", base, b"]"].concat(), file, 0)
+            }
+            (symbol, _) => self.builder.function(symbol, file, 0),
+        };
+        self.builder.line(function, line)
+    }
+
+    fn finish(self, size: usize) -> Result<ProfileBuilder> {
+        let Script { mut builder, input_type, tree, columns, .. } = self;
+        for column in &columns {
+            let Some(event) = column.event else {
+                builder.sample_type(&input_type.0, &input_type.1);
+                continue;
+            };
+            let event = String::from_utf8_lossy(event);
+            let is_clock = ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
+            match column.by_period {
+                true => builder.sample_type(&event, if is_clock { "nanoseconds" } else { "count" }),
+                false => builder.sample_type(&format!("{event} samples"), "count"),
+            }
+        }
+        let [comm, pid, tid] = ["comm", "pid", "tid"].map(|key| builder.string(key));
+        let number = |key, value| Label { key, value: LabelValue::Number(value, StringId::EMPTY) };
+        tree.write(&mut builder, columns.len(), &mut Room::of(size), |root, labels| {
+            labels.push(Label { key: comm, value: LabelValue::Text(root.comm) });
+            labels.extend(root.pid.map(|value| number(pid, value)));
+            labels.push(number(tid, root.tid));
+            (root.column as usize, 1)
+        })?;
+        Ok(builder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::tree::rows;
+    use super::*;
+
+    fn load(text: &str) -> Result<Profile> {
+        Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())
+    }
+
+    fn types(p: &Profile) -> Vec<String> {
+        p.sample_types().into_iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect()
+    }
+
+    #[test]
+    fn samples_have_frames_labels_and_periods() {
+        let text = "\
+# captured on: today
+#
+Web Content 12 3  71/72 [001]   73097.428021:    2000000 cycles:u: \n\
+\t            12a7 set+0x37 (/build/a.out)
+\t    7f0000001000 operator()(int) const+0x1 (/usr/lib/my lib.so)
+\tffffffff81000000 [unknown] ([kernel.kallsyms])
+\t            1000 [unknown] (/usr/lib/libc.so.6)
+\t               0 [unknown] ([unknown])
+
+swapper     0 [000]     1.000000:          1 cpu-clock:  ffffffff81000001 native_halt+0xb ([kernel.kallsyms])
+         cc1plus  81/81 73097.5: PERF_RECORD_COMM exec: cc1plus:81/81
+x 71/72 2.0: 3 cycles:u:
+\t12ff set+0x8f (/build/a.out)
+\t7f0000001fff operator()(int) const+0x1000 (/usr/lib/my lib.so)
+\tffffffff81000010 [unknown] ([kernel.kallsyms])
+\t1 [unknown] (/usr/lib/libc.so.6)
+\t5 [unknown] ([unknown])
+";
+        let p = load(text).unwrap();
+        assert_eq!(types(&p), ["cycles:u/count", "cpu-clock/nanoseconds"]);
+        let stack = "[unknown]|[libc.so.6]|[kernel.kallsyms]|operator()(int) const|set";
+        let expected = [
+            format!("{stack} comm=Web Content 12 3 pid=71 tid=72: 2000000 0"),
+            format!("{stack} comm=x pid=71 tid=72: 3 0"),
+            "native_halt comm=swapper: 0 1".to_owned(),
+        ];
+        assert_eq!(rows(&p), expected);
+        assert_eq!(p.n_locations(), 6);
+        let mappings: Vec<String> = p.mappings().iter().map(|m| p.text(m.file)).collect();
+        assert_eq!(mappings, ["/usr/lib/libc.so.6", "/build/a.out", "/usr/lib/my lib.so", "[kernel.kallsyms]"]);
+    }
+
+    #[test]
+    fn inlined_frames_share_the_location_of_their_function() {
+        let text = "a 1/1 1.0: 1 cycles:\n\t10 in1 (inlined)\n\t10 in2+0x4 (inlined)\n\t10 f+0x2 (/a)\n\t9 other (inlined)\n\
+                    \t20 main (/a)\n\n\
+                    a 1/1 1.0: 1 cycles:\n\t10 in1\n  in.c:7 (inlined)\n\t10 in2\n  in.c:9 (discriminator 3) (inlined)\n\
+                    \t10 f+0x2 (/a)\n  ??:0\n\t20 main (/a)\n  main.c:5\n";
+        let p = load(text).unwrap();
+        assert_eq!(
+            rows(&p),
+            [
+                "main main.c:5|f|in2 in.c:9|in1 in.c:7 comm=a pid=1 tid=1: 1",
+                "main|other|f|in2|in1 comm=a pid=1 tid=1: 1"
+            ]
+        );
+        let mut depths = Vec::new();
+        for s in p.samples() {
+            let mut depth = 0;
+            s.for_each_location(|_| depth += 1);
+            depths.push(depth);
+        }
+        depths.sort_unstable();
+        assert_eq!(depths, [2, 3]);
+    }
+
+    #[test]
+    fn parts_that_are_not_printed_are_not_needed() {
+        for (text, kind, row) in [
+            ("a 5 1.5: cycles:\n\tff f (/a)\n", "cycles samples/count", "f comm=a tid=5: 1"),
+            ("a 5 1.5:\n\tff f (/a)\n", "samples/count", "f comm=a tid=5: 1"),
+            ("a 5 \n\tff f\n\tfe g+0x\n", "samples/count", "g+0x|f comm=a tid=5: 1"),
+            ("   a b  5/6 7 cycles:  55c3c2d0c337 f\n", "cycles/count", "f comm=a b pid=5 tid=6: 7"),
+            ("a 5 1.5: 7 cycles: ff f+0x1 (/a (deleted))\n  f.c:3\n", "cycles/count", "f f.c:3 comm=a tid=5: 7"),
+            (
+                "a 5 [003] 1.5: sched:sched_switch: prev_comm=add next=1\n\tff f (/a)\n",
+                "sched:sched_switch samples/count",
+                "f comm=a tid=5: 1",
+            ),
+            ("a 5 1.5: sys:x: 12 fd: 7\n    b 6 1.6: sys:x: fd: 8\n", "sys:x samples/count", " comm=a tid=5: 1"),
+            ("a -1/-1 1.5: 7 cycles:\n\tff f (/a)\n", "cycles/count", "f comm=a pid=-1 tid=-1: 7"),
+        ] {
+            let p = load(text);
+            let p = p.unwrap();
+            assert_eq!((types(&p), rows(&p)[0].as_str()), (vec![kind.to_owned()], row), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let good = "a 5 1.5: 1 cycles:\n\tff f (/a)\n\n";
+        for (text, words) in [
+            (format!("{good}what is this\n"), "line 4: \"what is this\" is neither a sample of perf script"),
+            (format!("{good}\tff f (/a)\n"), "line 4: \"ff f (/a)\" is neither"),
+            (format!("{good}a 5 1.5: 1 cycles:\n\tsource.c:5\n"), "line 5: \"source.c:5\" is no frame"),
+            (
+                format!("{good}a 5 1.5: 99999999999999999999 cycles:\n\tff f (/a)\n"),
+                "line 4: \"99999999999999999999\" is more than",
+            ),
+            (
+                format!("{good}a 5 1.5: 9223372036854775807 cycles:\n\tff f (/a)\n\n"),
+                "line 6: its values add up to more than an int64 holds",
+            ),
+        ] {
+            let error = load(&text).unwrap_err();
+            assert!(error.to_string().contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn it_is_recognised_by_a_sample_and_a_frame() {
+        let lines = "a 5 1.5: 1 cycles:\n\tff f (/a)\n\n".repeat(5000);
+        for text in [
+            &lines[..super::super::HEAD],
+            "# x\n\na 5 1.5: PERF_RECORD_FORK(1:1)\na 5/6 [001] 1.5: 1 cycles: ff f (/a)\n",
+            "a 5 1.5: sys:x: fd: 7\na 5 1.5: sys:x: fd: 7\n",
+            "a 5 \n\tff f (/a)\n",
+        ] {
+            assert!(recognises(text.as_bytes()), "{text:.60}");
+        }
+        for text in [
+            "",
+            "a;b 5\na;c 6\n",
+            "a b 5\nc d 6\n",
+            "Chapter 1\n\nIt was late.\n",
+            "add 1\n  abc\n",
+            "{\"a\": 5}",
+            "x 1 1.5: y: z\nwords\n",
+        ] {
+            assert!(!recognises(text.as_bytes()), "{text}");
+        }
+    }
+}
