@@ -8,6 +8,7 @@
 mod chrome;
 mod dialects;
 mod folded;
+mod jemalloc;
 mod json;
 mod legacy;
 mod others;
@@ -59,6 +60,7 @@ static FORMATS: &[InputFormat] = &[
     chrome::HEAP,
     speedscope::SPEEDSCOPE,
     perf_script::PERF_SCRIPT,
+    jemalloc::JEMALLOC,
     dialects::AUSTIN,
     dialects::CPYTHON,
     dialects::PY_SPY,

@@ -1,0 +1,177 @@
+//! Heap profiles of jemalloc (`prof.dump`, `MALLOC_CONF=prof:true`), which its own `jeprof` reads:
+//!
+//! ```text
+//! heap_v2/524288
+//!   t*: 28106: 56637512 [0: 0]
+//! @ 0x7f8e5c 0x55d2a1
+//!   t*: 13: 6688 [0: 0]
+//!   t0: 13: 6688 [0: 0]
+//! MAPPED_LIBRARIES:
+//! ```
+//!
+//! The rate, then the sums of all and of each thread; a stack of addresses from the leaf, and the same of it: objects
+//! and bytes in use, and those that were ever allocated if jemalloc counts them (`prof_accum`). They become
+//! `inuse_objects/count` and `inuse_space/bytes`, and with the others `alloc_objects` and `alloc_space`; sampling is
+//! undone as `jeprof` does. Mapped libraries become mappings. Lost: threads. The source is jemalloc, `src/prof_data.c`
+//! and `bin/jeprof.in`.
+
+use super::InputFormat;
+use super::legacy::{self, Head, Lines, Pattern, Sink, Stack, address_part, addresses, decimal, group, unsample};
+use crate::error::{Error, Result};
+
+pub(super) const JEMALLOC: InputFormat = InputFormat {
+    name: "jemalloc",
+    about: "a heap profile of jemalloc: heap_v2/RATE",
+    recognises: |head| HEADER.is_match(Lines::new(head).next().unwrap_or_default()),
+    read: |name, text, _| {
+        let mut lines = Lines::new(&text);
+        let (head, kind) = header(&mut lines)?;
+        legacy::read(name, &head, lines, |lines, sink| stacks(lines, &kind, sink))
+    },
+};
+
+static HEADER: Pattern = Pattern::new(r"(?-u)^heap_v2/([0-9]+)$");
+static SUMS: Pattern = Pattern::new(r"(?-u)^\s*t(?:\*|[0-9]+): *([0-9]+): *([0-9]+) *\[ *([0-9]+): *([0-9]+) *\]\s*$");
+
+/// How the samples are to be read.
+struct Kind {
+    rate: i64,
+    has_allocated: bool,
+}
+
+/// Reads up to the sums of all threads, which say whether there is more than what is in use.
+fn header(lines: &mut Lines<'_>) -> Result<(Head, Kind)> {
+    let first = lines.next().unwrap_or_default();
+    let found = HEADER.captures(first).ok_or_else(|| lines.error("is no header of jemalloc, heap_v2/RATE"))?;
+    let rate = decimal(group(&found, 1)).ok_or_else(|| lines.error("has a rate that is more than an int64 holds"))?;
+    let mut has_allocated = false;
+    let mut ahead = lines.clone();
+    while let Some(line) = ahead.next_content().filter(|line| SUMS.is_match(line)) {
+        if is_of_all(line) {
+            let [_, _, objects, bytes] = sums(&ahead)?;
+            has_allocated = objects != 0 || bytes != 0;
+        }
+    }
+    const TYPES: [(&str, &str); 4] =
+        [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
+    let head = Head::new(if has_allocated { &TYPES } else { &TYPES[2..] }, ("space", "bytes"), rate);
+    Ok((head, Kind { rate, has_allocated }))
+}
+
+fn is_of_all(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"t*")
+}
+
+/// The numbers of the current line.
+fn sums(lines: &Lines<'_>) -> Result<[i64; 4]> {
+    let what = "is neither a stack (@ 0x5 0x6) nor its sums (t*: 1: 2 [3: 4])";
+    let found = SUMS.captures(lines.line).ok_or_else(|| lines.error(what))?;
+    let mut numbers = [0; 4];
+    for (i, number) in numbers.iter_mut().enumerate() {
+        *number = decimal(group(&found, i + 1)).ok_or_else(|| too_large(lines))?;
+    }
+    Ok(numbers)
+}
+
+fn too_large(lines: &Lines<'_>) -> Error {
+    lines.error("has a number that is more than an int64 holds")
+}
+
+fn stacks(lines: &mut Lines<'_>, kind: &Kind, sink: &mut Sink<'_>) -> Result<()> {
+    let (mut stack, mut in_stack) = (Vec::new(), false);
+    while let Some(line) = lines.next_content() {
+        if legacy::maps::begin_after(line) {
+            break;
+        }
+        if let Some(text) = line.strip_prefix(b"@") {
+            stack.clear();
+            in_stack = true;
+            if address_part(text) != text.trim_ascii_end() && !text.trim_ascii().is_empty() {
+                return Err(lines.error("is no stack of addresses, such as @ 0x5 0x6"));
+            }
+            if !addresses(text, 1, &mut stack) {
+                return Err(lines.error("has an address of more than 64 bits"));
+            }
+            continue;
+        }
+        let [objects, bytes, all_objects, all_bytes] = sums(lines)?;
+        if !in_stack || !is_of_all(line) {
+            continue;
+        }
+        let pair = |count, size| unsample(count, size, kind.rate).ok_or_else(|| too_large(lines));
+        let (used, allocated) = (pair(objects, bytes)?, pair(all_objects, all_bytes)?);
+        let values = [allocated.0, allocated.1, used.0, used.1];
+        let values = if kind.has_allocated { &values[..] } else { &values[2..] };
+        sink(Stack { addresses: &stack, values, ..Stack::default() }).map_err(|e| lines.place(e))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::profile::{LoadOptions, Profile};
+
+    fn load(text: &str) -> Result<Profile> {
+        Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())
+    }
+
+    /// Addresses from the leaf with their binaries, and values.
+    fn rows(p: &Profile) -> Vec<String> {
+        let locations = p.locations();
+        let sample = |s: crate::samples::Sample<'_>| {
+            let mut frames = Vec::new();
+            s.for_each_location(|l| {
+                let mapping = p.mappings().get(locations.mapping[l as usize] as usize);
+                let file = mapping.map_or_else(String::new, |m| p.text(m.file));
+                frames.push(format!("{:#x} {file}", locations.address[l as usize]));
+            });
+            let values: Vec<String> = (0..p.sample_types().len()).map(|i| s.value(i).to_string()).collect();
+            format!("{}: {}", frames.join(" "), values.join(" "))
+        };
+        p.samples().map(sample).collect()
+    }
+
+    const MAPS: &str =
+        "\nMAPPED_LIBRARIES:\n00400000-00500000 r-xp 00001000 fd:01 12 /a\n00600000-00700000 r-xp 0 fd:01 13 /b.so\n";
+
+    #[test]
+    fn stacks_have_what_the_sampled_stand_for() {
+        // Of 1,000 bytes each at a rate of 1,000, one in 1.582 is sampled; of 1,000,000, all are.
+        let text = format!(
+            "heap_v2/1000\n  t*: 14: 3010000 [0: 0]\n  t0: 14: 3010000 [0: 0]\n@ 0x400010 0x600020\n  t*: 10: 10000 [0: 0]\n  \
+             t0: 10: 10000 [0: 0]\n@ 0x600020\n  t*: 3: 3000000 [0: 0]\n@\n  t*: 1: 1000000 [0: 0]\n@ 0x1\n  t*: 0: 0 [0: 0]\n{MAPS}"
+        );
+        let p = load(&text).unwrap();
+        let expected =
+            ["0x40000f /a 0x60001f /b.so: 15 15819", "0x60001f /b.so: 3 3000000", ": 1 1000000", "0x0 : 0 0"];
+        let found = rows(&p);
+        assert_eq!(found[..3], expected[..3]);
+        let types: Vec<String> = p.sample_types().into_iter().map(|t| t.0).collect();
+        assert_eq!(types, ["inuse_objects", "inuse_space"]);
+        let all = text
+            .replace("t*: 14: 3010000 [0: 0]", "t*: 14: 3010000 [1: 5]")
+            .replace("3000000 [0: 0]", "3000000 [6: 6000000]");
+        let p = load(&all).unwrap();
+        assert_eq!(rows(&p)[1], "0x60001f /b.so: 6 6000000 3 3000000");
+        assert_eq!(p.sample_types()[0], ("alloc_objects".to_owned(), "count".to_owned()));
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (rest, words) in [
+            ("@ 0x1\n  t*: 1: 2\n", "line 3: \"  t*: 1: 2\" is neither a stack"),
+            ("@ 0x1 main\n", "line 2: \"@ 0x1 main\" is no stack of addresses"),
+            ("@ 0x1ffffffffffffffff\n", "line 2: \"@ 0x1ffffffffffffffff\" has an address of more than 64 bits"),
+            ("@ 0x1\n t*: 9223372036854775808: 1 [0: 0]\n", "more than an int64 holds"),
+            ("@ 0x1\n t*: 9223372036854775807: 1 [0: 0]\n", "more than an int64 holds"),
+            ("x\n", "line 2: \"x\" is neither"),
+        ] {
+            let error = load(&format!("heap_v2/524288\n{rest}")).unwrap_err();
+            assert!(error.to_string().contains(words), "{rest}: {error}");
+        }
+        assert!(load("heap_v2/99999999999999999999\n").unwrap_err().to_string().contains("line 1"));
+    }
+}
