@@ -20,6 +20,7 @@ mod properties;
 mod runs;
 mod series;
 mod shifts;
+mod traces;
 mod verdict;
 
 // What several of them use: the plain version of the engine, and generators.

@@ -441,6 +441,162 @@ fn other_formats_take_memory_in_proportion() {
     }
 }
 
+/// What other tools save, as it is and as dense as it can be: name, text, how many times its size that may take beside the
+/// floor, and what the error says (empty if it loads). Most is beyond four times only where two bytes of text are a call of
+/// its own.
+#[test]
+fn files_of_other_tools_take_memory_in_proportion() {
+    let node = |i: u32, size: u32| {
+        let at = format!("\"url\":\"file:///srv/app/{}.js\",\"lineNumber\":{},\"columnNumber\":9", i % 50, i % 997);
+        format!(
+            "{{\"id\":{i},\"callFrame\":{{\"functionName\":\"f{}\",\"scriptId\":\"7\",{at}}},\"selfSize\":{size}",
+            i % 999
+        )
+    };
+    let short = |i: u32| format!("{{\"id\":{i},\"callFrame\":{{\"functionName\":\"\"}}");
+    let cpu = |nodes: String, samples: String, deltas: String| {
+        format!("{{\"nodes\":[{nodes}],\"samples\":[{samples}],\"timeDeltas\":[{deltas}]}}")
+    };
+    let list = |n: u32, one: &dyn Fn(u32) -> String| (1..=n).map(one).collect::<Vec<_>>().join(",");
+    // Each node has the one before as its parent.
+    let chain = |n: u32| {
+        cpu(
+            list(n, &|i| short(i) + &format!(",\"parent\":{}}}", i - 1)).replacen(",\"parent\":0", "", 1),
+            list(n, &|i| i.to_string()),
+            list(n, &|_| "1".into()),
+        )
+    };
+    let ones = |n: usize| "1,".repeat(n) + "1";
+    let heap =
+        |n: usize, open: &str| format!("{{\"head\":{{{}{}{}}}", open.repeat(n), short(1).split_at(1).1, "]}".repeat(n));
+    let scope = |profile: String| {
+        let frames = "{\"name\":\"a\"},{\"name\":\"b\"}";
+        format!("{{\"shared\":{{\"frames\":[{frames}]}},\"profiles\":[{profile}]}}")
+    };
+    let sampled = |samples: String, weights: String| {
+        scope(format!("{{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[{samples}],\"weights\":[{weights}]}}"))
+    };
+    let perf = |i: u32| {
+        format!(
+            "web {}/{} 9.1: 250000 cycles:u: \n\t 7f0000{:06x} f{}+0x1 (/usr/lib/a.so)\n\t 12a7 main+0x8 (/srv/web)\n\n",
+            i % 9,
+            i % 99,
+            i,
+            i % 999
+        )
+    };
+    let bits = |i: u32| (0..20).map(|bit| if i >> bit & 1 == 1 { "1," } else { "0," }).collect::<String>();
+    let texts: Vec<(&str, String, u64, &str)> = vec![
+        (
+            "cpuprofile: usual",
+            cpu(
+                list(20_000, &|i| node(i, 0) + "}"),
+                list(200_000, &|i| (1 + i % 20_000).to_string()),
+                list(200_000, &|i| (100 + i % 9).to_string()),
+            ),
+            3,
+            "",
+        ),
+        ("cpuprofile: the shortest samples", cpu(short(1) + "}", ones(4_000_000), ones(4_000_000)), 2, ""),
+        ("cpuprofile: samples out of order", cpu(short(1) + "}", ones(4_000_000), ones(3_999_999) + ",-1"), 4, ""),
+        (
+            "cpuprofile: the shortest nodes",
+            cpu(list(300_000, &|i| short(i) + "}"), list(300_000, &|i| i.to_string()), ones(299_999)),
+            6,
+            "",
+        ),
+        ("cpuprofile: a chain of calls, at the bound", chain(2_800), 4, ""),
+        ("cpuprofile: a chain of calls, beyond it", chain(100_000), 4, "altogether"),
+        (
+            "heapprofile: usual",
+            format!(
+                "{{\"head\":{},\"children\":[{}]}}}}",
+                node(1, 0),
+                list(60_000, &|i| node(i, i) + ",\"children\":[]}")
+            ),
+            3,
+            "",
+        ),
+        (
+            "heapprofile: a million levels",
+            heap(1_000_000, "\"callFrame\":{\"functionName\":\"\"},\"children\":[{"),
+            4,
+            "",
+        ),
+        ("speedscope: the shortest samples", sampled("[0],".repeat(2_000_000) + "[]", ones(2_000_000)), 3, ""),
+        (
+            "speedscope: a stack of four million frames",
+            sampled("[".to_owned() + &"0,1,".repeat(2_000_000) + "0]", "1".into()),
+            40,
+            "",
+        ),
+        (
+            "speedscope: stacks that occur once",
+            sampled(list(200_000, &|i| format!("[{}0]", bits(i))), ones(199_999)),
+            8,
+            "",
+        ),
+        (
+            "speedscope: events",
+            scope(format!(
+                "{{\"type\":\"evented\",\"unit\":\"none\",\"events\":[{}]}}",
+                list(400_000, &|i| {
+                    let (kind, frame) = if i % 2 == 1 { ("O", i / 2 % 2) } else { ("C", (i - 1) / 2 % 2) };
+                    format!("{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{i}}}")
+                })
+            )),
+            3,
+            "",
+        ),
+        ("perf script: usual", (0..100_000).map(perf).collect(), 3, ""),
+        ("perf script: the shortest samples", "a 1 c:\n\t1 a\n".repeat(800_000), 3, ""),
+        (
+            "perf script: symbols that occur once",
+            (0..300_000).map(|i| format!("a 1 c:\n\t1 {i:x}\n")).collect(),
+            30,
+            "",
+        ),
+        ("perf script: threads that occur once", (0..300_000).map(|i| format!("a {i} c:\n\t1 a\n")).collect(), 20, ""),
+        (
+            "perf script: events that occur once",
+            (0..20_000).map(|i| format!("a 1 {i:x}e:\n\t1 a\n")).collect(),
+            4,
+            "altogether",
+        ),
+        (
+            "jemalloc: the shortest stacks",
+            "heap_v2/1\n".to_owned() + &"@ 0x1\nt*: 1: 1 [0: 0]\n".repeat(300_000),
+            6,
+            "",
+        ),
+        (
+            "jemalloc: addresses that occur once",
+            "heap_v2/1\n@".to_owned()
+                + &(1..600_000).map(|i| format!(" 0x{i:x}")).collect::<String>()
+                + "\nt*: 1: 1 [0: 0]\n",
+            40,
+            "",
+        ),
+    ];
+    let mut beyond = Vec::new();
+    for (name, text, times, error) in texts {
+        let path = temporary("other-tool");
+        std::fs::write(&path, &text).unwrap();
+        let steps = child(&path, None, true);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = &steps[0];
+        let expected = if error.is_empty() { "load" } else { "error" };
+        assert!(what == expected && said.contains(error), "{name}: {what} {said}");
+        let size = text.len() as u64;
+        let taken = (*peak as f64 - FLOOR as f64).max(0.0) / size as f64;
+        println!("{name}: {:.1} MB, peak {} MB, {taken:.1} times beside the floor", size as f64 / MB as f64, peak / MB);
+        if *peak >= times * size + FLOOR {
+            beyond.push(format!("{name}: {} MB, of {times} times {} MB", peak / MB, size / MB));
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
 #[test]
 fn bombs_end_at_the_limit() {
     let zeros = vec![0; 64 * MB as usize];

@@ -1,0 +1,268 @@
+//! Profiles that other tools save (.cpuprofile, .heapprofile, speedscope, perf script, jemalloc), against what others say
+//! of them: a plain reading (`tests/traces/judge.py`), `perf report` and `jeprof`. What they say is recorded beside the
+//! files in `tests/corpus/inputs/`, by `tests/producers/make traces`. And what our own writer writes for speedscope is
+//! read as what it was.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pprofdiff::{Diff, ErrorKind, LoadOptions, Profile, Query, WriteOptions};
+use pprofdiff_report as report;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::oracle;
+
+fn load(bytes: &[u8]) -> pprofdiff::Result<Arc<Profile>> {
+    Profile::from_bytes("in", bytes, &LoadOptions::default()).map(Arc::new)
+}
+
+fn inputs() -> PathBuf {
+    oracle::corpus().join("inputs")
+}
+
+fn text(name: &str) -> String {
+    String::from_utf8(oracle::gunzip(&std::fs::read(inputs().join(name)).unwrap())).unwrap()
+}
+
+/// The names of recorded files with an ending, without `.gz`.
+fn recorded(ending: &str) -> Vec<String> {
+    let names = std::fs::read_dir(inputs()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter_map(|n| n.strip_suffix(".gz").map(str::to_owned)).collect();
+    names.retain(|n| n.ends_with(ending));
+    names.sort_unstable();
+    assert!(names.len() >= 2, "{ending}: {names:?}");
+    names
+}
+
+/// A stack from the root as `name file:line`, and labels.
+type Key = (Vec<String>, Vec<String>);
+
+/// What the samples of each stack add up to.
+fn samples(p: &Profile) -> BTreeMap<Key, Vec<i64>> {
+    use pprofdiff::samples::{Label, LabelValue};
+    let (functions, locations) = (p.functions(), p.locations());
+    let mut sums: BTreeMap<Key, Vec<i64>> = BTreeMap::new();
+    for s in p.samples() {
+        let mut stack = Vec::new();
+        s.for_each_location(|l| {
+            for line in locations.lines(l).map(|line| line as usize) {
+                let function = locations.line_function[line] as usize;
+                let (name, file) = (p.text(functions.name[function]), p.text(functions.file[function]));
+                stack.push(format!("{name} {file}:{}", locations.line_number[line]));
+            }
+        });
+        stack.reverse();
+        let label = |label: Label| match label.value {
+            LabelValue::Text(text) => format!("{}={}", p.text(label.key), p.text(text)),
+            LabelValue::Number(n, _) => format!("{}={n}", p.text(label.key)),
+        };
+        let sum = sums.entry((stack, s.all_labels().map(label).collect())).or_insert_with(|| vec![0; p.totals().len()]);
+        sum.iter_mut().enumerate().for_each(|(i, sum)| *sum += s.value(i));
+    }
+    sums.retain(|_, values| values.iter().any(|&v| v != 0));
+    sums
+}
+
+#[test]
+fn samples_are_those_of_a_plain_reading() {
+    for ending in [".cpuprofile", ".heapprofile", ".speedscope.json", ".perf.txt"] {
+        for name in recorded(ending) {
+            let expected = std::fs::read_to_string(inputs().join(format!("{name}.expected.json"))).unwrap();
+            let expected: Value = serde_json::from_str(&expected).unwrap();
+            let p = load(text(&format!("{name}.gz")).as_bytes()).unwrap();
+            assert_eq!(json!(p.sample_types()), expected["types"], "{name}");
+            let rows = expected["samples"].as_array().unwrap().iter();
+            let rows = rows.map(|r| serde_json::from_value::<(Vec<String>, Vec<String>, Vec<i64>)>(r.clone()).unwrap());
+            let expected: BTreeMap<Key, Vec<i64>> =
+                rows.map(|(stack, labels, values)| ((stack, labels), values)).collect();
+            assert!(expected.len() > 4, "{name}");
+            oracle::assert_same(&samples(&p), &expected, &name);
+        }
+    }
+}
+
+/// Idle time is in no other sample type than `wall`, and there is some.
+#[test]
+fn idle_time_is_no_cpu_time() {
+    for name in recorded(".cpuprofile") {
+        let p = load(text(&format!("{name}.gz")).as_bytes()).unwrap();
+        let samples = samples(&p);
+        let idle = &samples[&(vec!["(idle) :0".to_owned()], vec![])];
+        assert!(idle[1] > 50_000_000 && idle[0] == 0 && idle[2] == 0, "{name}: {idle:?}");
+        assert_eq!(p.total(1).unwrap(), p.total(2).unwrap() + idle[1], "{name}");
+        assert!(p.header().duration_nanos >= p.total(1).unwrap(), "{name}");
+    }
+}
+
+/// `perf report` counts the samples of each symbol; they are of 2,000,000 each.
+#[test]
+fn symbols_have_the_samples_of_perf_report() {
+    for side in ["base", "new"] {
+        let p = load(text(&format!("frames.{side}.perf.txt.gz")).as_bytes()).unwrap();
+        let mut found: BTreeMap<String, i64> = BTreeMap::new();
+        for ((stack, _), values) in samples(&p) {
+            let name = stack.last().unwrap().split(" :").next().unwrap().to_owned();
+            *found.entry(name).or_default() += values[0];
+        }
+        let report = text(&format!("frames.{side}.report.txt.gz"));
+        let row = |line: &str| {
+            let (count, symbol) = line.split_once('|').unwrap();
+            (symbol[4..].trim().to_owned(), count.trim().parse::<i64>().unwrap() * 2_000_000)
+        };
+        let expected: BTreeMap<String, i64> = report.lines().map(row).collect();
+        assert!(expected.len() > 4);
+        assert_eq!(found, expected, "{side}");
+    }
+}
+
+/// `jeprof` says what is in use at and below each address, and altogether.
+#[test]
+fn addresses_have_the_bytes_of_jeprof() {
+    for side in ["base", "new"] {
+        let p = load(text(&format!("jemalloc.{side}.heap.gz")).as_bytes()).unwrap();
+        let types: Vec<String> = p.sample_types().into_iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect();
+        assert_eq!(types, ["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"]);
+        let mut found: BTreeMap<u64, i64> = BTreeMap::new();
+        for s in p.samples() {
+            let mut addresses = Vec::new();
+            s.for_each_location(|l| addresses.push(p.locations().address[l as usize]));
+            addresses.sort_unstable();
+            addresses.dedup();
+            addresses.into_iter().for_each(|a| *found.entry(a).or_default() += s.value(3));
+        }
+        let report = text(&format!("jemalloc.{side}.report.txt.gz"));
+        let mut lines = report.lines();
+        // It rounds sums; each sample is rounded here.
+        let n = p.n_samples() as i64;
+        let total: i64 = lines.next().unwrap().parse().unwrap();
+        assert!((p.total(3).unwrap() - total).abs() <= n, "{side}: {:?} {total}", p.total(3));
+        let mut checked = 0;
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            let (cum, address) = (words[1].parse::<i64>().unwrap(), u64::from_str_radix(words[2], 16).unwrap());
+            assert!((found[&address] - cum).abs() <= n, "{side}: {line} {}", found[&address]);
+            checked += i64::from(cum > 0);
+        }
+        assert!(checked >= 6 && total > 1_000_000, "{side}: {checked}");
+        let program = p.mappings().iter().filter(|m| p.text(m.file) == "/press/press").count();
+        assert!(program > 0, "{side}");
+    }
+}
+
+#[test]
+fn sides_are_compared_like_any_profiles() {
+    for name in ["press.SIDE.cpuprofile", "dwarf.SIDE.perf.txt", "py-spy.SIDE.speedscope.json", "jemalloc.SIDE.heap"] {
+        let [base, new] =
+            ["base", "new"].map(|side| load(text(&(name.replace("SIDE", side) + ".gz")).as_bytes()).unwrap());
+        let totals = [&base, &new].map(|p| p.total(0).unwrap());
+        let diff = Diff::between(base, new.clone()).unwrap();
+        let mut query = Query::default();
+        query.sample_type = Some(new.sample_types()[0].0.clone());
+        let total = diff.measure(&query).unwrap().summary().total;
+        assert_eq!([total.base, total.new], totals, "{name}");
+        // They can be written as profile.proto.
+        let again = load(&new.to_bytes(&WriteOptions::default()).unwrap()).unwrap();
+        assert_eq!(samples(&again), samples(&new), "{name}");
+    }
+}
+
+fn scope(diff: &Diff, kind: &str) -> Vec<u8> {
+    let mut query = Query::default();
+    query.sample_type = Some(kind.to_owned());
+    let mut out = Vec::new();
+    report::speedscope(&diff.measure(&query).unwrap().stacks(false), &mut out).unwrap();
+    out
+}
+
+/// What our writer shows of each stack: the viewer's weights are positive, so others are left out.
+fn values_of(diff: &Diff, kind: &str) -> BTreeMap<String, [i64; 2]> {
+    let mut query = Query::default();
+    query.sample_type = Some(kind.to_owned());
+    let stacks = diff.measure(&query).unwrap().stacks(false);
+    let mut values: BTreeMap<String, [i64; 2]> = BTreeMap::new();
+    for row in &stacks.rows {
+        let frames: Vec<String> = stacks.frames_of(row).iter().map(|&f| stacks.frames.label(f)).collect();
+        let sum = values.entry(frames.join(";")).or_default();
+        *sum = [sum[0] + row.weight.base.max(0), sum[1] + row.weight.new.max(0)];
+    }
+    values.retain(|_, values| *values != [0, 0]);
+    values
+}
+
+#[test]
+fn what_our_writer_writes_is_read_as_what_it_was() {
+    let mut n = 0;
+    for name in oracle::pairs() {
+        let [base, new] = oracle::raw_pair(&name).map(|bytes| load(&bytes).unwrap());
+        for diff in [Diff::between(base, new.clone()).unwrap(), Diff::of_profile(&new).unwrap()] {
+            for (kind, unit) in diff.sample_types() {
+                let p = load(&scope(&diff, &kind)).unwrap();
+                let again = Diff::of_profile(&p).unwrap();
+                assert_eq!(again.is_two_sided(), diff.is_two_sided(), "{name} {kind}");
+                assert_eq!(again.sample_types(), [(kind.clone(), unit)], "{name}");
+                assert_eq!(values_of(&again, &kind), values_of(&diff, &kind), "{name} {kind}");
+                n += 1;
+            }
+        }
+    }
+    assert!(n > 50, "{n}");
+}
+
+/// A call tree as speedscope's events say it, and as its samples do.
+fn calls() -> impl Strategy<Value = Vec<(u8, bool, u16)>> {
+    prop::collection::vec((0u8..4, any::<bool>(), 0u16..50), 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(oracle::cases(200)))]
+
+    #[test]
+    fn events_and_samples_of_the_same_calls_are_the_same(calls in calls()) {
+        let frames: Vec<Value> = (0..4).map(|f| json!({"name": format!("f{f}"), "file": "x.c", "line": f})).collect();
+        let (mut stack, mut events, mut samples_, mut weights, mut now) = (vec![], vec![], vec![], vec![], 7);
+        for (frame, opens, time) in calls {
+            if !stack.is_empty() {
+                samples_.push(json!(stack));
+                weights.push(json!(time));
+                now += time;
+            }
+            if opens || stack.is_empty() {
+                events.push(json!({"type": "O", "frame": frame, "at": now}));
+                stack.push(frame);
+            } else {
+                let frame = stack.pop();
+                events.push(json!({"at": now, "frame": frame, "type": "C"}));
+            }
+        }
+        let file = |profile: Value| json!({
+            "profiles": [profile], "shared": {"frames": frames},
+            "$schema": "https://www.speedscope.app/file-format-schema.json",
+        });
+        let evented = file(json!({"type": "evented", "unit": "microseconds", "startValue": 0, "events": events}));
+        let sampled = file(json!({"samples": samples_, "weights": weights, "unit": "microseconds", "type": "sampled"}));
+        let read = |file: &Value| samples(&load(file.to_string().as_bytes()).unwrap());
+        prop_assert_eq!(read(&evented), read(&sampled));
+        prop_assert_eq!(read(&evented), samples(&load(format!("{sampled:#}").as_bytes()).unwrap()));
+    }
+
+    /// What is cut or changed anywhere is read or refused, and an error says where.
+    #[test]
+    fn damage_is_told(which in 0usize..5, at in 0.0..1.0f64, byte in any::<u8>(), cut in any::<bool>()) {
+        let name = ["press.base.cpuprofile", "press.base.heapprofile", "pyinstrument.base.speedscope.json",
+            "frames.base.perf.txt", "jemalloc.base.heap"][which];
+        let format = ["cpuprofile", "heapprofile", "speedscope", "perf-script", "jemalloc"][which];
+        let mut bytes = text(&format!("{name}.gz")).into_bytes();
+        let at = (bytes.len() as f64 * at) as usize;
+        if cut { bytes.truncate(at.max(1)) } else { bytes[at] = byte }
+        let options = LoadOptions::default().with_input_format(format).unwrap();
+        match Profile::from_bytes("in", &bytes, &options) {
+            Ok(p) => prop_assert!(Diff::of_profile(&Arc::new(p)).is_ok()),
+            Err(e) => {
+                prop_assert_eq!(e.kind(), ErrorKind::Malformed, "{}", e);
+                prop_assert!(e.offset().is_some_and(|o| o <= bytes.len() as u64) || e.detail().contains("it has no"), "{}", e);
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Reads profiles of other tools plainly, and says what their samples are: what `tests/traces.rs` holds our readers to.
+
+Written from the formats' descriptions, with nothing in common with the readers, and slow. Usage: judge.py FILE...; for
+each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`, a stack
+from the root. What `perf report` and `jeprof` say is recorded beside it, by `tests/producers/make traces`.
+"""
+
+import collections
+import gzip
+import itertools
+import json
+import pathlib
+import re
+import sys
+from decimal import Decimal
+
+
+def cpuprofile(text):
+    """DevTools: in the order of time each sample lasts until the next one, the last one as long as the mean."""
+    profile = json.loads(text)
+    nodes = {node["id"]: node for node in profile["nodes"]}
+    parent = {child: node["id"] for node in profile["nodes"] for child in node.get("children", [])}
+    time, ticks = 0, []
+    for delta, node in zip(profile["timeDeltas"], profile["samples"], strict=True):
+        time += delta
+        ticks.append((time, node))
+    ticks.sort()
+    mean = (ticks[-1][0] - ticks[0][0]) * 1000 // (len(ticks) - 1)
+    lasts = [(after[0] - tick[0]) * 1000 for tick, after in itertools.pairwise(ticks)] + [mean]
+    sums = collections.defaultdict(lambda: [0, 0, 0])
+    for (_, node), nanos in zip(ticks, lasts, strict=True):
+        is_idle = nodes[node]["callFrame"]["functionName"] == "(idle)"
+        stack = []
+        while node in parent:
+            frame = nodes[node]["callFrame"]
+            stack.append(place(frame))
+            node = parent[node]
+        values = [0, nanos, 0] if is_idle else [1, nanos, nanos]
+        sums[tuple(reversed(stack)), ()] = [
+            a + b for a, b in zip(sums[tuple(reversed(stack)), ()], values, strict=True)
+        ]
+    return [["samples", "count"], ["wall", "nanoseconds"], ["cpu", "nanoseconds"]], sums
+
+
+def place(frame):
+    """Name, file and line, counted from 1."""
+    line = frame["lineNumber"] + 1
+    return f"{frame['functionName'] or '(anonymous)'} {frame['url']}:{line}"
+
+
+def heapprofile(text):
+    """The size of each node."""
+    sums = collections.defaultdict(lambda: [0])
+    todo = [(json.loads(text)["head"], ())]
+    while todo:
+        node, stack = todo.pop()
+        sums[stack, ()][0] += node["selfSize"]
+        todo += [(child, (*stack, place(child["callFrame"]))) for child in node["children"]]
+    return [["inuse_space", "bytes"]], sums
+
+
+def whole(number, scale):
+    """A number of larger units, rounded."""
+    return int((Decimal(number) * scale).to_integral_value(rounding="ROUND_HALF_UP"))
+
+
+def speedscope(text):
+    """Samples by weight, events by the time between them."""
+    powers = {"seconds": 9, "milliseconds": 6, "microseconds": 3, "nanoseconds": 0}
+    file = json.loads(text, parse_float=Decimal)
+    names = [f"{f['name']} {f.get('file') or ''}:{f.get('line') or 0}" for f in file["shared"]["frames"]]
+    sums = collections.defaultdict(lambda: [0])
+    for profile in file["profiles"]:
+        scale = 10 ** powers[profile["unit"]]
+        labels = (f"profile={profile['name']}",) if len(file["profiles"]) > 1 else ()
+        if profile["type"] == "sampled":
+            for stack, weight in zip(profile["samples"], profile["weights"], strict=True):
+                sums[tuple(names[f] for f in stack), labels][0] += whole(weight, scale)
+            continue
+        stack, before = [], None
+        for event in profile["events"]:
+            if stack:
+                sums[tuple(stack), labels][0] += whole(event["at"], scale) - before
+            before = whole(event["at"], scale)
+            if event["type"] == "O":
+                stack.append(names[event["frame"]])
+            else:
+                assert stack.pop() == names[event["frame"]]
+    return [["time", "nanoseconds"]], sums
+
+
+HEADER = re.compile(r"(\S.*?)\s+(\d+)/(\d+)\s+[\d.]+:\s+(\d+)\s+(\S+):\s*(.*)")
+FRAME = re.compile(r"\s*[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)?(?: \((\S+)\))?$")
+
+
+def perf_script(text):
+    """Blocks of lines, a sample each."""
+    types, blocks = [], []
+    for line in text.splitlines():
+        header = HEADER.match(line.strip()) if not line.startswith("\t") else None
+        if header:
+            comm, pid, tid, period, event, rest = header.groups()
+            if event not in types:
+                types.append(event)
+            blocks.append((event, (f"comm={comm}", f"pid={pid}", f"tid={tid}"), int(period), [rest] if rest else []))
+        elif line.startswith("\t"):
+            blocks[-1][3].append(line)
+        elif line.strip():
+            blocks[-1][3][-1] += "\0" + line.strip()
+    sums = collections.defaultdict(lambda: [0] * len(types))
+    for event, labels, period, lines in blocks:
+        stack = []
+        for line in reversed(lines):
+            line, _, source = line.partition("\0")
+            name, binary = FRAME.match(line).groups()
+            source = source.removesuffix(" (inlined)")
+            file, _, number = source.rpartition(":")
+            if not number.isdigit() or file == "??":
+                file, number = "", 0
+            if name == "[unknown]":
+                binary = binary.strip("[]").rsplit("/")[-1]
+                name = "[unknown]" if binary == "unknown" else f"[{binary}]"
+            stack.append(f"{name} {file}:{number}")
+        sums[tuple(stack), labels][types.index(event)] += period
+    clocks = ("cpu-clock", "task-clock")
+    return [[t, "nanoseconds" if t.split(":")[0] in clocks else "count"] for t in types], sums
+
+
+def main(paths):
+    """Writes what is expected of each file."""
+    readers = {
+        ".cpuprofile": cpuprofile,
+        ".heapprofile": heapprofile,
+        ".speedscope.json": speedscope,
+        ".perf.txt": perf_script,
+    }
+    for path in map(pathlib.Path, paths):
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+        name = path.name.removesuffix(".gz")
+        read = next(read for ending, read in readers.items() if name.endswith(ending))
+        types, sums = read(text)
+        rows = sorted([list(stack), list(labels), values] for (stack, labels), values in sums.items() if any(values))
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        expected = path.with_name(name + ".expected.json")
+        expected.write_text(f'{{"types": {json.dumps(types)}, "samples": [\n{lines}\n]}}\n')
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
