@@ -100,12 +100,13 @@ fn number(digits: &[u8]) -> Option<i64> {
 }
 
 impl<'t> Header<'t> {
-    /// The name of a thread may have blanks and digits, so the first word counts from which on the rest fits.
+    /// The name of a thread may have blanks and digits, so the first word counts from which on the rest fits. Names are
+    /// of less than 64 bytes, so not many are tried.
     fn parse(line: &'t [u8]) -> Option<Header<'t>> {
         let line = line.trim_ascii();
         let (first, _) = word(line);
         let mut at = first.len();
-        while at < line.len() {
+        while at < line.len().min(64) {
             let (this, rest) = word(&line[at..]);
             if let Some(header) = Header::after_comm(line[..at].trim_ascii_end(), this, rest) {
                 return Some(header);
@@ -139,6 +140,10 @@ impl<'t> Header<'t> {
         let period = Some(this).filter(|this| is_number(this));
         if period.is_some() {
             (this, after) = word(after);
+            // Then that was the thread, and this is still its name.
+            if is_time(this) {
+                return None;
+            }
         }
         let event = this.strip_suffix(b":").filter(|event| !event.is_empty());
         if event.is_some() {
@@ -523,6 +528,7 @@ x 71/72 2.0: 3 cycles:u:
                 "f comm=a tid=5: 1",
             ),
             ("a 5 1.5: sys:x: 12 fd: 7\n    b 6 1.6: sys:x: fd: 8\n", "sys:x samples/count", " comm=a tid=5: 1"),
+            ("a 5 6 1.5: 7 cycles: ff f (/a)\n", "cycles/count", "f comm=a 5 tid=6: 7"),
             ("a -1/-1 1.5: 7 cycles:\n\tff f (/a)\n", "cycles/count", "f comm=a pid=-1 tid=-1: 7"),
         ] {
             let p = load(text);
