@@ -467,8 +467,9 @@ fn files_of_other_tools_take_memory_in_proportion() {
         )
     };
     let ones = |n: usize| "1,".repeat(n) + "1";
-    let heap =
-        |n: usize, open: &str| format!("{{\"head\":{{{}{}{}}}", open.repeat(n), short(1).split_at(1).1, "]}".repeat(n));
+    let heap = |n: usize, open: &str| {
+        format!("{{\"head\":{{{}{}{}}}", open.repeat(n), short(1).split_at(1).1.to_owned() + "}", "]}".repeat(n))
+    };
     let scope = |profile: String| {
         let frames = "{\"name\":\"a\"},{\"name\":\"b\"}";
         format!("{{\"shared\":{{\"frames\":[{frames}]}},\"profiles\":[{profile}]}}")
@@ -519,7 +520,7 @@ fn files_of_other_tools_take_memory_in_proportion() {
         ),
         (
             "heapprofile: a million levels",
-            heap(1_000_000, "\"callFrame\":{\"functionName\":\"\"},\"children\":[{"),
+            heap(1_000_000, "\"selfSize\":0,\"callFrame\":{\"functionName\":\"\"},\"children\":[{"),
             4,
             "",
         ),

@@ -27,7 +27,8 @@ pub(super) const SPEEDSCOPE: InputFormat = InputFormat {
     recognises: |head| {
         let keys = json::keys(head);
         let has = |key: &str| keys.iter().any(|k| **k == *key.as_bytes());
-        has("$schema") && json::contains(head, "speedscope.app/file-format-schema")
+        // Some writers put backslashes before slashes.
+        has("$schema") && json::contains(head, "www.speedscope.app")
             || has("shared") && json::contains(head, "\"frames\"")
     },
     read,
@@ -485,6 +486,20 @@ mod tests {
         assert!(load(&ours(about, &empty.join(","))).unwrap().is_diff());
         let error = load(&ours(about, &sides[0])).unwrap_err();
         assert!(error.to_string().contains("it has two sides, but there are 1 profiles"), "{error}");
+    }
+
+    #[test]
+    fn it_is_recognised_by_its_schema_or_its_frames() {
+        for (text, is) in [
+            (r#"{"exporter":"x","$schema":"https://www.speedscope.app/file-format-schema.json","sha"#, true),
+            (r#"{"$schema":"https:\/\/www.speedscope.app\/file-format-schema.json"}"#, true),
+            (r#"{"shared":{"frames":[{"name":"a"}"#, true),
+            (r#"{"$schema":"https://json-schema.org/draft-07/schema"}"#, false),
+            (r#"{"a":{"shared":{"frames":[]}}}"#, false),
+            (r#"[{"shared":{"frames":[]}}]"#, false),
+        ] {
+            assert_eq!((SPEEDSCOPE.recognises)(text.as_bytes()), is, "{text}");
+        }
     }
 
     #[test]
