@@ -111,10 +111,10 @@ impl Nodes {
     fn stack(&self, mut node: u32, leaf_first: &mut Vec<LocationId>) {
         leaf_first.clear();
         while node != NONE {
-            if let Some((location, role)) = self.frames[node as usize] {
-                if role != Role::Root || leaf_first.is_empty() {
-                    leaf_first.push(location);
-                }
+            if let Some((location, role)) = self.frames[node as usize]
+                && (role != Role::Root || leaf_first.is_empty())
+            {
+                leaf_first.push(location);
             }
             node = self.parents[node as usize];
         }
