@@ -2,8 +2,8 @@
 """Reads profiles of other tools plainly, and says what their samples are: what `tests/traces.rs` holds our readers to.
 
 Written from the formats' descriptions, with nothing in common with the readers, and slow. Usage: judge.py FILE...; for
-each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`, a stack
-from the root. What `perf report` and `jeprof` say is recorded beside it, by `tests/producers/make traces`.
+each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`,
+a stack from the root. What `perf report` and `jeprof` say is recorded beside it, by `tests/producers/make traces`.
 """
 
 import collections
