@@ -12,6 +12,7 @@ mod jemalloc;
 mod json;
 mod legacy;
 mod others;
+mod otlp;
 mod perf_script;
 mod speedscope;
 mod tree;
@@ -51,6 +52,8 @@ static FORMATS: &[InputFormat] = &[
         read: |name, data, _| Profile::decode(name, data),
     },
     legacy::GPERFTOOLS_CPU,
+    otlp::OTLP,
+    otlp::OTLP_1_9,
     legacy::HEAP,
     legacy::GO_COUNT,
     legacy::THREADS,

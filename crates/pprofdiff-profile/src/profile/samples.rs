@@ -19,7 +19,7 @@ pub struct Sample<'p> {
 }
 
 /// One label of a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label {
     /// The key's string.
     pub key: StringId,
