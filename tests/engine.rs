@@ -15,6 +15,7 @@ mod malformed;
 mod matching;
 mod numbers;
 mod others;
+mod otlp;
 mod pictures;
 mod properties;
 mod runs;

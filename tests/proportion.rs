@@ -593,6 +593,94 @@ fn files_of_other_tools_take_memory_in_proportion() {
         println!("{name}: {:.1} MB, peak {} MB, {taken:.1} times beside the floor", size as f64 / MB as f64, peak / MB);
         if *peak >= times * size + FLOOR {
             beyond.push(format!("{name}: {} MB, of {times} times {} MB", peak / MB, size / MB));
+/// The message has a table of stacks, and `profile.proto` has none: what is made of it is as large as the stacks that
+/// each sample has, which is no multiple of the message, so that this is what a limit is for (`what_is_made_is_limited`,
+/// beside the reader).
+#[test]
+fn otlp_messages_take_memory_in_proportion() {
+    let field = |field: u8, content: &[u8]| {
+        let mut out = Vec::new();
+        prost::encoding::encode_key(field.into(), prost::encoding::WireType::LengthDelimited, &mut out);
+        prost::encoding::encode_varint(content.len() as u64, &mut out);
+        out.extend_from_slice(content);
+        out
+    };
+    let numbers = |numbers: &[u64]| {
+        let mut out = Vec::new();
+        numbers.iter().for_each(|&v| prost::encoding::encode_varint(v, &mut out));
+        out
+    };
+    // A profile of cpu in strings 1 and 2, its samples, and the other records of the dictionary.
+    let message = |samples: Vec<u8>, dictionary: Vec<u8>| {
+        let profile = [field(1, &[0x08, 1, 0x10, 2]), samples].concat();
+        let strings = [field(5, b""), field(5, b"cpu"), field(5, b"count")].concat();
+        let dictionary = field(2, &[strings, dictionary].concat());
+        [field(1, &field(2, &field(2, &profile))), dictionary].concat()
+    };
+    let sample = |stack: u64, attributes: &[u64]| {
+        let stack = if stack == 0 { vec![] } else { [vec![0x08], numbers(&[stack])].concat() };
+        let attributes = if attributes.is_empty() { vec![] } else { field(2, &numbers(attributes)) };
+        field(2, &[stack, attributes, field(4, &[1])].concat())
+    };
+    // Ten frames of 2,000, in stacks that three samples share; an attribute says of which thread each is.
+    let usual = || {
+        let names = (0..2000).flat_map(|i| field(5, format!("net/http.(*Server).handler{i}").as_bytes()));
+        let functions = (0..2000).flat_map(|i| field(3, &[vec![0x08], numbers(&[i + 3])].concat()));
+        let line = |i: u64| field(3, &[vec![0x08], numbers(&[i]), vec![0x10], numbers(&[i])].concat());
+        let locations = (0..2000).flat_map(|i| field(2, &[vec![0x10], numbers(&[4096 + i]), line(i)].concat()));
+        let stack = |i: u64| (0..10).map(|d| (i * 7 + d * d * i) % 2000).collect::<Vec<_>>();
+        let stacks = (0..600_000).flat_map(|i| field(7, &field(1, &numbers(&stack(i)))));
+        let named = |i: u8| field(2, &field(1, format!("thread {i}").as_bytes()));
+        let attributes = (0..100).flat_map(|i| field(6, &[vec![0x08, 1], named(i)].concat()));
+        let samples = (0..1_800_000).flat_map(|i| sample(i % 600_000, &[i % 100]));
+        let tables = names.chain(functions).chain(locations).chain(stacks).chain(attributes).collect();
+        message(samples.collect(), tables)
+    };
+    let many_profiles = || {
+        let of_one = field(2, &field(1, &[0x08, 1, 0x10, 2]));
+        [message(vec![], vec![]), field(1, &field(2, &of_one.repeat(4_000_000)))].concat()
+    };
+    let cases: [(&str, Vec<u8>, u64); 7] = [
+        ("real stacks", usual(), 4),
+        ("the shortest samples", message(sample(0, &[]).repeat(8_000_000), vec![]), 4),
+        (
+            "a stack of its own for each",
+            message((0..4_000_000).flat_map(|i| sample(i, &[])).collect(), field(7, b"").repeat(4_000_000)),
+            5,
+        ),
+        ("the shortest attributes", message(sample(0, &[]), field(6, b"").repeat(20_000_000)), 4),
+        ("the shortest strings", message(sample(0, &[]), field(5, b"").repeat(20_000_000)), 4),
+        (
+            "the shortest locations, all in a stack",
+            message(
+                sample(1, &[]),
+                [
+                    field(2, b"").repeat(6_000_000),
+                    field(7, b""),
+                    field(7, &field(1, &numbers(&(0..6_000_000).collect::<Vec<_>>()))),
+                ]
+                .concat(),
+            ),
+            6,
+        ),
+        ("profiles without samples", many_profiles(), 5),
+    ];
+    let mut beyond = Vec::new();
+    for (name, data, times) in cases {
+        let path = temporary("message.otlp");
+        std::fs::write(&path, &data).unwrap();
+        let steps = child(&path, None, true);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = &steps[0];
+        let size = data.len() as u64;
+        println!(
+            "{name}: {what} {said} {:.1} MB, peak {} MB, {:.1} times",
+            size as f64 / MB as f64,
+            peak / MB,
+            *peak as f64 / size as f64
+        );
+        if what != "load" || *peak >= times * size + FLOOR {
+            beyond.push(format!("{name}: {what} {said} {} MB, of {times} times {} MB", peak / MB, size / MB));
         }
     }
     assert!(beyond.is_empty(), "{beyond:#?}");

@@ -57,7 +57,7 @@ use std::hash::RandomState;
 
 use super::InputFormat;
 use crate::error::{Error, ErrorKind, Result};
-use crate::interner::Sequences;
+use crate::interner::{Interner, Sequences};
 use crate::profile::wire::{Fields, Value, for_each_int, varint};
 use crate::profile::{
     About, Header, Label, LabelValue, LoadOptions, Mapping, MessageWriter, NONE, Profile, StringId, Tables, ValueType,
@@ -93,10 +93,6 @@ const BEFORE: Numbering = Numbering { values: 2, attributes: 3, link: 4 };
 const MOST_TYPES: usize = 64;
 
 fn read(name: &str, data: Vec<u8>, options: &LoadOptions, named: Numbering) -> Result<Profile> {
-    if is_json(&data) {
-        let detail = "this is OTLP in JSON, and only its protobuf form is read; have the exporter write protobuf";
-        return Err(Error::malformed(detail));
-    }
     if data.len() > u32::MAX as usize {
         return Err(Error::new(
             ErrorKind::Limit,
@@ -104,7 +100,7 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions, named: Numbering) -> R
         ));
     }
     let mut message = Message::scan(&data)?;
-    let numbering = if options.input_format.is_some() { named } else { message.numbering()? };
+    let numbering = if options.input_format.is_some() { Some(named) } else { message.numbering()? };
     let made = message.convert(numbering, options)?;
     drop(message);
     drop(data);
@@ -131,7 +127,7 @@ fn recognises(head: &[u8]) -> bool {
         }),
         _ => false,
     });
-    (fits && (profiles || dictionary)) || is_json(head)
+    fits && (profiles || dictionary)
 }
 
 /// Of any release, so that older ones can be told what is the matter with them.
@@ -175,12 +171,6 @@ fn each_field(mut rest: &[u8], mut f: impl FnMut(u64, u64, &[u8]) -> bool) -> bo
     true
 }
 
-fn is_json(data: &[u8]) -> bool {
-    let head = data[..data.len().min(super::HEAD)].trim_ascii_start();
-    let says = |words: &[u8]| head.windows(words.len()).any(|w| w == words);
-    head.starts_with(b"{") && (says(b"\"resourceProfiles\"") || says(b"\"resource_profiles\""))
-}
-
 /// The dictionary's tables, by their field numbers.
 const MAPPINGS: usize = 1;
 const LOCATIONS: usize = 2;
@@ -191,7 +181,7 @@ const STACKS: usize = 7;
 const TABLES: [&str; 8] = ["", "mapping", "location", "function", "link", "string", "attribute", "stack"];
 
 /// What an attribute is for besides being a label.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Role {
     Label,
     /// Bit of a mapping's flags.
@@ -242,8 +232,9 @@ struct Message<'a> {
     /// Where the field of each profile begins, and the number of its resource.
     profiles: Vec<(u32, u32)>,
     resources: Sequences<Label, RandomState>,
-    /// Of each attribute: the label, whose key is empty if it says nothing, and what else it is for.
-    labels: Vec<(Label, Role)>,
+    /// The number of what each attribute says, and what that is: a label, and what else it is for. 0 is for nothing.
+    said: Vec<u32>,
+    attributes: Interner<(Label, Role), RandomState>,
     /// Strings that are not of the dictionary. Their ids follow those of the dictionary's.
     texts: Sequences<u8, RandomState>,
     /// Those that stand for strings of the dictionary: a text of a label or of a type has one id, wherever it is from.
@@ -262,7 +253,8 @@ impl<'a> Message<'a> {
             tables: Default::default(),
             profiles: Vec::new(),
             resources: Sequences::default(),
-            labels: Vec::new(),
+            said: Vec::new(),
+            attributes: Interner::default(),
             texts: Sequences::default(),
             canonical: HashMap::new(),
             room: (1 << 20) + data.len(),
@@ -376,12 +368,13 @@ impl<'a> Message<'a> {
         if !self.bytes(STRINGS, 0).0.is_empty() {
             return Err(Error::malformed("string 0 is not empty").at(self.bytes(STRINGS, 0).1));
         }
-        self.labels = Vec::with_capacity(self.tables[ATTRIBUTES].len());
+        self.attributes.number((NOTHING, Role::Label));
+        self.said = Vec::with_capacity(self.tables[ATTRIBUTES].len());
         for index in 0..self.tables[ATTRIBUTES].len() as u32 {
             let record = self.record(ATTRIBUTES, index);
             let at = record.offset();
-            let label = self.attribute(record);
-            self.labels.push(label.map_err(|e| e.in_record(|| format!("attribute {index}")).at(at))?);
+            let said = self.attribute(record);
+            self.said.push(said.map_err(|e| e.in_record(|| format!("attribute {index}")).at(at))?);
         }
         for table in [MAPPINGS, LOCATIONS, FUNCTIONS, STACKS] {
             for index in 0..self.tables[table].len() as u32 {
@@ -458,7 +451,7 @@ impl<'a> Message<'a> {
     }
 
     /// An attribute of the dictionary: key, value and unit, where key and unit are strings of the dictionary.
-    fn attribute(&mut self, mut fields: Fields<'a>) -> Result<(Label, Role)> {
+    fn attribute(&mut self, mut fields: Fields<'a>) -> Result<u32> {
         let (mut key, mut unit, mut content) = (0, 0, None);
         while let Some((field, value)) = fields.next()? {
             match field {
@@ -469,7 +462,9 @@ impl<'a> Message<'a> {
             }
         }
         let (key, unit) = (self.canonical(key)?, self.canonical(unit)?);
-        Ok((self.label(key, content, unit)?, Role::of(self.string(key))))
+        let label = self.label(key, content, unit)?;
+        let role = Role::of(self.string(key));
+        Ok(if label == NOTHING { 0 } else { self.attributes.number((label, role)) })
     }
 
     /// An attribute that brings its own key.
@@ -577,8 +572,8 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// Which numbering the samples are in.
-    fn numbering(&self) -> Result<Numbering> {
+    /// Which numbering the samples are in; none if they are the same in both.
+    fn numbering(&self) -> Result<Option<Numbering>> {
         let (mut scratch, mut differ) = (Vec::new(), false);
         for profile in 0..self.profiles.len() {
             let mut fields = self.profile(profile);
@@ -592,8 +587,8 @@ impl<'a> Message<'a> {
                 let mut fits = |n: Numbering| self.sample(sample.clone(), n, true, &mut scratch);
                 match (fits(CURRENT), fits(BEFORE)) {
                     (Ok(_), Ok(_)) => {}
-                    (Ok(_), Err(_)) => return Ok(CURRENT),
-                    (Err(_), Ok(_)) => return Ok(BEFORE),
+                    (Ok(_), Err(_)) => return Ok(Some(CURRENT)),
+                    (Err(_), Ok(_)) => return Ok(Some(BEFORE)),
                     (Err(current), Err(before)) => {
                         let detail = format!(
                             "it fits no numbering of OTLP profiles: not that of protocol 1.10 ({}), nor the one before \
@@ -620,7 +615,7 @@ impl<'a> Message<'a> {
                           --input-format otlp-1.9 (1.8 and 1.9)";
             return Err(Error::malformed(detail));
         }
-        Ok(CURRENT)
+        Ok(None)
     }
 
     fn profile(&self, number: usize) -> Fields<'a> {
@@ -630,7 +625,7 @@ impl<'a> Message<'a> {
         message.unwrap_or(Fields::new(&[], start))
     }
 
-    /// A sample's stack and value; its attributes that are labels go to `attributes`. `strict` wants repeated numbers
+    /// A sample's stack and value; what its attributes say goes to `attributes`. `strict` wants repeated numbers
     /// to be packed, as all known writers pack them; protobuf allows both.
     fn sample(
         &self,
@@ -662,7 +657,7 @@ impl<'a> Message<'a> {
                 })?;
             } else if field == numbering.attributes {
                 packed()?;
-                self.labels_of(value, attributes)?;
+                self.said_of(value, attributes)?;
             } else if field == numbering.link {
                 value.varint()?;
             }
@@ -673,24 +668,23 @@ impl<'a> Message<'a> {
             (_, 0) => Ok((stack, sum)),
             _ if n_values == n_times => Ok((stack, sum)),
             _ => Err(Error::malformed(format!(
-                "it has {n_values} values and {n_times} timestamps, which must be as many, unless there are only values \
-                 or only timestamps"
+                "it has {n_values} values and {n_times} timestamps, which must be as many, unless there are only \
+                 values or only timestamps"
             ))),
         }
     }
 
-    /// Those of an occurrence of attribute indices that say something.
-    fn labels_of(&self, value: Value<'a>, attributes: &mut Vec<u32>) -> Result<()> {
+    /// What an occurrence of attribute indices says.
+    fn said_of(&self, value: Value<'a>, attributes: &mut Vec<u32>) -> Result<()> {
         for_each_int(value, |v| {
             let index = self.index(ATTRIBUTES, v)?;
-            let says = self.labels.get(index as usize).is_some_and(|(label, _)| *label != NOTHING);
-            attributes.extend(says.then_some(index));
+            attributes.extend(self.said.get(index as usize).filter(|said| **said != 0));
             Ok(())
         })
     }
 
     /// The message as `profile.proto`.
-    fn convert(&mut self, numbering: Numbering, options: &LoadOptions) -> Result<Vec<u8>> {
+    fn convert(&mut self, numbering: Option<Numbering>, options: &LoadOptions) -> Result<Vec<u8>> {
         let given = (self.text(options.input_type.0.as_bytes()), self.text(options.input_type.1.as_bytes()));
         let (mut types, mut about, mut samples) = (Types::default(), Abouts::default(), Samples::default());
         let mut of_profile = Vec::with_capacity(self.profiles.len());
@@ -699,14 +693,15 @@ impl<'a> Message<'a> {
             let head =
                 self.head(number, numbering).map_err(|e| e.in_record(record).at(self.profiles[number].0 as usize))?;
             about.add(self, &head);
-            let attributes = head.attributes.iter().filter(|&&a| !self.labels[a as usize].1.is_of_profiles());
+            let said = &self.attributes.values;
+            let attributes = head.attributes.iter().filter(|&&a| !said[a as usize].1.is_of_profiles());
             let context: Vec<u32> = std::iter::once(self.profiles[number].1).chain(attributes.copied()).collect();
             of_profile.push((types.number(head.kind.unwrap_or(given))?, samples.contexts.number(&context)));
         }
         let columns = types.columns(self, given)?;
         for (number, (kind, context)) in of_profile.into_iter().enumerate() {
             if let Some(column) = columns.of_type[kind as usize] {
-                self.add_samples(number, numbering, column, context, &mut samples)?;
+                self.add_samples(number, numbering.unwrap_or(CURRENT), column, context, &mut samples)?;
             }
         }
         self.write(&columns.types, &about.finish(), &samples, options)
@@ -745,7 +740,7 @@ impl<'a> Message<'a> {
     }
 
     /// Everything of a profile but its samples.
-    fn head(&mut self, number: usize, numbering: Numbering) -> Result<Head> {
+    fn head(&mut self, number: usize, numbering: Option<Numbering>) -> Result<Head> {
         let mut fields = self.profile(number);
         let mut head = Head::default();
         // Protocol 1.8 has comments in field 7, and the fields behind them one further, where they are of other types.
@@ -774,9 +769,9 @@ impl<'a> Message<'a> {
                 _ => {}
             }
         }
-        is_1_8 &= numbering == BEFORE;
+        is_1_8 &= numbering != Some(CURRENT);
         for value in if is_1_8 { field_12 } else { field_11 } {
-            self.labels_of(value, &mut head.attributes)?;
+            self.said_of(value, &mut head.attributes)?;
         }
         for value in field_7.into_iter().filter(|_| is_1_8) {
             for_each_int(value, |v| {
@@ -811,7 +806,7 @@ impl<'a> Message<'a> {
             }
             values.fill(0);
             samples.values(number, |column, value| values[column as usize] = value);
-            let attributes = key[2..].iter().chain(&context[1..]).map(|&a| self.labels[a as usize].0);
+            let attributes = key[2..].iter().chain(&context[1..]).map(|&a| self.attributes.values[a as usize].0);
             let resource = self.resources.get(context[0]).iter().copied();
             writer.sample(&values, attributes.chain(resource));
             if writer.ended().len() as u64 > options.inflated_limit {
@@ -831,8 +826,9 @@ impl<'a> Message<'a> {
     fn attributes_of(&self, record: Fields<'a>, field: u64, mut f: impl FnMut(Role, LabelValue)) {
         // The table was checked.
         let _ = each_number(record, field, |v| {
-            if let Some((label, role)) = self.labels.get(v as usize).filter(|(label, _)| *label != NOTHING) {
-                f(*role, label.value);
+            if let Some(&said) = self.said.get(v as usize).filter(|said| **said != 0) {
+                let (label, role) = self.attributes.values[said as usize];
+                f(role, label.value);
             }
             Ok(())
         });
@@ -1085,7 +1081,7 @@ impl Abouts {
         }
         self.header.comments.extend_from_slice(&head.comments);
         for &attribute in &head.attributes {
-            let (label, role) = message.labels[attribute as usize];
+            let (label, role) = message.attributes.values[attribute as usize];
             let LabelValue::Text(text) = label.value else { continue };
             let h = &mut self.header;
             match role {
@@ -1245,7 +1241,7 @@ mod tests {
     }
 
     /// The numbering that samples are read in, or the error.
-    fn numbering(samples: &[Vec<u8>]) -> Result<Numbering> {
+    fn numbering(samples: &[Vec<u8>]) -> Result<Option<Numbering>> {
         Message::scan(&one(samples))?.numbering()
     }
 
@@ -1253,19 +1249,19 @@ mod tests {
     fn the_numbering_is_told_by_the_types_of_fields() {
         let s = |fields: &[Vec<u8>]| fields.concat();
         for (samples, expected) in [
-            (vec![packed(4, &[5])], CURRENT),
-            (vec![packed(2, &[5])], BEFORE),
-            (vec![s(&[packed(2, &[1]), packed(4, &[5])])], CURRENT),
-            (vec![s(&[packed(2, &[1]), packed(3, &[1])])], BEFORE),
+            (vec![packed(4, &[5])], Some(CURRENT)),
+            (vec![packed(2, &[5])], Some(BEFORE)),
+            (vec![s(&[packed(2, &[1]), packed(4, &[5])])], Some(CURRENT)),
+            (vec![s(&[packed(2, &[1]), packed(3, &[1])])], Some(BEFORE)),
             // Attributes of 1.10 or values of 1.9, as many as timestamps; the link tells, wherever it is.
-            (vec![s(&[packed(2, &[1]), times(1)]), s(&[int(3, 1), packed(2, &[1]), times(1)])], CURRENT),
-            (vec![s(&[packed(2, &[1]), times(1)]), s(&[int(4, 1), packed(2, &[1]), times(1)])], BEFORE),
+            (vec![s(&[packed(2, &[1]), times(1)]), s(&[int(3, 1), packed(2, &[1]), times(1)])], Some(CURRENT)),
+            (vec![s(&[packed(2, &[1]), times(1)]), s(&[int(4, 1), packed(2, &[1]), times(1)])], Some(BEFORE)),
             // Not as many: these are attributes. No such attribute: these are values.
-            (vec![s(&[packed(2, &[1, 2]), times(1)])], CURRENT),
-            (vec![s(&[packed(2, &[1, 4]), times(2)])], BEFORE),
+            (vec![s(&[packed(2, &[1, 2]), times(1)])], Some(CURRENT)),
+            (vec![s(&[packed(2, &[1, 4]), times(2)])], Some(BEFORE)),
             // The same in both.
-            (vec![times(3)], CURRENT),
-            (vec![], CURRENT),
+            (vec![times(3)], None),
+            (vec![], None),
         ] {
             assert_eq!(numbering(&samples).unwrap(), expected, "{samples:?}");
         }
@@ -1499,7 +1495,6 @@ mod tests {
                 message(&[resource(&[], &[[profile(0, 0, &[]), packed(3, &[1])].concat()])], &[]),
                 "profile 0: field 3 is not a time; is this of a release of the protocol before 1.8?",
             ),
-            (b" {\"resourceProfiles\": []}".to_vec(), "OTLP in JSON"),
             (b"\x0a\xff".to_vec(), "this is no OTLP message"),
         ] {
             let error = load_as(&data, Some("otlp")).unwrap_err().to_string();
@@ -1534,7 +1529,7 @@ mod tests {
         let whole = one(&[packed(4, &[1])]);
         let plain = message(&[resource(&[], &[profile(1, 2, &[])])], &[]);
         let dictionary_first = [bytes(2, dictionary().concat()), bytes(1, "")].concat();
-        for data in [&whole[..], &plain[..], &dictionary_first[..], b"{ \"resourceProfiles\": [] }"] {
+        for data in [&whole[..], &plain[..], &dictionary_first[..]] {
             assert!(recognises(data), "{data:?}");
         }
         // Cut off anywhere behind the type of the first profile.
