@@ -1,6 +1,6 @@
-//! OpenTelemetry profiles: messages of every form are written with the crate `opentelemetry-proto`, of the releases that
-//! ship the two numberings, and read as a plain conversion says; and what the collector's own library wrote of profiles
-//! of the corpus is read as those profiles.
+//! OpenTelemetry profiles: messages of every form are written with the crate `opentelemetry-proto`, of the releases
+//! that ship the two numberings, and read as a plain conversion says; and what the collector's own library wrote of
+//! profiles of the corpus is read as those profiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 

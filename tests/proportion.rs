@@ -594,8 +594,8 @@ fn files_of_other_tools_take_memory_in_proportion() {
         if *peak >= times * size + FLOOR {
             beyond.push(format!("{name}: {} MB, of {times} times {} MB", peak / MB, size / MB));
 /// The message has a table of stacks, and `profile.proto` has none: what is made of it is as large as the stacks that
-/// each sample has, which is no multiple of the message, so that this is what a limit is for (`what_is_made_is_limited`,
-/// beside the reader).
+/// each sample has, which is no multiple of the message, so that this is what a limit is for
+/// (`what_is_made_is_limited`, beside the reader).
 #[test]
 fn otlp_messages_take_memory_in_proportion() {
     let field = |field: u8, content: &[u8]| {

@@ -18,13 +18,14 @@
 //! | `link_index`, number | 4 | 3 |
 //! | `timestamps_unix_nano`, packed, 64 bits each | 5 | 5 |
 //!
-//! A sample fits a numbering if its fields have the types that this says, its attributes are in the table, and it has
-//! values or timestamps, and as many of one as of the other if it has both. The first sample that fits only one of them
-//! decides. If all fit both and mean something else in each, the caller has to name one: that happens to samples that
-//! have timestamps, and in field 2 as many small numbers. 1.10 also lets attributes refer to strings of the dictionary
-//! (`key_strindex`, `string_value_strindex`), which are read in both. 1.9 left `comment_strindices` out of `Profile`,
-//! which moved the fields behind it, and their types tell: without any of them its comments are not found. Releases
-//! before 1.8 have no table of stacks, and are not read.
+//! A sample fits a numbering if its fields have the types that this says, its attributes and its link are in the
+//! tables, its repeated numbers are all packed or all not (async-profiler packs none), and it has values or timestamps,
+//! and as many of one as of the other if it has both. The first sample that fits only one numbering decides. If all fit
+//! both and mean something else in each, the caller has to name one: that happens to samples that have timestamps, and
+//! in field 2 as many small numbers. 1.10 also lets attributes refer to strings of the dictionary (`key_strindex`,
+//! `string_value_strindex`), which are read in both. 1.9 left `comment_strindices` out of `Profile`, which moved the
+//! fields behind it, and their types tell: without any of them its comments are not found. Releases before 1.8 have no
+//! table of stacks, and are not read.
 //!
 //! **What becomes what.** A profile has one sample type, and a sample a value, or one for each timestamp, or timestamps
 //! that count 1 each: their sum is the value. The types of all profiles stand side by side. Samples of one stack, with
@@ -50,7 +51,8 @@
 //!
 //! Cost: the tables are offsets into the message, and a sample's key is a few numbers, so memory is in proportion to
 //! the message, except that `profile.proto` has no table of stacks: what is made is as large as its stacks are when
-//! they are written out for each sample, and at most [`LoadOptions::inflated_limit`].
+//! they are written out for each sample, and at most [`LoadOptions::inflated_limit`]. It is written without a builder,
+//! whose records would be larger than those of the message, and loaded as any other, which checks it.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
@@ -229,6 +231,7 @@ struct Message<'a> {
     data: &'a [u8],
     /// Where the field of each record begins, by table.
     tables: [Vec<u32>; 8],
+    n_links: u64,
     /// Where the field of each profile begins, and the number of its resource.
     profiles: Vec<(u32, u32)>,
     resources: Sequences<Label, RandomState>,
@@ -251,6 +254,7 @@ impl<'a> Message<'a> {
         let mut message = Message {
             data,
             tables: Default::default(),
+            n_links: 0,
             profiles: Vec::new(),
             resources: Sequences::default(),
             said: Vec::new(),
@@ -290,7 +294,7 @@ impl<'a> Message<'a> {
     }
 
     fn find_records(&mut self, dictionary: Fields<'a>) -> Result<()> {
-        let mut counts = [0; 8];
+        let mut counts = [0usize; 8];
         let mut fields = dictionary.clone();
         while let Some((field, value)) = fields.next().map_err(|e| e.in_record(|| "dictionary".into()))? {
             if (1..8).contains(&field) {
@@ -299,7 +303,7 @@ impl<'a> Message<'a> {
             }
         }
         // Links are not read.
-        counts[4] = 0;
+        self.n_links = std::mem::take(&mut counts[4]) as u64;
         self.tables = counts.map(Vec::with_capacity);
         let mut fields = dictionary;
         loop {
@@ -625,8 +629,8 @@ impl<'a> Message<'a> {
         message.unwrap_or(Fields::new(&[], start))
     }
 
-    /// A sample's stack and value; what its attributes say goes to `attributes`. `strict` wants repeated numbers
-    /// to be packed, as all known writers pack them; protobuf allows both.
+    /// A sample's stack and value; what its attributes say goes to `attributes`. `strict` is for telling numberings
+    /// apart: a writer packs all repeated numbers, as most do, or none, as async-profiler, and links are in the table.
     fn sample(
         &self,
         mut fields: Fields<'a>,
@@ -635,11 +639,17 @@ impl<'a> Message<'a> {
         attributes: &mut Vec<u32>,
     ) -> Result<(u32, i64)> {
         attributes.clear();
-        let (mut stack, mut sum, mut n_values, mut n_times) = (0, 0i64, 0u64, 0u64);
+        let (mut stack, mut sum, mut n_values, mut n_times, mut packed) = (0, 0i64, 0u64, 0u64, None);
         loop {
             let start = fields.offset();
             let Some((field, value)) = fields.next()? else { break };
-            let packed = || if strict { value.bytes().map(|_| ()) } else { Ok(()) };
+            let is_repeated = field == 5 || field == numbering.values || field == numbering.attributes;
+            if strict && is_repeated {
+                let is_packed = matches!(value, Value::Bytes(_));
+                if packed.replace(is_packed).is_some_and(|before| before != is_packed) {
+                    return Err(Error::malformed("some of its numbers are packed and some are not"));
+                }
+            }
             if field == 1 {
                 stack = self.index(STACKS, value.varint()?)?;
             } else if field == 5 {
@@ -649,17 +659,18 @@ impl<'a> Message<'a> {
                     _ => return Err(Error::malformed("its timestamps are not numbers of 64 bits")),
                 };
             } else if field == numbering.values {
-                packed()?;
                 for_each_int(value, |v| {
                     n_values += 1;
                     sum = sum.checked_add(v as i64).ok_or_else(too_large)?;
                     Ok(())
                 })?;
             } else if field == numbering.attributes {
-                packed()?;
                 self.said_of(value, attributes)?;
             } else if field == numbering.link {
-                value.varint()?;
+                let link = value.varint()?;
+                if strict && link != 0 && link >= self.n_links {
+                    return Err(Error::malformed(format!("it refers to link {link}, and there are {}", self.n_links)));
+                }
             }
         }
         match (n_values, n_times) {
@@ -1177,7 +1188,7 @@ mod tests {
         let attribute = |key, value: Vec<u8>, unit| bytes(6, [int(1, key), bytes(2, value), int(3, unit)].concat());
         let mapping = [int(1, 1), int(2, 0x1000), int(4, 8), packed(5, &[3])].concat();
         let mut all = vec![bytes(1, ""), bytes(1, mapping), bytes(2, ""), location(1), location(2)];
-        all.extend([bytes(3, ""), function(4), function(5), bytes(4, ""), bytes(6, "")]);
+        all.extend([bytes(3, ""), function(4), function(5), bytes(4, ""), bytes(4, ""), bytes(6, "")]);
         all.extend([attribute(6, bytes(1, "a"), 0), attribute(7, int(3, 7), 3), attribute(9, bytes(1, "id1"), 0)]);
         all.extend([bytes(7, ""), bytes(7, packed(1, &[2, 1])), bytes(7, packed(1, &[1]))]);
         all.extend(strings);
@@ -1276,10 +1287,11 @@ mod tests {
         }
         assert_eq!(lines(&load_as(&one(&both), Some("otlp")).unwrap()), ["leaf<main [1] thread=a"]);
         assert_eq!(lines(&load_as(&one(&both), Some("otlp-1.9")).unwrap()), ["leaf<main [1]"]);
-        // Numbers that are not packed are read, but tell nothing.
+        // Numbers that are not packed, as async-profiler writes them.
         let unpacked = [s(&[int(1, 1), int(2, 1), int(2, 2), int(4, 5)])];
-        assert_eq!(lines(&load_as(&one(&unpacked), Some("otlp")).unwrap()), ["leaf<main [5] thread=a depth=7count"]);
-        assert!(load_as(&one(&unpacked), None).is_err());
+        assert_eq!(lines(&load_as(&one(&unpacked), None).unwrap()), ["leaf<main [5] thread=a depth=7count"]);
+        let unpacked = [s(&[int(1, 1), int(2, 1), int(3, 2), fixed(5, 1)])];
+        assert_eq!(lines(&load_as(&one(&unpacked), None).unwrap()), ["leaf<main [1] depth=7count"]);
     }
 
     #[test]
