@@ -593,6 +593,11 @@ fn files_of_other_tools_take_memory_in_proportion() {
         println!("{name}: {:.1} MB, peak {} MB, {taken:.1} times beside the floor", size as f64 / MB as f64, peak / MB);
         if *peak >= times * size + FLOOR {
             beyond.push(format!("{name}: {} MB, of {times} times {} MB", peak / MB, size / MB));
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
 /// The message has a table of stacks, and `profile.proto` has none: what is made of it is as large as the stacks that
 /// each sample has, which is no multiple of the message, so that this is what a limit is for
 /// (`what_is_made_is_limited`, beside the reader).

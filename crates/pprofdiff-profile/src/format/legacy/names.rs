@@ -3,7 +3,7 @@
 //! ```text
 //! 2 @ 0x43a9c5 0x4e0cc5
 //! # labels: {"role":"writer"}
-//! #	0x4e0cc4\tmain.wait+0x24\t\t/src/main.go:12
+//! #    0x4e0cc4    main.wait+0x24    /src/main.go:12
 //! ```
 //!
 //! The addresses are those of the calls, so one less than in the stack. Go leaves out the runtime's functions at the
