@@ -104,6 +104,7 @@ def diff(
 def merge(
     profiles: Iterable[_Source],
     *,
+    weights: Sequence[float] | None = None,
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
@@ -112,7 +113,8 @@ def merge(
 
     `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
     finest of their units; durations add up; the time is the earliest. Written diffs become the diff of both
-    sides' sums.
+    sides' sums. With `weights`, a number for each profile, values are multiplied: 3 is the same as the profile
+    three times. Of weights that are not whole each sample type's sum is rounded once.
 
     Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     """

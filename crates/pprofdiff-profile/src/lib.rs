@@ -28,7 +28,7 @@ pub mod units;
 pub use delta::delta;
 pub use error::{Error, ErrorKind, Result};
 pub use input::Source;
-pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge};
+pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge, merge_weighted};
 pub use profile::{builder, columns, proto, samples};
 
 /// Text of profiles and URLs, made safe to show.

@@ -172,11 +172,22 @@ pub fn show_real(value: f64, unit: &str) -> String {
     })
 }
 
+/// Asks for the unit that suits each value by itself.
+pub const AUTO: &str = "auto";
+
+/// All units, as they print.
+pub fn symbols() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().flat_map(|family| family.units.iter().map(|unit| unit.symbol))
+}
+
 /// One unit for a column of numbers, so that they compare at a glance.
 #[derive(Clone, Copy)]
 pub struct ColumnUnit {
     from: Option<Known>,
+    /// `None`: that which suits each value.
     to: Option<Known>,
+    /// Asked for, so that no value is shown in another one.
+    asked: bool,
 }
 
 impl ColumnUnit {
@@ -184,20 +195,29 @@ impl ColumnUnit {
     /// one for a whole report, from the smallest value and the total: seconds of difference between hours become
     /// `0.02hrs`.
     pub fn of(unit: &str, shown: impl Iterator<Item = i64>) -> ColumnUnit {
-        let Some(from) = find(unit) else { return ColumnUnit { from: None, to: None } };
+        let Some(from) = find(unit) else { return ColumnUnit { from: None, to: None, asked: false } };
         let largest = shown.map(i64::unsigned_abs).max().unwrap_or(0);
-        ColumnUnit { from: Some(from), to: Some(suited(largest as f64, from)) }
+        ColumnUnit { from: Some(from), to: Some(suited(largest as f64, from)), asked: false }
     }
 
-    /// A value in the column's unit, as text; one that would print as 0 and is not is shown in the unit that suits it.
+    /// The unit that a user asks for, if values of `unit` convert to it; [`AUTO`] is none for all.
+    pub fn asked(unit: &str, to: &str) -> Option<ColumnUnit> {
+        let from = find(unit)?;
+        let to = if to == AUTO { None } else { Some(find(to).filter(|to| to.same_family(from))?) };
+        Some(ColumnUnit { from: Some(from), to, asked: true })
+    }
+
+    /// A value in the column's unit, as text; one that would print as 0 and is not is shown in the unit that suits it,
+    /// unless the unit was asked for.
     pub fn format(self, value: i64) -> String {
-        let (Some(from), Some(to)) = (self.from, self.to) else { return value.to_string() };
+        let Some(from) = self.from else { return value.to_string() };
+        let to = self.to.unwrap_or_else(|| suited(value as f64, from));
         let in_unit = |to: Known| Scaled {
             value: value as f64 * from.factor() as f64 / to.factor() as f64,
             symbol: to.unit().symbol,
         };
         let text = format(in_unit(to));
-        if text == "0" && value != 0 { format(in_unit(suited(value as f64, from))) } else { text }
+        if text == "0" && value != 0 && !self.asked { format(in_unit(suited(value as f64, from))) } else { text }
     }
 }
 
@@ -220,5 +240,15 @@ mod tests {
         assert_eq!(column("bytes", &[-3 << 19, 1]), ["-1.50MB", "1B"]);
         assert_eq!(column("count", &[2_076_818, 1]), ["2076818", "1"]);
         assert_eq!(column("nanoseconds", &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_unit_that_is_asked_for_is_that_of_all_values() {
+        let asked =
+            |unit: &str, to: &str| ColumnUnit::asked(unit, to).map(|unit| [1_500_000, 1].map(|v| unit.format(v)));
+        assert_eq!(asked("nanoseconds", "ms").unwrap(), ["1.50ms", "0"]);
+        assert_eq!(asked("bytes", "kilobytes").unwrap(), ["1464.84kB", "0"]);
+        assert_eq!(asked("nanoseconds", AUTO).unwrap(), ["1.50ms", "1ns"]);
+        assert!(asked("nanoseconds", "MB").is_none() && asked("count", "MB").is_none());
     }
 }

@@ -132,14 +132,16 @@ mod _native {
     ///
     /// `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
     /// finest of their units; durations add up; the time is the earliest. Written diffs become the diff of both
-    /// sides' sums.
+    /// sides' sums. With `weights`, a number for each profile, values are multiplied: 3 is the same as the profile
+    /// three times. Of weights that are not whole each sample type's sum is rounded once.
     ///
     /// Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     #[pyfunction]
-    #[pyo3(signature = (profiles, *, inflated_limit = None, input_format = None, input_type = None))]
+    #[pyo3(signature = (profiles, *, weights = None, inflated_limit = None, input_format = None, input_type = None))]
     fn merge(
         py: Python<'_>,
         profiles: &Bound<'_, PyAny>,
+        weights: Option<Vec<f64>>,
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
@@ -148,7 +150,12 @@ mod _native {
         let options = source::options(py, inflated_limit, input_format, input_type)?;
         let merged = runtime::run(py, move || {
             let profiles = sources.par_iter().map(|s| s.load(&options)).collect::<pprofdiff::Result<Vec<_>>>()?;
-            pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())
+            let weights = weights.unwrap_or_else(|| vec![1.0; profiles.len()]);
+            if weights.len() != profiles.len() {
+                let (profiles, weights) = (profiles.len(), weights.len());
+                return Err(pprofdiff::Error::query(format!("there are {profiles} profiles, and {weights} weights")));
+            }
+            pprofdiff::merge_weighted(&profiles.iter().map(|p| &**p).zip(weights).collect::<Vec<_>>())
         })?;
         Profile::new(py, merged.into())
     }

@@ -42,14 +42,14 @@ pub use batch::batch;
 #[cfg(feature = "list")]
 pub use diff::list;
 pub use diff::{
-    Diff, Filters, Frames, Granularity, Matching, Measure, Normalize, Pair, Query, Selection, Side, Sort, Status,
-    Summary, Top, TopRow,
+    Diff, Filters, Frames, Granularity, Matching, Measure, Normalize, Pair, Query, Selection, Showing, Side, Sort,
+    Status, Summary, Top, TopRow,
 };
 pub use diff::{edges, filter, flame, graph, labels, stacks, top};
 #[cfg(feature = "files")]
 pub use pprofdiff_profile::output;
 pub use pprofdiff_profile::{
-    Compression, Error, ErrorKind, LoadOptions, Profile, Result, Source, WriteOptions, delta, merge,
+    Compression, Error, ErrorKind, LoadOptions, Profile, Result, Source, WriteOptions, delta, merge, merge_weighted,
 };
 pub use pprofdiff_profile::{builder, columns, input, proto, samples, text, units};
 

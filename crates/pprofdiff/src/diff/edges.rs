@@ -4,9 +4,11 @@
 //! however often the pair recurs, and a frame that calls itself has no edge. Edges are numbered by
 //! their pair of frame indexes (`Calls`); "once" is a stamp, as in `top`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::pattern;
+use super::selection::mean;
 use super::top::{Sort, Top, TopRow};
 use super::{Frames, Measure, Pair, Summary};
 use crate::Result;
@@ -112,6 +114,13 @@ impl Measure {
             weights[id].new = sum;
         }
         weights.iter_mut().for_each(|weight| *weight = self.scales.apply(*weight));
+        if let Some(counts) = self.counts() {
+            let (calls, sums) = counts.edge_sums(false);
+            let count_of: HashMap<(u32, u32), i64> = calls.pairs().iter().copied().zip(sums).collect();
+            for (call, weight) in all.pairs().iter().zip(&mut weights) {
+                weight.new = mean(weight.new, count_of.get(call).copied().unwrap_or(0));
+            }
+        }
         let nodes = top.rows;
         let mut rank = vec![u32::MAX; self.frames().len()];
         for (i, row) in nodes.iter().enumerate() {

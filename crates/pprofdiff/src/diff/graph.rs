@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::edges::Calls;
 use super::top::{Sort, Top, TopRow};
-use super::{Frames, Measure, Pair, Summary};
+use super::{Frames, Measure, Pair, Status, Summary};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::interner::Interner;
 
 /// Which frames are kept if there are too many of them, and what they are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ pub struct GraphOptions {
     pub edge_fraction: f64,
     /// Which frames are kept if there are more than `node_count`.
     pub rank: Rank,
+    /// A node for each way to a frame, and not for each frame.
+    #[serde(default)]
+    pub call_tree: bool,
 }
 
 impl GraphOptions {
@@ -69,6 +73,13 @@ impl GraphOptions {
         self
     }
 
+    /// With a node for each way to a frame, or for each frame.
+    #[must_use]
+    pub fn with_call_tree(mut self, call_tree: bool) -> Self {
+        self.call_tree = call_tree;
+        self
+    }
+
     /// With frames ordered, and kept, by another rank.
     #[must_use]
     pub fn with_rank(mut self, rank: Rank) -> Self {
@@ -79,7 +90,13 @@ impl GraphOptions {
 
 impl Default for GraphOptions {
     fn default() -> GraphOptions {
-        GraphOptions { node_count: 80, node_fraction: 0.005, edge_fraction: 0.001, rank: Rank::Entropy }
+        GraphOptions {
+            node_count: 80,
+            node_fraction: 0.005,
+            edge_fraction: 0.001,
+            rank: Rank::Entropy,
+            call_tree: false,
+        }
     }
 }
 
@@ -121,6 +138,105 @@ pub struct Graph {
     pub dropped_calls: usize,
 }
 
+/// A node: its number among all that there are, and what it costs.
+type Node = (u32, TopRow);
+
+/// The most nodes of a call tree: there may be as many as frames in all stacks together, which inlined frames make more
+/// than bytes in the profiles.
+pub fn most_ways(profile_bytes: usize) -> usize {
+    (1 << 18) + profile_bytes / 64
+}
+
+/// The ways to all frames: a node for each frame that follows the same frames from the root.
+struct Tree {
+    /// In the order of their numbers; none has a caller behind it.
+    rows: Vec<Node>,
+    /// By number: the caller, or `NONE`.
+    callers: Vec<u32>,
+    /// By number: true if the frame is called, and not inlined, somewhere.
+    called: Vec<bool>,
+}
+
+impl Tree {
+    fn of(measure: &Measure) -> Result<Tree> {
+        let most = most_ways(measure.profile_bytes());
+        // Each way is its caller's and the frame; as nodes come, so are they numbered.
+        let mut ways: Interner<(u32, u32), foldhash::fast::RandomState> = Interner::default();
+        let empty = TopRow { frame: 0, flat: Pair::default(), cum: Pair::default(), status: Status::Same };
+        let mut tree = Tree { rows: Vec::new(), callers: Vec::new(), called: Vec::new() };
+        let mut present: Vec<[bool; 2]> = Vec::new();
+        for walk in measure.walks() {
+            let is_base = walk.input.base;
+            let side = |pair: &mut Pair, value: i64| *(if is_base { &mut pair.base } else { &mut pair.new }) += value;
+            walk.for_each(|value, locations, _| {
+                let mut caller = NONE;
+                for &l in locations.iter().rev() {
+                    let expanded = walk.frames.of(l);
+                    for (depth, &f) in expanded.iter().enumerate().rev() {
+                        if ways.values.len() > most {
+                            return;
+                        }
+                        let frame = walk.translation[f as usize];
+                        let node = ways.number((caller, frame));
+                        let i = node as usize;
+                        if i == tree.rows.len() {
+                            tree.rows.push((node, TopRow { frame, ..empty }));
+                            tree.callers.push(caller);
+                            tree.called.push(false);
+                            present.push([false; 2]);
+                        }
+                        side(&mut tree.rows[i].1.cum, value);
+                        tree.called[i] |= depth + 1 == expanded.len();
+                        present[i][usize::from(is_base)] = true;
+                        caller = node;
+                    }
+                }
+                if caller != NONE {
+                    side(&mut tree.rows[caller as usize].1.flat, value);
+                }
+            });
+        }
+        if ways.values.len() > most {
+            let detail =
+                format!("there are more than {most} ways to frames; --focus on some, or look at a flame graph");
+            return Err(Error::query(detail));
+        }
+        for ((_, row), [in_new, in_base]) in tree.rows.iter_mut().zip(present) {
+            (row.flat, row.cum) = (measure.scales.apply(row.flat), measure.scales.apply(row.cum));
+            row.status = Status::new(in_base, in_new, row.flat.delta() == 0 && row.cum.delta() == 0);
+        }
+        if measure.summary().showing.drop_negative {
+            tree.rows.retain(|(_, row)| !row.is_negative());
+        }
+        Ok(tree)
+    }
+
+    /// The calls between some of the nodes: each has one caller at most, the nearest of these on its way.
+    fn calls(&self, nodes: &[Node]) -> Vec<Call> {
+        let mut number = vec![NONE; self.callers.len()];
+        for (i, (node, _)) in nodes.iter().enumerate() {
+            number[*node as usize] = i as u32;
+        }
+        // By node: the nearest of these above it, if there are others in between, and if all of those are inlined.
+        let mut above: Vec<(u32, bool, bool)> = Vec::with_capacity(self.callers.len());
+        for (i, &caller) in self.callers.iter().enumerate() {
+            above.push(match caller {
+                NONE => (NONE, false, false),
+                caller if number[caller as usize] != NONE => (number[caller as usize], false, !self.called[i]),
+                caller => {
+                    let (nearest, _, inlined) = above[caller as usize];
+                    (nearest, true, inlined && !self.called[i])
+                }
+            });
+        }
+        let calls = nodes.iter().enumerate().filter_map(|(i, (node, row))| {
+            let (caller, residual, inlined) = above[*node as usize];
+            (caller != NONE).then_some(Call { caller, callee: i as u32, weight: row.cum, residual, inlined })
+        });
+        calls.collect()
+    }
+}
+
 /// What a value of two sides counts: the largest of |base|, |new| and |delta|.
 fn magnitude(p: Pair) -> u64 {
     p.base.unsigned_abs().max(p.new.unsigned_abs()).max(p.delta().unsigned_abs())
@@ -138,34 +254,44 @@ impl Measure {
     /// The call graph.
     ///
     /// # Errors
-    /// A fraction that is not between 0 and 1.
+    /// A fraction that is not between 0 and 1; a call tree with more than [`most_ways`] nodes.
     pub fn graph(&self, options: &GraphOptions) -> Result<Graph> {
         for (name, fraction) in [("node", options.node_fraction), ("edge", options.edge_fraction)] {
             if !(0.0..=1.0).contains(&fraction) {
                 return Err(Error::query(format!("the {name} fraction is a number from 0 to 1, not {fraction}")));
             }
         }
+        if options.call_tree {
+            let tree = Tree::of(self)?;
+            return Ok(self.trimmed(tree.rows.clone(), |nodes| tree.calls(nodes), options));
+        }
         Ok(self.graph_of(&self.top(Sort::Flat), options))
     }
 
     /// The call graph of a table of frames that is made already, and ordered by flat.
     pub fn graph_of(&self, top: &Top, options: &GraphOptions) -> Graph {
-        let mut nodes = top.rows.clone();
+        self.trimmed(top.rows.iter().map(|row| (row.frame, *row)).collect(), |nodes| self.calls(nodes), options)
+    }
+
+    /// What is kept of nodes. Each has a number besides, by which `calls_of` finds the calls between some of them, numbered
+    /// as they are.
+    fn trimmed(&self, nodes: Vec<Node>, calls_of: impl Fn(&[Node]) -> Vec<Call>, options: &GraphOptions) -> Graph {
+        let mut nodes = nodes;
         let nodes_total = nodes.len();
         // The total is what is left after filters.
         let total = |side: fn(Pair) -> i64| {
-            nodes.iter().fold(0u64, |sum, row| sum.saturating_add(side(row.flat).unsigned_abs()))
+            nodes.iter().fold(0u64, |sum, (_, row)| sum.saturating_add(side(row.flat).unsigned_abs()))
         };
         let total = total(|p| p.base).max(total(|p| p.new)) as f64;
         let node_cutoff = (total * options.node_fraction) as u64;
         let edge_cutoff = (total * options.edge_fraction) as u64;
-        nodes.retain(|row| magnitude(row.cum) >= node_cutoff);
-        let mut calls = self.calls(&nodes);
+        nodes.retain(|(_, row)| magnitude(row.cum) >= node_cutoff);
+        let mut calls = calls_of(&nodes);
         self.order(&mut nodes, &mut calls, options.rank);
         if options.node_count != 0 && nodes.len() > options.node_count {
             nodes.truncate(options.node_count);
             // What ran through the dropped frames is now residual, which may change the order.
-            calls = self.calls(&nodes);
+            calls = calls_of(&nodes);
             self.order(&mut nodes, &mut calls, options.rank);
         }
         let all_calls = calls.len();
@@ -175,7 +301,7 @@ impl Measure {
         Graph {
             summary: self.summary().clone(),
             frames: self.frames().clone(),
-            nodes,
+            nodes: nodes.into_iter().map(|(_, row)| row).collect(),
             calls,
             nodes_total,
             node_cutoff,
@@ -185,10 +311,10 @@ impl Measure {
     }
 
     /// The calls between some frames, in no order; numbered as they are.
-    fn calls(&self, nodes: &[TopRow]) -> Vec<Call> {
+    fn calls(&self, nodes: &[Node]) -> Vec<Call> {
         let mut number = vec![NONE; self.frames().len()];
-        for (i, row) in nodes.iter().enumerate() {
-            number[row.frame as usize] = i as u32;
+        for (i, (frame, _)) in nodes.iter().enumerate() {
+            number[*frame as usize] = i as u32;
         }
         let side = |base| self.side_calls(base, &number, nodes.len());
         let ((mut all, mut sums), (new_calls, new)) = self.sides(side);
@@ -251,19 +377,22 @@ impl Measure {
     }
 
     /// Orders nodes by rank, and calls by weight; renumbers the calls' ends.
-    fn order(&self, nodes: &mut Vec<TopRow>, calls: &mut [Call], rank: Rank) {
+    fn order(&self, nodes: &mut Vec<Node>, calls: &mut [Call], rank: Rank) {
         // A sum of floats depends on its order, so it must not depend on a hash map.
         calls.sort_unstable_by_key(|c| (Reverse(magnitude(c.weight)), c.caller, c.callee));
         let scores: Vec<u64> = match rank {
-            Rank::Flat => nodes.iter().map(|n| magnitude(n.flat)).collect(),
-            Rank::Cum => nodes.iter().map(|n| magnitude(n.cum)).collect(),
+            Rank::Flat => nodes.iter().map(|(_, n)| magnitude(n.flat)).collect(),
+            Rank::Cum => nodes.iter().map(|(_, n)| magnitude(n.cum)).collect(),
             Rank::Entropy => entropy(nodes, calls),
         };
         let mut by_rank: Vec<u32> = (0..nodes.len() as u32).collect();
         by_rank.sort_unstable_by(|&a, &b| {
-            let frame = |i: u32| nodes[i as usize].frame;
+            let frame = |i: u32| nodes[i as usize].1.frame;
             let score = |i: u32| Reverse(scores[i as usize]);
-            score(a).cmp(&score(b)).then_with(|| self.frames().order(frame(a)).cmp(&self.frames().order(frame(b))))
+            let names = || self.frames().order(frame(a)).cmp(&self.frames().order(frame(b)));
+            // Of ways to one frame, the one that costs most; then the one that was met first.
+            let node = |i: u32| (Reverse(magnitude(nodes[i as usize].1.cum)), nodes[i as usize].0);
+            score(a).cmp(&score(b)).then_with(names).then_with(|| node(a).cmp(&node(b)))
         });
         let mut new_number = vec![0; nodes.len()];
         for (i, &old) in by_rank.iter().enumerate() {
@@ -273,7 +402,7 @@ impl Measure {
         for c in calls.iter_mut() {
             (c.caller, c.callee) = (new_number[c.caller as usize], new_number[c.callee as usize]);
         }
-        let name = |i: u32| self.frames().order(nodes[i as usize].frame);
+        let name = |i: u32| self.frames().order(nodes[i as usize].1.frame);
         calls.sort_unstable_by(|a, b| {
             let weight = |c: &Call| Reverse(magnitude(c.weight));
             weight(a)
@@ -285,7 +414,7 @@ impl Measure {
 
 /// pprof's score of each node: its cum times the entropy of the costs that come in and go out, plus its flat. A node
 /// where stacks begin or end has the entropy 1 on that end.
-fn entropy(nodes: &[TopRow], calls: &[Call]) -> Vec<u64> {
+fn entropy(nodes: &[Node], calls: &[Call]) -> Vec<u64> {
     #[derive(Clone, Copy, Default)]
     struct End {
         calls: u32,
@@ -305,7 +434,7 @@ fn entropy(nodes: &[TopRow], calls: &[Call]) -> Vec<u64> {
         }
     }
     let mut into = vec![End::default(); nodes.len()];
-    let mut out: Vec<End> = nodes.iter().map(|n| End { total: magnitude(n.flat), ..End::default() }).collect();
+    let mut out: Vec<End> = nodes.iter().map(|(_, n)| End { total: magnitude(n.flat), ..End::default() }).collect();
     for c in calls {
         for end in [&mut into[c.callee as usize], &mut out[c.caller as usize]] {
             end.calls += 1;
@@ -316,7 +445,7 @@ fn entropy(nodes: &[TopRow], calls: &[Call]) -> Vec<u64> {
         into[c.callee as usize].add(magnitude(c.weight));
         out[c.caller as usize].add(magnitude(c.weight));
     }
-    let score = |(i, node): (usize, &TopRow)| {
+    let score = |(i, (_, node)): (usize, &Node)| {
         let flat = magnitude(node.flat);
         out[i].add(flat);
         (((into[i].score() + out[i].score()) * magnitude(node.cum) as f64) as u64).saturating_add(flat)

@@ -42,7 +42,7 @@ pub(crate) use matching::Moves;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 pub(crate) use pattern::compile;
-pub use selection::{Measure, Query, Selection, Side, Summary};
+pub use selection::{Measure, Query, Selection, Showing, Side, Summary};
 pub(crate) use selection::{SampleLocations, SampleVisitor, Walk};
 pub use top::{Sort, Top, TopRow};
 

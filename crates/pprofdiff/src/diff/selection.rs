@@ -17,7 +17,7 @@ use super::{Diff, Filters, Input, Pair};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::samples::{Label, Sample, SampleRange};
-use pprofdiff_profile::{Profile, parallel};
+use pprofdiff_profile::{Profile, parallel, units};
 
 /// What to look at, and how.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +39,70 @@ pub struct Query {
     /// Which frames of the two sides are the same.
     #[serde(default)]
     pub matching: Matching,
+    /// How rows are reckoned and shown, as pprof's options say it.
+    #[serde(default)]
+    pub showing: Showing,
+}
+
+/// How rows are reckoned and shown, as pprof's options say it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Showing {
+    /// The unit in which people are shown values that convert to it ([`AUTO`](pprofdiff_profile::units::AUTO): each in the
+    /// one that suits it). Unless given, a column has the unit that suits its largest value. Data have the profile's own.
+    pub unit: Option<String>,
+    /// Totals and percentages are of what filters leave, and not of the whole.
+    pub relative_percentages: bool,
+    /// Without frames whose flat fell, or whose cum fell while their flat stayed.
+    pub drop_negative: bool,
+    /// Of one profile: values are divided by those of its first sample type, which counts them, and cut to whole numbers.
+    pub mean: bool,
+}
+
+impl Showing {
+    /// With a unit.
+    #[must_use]
+    pub fn with_unit(mut self, unit: Option<String>) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// With percentages of what filters leave, or not.
+    #[must_use]
+    pub fn with_relative_percentages(mut self, relative_percentages: bool) -> Self {
+        self.relative_percentages = relative_percentages;
+        self
+    }
+
+    /// Without what fell, or with it.
+    #[must_use]
+    pub fn with_drop_negative(mut self, drop_negative: bool) -> Self {
+        self.drop_negative = drop_negative;
+        self
+    }
+
+    /// With means, or sums.
+    #[must_use]
+    pub fn with_mean(mut self, mean: bool) -> Self {
+        self.mean = mean;
+        self
+    }
+
+    /// What can't be shown of a diff.
+    fn check(&self, diff: &Diff) -> Result<()> {
+        if self.mean && diff.is_two_sided() {
+            return Err(Error::query(
+                "mean is of one profile; of two, ask for both sample types: the table has the ratio of which one counts",
+            ));
+        }
+        match &self.unit {
+            Some(unit) if unit != units::AUTO && units::find(unit).is_none() => {
+                let known = units::symbols().collect::<Vec<_>>().join(", ");
+                Err(Error::query(format!("there is no unit {unit:?}; there are auto, {known}")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Query {
@@ -84,12 +148,24 @@ impl Query {
         self
     }
 
+    /// With rows reckoned and shown as pprof's options say it.
+    #[must_use]
+    pub fn with_showing(mut self, showing: Showing) -> Self {
+        self.showing = showing;
+        self
+    }
+
     /// With the new side scaled.
     #[must_use]
     pub fn with_normalize(mut self, normalize: Normalize) -> Self {
         self.normalize = normalize;
         self
     }
+}
+
+/// A value by the number of what it is of; itself where there is none.
+pub(super) fn mean(value: i64, count: i64) -> i64 {
+    value.checked_div(count).unwrap_or(value)
 }
 
 /// One side of a measure, for headers.
@@ -143,9 +219,12 @@ pub struct Summary {
     /// What runs say of the total, of tables that know what they say of rows.
     #[serde(default)]
     pub chance: Option<TotalChance>,
-    /// Sums of the magnitudes of all values, before filters; percentages are of the base's. The new
-    /// side's is scaled.
+    /// Sums of the magnitudes of all values, before filters unless percentages are relative; percentages are of the base's.
+    /// The new side's is scaled.
     pub total: Pair,
+    /// How rows are reckoned and shown.
+    #[serde(default)]
+    pub showing: Showing,
 }
 
 /// What a query selects of a diff, or of a single profile: filters applied, frames interned, both sides brought
@@ -172,6 +251,7 @@ struct Shared {
     /// For each input: from its own frame indexes to the common ones.
     translations: Vec<Vec<u32>>,
     warnings: Vec<String>,
+    showing: Showing,
 }
 
 /// How many names were made canonical, with an example.
@@ -189,6 +269,7 @@ impl Diff {
     /// # Errors
     /// An invalid regular expression. The profiles were checked when they were loaded.
     pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
+        query.showing.check(self)?;
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let mut warnings: Vec<String> = Vec::new();
         for m in self.inputs.iter().filter(|m| m.part != Some(true)) {
@@ -223,6 +304,7 @@ impl Diff {
             frames: Arc::new(frames),
             translations,
             warnings,
+            showing: query.showing.clone(),
         };
         Ok(Selection { diff: self.clone(), shared: Arc::new(shared) })
     }
@@ -351,8 +433,18 @@ impl Selection {
             sum: diff.sum,
             chance: None,
             total: scales.apply(Pair { base: base.magnitude, new: new.magnitude }),
+            showing: self.shared.showing.clone(),
         };
-        Ok(Measure { selection: self.clone(), sample_type, scales, summary: Arc::new(summary) })
+        let mut measure = Measure { selection: self.clone(), sample_type, scales, summary: Arc::new(summary) };
+        if self.shared.showing.relative_percentages || self.shared.showing.mean {
+            let total = measure.shown_total();
+            let summary = Arc::make_mut(&mut measure.summary);
+            summary.total = total;
+            if self.shared.showing.mean {
+                summary.sample_type.insert_str(0, "mean_");
+            }
+        }
+        Ok(measure)
     }
 }
 
@@ -384,6 +476,38 @@ impl Measure {
     /// The frames that rows refer to.
     pub fn frames(&self) -> &Arc<Frames> {
         &self.selection.shared.frames
+    }
+
+    /// The sample type that counts, if values are to be divided by it.
+    pub(super) fn counts(&self) -> Option<Measure> {
+        self.summary.showing.mean.then(|| Measure { sample_type: 0, ..self.clone() })
+    }
+
+    /// What percentages are of, as it is asked for.
+    fn shown_total(&self) -> Pair {
+        let (diff, relative) = (&self.selection.diff, self.summary.showing.relative_percentages);
+        let total = |measure: &Measure, base: bool| match relative {
+            true => measure.kept(base),
+            false => diff.side_total(base, measure.sample_type),
+        };
+        let whole = Pair { base: total(self, true).magnitude, new: total(self, false).magnitude };
+        match self.counts() {
+            Some(counts) => Pair { base: 0, new: mean(whole.new, total(&counts, false).sum) },
+            None => self.scales.apply(whole),
+        }
+    }
+
+    /// The sums of what filters leave of one side.
+    fn kept(&self, base: bool) -> Total {
+        let mut total = Total::default();
+        for walk in self.walks_of(base) {
+            // A part of the samples can't overflow where all of them do not.
+            walk.for_each_sample(|value, _| {
+                total.sum += value;
+                total.magnitude += value.saturating_abs();
+            });
+        }
+        total
     }
 
     /// The same, not normalized and not divided by runs: values are the exact sums that these start from.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::frames::{Innermost, InputFrames};
-use super::selection::{SampleLocations, SampleVisitor, Walk};
+use super::selection::{SampleLocations, SampleVisitor, Walk, mean};
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::{Sample, SampleRange};
@@ -46,6 +46,14 @@ pub struct TopRow {
     pub cum: Pair,
     /// What happened to it.
     pub status: Status,
+}
+
+impl TopRow {
+    /// True if it fell: its flat, or its cum while its flat stayed.
+    pub(super) fn is_negative(&self) -> bool {
+        let flat = self.flat.delta();
+        flat < 0 || flat == 0 && self.cum.delta() < 0
+    }
 }
 
 /// What runs say of a row, by the cost that rows are ordered by.
@@ -133,6 +141,26 @@ struct Sums {
 impl Measure {
     /// The table of frames.
     pub fn top(&self, sort: Sort) -> Top {
+        let mut rows = self.rows();
+        if let Some(counts) = self.counts() {
+            let mut count_of = vec![(0, 0); self.frames().len()];
+            counts.rows().iter().for_each(|row| count_of[row.frame as usize] = (row.flat.new, row.cum.new));
+            for row in &mut rows {
+                let (flat, cum) = count_of[row.frame as usize];
+                (row.flat.new, row.cum.new) = (mean(row.flat.new, flat), mean(row.cum.new, cum));
+            }
+        }
+        if self.summary().showing.drop_negative {
+            rows.retain(|row| !row.is_negative());
+        }
+        let (summary, frames, rows_total) = (self.summary().clone(), self.frames().clone(), rows.len());
+        let mut top = Top { summary, frames, rows, rows_total, chances: None };
+        top.sort(sort);
+        top
+    }
+
+    /// The sums of each frame, in no order.
+    fn rows(&self) -> Vec<TopRow> {
         let parts: Vec<(Walk<'_>, SampleRange)> =
             self.walks().flat_map(|walk| walk.ranges().into_iter().map(move |range| (walk.clone(), range))).collect();
         let sums = parallel::map(&parts, |(walk, range)| Sums::of(walk, range));
@@ -168,10 +196,7 @@ impl Measure {
             i += 1;
             present[i - 1] != (false, false)
         });
-        let (summary, frames, rows_total) = (self.summary().clone(), self.frames().clone(), rows.len());
-        let mut top = Top { summary, frames, rows, rows_total, chances: None };
-        top.sort(sort);
-        top
+        rows
     }
 
     /// The sums of each profile by itself: whether it is of the base, the total of its values, and its frames.

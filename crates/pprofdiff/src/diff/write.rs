@@ -18,7 +18,15 @@ impl Diff {
     /// # Errors
     /// As [`Diff::measure`]; also `tagroot` and `tagleaf`, whose frames exist in views only.
     pub fn to_profile(&self, query: &Query) -> Result<Profile> {
-        Profile::decode("diff", self.to_message(query)?)
+        Profile::decode("diff", self.to_message(query, true)?)
+    }
+
+    /// As [`Diff::to_profile`], with the samples in the order in which they were read, the new side's first.
+    ///
+    /// # Errors
+    /// As [`Diff::to_profile`].
+    pub fn to_profile_as_read(&self, query: &Query) -> Result<Profile> {
+        Profile::decode("diff", self.to_message(query, false)?)
     }
 
     /// The diff as a file's bytes: what [`Diff::to_profile`] gives, written, without making a profile of it first.
@@ -26,10 +34,10 @@ impl Diff {
     /// # Errors
     /// As [`Diff::to_profile`] and [`Profile::to_bytes`].
     pub fn to_bytes(&self, query: &Query, options: &WriteOptions) -> Result<Vec<u8>> {
-        pack(&self.to_message(query)?, options)
+        pack(&self.to_message(query, true)?, options)
     }
 
-    fn to_message(&self, query: &Query) -> Result<Vec<u8>> {
+    fn to_message(&self, query: &Query, by_stack: bool) -> Result<Vec<u8>> {
         if query.filters.has(FilterKind::Keys) {
             return Err(Error::query(
                 "tagroot and tagleaf make frames of labels for a view; they can't be written to a profile",
@@ -51,13 +59,20 @@ impl Diff {
         let mut merger = Merger::new(&self.types);
         for (m, plan) in self.inputs.iter().zip(&plans) {
             let selection = Filtered { profile: &m.profile, plan };
-            merger.add(Part { profile: &m.profile, index: m.index, side: m.part, as_base: m.base, selection });
+            merger.add(Part {
+                profile: &m.profile,
+                index: m.index,
+                side: m.part,
+                as_base: m.base,
+                weight: 1,
+                selection,
+            });
         }
         let profiles: Vec<&Profile> = self.inputs.iter().map(|m| &*m.profile).collect();
         let fields = Fields {
             duration_nanos: self.side_duration(false) / self.runs()[1] as i64,
             frames_dropped: true,
-            by_stack: true,
+            by_stack,
         };
         if self.runs() == [1, 1] {
             return Ok(merger.finish(&profiles, fields, |is_base, column, v| scales[column].of(is_base).apply(v)));

@@ -142,6 +142,7 @@ impl Series {
             trim_path: s.trim_path.clone(),
             filters,
             normalize: s.normalize,
+            showing: s.showing.clone(),
         })
     }
 

@@ -519,6 +519,7 @@ impl SeriesBuilder {
             chance: None,
             warnings: warnings.into_iter().map(|(warning, keys)| of_some(&warning, &keys, columns.len())).collect(),
             total: Pair { base: total(loaded.clone().next()), new: total(loaded.clone().next_back()) },
+            showing: self.query.showing,
         };
         Ok(Series {
             summary: summary.into(),
