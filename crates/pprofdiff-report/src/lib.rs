@@ -18,6 +18,7 @@ mod numbers;
 #[cfg(feature = "html")]
 mod page;
 mod palette;
+mod raw;
 mod report;
 mod request;
 mod series;

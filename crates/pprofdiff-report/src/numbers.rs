@@ -141,7 +141,15 @@ pub(crate) struct CostFormat {
 
 impl CostFormat {
     pub(crate) fn new(s: &Summary, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
-        CostFormat::in_unit(&s.unit, s.base.is_some(), shown)
+        CostFormat::of(s, s.base.is_some(), shown)
+    }
+
+    /// As [`CostFormat::new`], of a table that has other sides than its summary.
+    pub(crate) fn of(s: &Summary, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+        match s.showing.unit.as_deref().and_then(|to| ColumnUnit::asked(&s.unit, to)) {
+            Some(unit) => CostFormat { sides: unit, delta: unit, two_sided },
+            None => CostFormat::in_unit(&s.unit, two_sided, shown),
+        }
     }
 
     pub(crate) fn in_unit(unit: &str, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {

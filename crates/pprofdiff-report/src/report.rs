@@ -11,7 +11,7 @@ use pprofdiff::explain::Explanation;
 use pprofdiff::graph::Graph;
 use pprofdiff::list::Listing;
 use pprofdiff::stacks::Stacks;
-use pprofdiff::{Diff, Summary};
+use pprofdiff::{Diff, Profile, Summary};
 
 /// An answer. Formats write it, each what it can show.
 #[derive(Debug)]
@@ -34,6 +34,10 @@ pub enum Report {
     Profile(Vec<u8>),
     /// What is in the files.
     Info(Diff),
+    /// All of a profile; true if it was merged.
+    Raw(Arc<Profile>, bool),
+    /// The comments of the profiles.
+    Comments(Vec<String>),
     /// What became of the rules of a check.
     Check(Check),
     /// Why the sides differ.
@@ -51,6 +55,7 @@ impl Report {
             #[cfg(feature = "html")]
             Report::Page(_) => None,
             Report::Profile(_) | Report::Info(_) | Report::Check(_) | Report::Explain(_) => None,
+            Report::Raw(..) | Report::Comments(_) => None,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::table::{Kind, Table};
 use pprofdiff::check::{How, Rules};
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::graph::GraphOptions;
+
 use pprofdiff::list::SourceDirs;
 use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
@@ -103,6 +104,10 @@ pub enum Ask {
     Profile(WriteOptions),
     /// What is in the files.
     Info,
+    /// All that a profile, or the diff written as one, has: its samples and tables as they are numbered.
+    Raw,
+    /// What producers left as comments.
+    Comments,
     /// Whether what changed is within limits; the profiles of a side are its runs.
     Check(CheckOptions),
     /// Why the sides differ; the profiles of a side are its runs.
@@ -236,6 +241,8 @@ impl Ask {
             Ask::Page { .. } => "page",
             Ask::Profile(_) => "profile",
             Ask::Info => "info",
+            Ask::Raw => "raw",
+            Ask::Comments => "comments",
             Ask::Check(_) => "check",
             Ask::Explain(_) => "explain",
             Ask::Movers { .. } => "movers",
@@ -262,6 +269,7 @@ impl Ask {
             | Ask::Shifts { limit, .. }
             | Ask::Values { limit, .. } => Some(limit),
             Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Check(_) | Ask::Explain(_) => None,
+            Ask::Raw | Ask::Comments => None,
             #[cfg(feature = "html")]
             Ask::Courses { limit, .. } => Some(limit),
             #[cfg(feature = "html")]
@@ -332,6 +340,7 @@ impl Request {
             self.ask,
             Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. }
         );
+        self.check_showing()?;
         // An explanation may be asked of a cost and of what counts it.
         if !is_joined && !matches!(self.ask, Ask::Explain(_)) {
             self.of_one_type()?;
@@ -399,6 +408,20 @@ impl Request {
             }
             Ask::Profile(options) => Report::Profile(diff.to_bytes(query, options)?),
             Ask::Info => Report::Info(diff.clone()),
+            // A file is shown as it is, also where it says which frames to drop.
+            Ask::Raw => match diff.new_side().next().filter(|_| diff.profiles().count() == 1) {
+                Some(own) => Report::Raw(own.clone(), false),
+                None => Report::Raw(Arc::new(diff.to_profile_as_read(query)?), true),
+            },
+            Ask::Comments => {
+                let mut comments: Vec<String> = Vec::new();
+                for comment in diff.new_side().chain(diff.base()).flat_map(|profile| profile.comments()) {
+                    if !comments.contains(&comment) {
+                        comments.push(comment);
+                    }
+                }
+                Report::Comments(comments)
+            }
             Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
             Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),
             #[cfg(feature = "html")]
@@ -407,6 +430,25 @@ impl Request {
                 return Err(self.of_many());
             }
         })
+    }
+
+    /// Says where an option of [`Showing`](pprofdiff::Showing) has no meaning, rather than to pass over it.
+    fn check_showing(&self) -> Result<()> {
+        let (ask, showing) = (&self.ask, &self.query.showing);
+        let edges = matches!(ask, Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. });
+        let frames = edges || matches!(ask, Ask::Graph(_));
+        let rows =
+            frames || matches!(ask, Ask::Stacks { .. } | Ask::Traces { .. } | Ask::Labels { .. } | Ask::List { .. });
+        let set = [
+            ("unit", showing.unit.is_some(), rows),
+            ("relative_percentages", showing.relative_percentages, rows),
+            ("drop_negative", showing.drop_negative, frames),
+            ("mean", showing.mean, edges),
+        ];
+        match set.into_iter().find(|(_, is_set, has)| *is_set && !has) {
+            Some((name, ..)) => Err(Error::query(format!("{} knows no {name}", ask.name()))),
+            None => Ok(()),
+        }
     }
 
     fn of_many(&self) -> Error {

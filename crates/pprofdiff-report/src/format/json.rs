@@ -81,6 +81,9 @@ pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
         ("sum", json!(summary.sum)),
         ("warnings", json!(summary.warnings)),
     ]);
+    let showing = &summary.showing;
+    let set = [("relative_percentages", showing.relative_percentages), ("drop_negative", showing.drop_negative)];
+    fields.extend(set.into_iter().filter(|(_, set)| *set).map(|(name, _)| (name, json!(true))));
     let total = summary.total;
     match summary.base {
         Some(_) => fields.extend([

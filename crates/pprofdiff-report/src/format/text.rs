@@ -11,6 +11,7 @@ use crate::format::{Each, Format, Item, Style, rows, unsupported};
 use crate::listing::listing_text;
 use crate::numbers::{CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
 use crate::palette;
+use crate::raw::raw;
 use crate::report::Report;
 use crate::request::Ask;
 use crate::shown::ShownColumn;
@@ -28,10 +29,14 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     shows: |request| match request.ask {
-        Ask::List { .. } | Ask::Info | Ask::Check(_) | Ask::Explain(_) => Some(request.clone()),
+        Ask::List { .. } | Ask::Info | Ask::Check(_) | Ask::Explain(_) | Ask::Raw | Ask::Comments => {
+            Some(request.clone())
+        }
         _ => rows(request),
     },
     write: |report, out, style| match report {
+        Report::Raw(profile, merged) => raw(profile, *merged, out),
+        Report::Comments(comments) => comments.iter().try_for_each(|comment| writeln!(out, "{}", harmless(comment))),
         Report::Listing(listing) => listing_text(listing, out, style.text()),
         Report::Traces(table) => table.write_traces(out, style.text()),
         Report::Info(diff) => info(diff, out),
@@ -211,7 +216,7 @@ impl Table {
     /// How a cost of the rows is formatted.
     pub(crate) fn format(&self, costs: &CostColumns<'_>) -> CostFormat {
         let summary = self.sample_type(costs.cost.sample_type);
-        CostFormat::in_unit(&summary.unit, costs.delta.is_some(), (0..self.len()).map(|row| costs.pair(row)))
+        CostFormat::of(summary, costs.delta.is_some(), (0..self.len()).map(|row| costs.pair(row)))
     }
 
     /// A row of the table of frames in one line: `name file:line`, as pprof.
@@ -538,6 +543,9 @@ pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     if !s.trim_path.is_empty() {
         settings.push(format!("trim_path={}", s.trim_path.join(":")));
     }
+    let showing = &s.showing;
+    let set = [(showing.relative_percentages, "relative_percentages"), (showing.drop_negative, "drop_negative")];
+    settings.extend(set.iter().filter(|(set, _)| *set).map(|(_, name)| (*name).to_owned()));
     if !settings.is_empty() {
         writeln!(out, "{}", harmless(&settings.join("  ")))?;
     }

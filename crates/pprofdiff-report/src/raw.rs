@@ -1,0 +1,199 @@
+//! All that a profile has, as text: what `go tool pprof -raw` prints, line for line, so that what reads it there reads it
+//! here. What was merged, such as a diff, has locations and mappings numbered in the order of their first use, as pprof numbers
+//! it; a profile of its own has all that the file has, numbered from 1 in the file's order.
+//!
+//! The duration is cut after four letters as pprof cuts it (`12.3456s` reads `12.3`). What differs: times are UTC and not
+//! local; a profile of its own still has the frames that its `drop_frames` names; the duration of a diff is that of the new
+//! side and not the sum of both.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use pprofdiff::Profile;
+use pprofdiff::columns::NONE;
+use pprofdiff::samples::{LabelValue, Sample};
+use pprofdiff::text::harmless;
+
+/// Numbers from 1, in the order in which things are first met.
+struct Numbers {
+    of: Vec<u32>,
+    met: Vec<u32>,
+}
+
+impl Numbers {
+    /// `all`: each has its number already.
+    fn of(n: usize, all: bool) -> Numbers {
+        let n = n as u32;
+        match all {
+            true => Numbers { of: (1..=n).collect(), met: (0..n).collect() },
+            false => Numbers { of: vec![0; n as usize], met: Vec::new() },
+        }
+    }
+
+    fn number(&mut self, index: u32) -> u32 {
+        let number = &mut self.of[index as usize];
+        if *number == 0 {
+            self.met.push(index);
+            *number = self.met.len() as u32;
+        }
+        *number
+    }
+}
+
+/// Writes the profile; `merged`: with what is used, numbered anew.
+///
+/// # Errors
+/// The writer's.
+pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<()> {
+    header(p, out)?;
+    let mut locations = Numbers::of(p.n_locations(), !merged);
+    let mut line = String::new();
+    for sample in p.samples() {
+        line.clear();
+        // Writing to a String does not fail.
+        sample.for_each_value(|v| {
+            let _ = write!(line, " {v:>10}");
+        });
+        line.push_str(": ");
+        sample.for_each_location(|l| {
+            let _ = write!(line, "{} ", locations.number(l));
+        });
+        writeln!(out, "{line}")?;
+        labels(p, &sample, out)?;
+    }
+    writeln!(out, "Locations")?;
+    let mut mappings = Numbers::of(p.mappings().len(), !merged);
+    if !p.mappings().is_empty() {
+        // The first is the main binary, used or not.
+        mappings.number(0);
+    }
+    let (columns, functions) = (p.locations(), p.functions());
+    let text = |id| p.text(id);
+    for (i, &l) in locations.met.iter().enumerate() {
+        let at = l as usize;
+        let mut start = format!("{:>6}: {:#x} ", i + 1, columns.address[at]);
+        if columns.mapping[at] != NONE {
+            let _ = write!(start, "M={} ", mappings.number(columns.mapping[at]));
+        }
+        if columns.folded[at] {
+            start.push_str("[F] ");
+        }
+        if columns.lines(l).is_empty() {
+            writeln!(out, "{start}")?;
+        }
+        for line in columns.lines(l) {
+            let (n, f) = (line as usize, columns.line_function[line as usize] as usize);
+            let (name, system_name) = (text(functions.name[f]), text(functions.system_name[f]));
+            let (file, begins) = (text(functions.file[f]), functions.start_line[f]);
+            let (number, column) = (columns.line_number[n], columns.line_column[n]);
+            let system = if name == system_name { String::new() } else { format!("({system_name})") };
+            writeln!(out, "{start}{}", harmless(&format!("{name} {file}:{number}:{column} s={begins}{system}")))?;
+            start = " ".repeat(13);
+        }
+    }
+    writeln!(out, "Mappings")?;
+    for (i, &index) in mappings.met.iter().enumerate() {
+        let m = p.mappings()[index as usize];
+        let flags = ["[FN]", "[FL]", "[LN]", "[IN]"].iter().enumerate().filter(|(bit, _)| m.flags >> bit & 1 == 1);
+        let flags: String = flags.map(|(_, flag)| *flag).collect();
+        let names = format!("{} {} {flags}", text(m.file), text(m.build_id));
+        writeln!(out, "{}: {:#x}/{:#x}/{:#x} {}", i + 1, m.start, m.limit, m.offset, harmless(&names))?;
+    }
+    Ok(())
+}
+
+fn header(p: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    p.comments().iter().try_for_each(|comment| writeln!(out, "Comment: {}", harmless(comment)))?;
+    if !p.doc_url().is_empty() {
+        writeln!(out, "Doc: {}", harmless(&p.doc_url()))?;
+    }
+    let (kind, unit) = p.period_type().unwrap_or_default();
+    writeln!(out, "PeriodType: {} {}\nPeriod: {}", harmless(&kind), harmless(&unit), p.period())?;
+    if p.time_nanos() != 0
+        && let Ok(time) = jiff::Timestamp::from_nanosecond(i128::from(p.time_nanos()))
+    {
+        writeln!(out, "Time: {} +0000 UTC", time.to_string().replace('T', " ").trim_end_matches('Z'))?;
+    }
+    if p.duration_nanos() != 0 {
+        writeln!(out, "Duration: {}", duration(p.duration_nanos()).chars().take(4).collect::<String>())?;
+    }
+    writeln!(out, "Samples:")?;
+    let default = p.text(p.header().default_sample_type);
+    let types = p.sample_types().into_iter().map(|(kind, unit)| {
+        let mark = if kind == default { "[dflt]" } else { "" };
+        format!("{kind}/{unit}{mark}")
+    });
+    writeln!(out, "{}", harmless(types.collect::<Vec<_>>().join(" ").trim()))
+}
+
+/// A duration as Go prints it: `350ms`, `1.5s`, `1h2m3.5s`.
+fn duration(nanos: i64) -> String {
+    let (sign, n) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
+    let second = 1_000_000_000;
+    // Exact, without zeros at the end.
+    let decimal = |value: u64, unit: u64| {
+        let digits = format!("{}.{:09}", value / unit, value % unit * (second / unit));
+        digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let text = match n {
+        0..1_000 => format!("{n}ns"),
+        1_000..1_000_000 => format!("{}µs", decimal(n, 1_000)),
+        1_000_000..1_000_000_000 => format!("{}ms", decimal(n, 1_000_000)),
+        _ => {
+            let (minutes, seconds) = (n / (60 * second), decimal(n % (60 * second), second));
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{seconds}s"),
+                (0, minutes) => format!("{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    };
+    format!("{sign}{text}")
+}
+
+/// The labels of a sample: a line of texts and a line of numbers, each by the words it makes.
+fn labels(p: &Profile, sample: &Sample<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut numbers: BTreeMap<String, Vec<(i64, String)>> = BTreeMap::new();
+    for label in sample.all_labels() {
+        match label.value {
+            LabelValue::Text(text) => texts.entry(p.text(label.key)).or_default().push(p.text(text)),
+            LabelValue::Number(n, unit) => numbers.entry(p.text(label.key)).or_default().push((n, p.text(unit))),
+        }
+    }
+    let texts = texts.into_iter().map(|(key, values)| format!("{key}:[{}]", values.join(" ")));
+    let numbers = numbers.into_iter().map(|(key, values)| {
+        let has_units = values.iter().any(|(_, unit)| !unit.is_empty());
+        let value = |(n, unit): &(i64, String)| if has_units { format!("{n} {unit}") } else { n.to_string() };
+        format!("{key}:[{}]", values.iter().map(value).collect::<Vec<_>>().join(" "))
+    });
+    for mut words in [texts.collect::<Vec<_>>(), numbers.collect()] {
+        words.sort();
+        if !words.is_empty() {
+            writeln!(out, "                {}", harmless(&words.join(" ")))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn durations_are_gos() {
+        let second = 1_000_000_000;
+        for (nanos, text) in [
+            (1, "1ns"),
+            (1_500, "1.5µs"),
+            (350_000_000, "350ms"),
+            (second, "1s"),
+            (90 * second + second / 2, "1m30.5s"),
+            (3_600 * second, "1h0m0s"),
+            (-2 * second, "-2s"),
+        ] {
+            assert_eq!(duration(nanos), text);
+        }
+    }
+}
