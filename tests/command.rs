@@ -6,6 +6,7 @@ mod builds;
 mod check;
 mod cli;
 mod files;
+mod habits;
 mod hostile;
 mod live;
 mod reading;

@@ -17,6 +17,8 @@ mod examine;
 mod exceptions;
 #[path = "conformance/generated.rs"]
 mod generated;
+#[path = "conformance/habits.rs"]
+mod habits;
 #[path = "conformance/pairs.rs"]
 mod pairs;
 #[path = "conformance/pictures.rs"]
@@ -176,6 +178,37 @@ fn call_graphs_of_diffs_have_pprofs_deltas() {
     let log = for_each(&corpus(), pictures::examine_graph_of_diff);
     assert_equal("call graphs of diffs", &log);
     assert!(log.rows >= 2_000, "only {} nodes and edges were compared", log.rows);
+}
+
+#[test]
+fn options_of_pprofs_own_ways_do_what_they_do_there() {
+    let (corpus, all): (_, Vec<Pair>) = (corpus(), corpus().into_iter().chain(generated_pairs()).collect());
+    for (what, least, examine) in [
+        ("means", 2_000, habits::examine_mean as fn(&Pair, &mut Log)),
+        ("without negative", 500, habits::examine_without_negative),
+        ("relative percentages", 50, habits::examine_relative),
+        ("units", 2_000, habits::examine_units),
+        ("raw and comments", 5_000, habits::examine_outputs),
+        ("call trees", 1_000, pictures::examine_call_trees),
+    ] {
+        // Generated profiles have ids with gaps between them, which pprof prints and we number from 1; and negative values,
+        // by whose sum pprof trims graphs.
+        let of_corpus = ["raw and comments", "call trees"].contains(&what);
+        let log = for_each(if of_corpus { &corpus } else { &all }, examine);
+        assert_equal(what, &log);
+        assert!(log.rows >= least, "{what}: only {} rows were compared", log.rows);
+    }
+}
+
+#[test]
+fn weighted_sums_are_what_the_go_compiler_reads() {
+    let pair = corpus().into_iter().find(|pair| pair.name == "story-cpu").expect("the story's profiles");
+    habits::examine_weights(&pair);
+}
+
+#[test]
+fn every_word_of_pprofs_help_is_known() {
+    habits::examine_help();
 }
 
 #[test]

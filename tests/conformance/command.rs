@@ -174,6 +174,17 @@ pub fn run(view: &[&str], subject: Subject, words: &[String]) -> String {
     answer
 }
 
+/// What a view prints for people.
+pub fn printed(view: &[&str], subject: Subject, words: &[String]) -> String {
+    let mut arguments = arguments(view, subject, words);
+    let format = arguments.iter().position(|word| word == "--format").unwrap();
+    arguments.drain(format..format + 2);
+    let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(&arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {}\n{said}", arguments.join(" "), output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// The same question in a process of its own, with the answer on standard output: the command as a user runs it.
 pub fn run_binary(view: &[&str], subject: Subject, words: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(arguments(view, subject, words)).output().unwrap();

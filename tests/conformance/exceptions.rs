@@ -13,7 +13,7 @@ use crate::reports::edge;
 use crate::rows::Row;
 
 /// The reasons, printed with every failure, so that nobody looks for a difference that is meant.
-pub const REASONS: [&str; 13] = [
+pub const REASONS: [&str; 16] = [
     FILES,
     COLUMNS,
     NAMELESS,
@@ -27,6 +27,9 @@ pub const REASONS: [&str; 13] = [
     EMPTY_STACKS,
     ZERO_STACKS,
     UNTRIMMED,
+    RAW_FRAMES,
+    RAW_DURATION,
+    RAW_BINARY,
 ];
 
 /// At `files` pprof drops the name of a function but keeps its start line and its binary, and prints a file once for
@@ -76,6 +79,15 @@ pub const EMPTY_STACKS: &str = "stacks: the stack without frames is left out";
 
 /// As with labels, `-traces` also lists samples that are zero in the sample type.
 pub const ZERO_STACKS: &str = "stacks: sums of zero are left out on both sides of the comparison";
+
+/// A file has frames that it says to drop, and we show it as it is; pprof drops them as it loads the file.
+pub const RAW_FRAMES: &str = "raw: one profile that names frames to drop is not compared";
+
+/// The time that a diff is of is the new side's; pprof adds that of the base.
+pub const RAW_DURATION: &str = "raw: the duration of a diff is not compared";
+
+/// pprof invents a binary for a profile that names none.
+pub const RAW_BINARY: &str = "raw: of profiles without binaries, the one that pprof invents is left out";
 
 /// All other reports trim this prefix.
 pub const UNTRIMMED: &str = "stacks: -traces does not cut /proc/self/cwd/ off file names (done in reading it)";

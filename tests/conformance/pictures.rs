@@ -17,7 +17,7 @@ use regex::Regex;
 
 use crate::examine::Log;
 use crate::exceptions::without_zeros;
-use crate::pairs::Pair;
+use crate::pairs::{Input, Pair};
 use crate::pprof::{self, Subject};
 use crate::reports::{number, word};
 use crate::rows::Row;
@@ -76,6 +76,42 @@ pub fn examine_graphs(pair: &Pair, log: &mut Log) {
     }
 }
 
+/// One profile as a call tree: the same nodes and edges, trimmed and whole; of two, the whole one with its deltas.
+pub fn examine_call_trees(pair: &Pair, log: &mut Log) {
+    let two = Subject::Two { base: &pair.base.path, new: &pair.new.path };
+    let of_one = |input: &Input| Diff::of_profile(&load(&input.path)).unwrap();
+    let both = Diff::new(&[load(&pair.base.path)], &[load(&pair.new.path)]).unwrap();
+    let subjects = [
+        (of_one(&pair.base), Subject::One(&pair.base.path)),
+        (of_one(&pair.new), Subject::One(&pair.new.path)),
+        (both, two),
+    ];
+    for (diff, subject) in subjects {
+        for (sample_type, unit) in diff.sample_types() {
+            let measure = diff.measure(&query(&sample_type, Granularity::Functions)).unwrap();
+            let comparable = |kept: &&(usize, f64, f64)| !diff.is_two_sided() || **kept == (0, 0.0, 0.0);
+            for &kept in KEPT.iter().filter(comparable) {
+                let mut graph = measure.graph(&options(kept).with_call_tree(true)).unwrap();
+                let mut words = words(&sample_type, &unit, Granularity::Functions, kept);
+                words.push("-call_tree".into());
+                let (nodes, edges) = read(&pprof::report_of_command_line("dot", subject, &words));
+                // As with graphs: what cancels is no node for pprof.
+                let cancelled: Vec<bool> =
+                    graph.nodes.iter().map(|n| n.flat.delta() == 0 && n.cum.delta() == 0).collect();
+                graph.calls.retain(|c| !cancelled[c.caller as usize] && !cancelled[c.callee as usize]);
+                let said_by = || pprof::command_line("-dot", subject, &words);
+                if kept.0 != 0 && graph.nodes_total > kept.0 {
+                    // Nodes that are only passed through rank alike, and which of them are kept is by chance in pprof.
+                    log.equal(graph.nodes.len() as i64, nodes.len() as i64, "nodes", said_by);
+                    continue;
+                }
+                log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), said_by);
+                log.compare(without_zeros(our_edges(&graph, Sides::delta)), without_zeros(edges), said_by);
+            }
+        }
+    }
+}
+
 /// Two profiles, untrimmed: all nodes and edges with their deltas. (pprof trims a diff by what is left of the total
 /// after subtraction, which we do not.)
 pub fn examine_graph_of_diff(pair: &Pair, log: &mut Log) {
@@ -125,7 +161,7 @@ fn our_edges(graph: &Graph, value: fn(Sides) -> i64) -> Vec<Row> {
 /// Reads pprof's dot: nodes with flat and cum, and edges.
 ///
 /// A node's tooltip is its name and cum; its label ends in lines such as `1ns (2%)` and `of 3ns (4%)`, or in one of them.
-fn read(dot: &str) -> (Vec<Row>, Vec<Row>) {
+pub fn read(dot: &str) -> (Vec<Row>, Vec<Row>) {
     static LINE: LazyLock<Regex> = LazyLock::new(|| {
         let quoted = r#""((?:[^"\\]|\\.)*)""#;
         Regex::new(&format!(r"^N\d+ (-> N\d+ )?\[label={quoted}.*? tooltip={quoted}")).unwrap()

@@ -102,6 +102,19 @@ pub fn report_of_command_line(command: &str, subject: Subject, words: &[String])
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// What pprof prints of a report without options, in UTC.
+pub fn printed(command: &str, subject: Subject) -> String {
+    let output = pprof(&arguments(&[format!("-{command}")], subject, &[])).env("TZ", "UTC").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The help text.
+pub fn help() -> String {
+    let output = pprof(&["-h".to_owned()]).output().unwrap();
+    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat()
+}
+
 /// A pprof in interactive mode.
 struct Session {
     child: Child,

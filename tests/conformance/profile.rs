@@ -144,6 +144,11 @@ pub fn inflated(path: &Path) -> Vec<u8> {
     inflated
 }
 
+/// True if it names frames to drop (field 7).
+pub fn names_frames_to_drop(profile: &[u8]) -> bool {
+    scalar(profile, 7) != 0
+}
+
 /// The same profile with nothing left by which pprof tells two frames of one file apart: the start lines of functions
 /// (field 5), and the mapping (field 2) of locations all of whose lines have a file.
 pub fn with_files_alone(profile: &[u8]) -> Vec<u8> {

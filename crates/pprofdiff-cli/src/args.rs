@@ -10,7 +10,7 @@ use pprofdiff::filter::Filter;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::input::InputFormat;
 use pprofdiff::list::SourceDirs;
-use pprofdiff::{Compression, Filters, Granularity, Matching, Normalize, Query, Sort};
+use pprofdiff::{Compression, Filters, Granularity, Matching, Normalize, Query, Showing, Sort};
 use pprofdiff_report::{Ask, Format, PageOptions, Request, Style};
 
 use crate::baseline::MOST;
@@ -89,8 +89,14 @@ pub enum Verb {
     Labels(ViewArgs),
     /// What is in the files: sample types, totals, times, mappings
     Info(InfoArgs),
+    /// All samples, locations and mappings as text, as pprof's
+    Raw(RawArgs),
+    /// The comments that producers left, as pprof's
+    Comments(RawArgs),
     /// Add profiles up to one
     Merge(MergeArgs),
+    /// Write a profile in another format: pprof, folded stacks or speedscope
+    Convert(ConvertArgs),
     /// What happened between snapshots of a growing profile (heap, mutex, block)
     Delta(DeltaArgs),
     /// Why do two sides differ? The few causes, what only moved, and what is noise
@@ -324,6 +330,8 @@ pub struct ViewArgs {
     #[command(flatten)]
     pub query: QueryArgs,
     #[command(flatten)]
+    pub showing: ShowingArgs,
+    #[command(flatten)]
     pub graph: GraphArgs,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -343,6 +351,34 @@ fn part(text: &str) -> Result<f64, String> {
     part.ok_or_else(|| "a part of the whole is a number from 0 to 1".to_owned())
 }
 
+/// How rows are reckoned and shown, as pprof's options say it.
+#[derive(Args)]
+pub struct ShowingArgs {
+    /// Show values in this unit, such as ms or MB, or with auto each in the one that suits it [default: one a column;
+    /// in JSON and CSV always the profile's own]
+    #[arg(long, value_name = "UNIT")]
+    unit: Option<String>,
+    /// Of one profile: divide by its first sample type, which counts (the mean of a delay, bytes an object)
+    #[arg(long)]
+    mean: bool,
+    /// Leave out frames that fell
+    #[arg(long)]
+    drop_negative: bool,
+    /// Totals and percentages of what filters leave, and not of the whole
+    #[arg(long)]
+    relative_percentages: bool,
+}
+
+impl ShowingArgs {
+    pub fn showing(&self) -> Showing {
+        Showing::default()
+            .with_unit(self.unit.clone())
+            .with_mean(self.mean)
+            .with_drop_negative(self.drop_negative)
+            .with_relative_percentages(self.relative_percentages)
+    }
+}
+
 #[derive(Args)]
 #[command(next_help_heading = "Call graph (--format dot and svg)")]
 pub struct GraphArgs {
@@ -352,6 +388,9 @@ pub struct GraphArgs {
     /// Leave out calls that are less than this part of the total
     #[arg(long, value_name = "F", default_value_t = GraphOptions::default().edge_fraction)]
     edge_fraction: f64,
+    /// A box for each way to a frame; also of callgrind
+    #[arg(long)]
+    pub call_tree: bool,
 }
 
 /// An option for each of the engine's filters.
@@ -397,16 +436,105 @@ pub struct InfoArgs {
 }
 
 #[derive(Args)]
+pub struct RawArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = MERGE_EXAMPLES)]
 pub struct MergeArgs {
     /// The profiles: files, http(s) URLs, or `-` for standard input
     #[arg(value_name = "FILE|URL", required = true)]
     pub files: Vec<PathBuf>,
+    /// Multiply the values of a file; in FILE, * stands for any text, so that one weight may be of several [default: 1]
+    #[arg(long, value_name = "FILE=N", value_parser = weight)]
+    pub weight: Vec<(String, f64)>,
     /// Where to write the sum; .zst is packed with zstd, .pb not at all, anything else with gzip
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     #[command(flatten)]
     pub load: LoadArgs,
 }
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  pprofdiff merge cpu-*.pb.gz -o all.pb.gz
+  pprofdiff merge web-*.pb.gz api.pb.gz --weight 'web-*=3' -o default.pgo      for go build -pgo
+
+A weight of 3 is the same as the file three times. Only the ratio of weights counts for PGO.";
+
+/// `FILE=N`.
+fn weight(text: &str) -> Result<(String, f64), String> {
+    let (file, number) = text.rsplit_once('=').ok_or("write it as FILE=3")?;
+    Ok((file.to_owned(), number.parse().map_err(|_| format!("{number} is no number"))?))
+}
+
+/// True if a pattern, in which `*` stands for any text, fits the whole name.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    name.ends_with(last)
+}
+
+impl MergeArgs {
+    /// The weight of each file.
+    pub fn weights(&self) -> Result<Vec<f64>, String> {
+        let names: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
+        if let Some((pattern, _)) =
+            self.weight.iter().find(|(pattern, _)| !names.iter().any(|name| fits(pattern, name)))
+        {
+            return Err(format!("--weight {pattern}: none of the files is called so"));
+        }
+        let weight =
+            |name: &String| match self.weight.iter().filter(|(pattern, _)| fits(pattern, name)).collect::<Vec<_>>()[..]
+            {
+                [] => Ok(1.0),
+                [(_, weight)] => Ok(*weight),
+                [(one, _), (other, _), ..] => Err(format!("--weight {one} and --weight {other} are both of {name}")),
+            };
+        names.iter().map(weight).collect()
+    }
+}
+
+/// The formats that a profile converts to.
+pub const CONVERTED: [&str; 3] = ["pprof", "folded", "speedscope"];
+
+#[derive(Args)]
+#[command(after_help = CONVERT_EXAMPLES)]
+pub struct ConvertArgs {
+    /// The profile: a file, an http(s) URL, or `-` for standard input
+    #[arg(value_name = "FILE|URL")]
+    pub file: PathBuf,
+    /// Where to write it: the ending says the format (.pb.gz, .pb, .pb.zst; .folded; .speedscope.json)
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// What to write, if the ending does not say it
+    #[arg(long, value_parser = PossibleValuesParser::new(CONVERTED))]
+    pub format: Option<String>,
+    /// The sample type of folded stacks and of speedscope, which have one [default: the profile's]
+    #[arg(long, value_name = "TYPE")]
+    pub sample_type: Option<String>,
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  pprofdiff convert stacks.txt -o cpu.pb.gz --input-type cpu/nanoseconds      folded stacks for go tool pprof
+  pprofdiff convert heap.pb.gz -o heap.speedscope.json --sample-type alloc_space
+  pprofdiff convert cpu.pb.gz -o - --format folded | flamegraph.pl > cpu.svg
+
+A profile.proto keeps all that it has. Of two sides (a written diff, folded stacks with two numbers) the result has both.";
 
 #[derive(Args)]
 #[command(after_help = BATCH_HELP)]
@@ -799,6 +927,7 @@ impl ViewArgs {
         options.node_count = self.n.unwrap_or(options.node_count);
         options.node_fraction = self.graph.node_fraction;
         options.edge_fraction = self.graph.edge_fraction;
+        options.call_tree = self.graph.call_tree;
         options.rank = match self.sort {
             None => Rank::Entropy,
             Some(SortBy::Flat) => Rank::Flat,

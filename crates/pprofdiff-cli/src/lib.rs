@@ -10,6 +10,7 @@ mod check;
 mod delta;
 mod explain;
 mod fetch;
+mod habits;
 mod input;
 mod series;
 mod terminal;
@@ -18,13 +19,13 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use args::{Cli, InfoArgs, MergeArgs, SourceArgs, TopArgs, Verb, ViewArgs};
+use args::{CONVERTED, Cli, ConvertArgs, InfoArgs, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{harmless, redacted};
-use pprofdiff::{Compression, Diff, Granularity, Normalize, Summary, WriteOptions};
-use pprofdiff_report::{Ask, Report, Request, explain_line, missing_sources};
+use pprofdiff::{Compression, Diff, Granularity, Normalize, Showing, Summary, WriteOptions};
+use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
 
 pub use input::load_options;
 
@@ -75,6 +76,13 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 /// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
 /// input error (one line on standard error); of check also 1 and 3, of an interrupted batch 130.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args = match habits::in_our_words(args) {
+        Ok(args) => args,
+        Err(message) => {
+            say(&message);
+            return 2;
+        }
+    };
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) => {
@@ -131,7 +139,10 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Traces(args)) => show(&args, None, Ask::Traces { limit: None }, &open_view(&args)?),
         Some(Verb::Labels(args)) => show(&args, None, Ask::Labels { limit: None }, &open_view(&args)?),
         Some(Verb::Info(args)) => info(&args),
+        Some(Verb::Raw(args)) => raw(&args, Ask::Raw),
+        Some(Verb::Comments(args)) => raw(&args, Ask::Comments),
         Some(Verb::Merge(args)) => merge(&args),
+        Some(Verb::Convert(args)) => convert(&args),
         Some(Verb::Delta(args)) => delta::run(&args),
         Some(Verb::Batch(args)) => return batch::run(&args),
         Some(Verb::Series(args)) => series::run(&args),
@@ -171,7 +182,7 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
         let summary = report.summary().filter(|s| wanted && s.base.is_some() && request.beside.is_empty())?;
         // It finds by itself how much more was done, and names functions.
         let query = request.query.clone().with_normalize(Normalize::None).with_granularity(Granularity::Functions);
-        let query = query.with_sample_type(&summary.sample_type);
+        let query = query.with_sample_type(&summary.sample_type).with_showing(Showing::default());
         let explanation = diff.explain(&query, &[], &explain::own_runtime(None).ok()?).ok()?;
         explain_line(&explanation).map(|line| format!("explain: {line}"))
     })
@@ -202,9 +213,15 @@ fn show_with(
     let format = args.format()?;
     let output = args.output.path();
     let mut request = args.query.request(ask)?.for_format(format)?;
+    request.query.showing = args.showing.showing();
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
     if args.n.is_some() && format.writes_whole() {
         return refuse(&format!("-n limits rows; {} is written whole", format.name));
+    }
+    match &mut request.ask {
+        Ask::Graph(options) => options.call_tree = args.graph.call_tree,
+        _ if args.graph.call_tree => return refuse("--call-tree is for call graphs: --format dot, svg or callgrind"),
+        _ => {}
     }
     match &mut request.ask {
         Ask::Page { options, sources: dirs } => {
@@ -301,13 +318,53 @@ fn info(args: &InfoArgs) -> Result<()> {
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
 }
 
+fn raw(args: &RawArgs, ask: Ask) -> Result<()> {
+    let diff = open(&args.input)?.summed();
+    let format = Format::named("text")?;
+    let report = Request::default().asking(ask).answer(&diff)?;
+    write_to(args.output.as_deref(), |out| (format.write)(&report, out, Default::default()))
+}
+
 fn merge(args: &MergeArgs) -> Result<()> {
     let inputs = Inputs::new(&args.load)?;
     one_stdin(args.files.iter())?;
+    let weights = args.weights().map_err(Failure::Message)?;
     let profiles = args.files.iter().map(|path| inputs.load(path)).collect::<Result<Vec<_>>>()?;
-    let merged = pprofdiff::merge(&profiles.iter().map(|p| &**p).collect::<Vec<_>>())?;
+    let weighted: Vec<_> = profiles.iter().map(|profile| &**profile).zip(weights).collect();
+    let merged = pprofdiff::merge_weighted(&weighted)?;
     let bytes = merged.to_bytes(&packing(Some(&args.output)))?;
     write_to(Some(&args.output), |out| out.write_all(&bytes))
+}
+
+fn convert(args: &ConvertArgs) -> Result<()> {
+    let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
+    let format = match &args.format {
+        Some(name) => Some(Format::named(name)?),
+        None => Format::of_path(&args.output).ok(),
+    };
+    let Some(format) = format.filter(|format| CONVERTED.contains(&format.name)) else {
+        let output = args.output.display();
+        return refuse(&format!("{output}: a profile converts to {}; name one with --format", CONVERTED.join(", ")));
+    };
+    let profile = Inputs::new(&args.load)?.load(&args.file)?;
+    let output = Some(&*args.output);
+    if format.name == "pprof" {
+        if args.sample_type.is_some() {
+            return refuse("a profile.proto has all sample types; --sample-type is for folded and speedscope");
+        }
+        if is_stdin(&args.output) && io::stdout().is_terminal() {
+            return refuse("a profile is binary; name a file for it with -o");
+        }
+        let bytes = profile.to_bytes(&packing(output))?;
+        return write_to(output, |out| out.write_all(&bytes));
+    }
+    let mut request = Request::default().asking(Ask::Stacks { by_labels: false, limit: None }).for_format(format)?;
+    request.query.sample_type.clone_from(&args.sample_type);
+    let report = request.answer(&Diff::of_profile(&profile)?)?;
+    if let Some(summary) = report.summary() {
+        warn(summary);
+    }
+    write_to(output, |out| (format.write)(&report, out, Default::default()))
 }
 
 /// How a profile is packed, by the name of the file it goes to.

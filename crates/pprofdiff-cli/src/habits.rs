@@ -1,0 +1,346 @@
+//! What hands type that know `go tool pprof`: its options, which have one dash, in our words. A word that means the same
+//! here is taken; of any other the error says what to write instead. docs/from-pprof.md has the same list for people, and a
+//! test reads `go tool pprof -h` to see that none is missing in either.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Command, CommandFactory};
+
+use crate::args::Cli;
+
+/// What a word of pprof's is here.
+enum Meaning {
+    /// A view, or a view in a format.
+    View(&'static [&'static str]),
+    /// A view that takes a regular expression.
+    ViewOf(&'static str),
+    /// An option without a value: these words.
+    Switch(&'static [&'static str]),
+    /// A switch that is on unless it is turned off: these words when it is.
+    TurnedOff(&'static [&'static str]),
+    /// An option with a value, behind which its unit is written.
+    Option(&'static str, &'static str),
+    /// As an option, in pictures of the call graph; tables leave no rows out by a fraction.
+    InPictures(&'static str),
+    /// The base: the other files are then the new side.
+    Base,
+    /// This value changes nothing here; others get the answer.
+    Unless(&'static str, &'static str),
+    /// There is no such word: what to do instead.
+    Answer(&'static str),
+}
+
+use Meaning::{Answer, Base, InPictures, Option as Valued, Switch, TurnedOff, Unless, View, ViewOf};
+
+const PICTURE: &str =
+    "-o graph.svg is a picture that needs no Graphviz; other kinds: --format dot | dot -Tpng -o graph.png";
+const BROWSER: &str = "-o report.html --open writes a page and opens it in the browser; no server runs";
+const MACHINE_CODE: &str = "there is no disassembly; --granularity addresses shows what each instruction costs";
+const CERTIFICATES: &str =
+    "https uses the system's certificates; fetch the profile with curl: curl ... | pprofdiff top -";
+const SYMBOLS: &str =
+    "names are those in the profile; add them with: go tool pprof -proto BINARY PROFILE > named.pb.gz";
+
+/// Every word of `go tool pprof -h`, in its order.
+const WORDS: &[(&str, Meaning)] = &[
+    ("callgrind", View(&["top", "--format", "callgrind"])),
+    ("comments", View(&["comments"])),
+    ("disasm", Answer(MACHINE_CODE)),
+    ("dot", View(&["top", "--format", "dot"])),
+    ("eog", Answer(BROWSER)),
+    ("evince", Answer(BROWSER)),
+    ("gif", Answer(PICTURE)),
+    ("gv", Answer(BROWSER)),
+    ("kcachegrind", Answer("-o x.callgrind writes the file; then: kcachegrind x.callgrind")),
+    ("list", ViewOf("list")),
+    ("pdf", Answer(PICTURE)),
+    ("peek", ViewOf("peek")),
+    ("png", Answer(PICTURE)),
+    ("proto", View(&["top", "--format", "pprof"])),
+    ("ps", Answer(PICTURE)),
+    ("raw", View(&["raw"])),
+    ("svg", View(&["top", "--format", "svg"])),
+    ("tags", View(&["labels"])),
+    ("text", View(&["top"])),
+    ("top", View(&["top"])),
+    ("topproto", Answer("-o rows.csv or -o rows.json has the rows of a table, -o x.pb.gz whole samples")),
+    ("traces", View(&["traces"])),
+    ("tree", View(&["tree"])),
+    ("web", Answer(BROWSER)),
+    ("weblist", Answer("-o report.html --source-path DIR --open is a page with source lines")),
+    ("call_tree", Switch(&["--call-tree"])),
+    ("compact_labels", Answer("headers are short; --format csv has none")),
+    ("divide_by", Answer("--normalize FACTOR scales the new side; one profile is shown as it is")),
+    ("drop_negative", Switch(&["--drop-negative"])),
+    ("edgefraction", InPictures("--edge-fraction")),
+    ("focus", Valued("--focus", "")),
+    ("hide", Valued("--hide", "")),
+    ("ignore", Valued("--ignore", "")),
+    ("intel_syntax", Answer(MACHINE_CODE)),
+    ("mean", Switch(&["--mean"])),
+    ("nodecount", Valued("-n", "")),
+    ("nodefraction", InPictures("--node-fraction")),
+    ("noinlines", Switch(&["--noinlines"])),
+    ("normalize", Switch(&["--normalize", "total"])),
+    ("output", Valued("--output", "")),
+    ("prune_from", Valued("--prune-from", "")),
+    ("relative_percentages", Switch(&["--relative-percentages"])),
+    ("sample_index", Valued("--sample-type", "")),
+    ("show", Valued("--show", "")),
+    ("show_from", Valued("--show-from", "")),
+    ("showcolumns", Answer("columns of source lines are not shown; --granularity lines shows lines")),
+    ("source_path", Valued("--source-path", "")),
+    ("tagfocus", Valued("--tagfocus", "")),
+    ("taghide", Valued("--taghide", "")),
+    ("tagignore", Valued("--tagignore", "")),
+    ("tagleaf", Valued("--tagleaf", "")),
+    ("tagroot", Valued("--tagroot", "")),
+    ("tagshow", Valued("--tagshow", "")),
+    ("trim", TurnedOff(&["-n", "0", "--node-fraction", "0", "--edge-fraction", "0"])),
+    ("trim_path", Valued("--trim-path", "")),
+    ("unit", Valued("--unit", "")),
+    ("functions", Switch(&["--granularity", "functions"])),
+    ("filefunctions", Switch(&["--granularity", "filefunctions"])),
+    ("files", Switch(&["--granularity", "files"])),
+    ("lines", Switch(&["--granularity", "lines"])),
+    ("addresses", Switch(&["--granularity", "addresses"])),
+    ("cum", Switch(&["--sort", "cum"])),
+    ("flat", Switch(&["--sort", "flat"])),
+    (
+        "seconds",
+        Answer(
+            "write it into the URL, .../profile?seconds=30; of heap, mutex, block: pprofdiff delta URL --seconds 30 -o OUT",
+        ),
+    ),
+    ("timeout", Valued("--timeout", "s")),
+    ("buildid", Answer(SYMBOLS)),
+    ("add_comment", Answer("profiles are written with the comments that they have")),
+    ("diff_base", Base),
+    ("base", Base),
+    ("symbolize", Unless("none", SYMBOLS)),
+    ("tls_cert", Answer(CERTIFICATES)),
+    ("tls_key", Answer(CERTIFICATES)),
+    ("tls_ca", Answer(CERTIFICATES)),
+    ("http", Answer(BROWSER)),
+    ("no_browser", Answer("-o report.html writes the page without opening it")),
+    ("tools", Answer("no tool is run; nothing is to be found")),
+    ("inuse_space", Switch(&["--sample-type", "inuse_space"])),
+    ("inuse_objects", Switch(&["--sample-type", "inuse_objects"])),
+    ("alloc_space", Switch(&["--sample-type", "alloc_space"])),
+    ("alloc_objects", Switch(&["--sample-type", "alloc_objects"])),
+    ("total_delay", Switch(&["--sample-type", "delay"])),
+    ("contentions", Switch(&["--sample-type", "contentions"])),
+    ("mean_delay", Switch(&["--mean", "--sample-type", "delay"])),
+];
+
+/// The arguments in our words; as they are if none is pprof's.
+///
+/// # Errors
+/// A word of pprof's that is another here, or none; the error says what to write.
+pub fn in_our_words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, String> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let command = Cli::command();
+    if !args.iter().skip(1).any(|arg| arg.to_str().is_some_and(|arg| meaning(&command, arg).is_some())) {
+        return Ok(args);
+    }
+    Translation::of(&command, args)?.words()
+}
+
+/// The word, what it means and the value behind its `=`, if an argument is pprof's. Of two dashes it is only what is no
+/// option of ours.
+fn meaning<'a>(command: &Command, arg: &'a str) -> Option<(&'static str, &'static Meaning, Option<&'a str>)> {
+    let word = arg.strip_prefix('-')?;
+    let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+    let name = match name.strip_prefix('-') {
+        Some(long) if options(command).any(|own| own.get_long() == Some(long)) => return None,
+        Some(long) => long,
+        None => name,
+    };
+    WORDS.iter().find(|(word, _)| *word == name).map(|(word, meaning)| (*word, meaning, value))
+}
+
+/// The options of all verbs.
+fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().chain(command.get_subcommands().flat_map(Command::get_arguments))
+}
+
+/// How many of the next arguments are values of an option of ours, at most.
+fn values(command: &Command, arg: &str) -> usize {
+    let mut letters = arg.chars().skip(1);
+    let (letter, more) = (letters.next(), letters.next());
+    let found = match arg.strip_prefix("--") {
+        Some(long) => options(command).find(|own| own.get_long() == Some(long)),
+        None => options(command).find(|own| more.is_none() && letter.is_some() && own.get_short() == letter),
+    };
+    let most = |own: &Arg| own.get_num_args().map_or(1, |range| range.max_values());
+    found.filter(|own| own.get_action().takes_values()).map_or(0, most)
+}
+
+/// True of what is no file and no value.
+fn is_option(arg: &OsString) -> bool {
+    arg.to_str().is_some_and(|arg| arg.len() > 1 && arg.starts_with('-'))
+}
+
+/// What was read of the arguments.
+#[derive(Default)]
+struct Translation {
+    program: Vec<OsString>,
+    /// pprof's word for a view, with ours.
+    view: Option<(&'static str, Vec<OsString>)>,
+    base: Vec<OsString>,
+    /// Everything that is no option.
+    files: Vec<OsString>,
+    options: Vec<OsString>,
+    /// An option of pictures, as it was typed.
+    of_pictures: Option<&'static str>,
+    /// pprof's own option says where the answer goes, so its ending says nothing.
+    has_output: bool,
+}
+
+impl Translation {
+    fn of(command: &Command, args: Vec<OsString>) -> Result<Translation, String> {
+        let mut args = args.into_iter().peekable();
+        let mut read = Translation { program: args.next().into_iter().collect(), ..Translation::default() };
+        while let Some(arg) = args.next() {
+            let text = arg.to_str().unwrap_or_default();
+            if text == "--" {
+                read.files.extend(args);
+                break;
+            }
+            if let Some((word, meaning, value)) = meaning(command, text) {
+                read.word(word, meaning, value.map(OsString::from), &mut args)?;
+            } else if is_option(&arg) {
+                let mut values = values(command, text);
+                read.options.push(arg);
+                while values > 0
+                    && let Some(value) = args.next_if(|value| !is_option(value))
+                {
+                    read.options.push(value);
+                    values -= 1;
+                }
+            } else {
+                read.files.push(arg);
+            }
+        }
+        Ok(read)
+    }
+
+    fn word(
+        &mut self,
+        word: &'static str,
+        meaning: &'static Meaning,
+        value: Option<OsString>,
+        args: &mut impl Iterator<Item = OsString>,
+    ) -> Result<(), String> {
+        let is_off =
+            matches!(value.as_ref().and_then(|v| v.to_str()), Some("false" | "f" | "F" | "0" | "FALSE" | "False"));
+        let owned = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let mut valued = || {
+            let value = value.clone().or_else(|| args.next());
+            value.ok_or_else(|| format!("-{word} needs a value"))
+        };
+        match meaning {
+            View(_) | Switch(_) if is_off => {}
+            View(words) => self.set_view(word, owned(words))?,
+            ViewOf(view) => {
+                let regex = valued()?;
+                self.set_view(word, vec![view.into(), regex])?;
+            }
+            Switch(words) => self.options.extend(owned(words)),
+            TurnedOff(words) => self.options.extend(if is_off { owned(words) } else { Vec::new() }),
+            Valued(option, unit) => {
+                let mut value = valued()?;
+                value.push(unit);
+                self.has_output |= word == "output";
+                // In one argument, so that a value may begin with a dash.
+                let mut option = OsString::from(option);
+                if option != "-n" {
+                    option.push("=");
+                }
+                option.push(value);
+                self.options.push(option);
+            }
+            InPictures(option) => {
+                self.options.extend([option.into(), valued()?]);
+                self.of_pictures = Some(word);
+            }
+            Base => self.base.push(valued()?),
+            Unless(same, answer) => {
+                if valued()? != *same {
+                    return Err(answered(word, answer));
+                }
+            }
+            Answer(answer) => return Err(answered(word, answer)),
+        }
+        Ok(())
+    }
+
+    fn set_view(&mut self, word: &'static str, words: Vec<OsString>) -> Result<(), String> {
+        match self.view.replace((word, words)) {
+            Some((before, _)) if before != word => Err(format!("-{before} and -{word} are two views; ask for one")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The arguments: the view, options, then the files of each side.
+    fn words(self) -> Result<Vec<OsString>, String> {
+        let Translation { program, view, base, mut files, mut options, of_pictures, has_output } = self;
+        let given = files
+            .first()
+            .and_then(|first| first.to_str())
+            .and_then(|first| Cli::command().find_subcommand(first).map(|_| first.to_owned()));
+        let own = match (&given, &view) {
+            (Some(verb), Some((word, _))) => {
+                return Err(format!("-{word} is a view of pprof's, {verb} one of ours; ask for one"));
+            }
+            (Some(verb), None) if ["peek", "list"].contains(&verb.as_str()) => 2,
+            (Some(_), None) => 1,
+            (None, _) => 0,
+        };
+        let files_of_new = files.split_off(own.min(files.len()));
+        let mut words = [program, files].concat();
+        let has = |options: &[OsString], option: &str| {
+            options.iter().any(|o| o.to_str().is_some_and(|o| o.starts_with(option)))
+        };
+        let mut is_table = false;
+        if let Some((word, view)) = view {
+            let is_other = view.iter().any(|word| word == "--format" || word == "raw" || word == "comments");
+            is_table = !is_other && !has(&options, "--format");
+            if is_table && has_output {
+                options.extend(["--format", "text"].map(OsString::from));
+            }
+            if base.is_empty() && files_of_new.len() > 1 {
+                return Err(format!(
+                    "-{word} A B is one profile in pprof, of a binary or added up; to compare write -{word} -base A B, or \
+                     pprofdiff {} A B; to add up, pprofdiff merge",
+                    view[0].display()
+                ));
+            }
+            words.extend(view);
+        }
+        if let Some(word) = of_pictures.filter(|_| is_table) {
+            return Err(answered(word, "tables leave no rows out by a fraction; -n N shows the first"));
+        }
+        words.extend(options);
+        if base.is_empty() {
+            words.extend(files_of_new);
+            return Ok(words);
+        }
+        if files_of_new.is_empty() {
+            return Err("-base names one side; the profile to compare with it is missing".to_owned());
+        }
+        // pprof adds up the files of a side.
+        if base.len() > 1 || files_of_new.len() > 1 {
+            words.push("--sum".into());
+        }
+        for (side, files) in [("--base", base), ("--new", files_of_new)] {
+            words.push(side.into());
+            words.extend(files);
+        }
+        Ok(words)
+    }
+}
+
+fn answered(word: &str, answer: &str) -> String {
+    format!("-{word} is pprof's; here: {answer}")
+}

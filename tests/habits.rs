@@ -1,0 +1,230 @@
+//! What hands type that know `go tool pprof`, converting, weighing and git: the ways of others, as scripts use them here.
+//! Whether the numbers are pprof's is for `conformance`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn corpus(file: &str) -> String {
+    root().join("tests/corpus").join(file).display().to_string()
+}
+
+fn temp(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-habits-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir.join(name)
+}
+
+fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(args).output().unwrap()
+}
+
+fn stdout(args: &[&str]) -> Vec<u8> {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn failure(args: &[&str]) -> String {
+    let output = run(args);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.lines().count() == 1, "{args:?}: {said}");
+    said
+}
+
+/// A line of words, in which B and N stand for two profiles, and H for one of a heap.
+fn words(line: &str) -> Vec<String> {
+    let files = files();
+    let named = |word: &str| match word {
+        "B" => Some(files[0].clone()),
+        "N" => Some(files[1].clone()),
+        "H" => Some(files[2].clone()),
+        _ => None,
+    };
+    let word = |word: &str| match word.split_once('=') {
+        Some((option, value)) if named(value).is_some() => format!("{option}={}", named(value).unwrap()),
+        _ => named(word).unwrap_or_else(|| word.to_owned()),
+    };
+    line.split(' ').map(word).collect()
+}
+
+fn files() -> [String; 3] {
+    ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz", "go-heap.new.pb.gz"].map(corpus)
+}
+
+#[test]
+fn words_of_pprof_are_taken_where_they_mean_the_same() {
+    for (pprofs, ours) in [
+        ("-top -base B N", "top --base B --new N"),
+        ("-top -diff_base=B N", "top B N"),
+        ("-base B N", "diff B N"),
+        ("N -base B -cum -nodecount=3", "diff B N --sort cum -n 3"),
+        ("-text -cum=true -lines B", "top --sort cum --granularity lines B"),
+        ("-top -cum=false B", "top B"),
+        ("--top --nodecount 4 B", "top -n 4 B"),
+        ("-top -sample_index=alloc_space H", "top --sample-type alloc_space H"),
+        ("-top -sample_index=1 H", "top --sample-type 1 H"),
+        ("-alloc_objects -top H", "top --sample-type alloc_objects H"),
+        ("-tree -trim=false B", "tree -n 0 B"),
+        ("-peek tableInsensitive -base B N", "peek tableInsensitive B N"),
+        ("-list=tableInsensitive B", "list tableInsensitive B"),
+        ("peek tableInsensitive -cum -base B N", "peek tableInsensitive --sort cum B N"),
+        ("-tags H", "labels H"),
+        ("-traces B", "traces B"),
+        ("-dot -nodefraction=0.1 B", "top --format dot --node-fraction 0.1 B"),
+        ("-svg -nodecount 5 -focus=headers B", "top --format svg -n 5 --focus headers B"),
+        ("-callgrind B", "top --format callgrind B"),
+        ("-raw B", "raw B"),
+        ("-raw -diff_base B N", "raw B N"),
+        ("-comments H", "comments H"),
+        ("-dot -call_tree B", "top --format dot --call-tree B"),
+        (
+            "-top -unit ms -drop_negative -relative_percentages -focus headers -base B N",
+            "diff --unit ms --drop-negative --relative-percentages --focus headers B N",
+        ),
+        ("-top -mean -alloc_space H", "top --mean --sample-type alloc_space H"),
+        ("-proto -base B N", "diff --format pprof B N"),
+        ("-top -normalize -base B N", "diff --normalize total B N"),
+        (
+            "-top -noinlines -show=logmill -hide main -show_from=. -filefunctions B",
+            "top --noinlines --show logmill --hide main --show-from . --granularity filefunctions B",
+        ),
+        ("-top -symbolize=none -timeout 5 B", "top --timeout 5s B"),
+        ("-top -base B N B", "top --base B --new N B --sum"),
+        ("-top -n 2 --sort flat -base B N", "top -n 2 --sort flat B N"),
+        ("check -base B N --fail-on total>+900%", "check B N --fail-on total>+900%"),
+        ("-top --base B --new N", "top B N"),
+    ] {
+        let said = |line: &str| stdout(&words(line).iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(said(pprofs) == said(ours), "{pprofs} is not {ours}");
+    }
+    let (file, files) = (temp("x.json").display().to_string(), files());
+    stdout(&["-top", "-output", &file, &files[0]]);
+    assert!(
+        std::fs::read(&file).unwrap() == stdout(&["top", &files[0]]),
+        "-top writes text, whatever the file is called"
+    );
+}
+
+#[test]
+fn of_other_words_the_error_says_what_to_write() {
+    for (pprofs, said) in [
+        ("-http=: B", "pprofdiff: -http is pprof's; here: -o report.html --open"),
+        ("-http localhost:8080 -base B N", "-o report.html --open"),
+        ("-web B", "--open"),
+        ("-png B", "dot -Tpng"),
+        ("-top B N", "pprofdiff top A B; to add up, pprofdiff merge"),
+        ("-top -tree B", "-top and -tree are two views"),
+        ("tree -top B", "-top is a view of pprof's, tree one of ours"),
+        ("-top -nodefraction=0.1 B", "-n N"),
+        ("-top -base B", "is missing"),
+        ("-top -base", "-base needs a value"),
+        ("-seconds=5 B", "pprofdiff delta URL --seconds"),
+        ("-symbolize=local -top B", "go tool pprof -proto BINARY"),
+        ("--divide_by=2 B", "--normalize"),
+        ("-no_such_word B", "see pprofdiff --help"),
+    ] {
+        let told = failure(&words(pprofs).iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(told.contains(said), "{pprofs}: {told}");
+    }
+}
+
+#[test]
+fn any_input_converts_to_any_of_the_formats() {
+    let [base, new, heap] = files();
+    let path = |name: &str| temp(name).display().to_string();
+    // A profile.proto stays as it is, to the byte.
+    let (bare, packed) = (path("heap.pb"), path("heap.pb.zst"));
+    stdout(&["convert", &heap, "-o", &bare]);
+    stdout(&["convert", &bare, "-o", &packed]);
+    assert_eq!(
+        stdout(&["convert", &packed, "-o", "-", "--format", "pprof"]),
+        stdout(&["convert", &heap, "-o", "-", "--format", "pprof"])
+    );
+    // Folded stacks and back again have the same stacks.
+    let (folded, again) = (path("heap.folded"), path("again.pb.gz"));
+    stdout(&["convert", &heap, "-o", &folded, "--sample-type", "alloc_space"]);
+    assert_eq!(
+        std::fs::read(&folded).unwrap(),
+        stdout(&["stacks", &heap, "--format", "folded", "--sample-type", "alloc_space"])
+    );
+    stdout(&["convert", &folded, "-o", &again]);
+    assert_eq!(stdout(&["convert", &again, "-o", "-", "--format", "folded"]), std::fs::read(&folded).unwrap());
+    // Text of others, which says not what it counts.
+    let (text, named) = (path("stacks.txt"), path("named.pb"));
+    std::fs::write(&text, "main;parse 12\nmain;write 30\n").unwrap();
+    stdout(&["convert", &text, "-o", &named, "--input-type", "cpu/nanoseconds"]);
+    assert!(String::from_utf8(stdout(&["info", &named])).unwrap().contains("cpu (nanoseconds): 42ns"));
+    // Both sides of a diff.
+    let (diff, two, both) = (path("diff.folded"), path("two.pb.gz"), path("both.speedscope.json"));
+    stdout(&["stacks", &base, &new, "-o", &diff]);
+    stdout(&["convert", &diff, "-o", &two]);
+    assert_eq!(stdout(&["stacks", &two, "--format", "folded"]), std::fs::read(&diff).unwrap());
+    stdout(&["convert", &two, "-o", &both]);
+    let page: serde_json::Value = serde_json::from_slice(&std::fs::read(&both).unwrap()).unwrap();
+    assert_eq!(page["profiles"].as_array().unwrap().len(), 2);
+
+    let out = path("x.txt");
+    assert!(failure(&["convert", &base, "-o", &out]).contains("pprof, folded, speedscope; name one with --format"));
+    assert!(failure(&["convert", &base, "-o", "x.svg"]).contains("--format"));
+    assert!(failure(&["convert", &base, "-o", &bare, "--sample-type", "cpu"]).contains("all sample types"));
+    assert!(failure(&["convert", &base, "-o", &folded, "--sample-type", "heap"]).contains("there are samples, cpu"));
+    assert!(failure(&["convert", &base]).contains("--output"));
+}
+
+#[test]
+fn a_weight_is_so_many_times_the_file() {
+    let [base, new, heap] = files();
+    let path = |name: &str| temp(name).display().to_string();
+    let (weighted, repeated) = (path("weighted.pb"), path("repeated.pb"));
+    let merge = |args: &[&str], out: &str| {
+        stdout(&[&["merge"], args, &["-o", out]].concat());
+        std::fs::read(out).unwrap()
+    };
+    let rows = |file: &str| stdout(&["stacks", file, "--sample-type", "cpu", "--format", "csv"]);
+    let weight = format!("{base}=3");
+    merge(&[&base, &new, "--weight", &weight], &weighted);
+    merge(&[&base, &base, &base, &new], &repeated);
+    assert_eq!(rows(&weighted), rows(&repeated));
+    // A pattern weighs several; a weight of 1 is none.
+    merge(&[&base, &new, "--weight", "*story*.pb.gz=2"], &weighted);
+    merge(&[&base, &new, &base, &new], &repeated);
+    assert_eq!(rows(&weighted), rows(&repeated));
+    assert_eq!(merge(&[&base, &new, "--weight", "*=1"], &weighted), merge(&[&base, &new], &repeated));
+    // Parts: each sample type's sum is rounded once, however few each sample has.
+    let info = |file: &str, line: &str| {
+        let said = String::from_utf8(stdout(&["info", file])).unwrap();
+        said.lines().find(|l| l.contains(line)).unwrap_or_else(|| panic!("{said}")).trim().to_owned()
+    };
+    merge(&[&base, "--weight", "*=0.1"], &weighted);
+    assert_eq!(info(&weighted, "samples (count)"), "sample type  samples (count): 19");
+    assert_eq!(info(&weighted, "cpu (nano"), "sample type  cpu (nanoseconds): 190ms  (default)");
+    merge(&[&base, &new, "--weight", "*base*=0.25", "--weight", "*new*=0.5"], &weighted);
+    // 190 / 4 + 293 / 2.
+    assert_eq!(info(&weighted, "samples (count)"), "sample type  samples (count): 194");
+
+    let refused = |weight: &str| failure(&["merge", &heap, "--weight", weight, "-o", "x.pb"]);
+    for (weight, said) in [
+        ("3", "write it as FILE=3"),
+        ("*=x", "x is no number"),
+        ("*=0", "from 0.000001 to 1000000"),
+        ("*=-1", "from 0.000001"),
+        ("*=NaN", "from 0.000001"),
+        ("*=1e9", "to 1000000"),
+        ("web*=3", "none of the files is called so"),
+    ] {
+        assert!(refused(weight).contains(said), "{weight}: {}", refused(weight));
+    }
+    let twice = failure(&["merge", &heap, "--weight", "*=1", "--weight", "*heap*=2", "-o", "x.pb"]);
+    assert!(twice.contains("are both of"), "{twice}");
+    // Sums that do not fit: 2 GB of values, a million times, in millionths.
+    let large = path("large.folded");
+    std::fs::write(&large, format!("a {}\n", i64::MAX / 1000)).unwrap();
+    let told = failure(&["merge", &large, "--weight", "*=2000.5", "-o", "x.pb"]);
+    assert!(told.contains("more than an int64 holds"), "{told}");
+}
