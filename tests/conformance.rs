@@ -180,24 +180,47 @@ fn call_graphs_of_diffs_have_pprofs_deltas() {
     assert!(log.rows >= 2_000, "only {} nodes and edges were compared", log.rows);
 }
 
+/// Compares what `examine` says of each pair, at least so many rows.
+fn assert_same(what: &str, pairs: &[Pair], least: usize, examine: fn(&Pair, &mut Log)) {
+    let log = for_each(pairs, examine);
+    assert_equal(what, &log);
+    assert!(log.rows >= least, "{what}: only {} rows were compared", log.rows);
+}
+
+fn corpus_and_generated() -> Vec<Pair> {
+    corpus().into_iter().chain(generated_pairs()).collect()
+}
+
 #[test]
-fn options_of_pprofs_own_ways_do_what_they_do_there() {
-    let (corpus, all): (_, Vec<Pair>) = (corpus(), corpus().into_iter().chain(generated_pairs()).collect());
-    for (what, least, examine) in [
-        ("means", 2_000, habits::examine_mean as fn(&Pair, &mut Log)),
-        ("without negative", 500, habits::examine_without_negative),
-        ("relative percentages", 50, habits::examine_relative),
-        ("units", 2_000, habits::examine_units),
-        ("raw and comments", 5_000, habits::examine_outputs),
-        ("call trees", 1_000, pictures::examine_call_trees),
-    ] {
-        // Generated profiles have ids with gaps between them, which pprof prints and we number from 1; and negative values,
-        // by whose sum pprof trims graphs.
-        let of_corpus = ["raw and comments", "call trees"].contains(&what);
-        let log = for_each(if of_corpus { &corpus } else { &all }, examine);
-        assert_equal(what, &log);
-        assert!(log.rows >= least, "{what}: only {} rows were compared", log.rows);
-    }
+fn means_are_pprofs() {
+    assert_same("means", &corpus_and_generated(), 4_000, habits::examine_mean);
+}
+
+#[test]
+fn frames_that_fell_are_left_out_as_in_pprof() {
+    assert_same("without negative", &corpus_and_generated(), 2_000, habits::examine_without_negative);
+}
+
+#[test]
+fn relative_percentages_are_of_pprofs_total() {
+    assert_same("relative percentages", &corpus_and_generated(), 300, habits::examine_relative);
+}
+
+#[test]
+fn values_in_a_unit_read_as_in_pprof() {
+    assert_same("units", &corpus_and_generated(), 3_000, habits::examine_units);
+}
+
+/// Generated profiles have ids with gaps between them, which pprof prints and we number from 1.
+#[test]
+fn raw_and_comments_are_pprofs_texts() {
+    assert_same("raw and comments", &corpus(), 7_000, habits::examine_outputs);
+}
+
+/// Generated profiles have negative values, by whose sum pprof trims graphs.
+#[test]
+fn call_trees_have_pprofs_nodes_and_edges() {
+    assert_same("call trees", &corpus(), 20_000, pictures::examine_call_trees);
 }
 
 #[test]

@@ -228,3 +228,44 @@ fn a_weight_is_so_many_times_the_file() {
     let told = failure(&["merge", &large, "--weight", "*=2000.5", "-o", "x.pb"]);
     assert!(told.contains("more than an int64 holds"), "{told}");
 }
+
+/// The recipe of docs/command.md, in a repository of its own, by git itself.
+#[test]
+fn git_shows_what_a_profile_consists_of() {
+    let page = std::fs::read_to_string(root().join("docs/command.md")).unwrap();
+    let section = page.split("\n## ").find(|section| section.starts_with("Profiles in git\n")).unwrap();
+    let blocks: Vec<&str> = section.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
+    let [recipe, comparison] = blocks[..] else { panic!("two blocks of commands, not {blocks:?}") };
+
+    let repository = temp("repository");
+    std::fs::create_dir_all(&repository).unwrap();
+    let binary = Path::new(env!("CARGO_BIN_EXE_pprofdiff")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-ec", script]).current_dir(&repository).env("PATH", &path);
+        // Nobody's own configuration.
+        command.env("HOME", &repository).env("GIT_CONFIG_NOSYSTEM", "1").env_remove("GIT_DIR");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let [base, new, _] = files();
+    let commit = "git add . && git -c user.name=a -c user.email=a@b.c commit -qm";
+    shell("git init -q .");
+    shell(recipe);
+    shell(&format!("cp {base} default.pgo && {commit} base"));
+    shell(&format!("cp {new} default.pgo"));
+    let row = |file: &str| {
+        let csv = String::from_utf8(stdout(&["top", file, "--format", "csv"])).unwrap();
+        csv.lines().find(|line| line.starts_with("logmill/headers.tableInsensitive,")).unwrap().to_owned()
+    };
+    let changed = [format!("-{}", row(&base)), format!("+{}", row(&new))];
+    let compared = shell(comparison);
+    assert!(compared.contains("logmill/headers.tableInsensitive") && compared.contains("1.90s -> 2.93s"), "{compared}");
+    let worked_on = shell("git diff");
+    shell(&format!("{commit} new"));
+    for shown in [worked_on, shell("git log -1 -p"), shell("git show HEAD")] {
+        assert!(changed.iter().all(|line| shown.lines().any(|l| l == line)), "{shown}");
+    }
+}

@@ -261,6 +261,12 @@ class Views:
     given one, versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize`
     and the filters (focus, ignore, ...) are as in normalize() and filter(), for this one view.
 
+    As pprof's options: `unit` is the one in which reprs show values ("ms", "MB"; "auto": each in the one that suits
+    it). `mean` divides the values of one profile by those of its first sample type, which counts them.
+    `drop_negative` leaves out frames whose flat fell, or whose cum fell while their flat stayed. Percentages are of
+    the total of what filters leave with `relative_percentages`. A view to which one has no meaning, such as
+    series(), raises PprofError.
+
     Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
     """
 
@@ -377,6 +383,7 @@ class Views:
         sort: Sort | None = None,
         node_fraction: float = 0.005,
         edge_fraction: float = 0.001,
+        call_tree: bool = False,
         **options: Unpack[ViewOptions],
     ) -> CallGraph:
         """The call graph: the `n` most telling frames (0: any number) and what they call.
@@ -384,7 +391,7 @@ class Views:
         Frames whose cum is less than `node_fraction` of the total are left out, and calls that are less than
         `edge_fraction`; of two sides a value counts by the largest of |base|, |new| and |delta|. Which of the
         others are kept is pprof's choice, or by the value of `sort` ("flat" or "cum"). Where frames between
-        two are left out, the call is dotted.
+        two are left out, the call is dotted. With `call_tree` there is a box for each way to a frame.
 
         A notebook shows it as a picture: letters grow with a frame's own cost and colours stand for its cum; of
         a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).

@@ -38,6 +38,10 @@ class ViewOptions(Filters, total=False):
     match: Literal["exact", "canonical", "moved"]
     trim_path: str | Sequence[str] | None
     normalize: Literal["total", "duration"] | float | None
+    unit: str | None
+    mean: bool
+    drop_negative: bool
+    relative_percentages: bool
 
 
 class InputSide(TypedDict):
@@ -100,6 +104,9 @@ class TableSummary(TypedDict):
     normalize: Normalization
     sum: bool
     warnings: list[str]
+    # Where they were asked for.
+    relative_percentages: NotRequired[bool]
+    drop_negative: NotRequired[bool]
     # Of two sides with several runs, or of significant rows: what the runs say of the total.
     total_base_sd: NotRequired[float | None]
     total_new_sd: NotRequired[float | None]

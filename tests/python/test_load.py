@@ -223,6 +223,18 @@ def test_write_packs_by_name(tmp_path: Path, name: str, magic: bytes):
     assert pprofdiff.load(tmp_path / name).top().to_dicts() == p.top().to_dicts()
 
 
+def test_merge_with_weights():
+    twice, once = pprofdiff.merge([HEAP, HEAP]), pprofdiff.merge([HEAP], weights=[2])
+    assert once.totals == twice.totals
+    assert once.stacks().to_dicts() == twice.stacks().to_dicts()
+    halves = pprofdiff.merge([HEAP, HEAP], weights=[0.5, 0.5])
+    assert halves.totals == pprofdiff.load(HEAP).totals
+    with pytest.raises(pprofdiff.PprofError, match="2 profiles, and 1 weights"):
+        pprofdiff.merge([HEAP, HEAP], weights=[2])
+    with pytest.raises(pprofdiff.PprofError, match=r"from 0\.000001"):
+        pprofdiff.merge([HEAP], weights=[0])
+
+
 def test_write_as_told(tmp_path: Path):
     p = pprofdiff.load(HEAP)
     inflated = gzip.decompress(HEAP.read_bytes())

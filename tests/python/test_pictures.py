@@ -34,6 +34,9 @@ def test_callgraph_of_a_diff_and_of_one_profile(story: pprofdiff.Diff):
 
 
 def test_a_graph_that_is_too_large_for_a_picture_can_still_be_written(story: pprofdiff.Diff):
+    tree = story.base[0].callgraph(0, node_fraction=0, edge_fraction=0, call_tree=True)
+    plain = story.base[0].callgraph(0, node_fraction=0, edge_fraction=0)
+    assert tree.to_dot().count("\nN") > plain.to_dot().count("\nN")
     graph = story.callgraph(0, node_fraction=0, granularity="addresses")
     assert graph._repr_svg_() is None
     assert graph._repr_html_() is None

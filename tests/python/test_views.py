@@ -150,6 +150,36 @@ def test_every_filter_arrives(labelled: pprofdiff.Diff):
     assert set(re.findall(r"\w+", str(caught.value).split("there are")[1])) == {*ViewOptions.__annotations__}
 
 
+def test_rows_are_reckoned_as_pprofs_options_say(story: pprofdiff.Diff):
+    rose = story.top(drop_negative=True)
+    assert 0 < len(rose) < len(story.top())
+    assert rose.summary["drop_negative"]
+    assert all((row["flat_delta"], row["cum_delta"]) >= (0, 0) for row in rose.to_dicts())
+    whole, part = story.top().summary, story.top(focus="tableInsensitive", relative_percentages=True).summary
+    assert part["relative_percentages"]
+    assert 0 < part["total_base"] < whole["total_base"]
+    assert re.search(r"\d+ms ", repr(story.top(unit="ms")))
+    assert not re.search(r"\ds ", repr(story.top(unit="ms")))
+    heap = pprofdiff.load(pair("go-heap")[1])
+    mean = heap.top(sample_type="alloc_space", mean=True)
+    sums, counts = (
+        {row["name"]: row["cum"] for row in heap.top(sample_type=name).to_dicts()}
+        for name in ("alloc_space", "alloc_objects")
+    )
+    assert len(mean) > 10
+    assert mean.summary["sample_type"] == "mean_alloc_space"
+    assert all(row["cum"] == sums[row["name"]] // counts[row["name"]] for row in mean.to_dicts())
+    for refused in (
+        lambda: story.top(mean=True),
+        lambda: story.top(unit="parsec"),
+        lambda: story.stacks(drop_negative=True),
+        lambda: story.to_html(relative_percentages=True),
+        lambda: pprofdiff.series([pair("go-heap")[1]], mean=True),
+    ):
+        with pytest.raises(pprofdiff.PprofError):
+            refused()
+
+
 def keys_are(value: object, of: type) -> None:
     """Checks that a dict has the keys of a TypedDict, those that it must have, and no others."""
     assert isinstance(value, dict)

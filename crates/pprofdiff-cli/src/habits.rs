@@ -139,6 +139,11 @@ const WORDS: &[(&str, Meaning)] = &[
 /// A word of pprof's that is another here, or none; the error says what to write.
 pub fn in_our_words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, String> {
     let args: Vec<OsString> = args.into_iter().collect();
+    // Most arguments are none of pprof's, and need no list of our own.
+    let is_known = |arg: &OsString| arg.to_str().and_then(named).is_some();
+    if !args.iter().skip(1).any(is_known) {
+        return Ok(args);
+    }
     let command = Cli::command();
     if !args.iter().skip(1).any(|arg| arg.to_str().is_some_and(|arg| meaning(&command, arg).is_some())) {
         return Ok(args);
@@ -146,17 +151,18 @@ pub fn in_our_words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsSt
     Translation::of(&command, args)?.words()
 }
 
-/// The word, what it means and the value behind its `=`, if an argument is pprof's. Of two dashes it is only what is no
-/// option of ours.
-fn meaning<'a>(command: &Command, arg: &'a str) -> Option<(&'static str, &'static Meaning, Option<&'a str>)> {
-    let word = arg.strip_prefix('-')?;
+/// The word, what it means and the value behind its `=`, if an argument may be pprof's.
+fn named(arg: &str) -> Option<(&'static str, &'static Meaning, Option<&str>)> {
+    let word = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'))?;
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-    let name = match name.strip_prefix('-') {
-        Some(long) if options(command).any(|own| own.get_long() == Some(long)) => return None,
-        Some(long) => long,
-        None => name,
-    };
     WORDS.iter().find(|(word, _)| *word == name).map(|(word, meaning)| (*word, meaning, value))
+}
+
+/// As [`named`]. Of two dashes it is only what is no option of ours.
+fn meaning<'a>(command: &Command, arg: &'a str) -> Option<(&'static str, &'static Meaning, Option<&'a str>)> {
+    let found = named(arg)?;
+    let is_ours = arg.starts_with("--") && options(command).any(|own| own.get_long() == Some(found.0));
+    (!is_ours).then_some(found)
 }
 
 /// The options of all verbs.

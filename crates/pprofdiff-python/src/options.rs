@@ -119,10 +119,15 @@ impl ViewOptions {
                     query.normalize = parse_normalize(Some(value))?;
                 }
             }
+            "unit" => query.showing.unit = value.extract()?,
+            "mean" => query.showing.mean = value.extract()?,
+            "drop_negative" => query.showing.drop_negative = value.extract()?,
+            "relative_percentages" => query.showing.relative_percentages = value.extract()?,
             _ if set_filter(&mut query.filters, name, value)? => {}
             _ => {
                 return Err(PyTypeError::new_err(format!(
-                    "there is no option {name:?}; there are sample_type, granularity, noinlines, match, trim_path, normalize, {}",
+                    "there is no option {name:?}; there are sample_type, granularity, noinlines, match, trim_path, normalize, unit, \
+                     mean, drop_negative, relative_percentages, {}",
                     Filters::ALL.iter().map(|f| f.name).collect::<Vec<_>>().join(", ")
                 )));
             }

@@ -32,6 +32,12 @@ use crate::{error, runtime, source};
 /// given one, versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize`
 /// and the filters (focus, ignore, ...) are as in normalize() and filter(), for this one view.
 ///
+/// As pprof's options: `unit` is the one in which reprs show values ("ms", "MB"; "auto": each in the one that suits
+/// it). `mean` divides the values of one profile by those of its first sample type, which counts them.
+/// `drop_negative` leaves out frames whose flat fell, or whose cum fell while their flat stayed. Percentages are of
+/// the total of what filters leave with `relative_percentages`. A view to which one has no meaning, such as
+/// series(), raises PprofError.
+///
 /// Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
 #[pyclass(frozen, subclass, module = "pprofdiff")]
 pub struct Views {
@@ -399,12 +405,12 @@ impl Views {
     /// Frames whose cum is less than `node_fraction` of the total are left out, and calls that are less than
     /// `edge_fraction`; of two sides a value counts by the largest of |base|, |new| and |delta|. Which of the
     /// others are kept is pprof's choice, or by the value of `sort` ("flat" or "cum"). Where frames between
-    /// two are left out, the call is dotted.
+    /// two are left out, the call is dotted. With `call_tree` there is a box for each way to a frame.
     ///
     /// A notebook shows it as a picture: letters grow with a frame's own cost and colours stand for its cum; of
     /// a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).
     #[pyo3(signature = (
-        n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, **options
+        n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, call_tree = false, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn callgraph(
@@ -414,6 +420,7 @@ impl Views {
         sort: Option<&str>,
         node_fraction: f64,
         edge_fraction: f64,
+        call_tree: bool,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<CallGraph> {
         let rank = match sort.map(|sort| parse_sort(py, sort)).transpose()? {
@@ -422,7 +429,7 @@ impl Views {
             Some(Sort::Cum) => Rank::Cum,
         };
         let graph = GraphOptions::default().with_node_count(n).with_rank(rank);
-        let graph = graph.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction);
+        let graph = graph.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction).with_call_tree(call_tree);
         match self.report(py, self.options(py, options)?.request(Ask::Graph(graph)))? {
             Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
             _ => Err(PyTypeError::new_err("this view is no call graph")),

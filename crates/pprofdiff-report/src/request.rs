@@ -3,6 +3,7 @@
 //! A request can be stored and sent: it is what a verb of the command parses to, what a method in Python builds, what a
 //! task of an executor carries and what a batch repeats. The inputs are no part of it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -414,13 +415,11 @@ impl Request {
                 None => Report::Raw(Arc::new(diff.to_profile_as_read(query)?), true),
             },
             Ask::Comments => {
-                let mut comments: Vec<String> = Vec::new();
-                for comment in diff.new_side().chain(diff.base()).flat_map(|profile| profile.comments()) {
-                    if !comments.contains(&comment) {
-                        comments.push(comment);
-                    }
-                }
-                Report::Comments(comments)
+                // Those of one profile are all shown, of several each once.
+                let (own, mut known) = (diff.profiles().count() == 1, HashSet::new());
+                let profiles = diff.new_side().chain(diff.base().filter(|_| !own));
+                let comments = profiles.flat_map(|profile| profile.comments());
+                Report::Comments(comments.filter(|comment| own || known.insert(comment.clone())).collect())
             }
             Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
             Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),

@@ -356,8 +356,11 @@ impl SeriesBuilder {
     ///
     /// # Errors
     /// What no series can answer: an invalid regular expression, addresses (which mean something else in each
-    /// build), or a factor to normalize by (there are many builds).
+    /// build), a factor to normalize by (there are many builds), or what is of one table ([`Query::showing`]).
     pub fn new(query: &Query, options: &SeriesOptions) -> Result<SeriesBuilder> {
+        if query.showing != Default::default() {
+            return Err(Error::query("a series knows no unit, mean, drop_negative or relative_percentages"));
+        }
         query.filters.check()?;
         if query.granularity == Granularity::Addresses {
             return Err(Error::query("addresses mean something else in each build; a series goes down to lines"));
