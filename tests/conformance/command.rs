@@ -161,14 +161,18 @@ fn arguments(view: &[&str], subject: Subject, words: &[String]) -> Vec<String> {
 /// Runs the command in this process, which saves the better part of the time that starting one takes. Its answer goes
 /// to a file, as with `-o`.
 pub fn run(view: &[&str], subject: Subject, words: &[String]) -> String {
+    answered(arguments(view, subject, words))
+}
+
+fn answered(arguments: Vec<String>) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("answers");
     std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join(format!("{}-{:?}.json", std::process::id(), std::thread::current().id()));
-    let mut arguments = vec!["pprofdiff".to_string()];
-    arguments.extend(self::arguments(view, subject, words));
-    arguments.extend(["-o".into(), shown(&file)]);
-    let code = pprofdiff_cli::run(arguments.into_iter().map(OsString::from));
-    assert_eq!(code, 0, "{}", command_line(view, subject, words));
+    // Without an ending, which would say a format.
+    let file = folder.join(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
+    let command = format!("pprofdiff {}", arguments.join(" "));
+    let all = ["pprofdiff".to_owned()].into_iter().chain(arguments).chain(["-o".to_owned(), shown(&file)]);
+    let code = pprofdiff_cli::run(all.map(OsString::from));
+    assert_eq!(code, 0, "{command}");
     let answer = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     answer
@@ -179,10 +183,7 @@ pub fn printed(view: &[&str], subject: Subject, words: &[String]) -> String {
     let mut arguments = arguments(view, subject, words);
     let format = arguments.iter().position(|word| word == "--format").unwrap();
     arguments.drain(format..format + 2);
-    let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(&arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {}\n{said}", arguments.join(" "), output.status);
-    String::from_utf8(output.stdout).unwrap()
+    answered(arguments)
 }
 
 /// The same question in a process of its own, with the answer on standard output: the command as a user runs it.

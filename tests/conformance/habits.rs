@@ -179,9 +179,8 @@ pub fn examine_weights(pair: &Pair) {
     let path = |name: &str| folder.join(name).display().to_string();
     let (base, new) = (pair.base.path.display().to_string(), pair.new.path.display().to_string());
     let (weighted, copies) = (path("weighted.pgo"), path("copies.pgo"));
-    let mut merge = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
-    merge.args(["merge", &base, &new, "--weight", &format!("{base}=3"), "-o", &weighted]);
-    assert!(merge.status().unwrap().success());
+    let merge = ["pprofdiff", "merge", &base, &new, "--weight", &format!("{base}=3"), "-o", &weighted];
+    assert_eq!(pprofdiff_cli::run(merge.map(Into::into)), 0);
     pprof::go(&["tool", "pprof", "-proto", "-symbolize=none", &format!("-output={copies}"), &base, &base, &base, &new]);
     let edges = |file: &str| {
         let out = format!("{file}.txt");
