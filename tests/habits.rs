@@ -217,6 +217,7 @@ fn a_weight_is_so_many_times_the_file() {
         ("*=NaN", "from 0.000001"),
         ("*=1e9", "to 1000000"),
         ("web*=3", "none of the files is called so"),
+        ("*heap*.pb=3", "none of the files is called so"),
     ] {
         assert!(refused(weight).contains(said), "{weight}: {}", refused(weight));
     }
@@ -227,6 +228,33 @@ fn a_weight_is_so_many_times_the_file() {
     std::fs::write(&large, format!("a {}\n", i64::MAX / 1000)).unwrap();
     let told = failure(&["merge", &large, "--weight", "*=2000.5", "-o", "x.pb"]);
     assert!(told.contains("more than an int64 holds"), "{told}");
+}
+
+#[test]
+fn a_call_tree_has_a_box_for_each_way() {
+    let file = temp("ways.folded").display().to_string();
+    std::fs::write(&file, "main 100\nmain;a;work 10\nmain;b;work 5\nmain;b;c;work 3\n").unwrap();
+    let dot = |args: &[&str]| {
+        let whole = ["top", &file, "--format", "dot", "--node-fraction", "0", "--edge-fraction", "0"];
+        let text = String::from_utf8(stdout(&[&whole[..], args].concat())).unwrap();
+        let calls: Vec<String> = text.lines().filter(|line| line.contains(" -> N")).map(str::to_owned).collect();
+        let boxes = text.lines().filter(|line| line.starts_with('N') && !line.contains(" -> N")).count();
+        let dotted = calls.iter().filter(|call| call.contains("style=dotted")).count();
+        (boxes, calls.len(), dotted)
+    };
+    assert_eq!(dot(&["-n", "0"]), (5, 6, 0));
+    assert_eq!(dot(&["-n", "0", "--call-tree"]), (7, 6, 0));
+    // main and two ways to work: what lies between is left out.
+    assert_eq!(dot(&["-n", "3", "--call-tree", "--sort", "flat"]), (3, 2, 2));
+    let callgrind = String::from_utf8(stdout(&["top", &file, "--format", "callgrind", "--call-tree"])).unwrap();
+    assert_eq!(callgrind.matches("calls=").count(), 6, "{callgrind}");
+    let told = failure(&["top", &file, "--call-tree"]);
+    assert!(told.contains("--format dot, svg or callgrind"), "{told}");
+    // More ways than are kept in memory: each of 700 stacks makes 400 of its own.
+    let many: String = (0..700).map(|i| format!("f{i};{} 1\n", vec!["g"; 400].join(";"))).collect();
+    std::fs::write(&file, many).unwrap();
+    let told = failure(&["top", &file, "--format", "dot", "--call-tree"]);
+    assert!(told.contains("ways to frames; --focus"), "{told}");
 }
 
 /// The recipe of docs/command.md, in a repository of its own, by git itself.
