@@ -161,6 +161,10 @@ fn nothing_hostile_reaches_a_person() {
         (&["traces", new], rows),
         (&["labels", base, new], rows),
         (&["info", base, new], &["text"]),
+        (&["raw", base, new], &[]),
+        (&["raw", new], &[]),
+        (&["comments", base, new], &[]),
+        (&["top", new, "--call-tree"], &["dot", "svg", "callgrind"]),
         (&["check", "--strict", base, new, "--fail-on", "cum>+1%", "--fail-on", "total>+1%"], checks),
         (
             &["check", "--strict", base, new, "--fail-on", "flat:each=(?s).*\u{202e}.*>+1%", "--config", "allow.toml"],

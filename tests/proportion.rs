@@ -18,7 +18,8 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
 use pprofdiff_report::{
-    self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, listing_json, listing_text, svg,
+    self as report, Ask, CsvOptions, Format, Kind, PageOptions, Request, Style, Table, TextOptions, dot, listing_json,
+    listing_text, svg,
 };
 use prost::Message;
 
@@ -245,7 +246,18 @@ fn look_at_everything() {
     dot(&graph, sink).unwrap();
     svg(&graph).unwrap();
     tell("graph");
+    drop(graph);
+    // With a node for each way there are as many as frames in all stacks, up to a bound.
+    match view.graph(&GraphOptions::default().with_call_tree(true)) {
+        Ok(tree) => dot(&tree, sink).unwrap(),
+        Err(e) => assert!(e.to_string().contains("ways to frames"), "{e}"),
+    }
+    tell("call-tree");
     drop(view);
+    let raw = Request::default().asking(Ask::Raw).answer(&diff).unwrap();
+    (Format::named("text").unwrap().write)(&raw, sink, Style::default()).unwrap();
+    drop(raw);
+    tell("raw");
     report::page(&diff, &query, &PageOptions::default(), None).unwrap();
     tell("page");
     diff.to_bytes(&query, &WriteOptions::default()).unwrap();
