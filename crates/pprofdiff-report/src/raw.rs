@@ -6,13 +6,13 @@
 //! local; a profile of its own still has the frames that its `drop_frames` names; the duration of a diff is that of the new
 //! side and not the sum of both.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use pprofdiff::Profile;
 use pprofdiff::columns::NONE;
-use pprofdiff::samples::{LabelValue, Sample};
+use pprofdiff::samples::{Label, LabelValue, Sample};
 use pprofdiff::text::harmless;
 
 /// Numbers from 1, in the order in which things are first met.
@@ -154,25 +154,31 @@ fn duration(nanos: i64) -> String {
 
 /// The labels of a sample: a line of texts and a line of numbers, each by the words it makes.
 fn labels(p: &Profile, sample: &Sample<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut numbers: BTreeMap<String, Vec<(i64, String)>> = BTreeMap::new();
-    for label in sample.all_labels() {
-        match label.value {
-            LabelValue::Text(text) => texts.entry(p.text(label.key)).or_default().push(p.text(text)),
-            LabelValue::Number(n, unit) => numbers.entry(p.text(label.key)).or_default().push((n, p.text(unit))),
+    let mut all: Vec<Label> = sample.all_labels().collect();
+    let is_number = |label: &Label| matches!(label.value, LabelValue::Number(..));
+    // Words are in order with what stands behind a key: `a b:[` before `a:[`.
+    let word = |label: &Label| p.string(label.key).iter().chain(b":[");
+    // A key may be long, so one is not compared with itself.
+    let order = |a: &Label, b: &Label| if a.key == b.key { Ordering::Equal } else { word(a).cmp(word(b)) };
+    all.sort_by(|a, b| is_number(a).cmp(&is_number(b)).then_with(|| order(a, b)));
+    for line in all.chunk_by(|a, b| is_number(a) == is_number(b)) {
+        let mut text = String::new();
+        for values in line.chunk_by(|a, b| order(a, b).is_eq()) {
+            let has_units =
+                values.iter().any(|l| matches!(l.value, LabelValue::Number(_, u) if !p.string(u).is_empty()));
+            let between = if text.is_empty() { "" } else { " " };
+            let _ = write!(text, "{between}{}:[", p.text(values[0].key));
+            for (i, label) in values.iter().enumerate() {
+                text.push_str(if i == 0 { "" } else { " " });
+                let _ = match label.value {
+                    LabelValue::Text(value) => write!(text, "{}", p.text(value)),
+                    LabelValue::Number(n, unit) if has_units => write!(text, "{n} {}", p.text(unit)),
+                    LabelValue::Number(n, _) => write!(text, "{n}"),
+                };
+            }
+            text.push(']');
         }
-    }
-    let texts = texts.into_iter().map(|(key, values)| format!("{key}:[{}]", values.join(" ")));
-    let numbers = numbers.into_iter().map(|(key, values)| {
-        let has_units = values.iter().any(|(_, unit)| !unit.is_empty());
-        let value = |(n, unit): &(i64, String)| if has_units { format!("{n} {unit}") } else { n.to_string() };
-        format!("{key}:[{}]", values.iter().map(value).collect::<Vec<_>>().join(" "))
-    });
-    for mut words in [texts.collect::<Vec<_>>(), numbers.collect()] {
-        words.sort();
-        if !words.is_empty() {
-            writeln!(out, "                {}", harmless(&words.join(" ")))?;
-        }
+        writeln!(out, "                {}", harmless(&text))?;
     }
     Ok(())
 }
