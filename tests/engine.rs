@@ -32,3 +32,5 @@ mod generated_series;
 #[path = "oracle/golibrary.rs"]
 mod golibrary;
 mod oracle;
+#[path = "oracle/tools.rs"]
+mod tools;

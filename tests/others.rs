@@ -1,11 +1,11 @@
 //! Files that are no profiles: each is said for what it is, and the command that the error advises makes a profile of it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use pprofdiff::{ErrorKind, LoadOptions, Profile};
 
-use crate::oracle;
+use crate::{oracle, tools};
 
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
@@ -18,14 +18,6 @@ fn shell(folder: &Path, script: &str) {
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// True if the commands are there; in CI they must be.
-fn have(commands: &[&str]) -> bool {
-    let found = |c: &&str| Command::new(c).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    let all = commands.iter().all(found);
-    assert!(all || std::env::var_os("CI").is_none(), "CI lacks one of {commands:?}");
-    all
-}
-
 #[test]
 fn the_advised_command_makes_a_profile() {
     let folder = folder("packed");
@@ -33,14 +25,15 @@ fn the_advised_command_makes_a_profile() {
     let total = |path: &Path| Profile::open(path, &LoadOptions::default()).unwrap().total(0);
     let expected = total(&folder.join("profile"));
     let zip = "python3 -c 'import zipfile; zipfile.ZipFile(\"it is.zip\", \"w\").write(\"profile\")'";
-    for (tools, script, file, what) in [
-        (&["python3", "unzip"][..], zip, "it is.zip", "a zip archive"),
-        (&["tar"], "tar -cf it.tar profile", "it.tar", "a tar archive"),
-        (&["xz"], "xz -k -c profile > it.xz", "it.xz", "packed with xz"),
-        (&["bzip2"], "bzip2 -k -c profile > it.bz2", "it.bz2", "packed with bzip2"),
-        (&["lz4"], "lz4 -q -c profile > it.lz4", "it.lz4", "packed with lz4"),
+    for (tool, script, file, what) in [
+        ("unzip", zip, "it is.zip", "a zip archive"),
+        ("tar", "tar -cf it.tar profile", "it.tar", "a tar archive"),
+        ("xz", "xz -k -c profile > it.xz", "it.xz", "packed with xz"),
+        ("bzip2", "bzip2 -k -c profile > it.bz2", "it.bz2", "packed with bzip2"),
+        ("lz4", "lz4 -q -c profile > it.lz4", "it.lz4", "packed with lz4"),
     ] {
-        if !have(tools) {
+        let package = if tool == "xz" { "xz-utils" } else { tool };
+        if !tools::have(tool, "--help", package, "others::the_advised_command_makes_a_profile") {
             continue;
         }
         shell(&folder, script);

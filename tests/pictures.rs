@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crate::generate;
-use crate::oracle;
+use crate::{oracle, tools};
 use oracle::{Frame, Sides, Stack};
 use pprofdiff::graph::{Graph, GraphOptions, Rank};
 use pprofdiff::list::{LineChange, Listing, SourceCode, SourceText};
@@ -371,18 +371,8 @@ fn of_calls_beyond_number_the_heaviest_are_drawn_and_it_is_said() {
     }
 }
 
-/// False without Graphviz. Then the part of a test that needs it is skipped, which is said also where tests/run counts.
 fn has_graphviz(test: &str) -> bool {
-    let has = Command::new("dot").arg("-V").stderr(Stdio::null()).status().is_ok();
-    if !has {
-        let line = format!("pictures::{test}: Graphviz is missing (apt-get install graphviz)\n");
-        // Not by eprint, whose output is dropped when a test passes.
-        std::io::stderr().write_all(format!("SKIPPED {line}").as_bytes()).unwrap();
-        if let Some(list) = std::env::var_os("PPROFDIFF_SKIPPED") {
-            std::fs::OpenOptions::new().append(true).open(list).unwrap().write_all(line.as_bytes()).unwrap();
-        }
-    }
-    has
+    tools::have("dot", "-V", "graphviz", &format!("pictures::{test}"))
 }
 
 /// Graphviz's own picture of a graph.

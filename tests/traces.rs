@@ -66,6 +66,14 @@ fn samples(p: &Profile) -> BTreeMap<Key, Vec<i64>> {
 }
 
 #[test]
+fn names_of_what_pprof_does_not_read_need_a_conversion_first() {
+    let p = Profile::open(oracle::corpus().join("inputs/jemalloc.base.heap.gz"), &LoadOptions::default()).unwrap();
+    assert!(p.warnings()[0].contains("convert it with pprofdiff convert, then symbolize it"), "{:?}", p.warnings());
+    let advice = p.advice().unwrap();
+    assert!(advice.contains("jemalloc.base.heap.gz -o converted.pb.gz && go tool pprof -proto"), "{advice}");
+}
+
+#[test]
 fn samples_are_those_of_a_plain_reading() {
     for ending in [".cpuprofile", ".heapprofile", ".speedscope.json", ".perf.txt"] {
         for name in recorded(ending) {

@@ -7,6 +7,12 @@ pub(crate) fn symbolize(binary: &str, profile: &str) -> String {
     format!("go tool pprof -proto -output=symbolized.pb.gz {binary} {profile}")
 }
 
+/// The same of an input that pprof does not read.
+pub(crate) fn convert_and_symbolize(binary: &str, profile: &str) -> String {
+    let converted = "converted.pb.gz";
+    format!("pprofdiff convert {} -o {converted} && {}", operand(profile, "PROFILE"), symbolize(binary, converted))
+}
+
 /// A file's name as one word for a POSIX shell, which is no option; the placeholder for what is not a file's name (`-`,
 /// `<bytes>`) or can't be typed.
 pub fn operand(name: &str, placeholder: &str) -> String {
@@ -28,11 +34,20 @@ pub fn word(text: &str) -> String {
 mod tests {
     use std::process::Command;
 
-    use super::{operand, symbolize, word};
+    use super::{convert_and_symbolize, operand, symbolize, word};
 
     #[test]
     fn the_binary_comes_first() {
         assert_eq!(symbolize("/bin/x", "a b"), "go tool pprof -proto -output=symbolized.pb.gz /bin/x 'a b'");
+    }
+
+    #[test]
+    fn what_pprof_does_not_read_is_converted_first() {
+        assert_eq!(
+            convert_and_symbolize("", "-x.heap"),
+            "pprofdiff convert ./-x.heap -o converted.pb.gz && go tool pprof -proto -output=symbolized.pb.gz BINARY \
+             converted.pb.gz"
+        );
     }
 
     #[test]

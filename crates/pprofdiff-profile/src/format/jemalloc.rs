@@ -18,6 +18,7 @@
 use super::InputFormat;
 use super::legacy::{self, Head, Lines, Pattern, Sink, Stack, address_part, addresses, decimal, group, unsample};
 use crate::error::{Error, Result};
+use crate::profile::Profile;
 
 pub(super) const JEMALLOC: InputFormat = InputFormat {
     name: "jemalloc",
@@ -26,7 +27,8 @@ pub(super) const JEMALLOC: InputFormat = InputFormat {
     read: |name, text, _| {
         let mut lines = Lines::new(&text);
         let (head, kind) = header(&mut lines)?;
-        legacy::read(name, &head, lines, |lines, sink| stacks(lines, &kind, sink))
+        let read = legacy::read(name, &head, lines, |lines, sink| stacks(lines, &kind, sink));
+        read.map(Profile::of_no_pprof_format)
     },
 };
 
@@ -112,7 +114,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::profile::{LoadOptions, Profile};
+    use crate::profile::LoadOptions;
 
     fn load(text: &str) -> Result<Profile> {
         Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())

@@ -69,6 +69,8 @@ pub struct Profile {
     has_labels: bool,
     /// True if each sample is locations, values, labels, in this order and nothing else.
     usual_samples: bool,
+    /// The input is in a format that pprof reads as well.
+    is_known_to_pprof: bool,
 }
 
 impl Profile {
@@ -189,8 +191,10 @@ impl Profile {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.lacks_names() {
+            let convert = if self.is_known_to_pprof { "" } else { "convert it with pprofdiff convert, then " };
             warnings.push(format!(
-                "{}: no function names, only addresses; symbolize it first, with go tool pprof -proto and its binary",
+                "{}: no function names, only addresses; {convert}symbolize it first, with go tool pprof -proto and its \
+                 binary",
                 self.name
             ));
         }
@@ -208,7 +212,16 @@ impl Profile {
     /// not in logs.
     pub fn advice(&self) -> Option<String> {
         let binary = self.mappings.first().map_or_else(String::new, |m| self.text(m.file));
-        self.lacks_names().then(|| advice::symbolize(&binary, &self.name))
+        self.lacks_names().then(|| match self.is_known_to_pprof {
+            true => advice::symbolize(&binary, &self.name),
+            false => advice::convert_and_symbolize(&binary, &self.name),
+        })
+    }
+
+    /// The same profile, of an input that pprof does not read.
+    pub(crate) fn of_no_pprof_format(mut self) -> Profile {
+        self.is_known_to_pprof = false;
+        self
     }
 
     fn lacks_names(&self) -> bool {
