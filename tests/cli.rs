@@ -229,6 +229,11 @@ fn mistakes_end_with_2_and_one_line() {
     assert!(failure(&[&corpus("README.md"), &new]).contains("README.md: "));
     assert!(failure(&[&recording(), &new]).contains("this is perf's own file; have perf write it as text"));
     assert!(failure(&[&base]).contains("pprofdiff top"));
+    let folded = failure(&["merge", &base, &new, "-o", "nothing.folded"]);
+    assert!(
+        folded.contains("nothing.folded: merge writes a profile.proto; pprofdiff convert makes folded"),
+        "{folded}"
+    );
     assert!(failure(&[&base, &new, "--sample-type", "heap"]).contains("there are samples, cpu"));
     assert!(failure(&[&base, &new, "--focus", "("]).contains("focus"));
     assert!(failure(&[&base, &new, "--granularity", "words"]).contains("words"));

@@ -182,7 +182,7 @@ fn what_is_no_format_says_which_there_are() {
     let error = load(b"Chapter 1\nIt was late.\nAnd dark.\n").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
     for format in InputFormat::all() {
-        assert!(error.to_string().contains(&format!("{} ({})", format.name, format.about)), "{error}");
+        assert!(error.to_string().contains(format.name), "{error}");
     }
 }
 

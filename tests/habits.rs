@@ -58,6 +58,14 @@ fn files() -> [String; 3] {
 }
 
 #[test]
+fn what_is_on_or_off_takes_no_other_value() {
+    for word in ["-cum=maybe", "-drop_negative=x", "-top=2"] {
+        let said = failure(&[word, &corpus("story-cpu.new.pb.gz")]);
+        assert!(said.contains("is on or off"), "{word}: {said}");
+    }
+}
+
+#[test]
 fn words_of_pprof_are_taken_where_they_mean_the_same() {
     for (pprofs, ours) in [
         ("-top -base B N", "top --base B --new N"),

@@ -88,6 +88,7 @@ fn each_kind_is_said_for_what_it_is() {
         (b"# callgrind format\nversion: 1\n", "a profile of callgrind", ""),
         (b"version: 1\ncreator: callgrind-3.19.0\n", "a profile of callgrind", ""),
         (b"File: main\nType: cpu\nShowing nodes\n      flat  flat%   sum%\n", "a report of go tool pprof", ""),
+        (b"\xff\xfea\0 \x001\0", "text in UTF-16; save it as UTF-8", "iconv -f utf-16 -t utf-8 in > profile.txt"),
         (b"PK\x03\x04\x14\0", "a zip archive", "unzip -p in > profile"),
         (&tar, "a tar archive", "tar -xf in"),
         (b"\x7fELF\x02\x01\x01", "a program", ""),

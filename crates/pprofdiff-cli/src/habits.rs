@@ -240,6 +240,11 @@ impl Translation {
     ) -> Result<(), String> {
         let is_off =
             matches!(value.as_ref().and_then(|v| v.to_str()), Some("false" | "f" | "F" | "0" | "FALSE" | "False"));
+        let is_on =
+            value.as_ref().is_none_or(|v| matches!(v.to_str(), Some("true" | "t" | "T" | "1" | "TRUE" | "True")));
+        if matches!(meaning, View(_) | Switch(_) | TurnedOff(_)) && !is_on && !is_off {
+            return Err(format!("-{word} is on or off: -{word}, -{word}=true or -{word}=false"));
+        }
         let owned = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         let mut valued = || {
             let value = value.clone().or_else(|| args.next());

@@ -329,6 +329,14 @@ fn merge(args: &MergeArgs) -> Result<()> {
     let inputs = Inputs::new(&args.load)?;
     one_stdin(args.files.iter())?;
     let weights = args.weights().map_err(Failure::Message)?;
+    if let Ok(other) = Format::of_path(&args.output)
+        && other.name != "pprof"
+        && !is_stdin(&args.output)
+    {
+        let (output, name) = (args.output.display(), other.name);
+        let way_out = format!("merge writes a profile.proto; pprofdiff convert makes {name} of that");
+        return Err(Failure::Message(format!("{output}: {way_out}")));
+    }
     let profiles = args.files.iter().map(|path| inputs.load(path)).collect::<Result<Vec<_>>>()?;
     let weighted: Vec<_> = profiles.iter().map(|profile| &**profile).zip(weights).collect();
     let merged = pprofdiff::merge_weighted(&weighted)?;

@@ -215,6 +215,8 @@ fn read_cpu(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
     if is_timed {
         builder.sample_type("wall", "nanoseconds");
         builder.sample_type("cpu", "nanoseconds");
+        let default = builder.string("cpu");
+        builder.header().default_sample_type = default;
     }
     write_cpu(&nodes, &times, is_timed, text.len(), builder)
 }

@@ -37,13 +37,11 @@ pub(super) const AUSTIN: InputFormat = InputFormat {
     recognises: |head| {
         is_text(head)
             && (head.starts_with(b"# austin:")
-                || head.starts_with(b"P")
-                    && mode(head).is_none()
-                    && mostly(head, |stack| {
-                        let mut frames = stack.split(|&b| b == b';');
-                        frames.next().is_some_and(|f| of_austin(f).len() == 1)
-                            && frames.next().is_some_and(|f| of_austin(f).len() == 1)
-                    }))
+                || mostly(head, |stack| {
+                    let mut frames = stack.split(|&b| b == b';');
+                    frames.next().is_some_and(|f| of_austin(f).len() == 1)
+                        && frames.next().is_some_and(|f| of_austin(f).len() == 1)
+                }))
     },
     read: |name, text, _| {
         const TIME: [(&str, &str); 2] = [("cpu", "microseconds"), ("wall", "microseconds")];
@@ -392,6 +390,11 @@ mod tests {
             ),
             ("austin", "# austin: 3.7.0\n# mode: memory\nP1;T0:2;t.py:f:1 -7\n", vec!["f t.py 1 [0, 7] pid=1 tid=2"]),
             ("austin", "P1;T7f0x1;t.py:f:1 7\n", vec!["f t.py 1 [7] pid=1 tid=7f0x1"]),
+            (
+                "austin",
+                "# interval: 100\n# mode: cpu\nP1;T0:2;t.py:f:1 7\nP1;T0:2;t.py:f:2 8\n",
+                vec!["f t.py 1 [7] pid=1 tid=2", "f t.py 2 [8] pid=1 tid=2"],
+            ),
             ("cpython", "tid:7;t.py:<module>:10;<GC> 3\n", vec!["<module> t.py 10|<GC> [3] tid=7"]),
             (
                 "perf-folded",

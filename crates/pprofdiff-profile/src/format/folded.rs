@@ -127,6 +127,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
     for (number, (at, line)) in (1u64..).zip(lines(&text)) {
         let added = match Header::parse(line) {
             Some(other) if other != header => Err(unlike(&other, &header)),
+            None if line.starts_with(BEGIN.as_bytes()) => Err(unlike_any(line)),
             _ => stacks.add(line, two_sided),
         };
         added.map_err(|e| e.in_record(|| format!("line {number}")).at(at))?;
@@ -238,6 +239,13 @@ fn without_base(line: &[u8]) -> Error {
     Error::malformed(format!("{} does not end in two numbers, BASE and NEW, as lines of folded2 do", quoted(line)))
 }
 
+fn unlike_any(line: &[u8]) -> Error {
+    Error::malformed(format!(
+        "{} is no header of folded stacks, which is {BEGIN}TYPE/UNIT, then \"value\" or \"base new\"",
+        quoted(line)
+    ))
+}
+
 fn unlike(found: &Header, read: &Header) -> Error {
     let said = |header: &Header| header.to_string().replacen(BEGIN, "", 1);
     Error::malformed(format!(
@@ -319,6 +327,11 @@ mod tests {
             ("# pprofdiff-folded c/n base new\na 1 2\n", "folded", "line 1: the header says \"c/n base new\""),
             ("# pprofdiff-folded c/n value\na 1 2\n", "folded2", "but what is read is \"samples/count base new\""),
             ("a 1\n# pprofdiff-folded c/n value\n", "folded", "line 2: the header says"),
+            (
+                "# pprofdiff-folded c base new\na 1 2\n",
+                "folded",
+                "line 1: \"# pprofdiff-folded c base new\" is no header",
+            ),
         ] {
             let error = load_as(text.as_bytes(), Some(format)).unwrap_err();
             assert!(error.to_string().contains(words), "{text:?}: {error}");

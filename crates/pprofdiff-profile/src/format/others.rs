@@ -80,6 +80,18 @@ static OTHERS: &[Other] = &[
         },
     },
     Other {
+        about: "text in UTF-16",
+        way_out: "save it as UTF-8",
+        command: Some("iconv -f utf-16 -t utf-8 {} > profile.txt"),
+        recognises: |head| head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff"),
+    },
+    Other {
+        about: "packed twice",
+        way_out: "unpack it once",
+        command: Some("gzip -dc {} > profile.gz"),
+        recognises: |head| head.starts_with(b"\x1f\x8b\x08"),
+    },
+    Other {
         about: "a zip archive",
         way_out: "unpack it first",
         command: Some("unzip -p {} > profile"),

@@ -145,7 +145,7 @@ impl<'t> Header<'t> {
                 return None;
             }
         }
-        let event = this.strip_suffix(b":").filter(|event| !event.is_empty());
+        let event = this.strip_suffix(b":").filter(|event| event.first().is_some_and(u8::is_ascii_alphabetic));
         if event.is_some() {
             (header.period, header.event, header.rest) = (period, event, after);
         }
@@ -229,6 +229,9 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
         script.line(line).map_err(|e| e.in_record(|| format!("line {number}")).at(at))?;
     }
     script.end_sample().map_err(|e| e.in_record(|| "the last sample".to_owned()))?;
+    if script.has_samples && !script.names_something {
+        return Err(Error::malformed("no sample has an event or a frame; is this the text of perf script?"));
+    }
     let builder = script.finish(text.len())?;
     drop(text);
     builder.build(name)
@@ -264,6 +267,9 @@ struct Script<'t> {
     value: i64,
     frames: Vec<Frame<'t>>,
     root_first: Vec<LocationId>,
+    has_samples: bool,
+    /// Some sample has an event or a frame.
+    names_something: bool,
 }
 
 impl<'t> Script<'t> {
@@ -280,6 +286,8 @@ impl<'t> Script<'t> {
             value: 0,
             frames: Vec::new(),
             root_first: Vec::new(),
+            has_samples: false,
+            names_something: false,
         }
     }
 
@@ -314,11 +322,14 @@ impl<'t> Script<'t> {
             Some(digits) => number(digits).ok_or_else(|| too_large(digits))?,
             None => 1,
         };
+        self.has_samples = true;
+        self.names_something |= header.event.is_some() || !header.rest.is_empty();
         self.sample = Some(header);
         Ok(())
     }
 
     fn frame(&mut self, line: &'t [u8]) -> Result<()> {
+        self.names_something = true;
         if let Some(frame) = Frame::parse(line) {
             self.frames.push(frame);
             return Ok(());
@@ -428,6 +439,14 @@ impl<'t> Script<'t> {
                 false => builder.sample_type(&format!("{event} samples"), "count"),
             }
         }
+        // The first event is what perf was asked for first.
+        if let [first, _, ..] = &columns[..]
+            && let Some(event) = first.event
+        {
+            let event = String::from_utf8_lossy(event);
+            let default = builder.string(if first.by_period { event.into_owned() } else { format!("{event} samples") });
+            builder.header().default_sample_type = default;
+        }
         let [comm, pid, tid] = ["comm", "pid", "tid"].map(|key| builder.string(key));
         let number = |key, value| Label { key, value: LabelValue::Number(value, StringId::EMPTY) };
         tree.write(&mut builder, columns.len(), &mut Room::of(size), |root, labels| {
@@ -453,6 +472,15 @@ mod tests {
 
     fn types(p: &Profile) -> Vec<String> {
         p.sample_types().into_iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect()
+    }
+
+    #[test]
+    fn what_only_looks_like_it_is_not_taken_for_it() {
+        for text in ["3: 4 [5: 6] @ 0x1\n3: 4 [5: 6] @ 0x1\n", "a;b 10\na;c 5\n"] {
+            assert!(!recognises(text.as_bytes()), "{text}");
+        }
+        let error = read("in", b"a;b 10\na;c 5\n".to_vec(), &LoadOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("no sample has an event or a frame"), "{error}");
     }
 
     #[test]

@@ -183,7 +183,9 @@ pub(super) struct Lines<'t> {
 
 impl<'t> Lines<'t> {
     pub(super) fn new(text: &'t [u8]) -> Lines<'t> {
-        Lines { line: &[], rest: text, at: 0, number: 0, len: text.len() }
+        // Editors of some systems put a mark of the encoding first.
+        let rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        Lines { line: &[], rest, at: 0, number: 0, len: text.len() }
     }
 
     /// The rest of a binary file that is text.
@@ -371,6 +373,7 @@ mod tests {
 
     #[test]
     fn lines_end_in_either_way_and_have_places() {
+        assert_eq!(Lines::new(b"\xef\xbb\xbfa\n").next(), Some(&b"a"[..]));
         let mut lines = Lines::new(b"a\r\n\n# c\nb");
         assert_eq!(lines.next_content(), Some(&b"a"[..]));
         assert_eq!(lines.next_content(), Some(&b"b"[..]));
