@@ -572,7 +572,7 @@ fn files_of_other_tools_take_memory_in_proportion() {
         ("perf script: threads that occur once", (0..300_000).map(|i| format!("a {i} c:\n\t1 a\n")).collect(), 20, ""),
         (
             "perf script: events that occur once",
-            (0..20_000).map(|i| format!("a 1 {i:x}e:\n\t1 a\n")).collect(),
+            (0..20_000).map(|i| format!("a 1 e{i:x}:\n\t1 a\n")).collect(),
             4,
             "altogether",
         ),
