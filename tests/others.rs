@@ -30,6 +30,7 @@ fn the_advised_command_makes_a_profile() {
         ("tar", "tar -cf it.tar profile", "it.tar", "a tar archive"),
         ("xz", "xz -k -c profile > it.xz", "it.xz", "packed with xz"),
         ("bzip2", "bzip2 -k -c profile > it.bz2", "it.bz2", "packed with bzip2"),
+        ("gzip", "gzip -c profile > it.gz", "it.gz", "packed twice"),
         ("lz4", "lz4 -q -c profile > it.lz4", "it.lz4", "packed with lz4"),
     ] {
         let package = if tool == "xz" { "xz-utils" } else { tool };

@@ -578,6 +578,8 @@ mod tests {
             [("wall", "nanoseconds"), ("cpu", "nanoseconds")].map(|(k, u)| (k.into(), u.into()))
         );
         assert_eq!(p.header().duration_nanos, 14_000);
+        // It is named, so that it is the default beside profiles of other types too.
+        assert_eq!(p.text(p.header().default_sample_type), "cpu");
     }
 
     #[test]

@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use super::folded::{Header, lines, split_number, value};
+use super::folded::{self, Header, lines, split_number, value};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -238,20 +238,15 @@ fn of_perf(frame: &[u8]) -> Labels<'_> {
     }
 }
 
-/// True if the stacks of more than half of the lines are the tool's, and no header of our own is there.
+/// True if the stacks of most lines are the tool's, and no header of our own is there.
 fn mostly(head: &[u8], is_of_the_tool: fn(&[u8]) -> bool) -> bool {
-    if !is_text(head) || Header::of(head).is_some() {
-        return false;
-    }
-    let whole = if head.len() < super::HEAD { head.len() } else { head.iter().rposition(|&b| b == b'\n').unwrap_or(0) };
-    let (mut fit, mut others) = (0, 0);
-    for (_, line) in lines(&head[..whole]).filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#")) {
-        match split_last(line, b' ') {
-            Some((stack, word)) if (one(word).or_else(|| all(word))).is_some() && is_of_the_tool(stack) => fit += 1,
-            _ => others += 1,
+    let fits = |line: &[u8]| match split_last(line, b' ') {
+        Some((stack, word)) if !line.starts_with(b"#") => {
+            one(word).or_else(|| all(word)).is_some() && is_of_the_tool(stack)
         }
-    }
-    fit > others
+        _ => false,
+    };
+    is_text(head) && Header::of(head).is_none() && folded::mostly(head, fits)
 }
 
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
@@ -289,7 +284,7 @@ impl<'t> Stacks<'t> {
         }
         let found = split_last(line, b' ').and_then(|(stack, word)| Some((stack, (dialect.values)(word)?)));
         let Some((stack, values)) = found else {
-            return Err(super::folded::without_number(line));
+            return Err(folded::without_number(line));
         };
         self.leaf_first.clear();
         self.labels.clear();

@@ -74,8 +74,22 @@ impl Header {
     }
 }
 
-/// Without a header, more than half of the lines must be of the format: then one that is not is an error that names it,
-/// and prose in which some lines end in a number is no profile.
+/// True if more than half of the lines fit, apart from comments that do not: then a line that does not fit is an error
+/// that names it, and prose in which some lines end in a number is no profile.
+pub(super) fn mostly(head: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
+    // The last line may be cut off.
+    let whole = if head.len() < super::HEAD { head.len() } else { head.iter().rposition(|&b| b == b'\n').unwrap_or(0) };
+    let (mut fit, mut others) = (0, 0);
+    for (_, line) in lines(&head[..whole]).filter(|(_, line)| !line.is_empty()) {
+        match fits(line) {
+            true => fit += 1,
+            false if line.starts_with(b"#") => {}
+            false => others += 1,
+        }
+    }
+    fit > others
+}
+
 fn recognises(head: &[u8], two_sided: bool) -> bool {
     if !super::is_text(head) || super::others::are(head) {
         return false;
@@ -83,17 +97,7 @@ fn recognises(head: &[u8], two_sided: bool) -> bool {
     if let Some(header) = Header::of(head) {
         return header.two_sided == two_sided;
     }
-    // The last line may be cut off.
-    let whole = if head.len() < super::HEAD { head.len() } else { head.iter().rposition(|&b| b == b'\n').unwrap_or(0) };
-    let (mut fit, mut others) = (0, 0);
-    for (_, line) in lines(&head[..whole]).filter(|(_, line)| !line.is_empty()) {
-        match split_number(line) {
-            Some(_) => fit += 1,
-            None if line.starts_with(b"#") => {}
-            None => others += 1,
-        }
-    }
-    !two_sided && fit > others
+    !two_sided && mostly(head, |line| split_number(line).is_some())
 }
 
 /// The lines without blanks at their ends, and where each begins.

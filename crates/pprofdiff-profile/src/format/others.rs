@@ -88,7 +88,7 @@ static OTHERS: &[Other] = &[
     Other {
         about: "packed twice",
         way_out: "unpack it once",
-        command: Some("gzip -dc {} > profile.gz"),
+        command: Some("gzip -dc {} > profile"),
         recognises: |head| head.starts_with(b"\x1f\x8b\x08"),
     },
     Other {

@@ -22,6 +22,7 @@
 
 use std::collections::HashMap;
 
+use super::folded::lines;
 use super::tree::{Room, Tree};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
@@ -45,15 +46,6 @@ fn recognises(head: &[u8]) -> bool {
     Frame::parse_own(header.rest).is_some()
         || next.is_some_and(is_frame)
         || header.event.is_some() && next.is_none_or(|next| Header::parse(next).is_some_and(|h| h.event.is_some()))
-}
-
-/// The lines without blanks at their ends, and where each begins.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut at = 0;
-    text.split_inclusive(|&b| b == b'\n').map(move |line| {
-        at += line.len();
-        (at - line.len(), line.trim_ascii_end())
-    })
 }
 
 /// The header that `--header` prints.
@@ -472,6 +464,14 @@ mod tests {
 
     fn types(p: &Profile) -> Vec<String> {
         p.sample_types().into_iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect()
+    }
+
+    #[test]
+    fn the_first_event_is_the_default() {
+        let text = "a 1 1.5: 100 cycles:\n\t1 f (x)\n\na 1 1.6: 7 misses:\n\t1 f (x)\n";
+        let p = load(text).unwrap();
+        assert_eq!(p.sample_types().len(), 2);
+        assert_eq!(p.default_sample_type(), Some(0));
     }
 
     #[test]
