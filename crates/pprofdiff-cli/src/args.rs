@@ -112,6 +112,11 @@ pub enum Verb {
         #[arg(value_name = "SHELL")]
         shell: clap_complete::Shell,
     },
+    /// Write manual pages into a folder: one of the command, and one of each verb
+    Man {
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
 }
 
 /// How profiles are loaded: the same for all verbs.

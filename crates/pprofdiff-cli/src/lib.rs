@@ -154,8 +154,15 @@ fn execute(cli: Cli) -> Result<u8> {
             clap_complete::generate(shell, &mut Cli::command(), "pprofdiff", &mut script);
             Ok(io::stdout().write_all(&script)?)
         }
+        Some(Verb::Man { dir }) => manual(&dir),
     }?;
     Ok(0)
+}
+
+/// Writes a page of the manual for the command and for each verb.
+fn manual(dir: &Path) -> Result<()> {
+    let written = std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(Cli::command(), dir));
+    written.map_err(|e| Failure::Message(format!("{}: {e}", dir.display())))
 }
 
 fn diff(args: &TopArgs) -> Result<()> {
