@@ -115,18 +115,6 @@ fn documents() -> Vec<(PathBuf, String)> {
     found
 }
 
-#[test]
-fn links_of_documents_lead_to_files() {
-    for (path, text) in documents() {
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !file.contains("://") {
-                assert!(path.parent().unwrap().join(file).exists(), "{}: {link}", path.display());
-            }
-        }
-    }
-}
-
 /// What stands between backticks outside of code blocks.
 fn code_words(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.split("```").step_by(2);
@@ -139,7 +127,7 @@ fn documents_name_files_and_tests_that_exist() {
         files("crates", &[".rs"]).into_iter().chain(files("tests", &[".rs", ".py"])).map(|(_, text)| text).collect();
     let mut named = 0;
     for (path, text) in documents() {
-        let paths = ["crates/", "tests/", "docs/", "benches/", "python/", "examples/"];
+        let paths = ["crates/", "tests/", "docs/", "benches/", "python/"];
         for word in code_words(&text).filter(|w| !w.contains([' ', '*'])) {
             if paths.iter().any(|start| word.starts_with(start)) {
                 assert!(root().join(word).exists(), "{}: there is no {word}", path.display());

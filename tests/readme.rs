@@ -1,5 +1,6 @@
 //! The console blocks of README.md and docs/ are real: each command is run, and what it prints must stand below it. Quotes
-//! around a word are the shell's.
+//! around a word are the shell's. Commands that name `main.pb.gz` (of the start pages) are run where it and `branch.pb.gz`
+//! are the two profiles of the story, others in the repository's root.
 //!
 //! To accept new output: `UPDATE_GOLDENS=1 cargo test -p pprofdiff-cli --test command readme::`.
 
@@ -17,8 +18,19 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     pages
 }
 
+/// A folder with the profiles of the start pages.
+fn start(root: &Path) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("pprofdiff-start-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, side) in [("main", "base"), ("branch", "new")] {
+        let profile = root.join(format!("tests/corpus/story-cpu.{side}.pb.gz"));
+        std::fs::copy(profile, folder.join(format!("{name}.pb.gz"))).unwrap();
+    }
+    folder
+}
+
 /// The page's text with what its commands print now, and the number of its commands.
-fn fresh(root: &Path, text: &str) -> (String, usize) {
+fn fresh(root: &Path, start: &Path, text: &str) -> (String, usize) {
     let mut parts = text.split("```console\n");
     let mut fresh = parts.next().unwrap().to_owned();
     let mut blocks = 0;
@@ -27,7 +39,8 @@ fn fresh(root: &Path, text: &str) -> (String, usize) {
         let command = block.lines().next().unwrap();
         let args = command.strip_prefix("$ pprofdiff ").expect("a console block begins with its command");
         let args = args.split(' ').map(|word| word.trim_matches('\''));
-        let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).current_dir(root).args(args).output().unwrap();
+        let folder = if command.contains(" main.pb.gz") { start } else { root };
+        let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).current_dir(folder).args(args).output().unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         fresh.push_str(&format!("```console\n{command}\n{}```{rest}", String::from_utf8(output.stdout).unwrap()));
         blocks += 1;
@@ -38,11 +51,12 @@ fn fresh(root: &Path, text: &str) -> (String, usize) {
 #[test]
 fn the_pages_show_what_the_command_prints() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let start = start(&root);
     let mut shown = 0;
     let mut stale = Vec::new();
     for page in pages(&root) {
         let text = std::fs::read_to_string(&page).unwrap();
-        let (fresh, blocks) = fresh(&root, &text);
+        let (fresh, blocks) = fresh(&root, &start, &text);
         shown += blocks;
         if fresh == text {
             continue;
@@ -53,6 +67,7 @@ fn the_pages_show_what_the_command_prints() {
             stale.push(page);
         }
     }
+    std::fs::remove_dir_all(start).unwrap();
     assert!(shown >= 6, "only {shown} console blocks");
     assert!(stale.is_empty(), "{stale:?} show other output; the first lines of tests/readme.rs say how to accept it");
 }

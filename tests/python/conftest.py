@@ -1,11 +1,17 @@
-"""What the tests share: the corpus, profiles made to order, and a thread that sees whether others may run."""
+"""What the tests share: the corpus, profiles made to order, a browser, the documentation as a site, and a thread that
+sees whether others may run.
+"""
 
 import os
+import shutil
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 import pprofdiff
 
@@ -98,3 +104,25 @@ def story() -> pprofdiff.Diff:
 @pytest.fixture(scope="session")
 def labelled() -> pprofdiff.Diff:
     return pprofdiff.diff(*pair("go-labels-cpu"))
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    if not path:
+        pytest.skip("Chromium is missing (apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation as docs/make builds it."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    make = Path(__file__).parents[2] / "docs" / "make"
+    environment = os.environ | {"PYTHON": sys.executable}
+    made = subprocess.run([make, folder], env=environment, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    return folder

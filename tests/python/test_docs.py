@@ -1,0 +1,112 @@
+"""The documentation: its links, the site that is built of it, and its start pages, step by step."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from playwright.sync_api import Browser
+
+import pprofdiff
+from conftest import pair
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def parse(page: Path) -> list[Token]:
+    return MarkdownIt("commonmark").enable("table").parse(page.read_text())
+
+
+def links(page: Path) -> Iterator[str]:
+    for token in parse(page):
+        for child in token.children or []:
+            yield from (str(child.attrs[name]) for name in ("href", "src") if name in child.attrs)
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can name in a page, as GitHub makes it of headings: one that occurs again has a number."""
+    found: dict[str, int] = {}
+    tokens = parse(page)
+    for opening, inline in zip(tokens, tokens[1:], strict=False):
+        if opening.type == "heading_open":
+            title = "".join(child.content for child in inline.children or [])
+            anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+            found[anchor] = found.get(anchor, -1) + 1
+    return {anchor if n == 0 else f"{anchor}-{n}" for anchor, count in found.items() for n in range(count + 1)}
+
+
+def test_links_lead_somewhere():
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+    pages = [ROOT / name for name in names if (ROOT / name).exists()]
+    known = {page: anchors(page) for page in pages}
+    checked, broken = 0, []
+    for page in pages:
+        for link in links(page):
+            if re.match(r"[a-z]+:", link):
+                continue
+            checked += 1
+            path, _, anchor = link.partition("#")
+            file = (page.parent / unquote(path)).resolve() if path else page
+            if not file.exists() or (anchor and anchor not in known.get(file, ())):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert broken == []
+    assert checked > 100
+
+
+def test_the_site_has_each_page(site: Path):
+    for page in [*DOCS.glob("*.md"), *DOCS.glob("*.ipynb")]:
+        assert f"{page.stem}.html" in (site / "index.html").read_text(), "no page is left out of the sidebar"
+        assert (site / f"{page.stem}.html").exists()
+    assert "<code" in (site / "api.html").read_text()
+    for name in pprofdiff.__all__:
+        assert f'id="pprofdiff.{name}"' in (site / "api.html").read_text()
+
+
+@pytest.mark.parametrize("width", [1440, 390], ids=["screen", "phone"])
+def test_the_site_needs_no_network_and_fits(chromium: Browser, site: Path, width: int):
+    page = chromium.new_page(viewport={"width": width, "height": 900})
+    asked: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    for file in sorted(site.glob("*.html")):
+        page.goto(file.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), file.name
+    page.goto(f"{site.as_uri()}/search.html?q=canonical")
+    page.locator(".search li a", has_text="Why two sides differ").first.wait_for()
+    assert said == []
+    assert [url for url in asked if not url.startswith((site.as_uri(), "data:", "about:"))] == []
+    page.close()
+
+
+def steps(page: Path, language: str) -> list[str]:
+    """A page's blocks in a language, without those that a comment before them leaves out."""
+    tokens = parse(page)
+    return [
+        block.content
+        for before, block in zip(tokens, tokens[1:], strict=False)
+        if block.type == "fence" and block.info == language
+        if before.content.strip() not in ("<!-- install -->", "<!-- not run -->")
+    ]
+
+
+@pytest.mark.parametrize("name", ["start", "notebooks"])
+def test_each_step_of_a_start_page_works(tmp_path: Path, name: str):
+    for source, target in zip(pair("story-cpu"), ("main", "branch"), strict=True):
+        shutil.copy(source, tmp_path / f"{target}.pb.gz")
+    commands, cells = (steps(DOCS / f"{name}.md", language) for language in ("sh", "python"))
+    assert commands or cells
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=tmp_path, env=os.environ | {"PATH": path}, check=True)
+    subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(cells)], cwd=tmp_path, check=True)
+    assert (tmp_path / "report.html").stat().st_size > 50_000
