@@ -21,6 +21,8 @@ release = pprofdiff.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
 nitpicky = True  # a reference to what is not there is a warning; docs/make makes errors of warnings
 
+# Few of the runtime's signatures have types: those of the extension are in its stub.
+autodoc_typehints = "none"
 myst_heading_anchors = 4  # anchors as the forge has them
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
