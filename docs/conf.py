@@ -30,6 +30,8 @@ nb_execution_timeout = 120
 
 html_theme = "furo"
 html_title = f"pprofdiff {release}"
+html_static_path = html_css_files = ["site.css"]
+html_show_copyright = False
 html_theme_options = {
     "source_repository": REPOSITORY,
     "source_branch": "main",
