@@ -56,6 +56,9 @@ fn new_runs_are_compared_with_the_branchs_last_ones() {
     assert!(json["rules"][0]["tau"].as_f64().unwrap() < 0.05, "{json}");
     let (code, json) = checked(&d, &["more.pb", "--keep", "3"]);
     assert_eq!((code, json["verdict"].as_str(), json["base"].as_array().unwrap().len()), (1, Some("fail"), 3));
+    // The page is of what was compared, though no file of the base was named.
+    assert_eq!(checked(&d, &["more.pb", "--report", "r.html"]).0, 1);
+    assert!(std::fs::read_to_string(d.0.join("r.html")).unwrap().contains("main@c5"));
     // What fails is not stored, what passes is, and the oldest goes.
     let before = files(&d.0.join("store"));
     assert_eq!(checked(&d, &["more.pb", "--store"]).0, 1);

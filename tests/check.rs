@@ -605,13 +605,69 @@ fn a_check_is_of_what_is_selected() {
     assert_eq!((code, &without["verdict"]), (0, &"pass".into()), "{without}");
 }
 
+/// A page, a picture or a profile of the sides as the check saw them.
 #[test]
-fn reports_in_formats_that_show_no_check_are_errors() {
+fn reports_in_formats_without_findings_are_of_what_was_compared() {
+    let d = Dir::new("compared");
+    d.write("base", second(100));
+    d.write("more", second(150));
+    let reports = ["--report", "r.html", "--report", "r.svg", "--report", "r.pb.gz", "--report", "r.csv"];
+    let args = ["base", "more", "--fail-on", "total>+5%", "--normalize", "2", "--ignore", "enc/a"];
+    let (code, json) = d.json(&[&args[..], &reports].concat());
+    assert_eq!((code, json["kind"].as_str()), (1, Some("check")));
+    let read = |name: &str| std::fs::read_to_string(d.0.join(name)).unwrap();
+    assert!(read("r.html").starts_with("<!doctype html>") && read("r.svg").starts_with("<svg"));
+    // The table is of the same sums, filtered and scaled.
+    let command = || Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    let of = |args: &[&str]| command().current_dir(&d.0).args(args).output().unwrap().stdout;
+    let asked = of(&["base", "more", "--normalize", "2", "--ignore", "enc/a", "--format", "csv"]);
+    assert_eq!(read("r.csv").into_bytes(), asked);
+    let written = of(&["r.pb.gz", "--format", "csv", "--sort", "flat"]);
+    let names = |csv: &[u8]| String::from_utf8(csv.to_vec()).unwrap().lines().count();
+    assert_eq!(names(&written), names(&asked));
+    assert!(!String::from_utf8(asked).unwrap().contains("enc/a"));
+}
+
+#[test]
+fn causes_are_told_whatever_the_verdict() {
+    let d = Dir::new("explain");
+    let (base, new) = (corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz"));
+    let sides = [base.to_str().unwrap(), new.to_str().unwrap()];
+    let rules = ["--fail-on", "total>+500%", "--fail-on", "flat:regex=canonical>+500%", "--fail-on", "samples:total>+500%"];
+    let (code, json) = d.json(&[&sides[..], &rules[..2], &["--explain"]].concat());
+    assert_eq!(code, 0);
+    assert_eq!(json["rules"][0]["why"]["verdict"], "change", "{json}");
+    assert!(d.json(&[&sides[..], &rules[..2]].concat()).1["rules"][0].get("why").is_none());
+    // Once a sample type: of the rule that fails, else of the first.
+    let (_, json) = d.json(&[&sides[..], &rules, &["--explain"]].concat());
+    let told: Vec<bool> = json["rules"].as_array().unwrap().iter().map(|rule| rule.get("why").is_some()).collect();
+    assert_eq!(told, [false, true, true]);
+    let out = d.run(&[&sides[..], &rules[..2], &["--explain", "--format", "markdown"]].concat());
+    let markdown = String::from_utf8(out.stdout).unwrap();
+    assert!(markdown.contains("Why:\n- `logmill/names.compare` now calls"), "{markdown}");
+}
+
+/// GitHub looks for both after Markdown is read, so no backslash helps.
+#[test]
+fn markdown_mentions_nobody() {
+    let d = Dir::new("mentions");
+    let strange = |v: i64| profile(&[("@octocat", "#1")], &[("main;@octocat #2", &[v])]);
+    d.write("base", strange(10));
+    d.write("@octocat #3", strange(90));
+    let out = d.run(&["base", "@octocat #3", "--fail-on", "flat:any>+10%", "--format", "markdown"]);
+    let markdown = String::from_utf8(out.stdout).unwrap();
+    let text: String = markdown.split('`').step_by(2).collect();
+    assert!(text.contains("(@&#8203;octocat, "), "{markdown}");
+    let is_plain = |mark: char| text.split(mark).skip(1).any(|rest| rest.starts_with(char::is_alphanumeric));
+    assert!(!is_plain('@') && !is_plain('#'), "{markdown}");
+}
+
+#[test]
+fn reports_that_cannot_be_written_are_errors() {
     let d = Dir::new("formats");
     d.write("base", second(100));
     for (option, said) in [
         (["--report", "f.docx"], "f.docx: no format is known by this ending"),
-        (["--report", "f.svg"], "check can't be written as svg; it can as text, json, markdown, github, junit, sarif"),
         (["--format", "csv"], "check can't be written as csv; it can as text, json, markdown, github, junit, sarif"),
         (["--sample-type", "cpu,wall"], "check shows one sample type at a time"),
     ] {

@@ -734,9 +734,13 @@ pub struct CheckArgs {
     /// Inconclusive, not passed, if a growth as large as the limit would have been missed
     #[arg(long, conflicts_with = "strict")]
     pub require_power: bool,
+    /// Say why the sides differ also where no rule fails
+    #[arg(long)]
+    pub explain: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Write the findings to this file as well, in the format that its ending says
+    /// Write the findings to this file as well, in the format that its ending says; or what was compared, in a format
+    /// that has no findings: a page (.html), a picture (.svg), a diff for pprof (.pb.gz), rows (.csv)
     #[arg(long, value_name = "FILE")]
     pub report: Vec<PathBuf>,
     #[command(flatten)]

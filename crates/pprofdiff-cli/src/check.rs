@@ -10,9 +10,10 @@ use pprofdiff_report::{Ask, CheckOptions, Format, Report, Request, exit_code};
 
 use crate::args::{CheckArgs, InputArgs};
 use crate::baseline::Baseline;
+use crate::explain::own_runtime;
 use crate::fetch::url;
 use crate::input::{Inputs, one_stdin};
-use crate::{Failure, Result, is_stdin, open, say, write_to};
+use crate::{Failure, Result, is_stdin, open, packing, say, write_to};
 
 /// Read if it is there and no other is named.
 const CONFIG: &str = "pprofdiff.toml";
@@ -22,13 +23,13 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     let request = args.query.request(Ask::Check(options(args)?))?.for_format(format)?;
     let reports = args.report.iter().map(|path| {
         let format = Format::of_path(path)?;
-        request.for_format(format)?;
-        Ok((path, format))
+        Ok((path, format, reported(args, &request, path, format)?))
     });
     let reports = reports.collect::<Result<Vec<_>>>()?;
-    let (report, mut store) = answer(args, &request)?;
-    for (path, format) in reports {
-        write_to(Some(path), |out| (format.write)(&report, out, Default::default()))?;
+    let (report, diff, mut store) = answer(args, &request)?;
+    for (path, format, request) in reports {
+        let compared = request.map(|request| request.answer(&diff)).transpose()?;
+        write_to(Some(path), |out| (format.write)(compared.as_ref().unwrap_or(&report), out, Default::default()))?;
     }
     let verdict = match &report {
         Report::Check(check) => exit_code(check.verdict),
@@ -51,17 +52,32 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     written
 }
 
+/// What is asked for a report in a format that has no findings: what the check compared.
+fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> Result<Option<Request>> {
+    if check.for_format(format).is_ok() {
+        return Ok(None);
+    }
+    let mut request = check.asking(Ask::default()).for_format(format)?;
+    match &mut request.ask {
+        Ask::Page { options, .. } => options.explain = own_runtime(args.config.as_deref())?,
+        Ask::Profile(options) => *options = packing(Some(path)),
+        _ => {}
+    }
+    Ok(Some(request))
+}
+
 /// A baseline, and the profiles that may be stored in it.
 type Store<'a> = (Baseline<'a>, Vec<Arc<Profile>>);
 
-/// What the check finds, and where the new side may be stored. Where a baseline that is to be filled has nothing yet, the
+/// What the check finds, what it compared, and where the new side may be stored. Where a baseline that is to be filled has nothing yet, the
 /// new side is compared with itself: its rules and profiles are then known to be good.
-fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Option<Store<'a>>)> {
+fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, Option<Store<'a>>)> {
     let Some(dir) = &args.baseline.dir else {
         if let [_] = args.input.files.as_slice() {
             return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
         }
-        return Ok((request.answer(&open(&args.input)?)?, None));
+        let diff = open(&args.input)?;
+        return Ok((request.answer(&diff)?, diff, None));
     };
     if is_stdin(dir) || url(dir).is_some() {
         return Err(Failure::Message(format!("--baseline is a folder, not {}", dir.display())));
@@ -79,11 +95,12 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Option<
         }
         warnings.push(format!("{nothing}; {} stored", new.len()));
     }
-    let mut report = request.answer(&Diff::new(if base.is_empty() { &new } else { &base }, &new)?)?;
+    let diff = Diff::new(if base.is_empty() { &new } else { &base }, &new)?;
+    let mut report = request.answer(&diff)?;
     if let Report::Check(check) = &mut report {
         check.warnings.append(&mut warnings);
     }
-    Ok((report, Some((baseline, new))))
+    Ok((report, diff, Some((baseline, new))))
 }
 
 /// The files of the new side, where there are no others.
@@ -114,8 +131,11 @@ fn options(args: &CheckArgs) -> Result<CheckOptions> {
         options.rules().map_err(|e| Failure::Message(format!("{name}: {e}")))?;
     }
     (options.fail_on, options.floor) = (args.fail_on.clone(), args.floor.clone());
-    options.how =
-        How::default().with_strict(args.strict).with_paired(args.paired).with_require_power(args.require_power);
+    options.how = How::default()
+        .with_strict(args.strict)
+        .with_paired(args.paired)
+        .with_require_power(args.require_power)
+        .with_explain(args.explain);
     options.rules()?;
     Ok(options)
 }

@@ -91,8 +91,14 @@ impl Table {
     }
 }
 
-/// Text that stays text: Markdown's signs and HTML's brackets lose their meaning.
+/// Text that stays text: Markdown's signs and HTML's brackets lose their meaning. An `@` mentions nobody and a `#` links to
+/// no issue; since GitHub looks for both after it has taken backslashes away, only a blank without width helps
+/// (github/cmark-gfm#181).
 pub(crate) fn escape(text: &str) -> String {
+    literal(text).replace('@', "@&#8203;").replace('#', "#&#8203;")
+}
+
+fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in harmless(text).chars() {
         match c {
@@ -109,14 +115,15 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// A name as code. Backquotes inside would end it, so it gets HTML's tag where there are any.
+/// A name as code, in which GitHub links nothing. Backquotes inside would end it, so it gets HTML's tag where there are
+/// any.
 pub(crate) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
     let text = harmless(text);
     if text.contains(['`', '|']) {
-        return format!("<code>{}</code>", escape(&text));
+        return format!("<code>{}</code>", literal(&text));
     }
     format!("`{text}`")
 }

@@ -41,7 +41,7 @@ pub struct Rules {
     sample_type: Option<String>,
     /// How limits are applied.
     pub how: How,
-    /// How the causes of what fails are looked for.
+    /// How causes are looked for.
     pub explain: ExplainOptions,
 }
 
@@ -56,6 +56,9 @@ pub struct How {
     pub paired: bool,
     /// What passes is inconclusive if a growth as large as the limit would have been missed.
     pub require_power: bool,
+    /// Say why the sides differ also where no rule fails.
+    #[serde(default)]
+    pub explain: bool,
 }
 
 impl How {
@@ -77,6 +80,13 @@ impl How {
     #[must_use]
     pub fn with_require_power(mut self, require_power: bool) -> Self {
         self.require_power = require_power;
+        self
+    }
+
+    /// Whether causes are looked for also where no rule fails.
+    #[must_use]
+    pub fn with_explain(mut self, explain: bool) -> Self {
+        self.explain = explain;
         self
     }
 }
@@ -185,7 +195,8 @@ pub struct RuleCheck {
     pub detectable: Option<f64>,
     /// What exceeds the limit, the worst first; of a rule on one thing that thing, in any case.
     pub findings: Vec<Finding>,
-    /// Why the sides differ, of the first rule of each sample type that fails.
+    /// Why the sides differ, of the first rule of each sample type that fails; with [`How::explain`] of the
+    /// first where none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<Explanation>>,
 }
@@ -278,9 +289,14 @@ impl Rules {
             };
             rules.push(self.apply(rule, &measured[at], &mut used, &mut warnings)?);
         }
-        for at in 0..rules.len() {
+        let (mut explained, others): (Vec<usize>, Vec<usize>) =
+            (0..rules.len()).partition(|&at| rules[at].outcome == Outcome::Fail);
+        if self.how.explain {
+            explained.extend(others);
+        }
+        for at in explained {
             let is_told = |other: &RuleCheck| other.why.is_some() && other.sample_type == rules[at].sample_type;
-            if rules[at].outcome == Outcome::Fail && !rules[..at].iter().any(is_told) {
+            if !rules.iter().any(is_told) {
                 let query = query.clone().with_normalize(Normalize::None).with_sample_type(&rules[at].sample_type);
                 // Of other granularities nothing can be said, which is no error of the check.
                 rules[at].why = diff.explain(&query, &[], &self.explain).ok().map(Arc::new);
