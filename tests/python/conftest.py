@@ -49,8 +49,13 @@ def _field(number: int, value: int | bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def profile(samples: Iterable[tuple[list[str], int, dict[str, str]]], *, last: bytes = b"") -> bytes:
-    """A raw profile of (stack, root first; value in bytes; labels), one function a frame."""
+def profile(
+    samples: Iterable[tuple[list[str], int, dict[str, str]]],
+    *,
+    sample_type: tuple[str, str] = ("space", "bytes"),
+    last: bytes = b"",
+) -> bytes:
+    """A raw profile of (stack, root first; value; labels), one function a frame."""
     strings = [""]
     functions: list[str] = []
 
@@ -59,7 +64,7 @@ def profile(samples: Iterable[tuple[list[str], int, dict[str, str]]], *, last: b
             table.append(text)
         return table.index(text)
 
-    out = _field(1, _field(1, index(strings, "space")) + _field(2, index(strings, "bytes")))
+    out = _field(1, b"".join(_field(i, index(strings, text)) for i, text in enumerate(sample_type, 1)))
     for stack, value, labels in samples:
         ids = [index(functions, name) + 1 for name in reversed(stack)]
         pairs = [_field(1, index(strings, k)) + _field(2, index(strings, v)) for k, v in labels.items()]

@@ -1,0 +1,538 @@
+"""The GitHub Action as a runner runs it: action.yml is read, its steps are run in a scratch repository with the real scripts
+and the real command, and a `gh` that keeps releases and comments in files.
+
+What only GitHub can tell is not tested: that its runner evaluates expressions as here, and its API answers as this `gh`.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cmarkgfm
+import pytest
+import yaml
+
+from conftest import CORPUS, pair, profile
+
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPS = ACTION["runs"]["steps"]
+VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
+COMMAND = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "pprofdiff"
+RUNS = CORPUS / "faults" / "maptiles"
+# The last is how each ends that is no failure of the step.
+NOTHING_FAILS = {"pass", "inconclusive", "none"}
+
+GH = r'''#!{python}
+"""gh with one release, whose assets lie in $FAKE/release, and the comments of one pull request in $FAKE/comments.json."""
+import hashlib, json, os, pathlib, sys
+import jq
+
+fake = pathlib.Path(os.environ["FAKE"])
+arguments = sys.argv[1:]
+assert os.environ["GH_TOKEN"] == "the token"
+
+def fields(known):
+    """The options, of which -f and -F are fields; each of the others takes a value, or None."""
+    found, rest = {}, iter(arguments)
+    for word in rest:
+        if word in ("-f", "-F"):
+            name, value = next(rest).split("=", 1)
+            if word == "-F" and value.startswith("@"):
+                value = pathlib.Path(value[1:]).read_text()
+            elif word == "-F" and value.isdigit():
+                value = int(value)
+            found[name] = value
+        elif word in known:
+            found[word] = next(rest) if known[word] else True
+        else:
+            found.setdefault("", []).append(word)
+    return found
+
+def fail(text):
+    print("gh: " + text, file=sys.stderr)
+    sys.exit(1)
+
+def page(comments, cursor):
+    """Two comments a page, of 100 that are asked for."""
+    at = int(cursor or 0)
+    nodes = [{"id": c["id"], "viewerDidAuthor": c["author"] == "us", "body": c["body"]} for c in comments[at:at + 2]]
+    info = {"hasNextPage": at + 2 < len(comments), "endCursor": str(at + 2)}
+    return {"data": {"repository": {"pullRequest": {"comments": {"nodes": nodes, "pageInfo": info}}}}}, info
+
+kind = arguments[:2]
+if kind == ["release", "download"]:
+    given = fields({"--repo": 1, "--pattern": 1})
+    asset = fake / "release" / given["--pattern"]
+    if given != {"": ["release", "download", "v" + os.environ["RELEASED"]], "--repo": "pprofdiff/pprofdiff",
+                 "--pattern": asset.name} or not asset.exists():
+        fail("release not found")
+    pathlib.Path(asset.name).write_bytes(asset.read_bytes())
+elif kind == ["attestation", "verify"]:
+    given = fields({"--repo": 1})
+    digest = hashlib.sha256(pathlib.Path(given[""][2]).read_bytes()).hexdigest()
+    if given["--repo"] != "pprofdiff/pprofdiff" or digest not in (fake / "attested").read_text().split():
+        fail("no attestations found")
+elif kind[0] == "api":
+    store = fake / "comments.json"
+    comments = json.loads(store.read_text()) if store.exists() else []
+    given = fields({"--paginate": 0, "--jq": 1, "--method": 1})
+    if kind == ["api", "graphql"] and given["query"].startswith("query"):
+        assert (given["owner"], given["repository"], given["number"]) == ("octo", "scratch", 7), given
+        info = {"hasNextPage": True, "endCursor": None}
+        while info["hasNextPage"]:
+            answer, info = page(comments, info["endCursor"])
+            for text in jq.compile(given["--jq"]).input_value(answer):
+                print(text)
+        sys.exit()
+    if (fake / "read-only").exists():
+        fail("Resource not accessible by integration (HTTP 403)")
+    if kind == ["api", "graphql"]:
+        assert "updateIssueComment(input: {id: $id, body: $body})" in given["query"]
+        next(c for c in comments if c["id"] == given["id"])["body"] = given["body"]
+    else:
+        assert given[""] == ["api", "repos/octo/scratch/issues/7/comments"] and given["--method"] == "POST", given
+        comments.append({"id": f"IC_{len(comments)}", "author": "us", "body": given["body"]})
+    if len(given["body"]) > 65536:
+        fail("Body is too long (maximum is 65536 characters) (HTTP 422)")
+    store.write_text(json.dumps(comments))
+    print("{}")
+else:
+    fail("unknown command " + " ".join(arguments))
+'''
+
+
+def tree(expression: str, context: dict) -> str:
+    """What an expression of the kind that action.yml uses stands for: a property, or nothing."""
+    value: object = context
+    for name in expression.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return "" if value is None else str(value)
+
+
+def evaluated(text: object, context: dict) -> str:
+    return re.sub(r"\$\{\{ ([\w.-]+) \}\}", lambda found: tree(found[1], context), str(text))
+
+
+def runs_now(step: dict, failed: bool, context: dict) -> bool:
+    condition = step.get("if")
+    if condition is None:
+        return not failed
+    status, what = re.fullmatch(r"\$\{\{ (!cancelled\(\)) && ([\w.-]+) \}\}", condition).groups()
+    return bool(status and tree(what, context))
+
+
+@dataclass
+class Result:
+    """What a run of the action left."""
+
+    outputs: dict[str, str]
+    log: str = ""
+    summary: str = ""
+    failed: list[str] = field(default_factory=list)
+    artifacts: dict[str, dict[str, bytes]] = field(default_factory=dict)
+
+
+class Runner:
+    """A job on a machine, whose scratch repository is `work`. A job's machine is kept from step to step."""
+
+    def __init__(self, home: Path) -> None:
+        self.fake, self.work, self.temp = (home / name for name in ("fake", "work", "temp dir"))
+        bin_ = self.fake / "bin"
+        for folder in (bin_, self.work, self.temp, self.fake / "release"):
+            folder.mkdir(parents=True)
+        (self.fake / "attested").write_text("")
+        (bin_ / "gh").write_text(GH.replace("{python}", sys.executable))
+        (bin_ / "gh").chmod(0o755)
+        self.paths = [str(bin_)]
+        self.environment = {"RUNNER_OS": "Linux", "RUNNER_ARCH": "X64", "RELEASED": VERSION}
+        self.event = {"repository": {"default_branch": "trunk"}, "pull_request": {"number": 7}}
+        self.on("pull_request", "refs/pull/7/merge")
+        self.release("x86_64-unknown-linux-musl")
+
+    def on(self, event: str, ref: str, sha: str = "c0ffee") -> None:
+        self.environment |= {"GITHUB_EVENT_NAME": event, "GITHUB_REF": ref, "GITHUB_SHA": sha}
+        if event != "pull_request":
+            self.event.pop("pull_request", None)
+
+    def release(self, target: str, version: str = VERSION) -> Path:
+        """An archive as a release has it, with the command, attested."""
+        name = f"pprofdiff-v{version}-{target}"
+        archive = self.fake / "release" / (name + (".zip" if "windows" in target else ".tar.gz"))
+        # Half a gigabyte of debug symbols need not be packed; a script stands for the program.
+        program = f'#!/bin/sh\nexec "{COMMAND}" "$@"\n'.encode()
+        if archive.suffix == ".zip":
+            with zipfile.ZipFile(archive, "w") as out:
+                info = zipfile.ZipInfo(f"{name}/pprofdiff")
+                info.external_attr = 0o100755 << 16
+                out.writestr(info, program)
+        else:
+            with tarfile.open(archive, "w:gz") as out:
+                (self.fake / "pprofdiff").write_bytes(program)
+                (self.fake / "pprofdiff").chmod(0o755)
+                out.add(self.fake / "pprofdiff", f"{name}/pprofdiff")
+        with (self.fake / "attested").open("a") as attested:
+            attested.write(hashlib.sha256(archive.read_bytes()).hexdigest() + "\n")
+        return archive
+
+    def comments(self) -> list[dict[str, str]]:
+        store = self.fake / "comments.json"
+        return json.loads(store.read_text()) if store.exists() else []
+
+    def run(self, **inputs: str) -> Result:
+        """Runs the action with these inputs."""
+        unknown = set(inputs) - set(ACTION["inputs"])
+        assert not unknown
+        github = {"token": "the token", "event": self.event}
+        given = {k: evaluated(v.get("default", ""), {"github": github}) for k, v in ACTION["inputs"].items()} | inputs
+        steps: dict[str, dict] = {}
+        context = {"inputs": given, "github": github, "steps": steps}
+        result = Result({})
+        for number, step in enumerate(STEPS):
+            if not runs_now(step, bool(result.failed), context):
+                continue
+            outputs: dict[str, str] = {}
+            if "uses" in step:
+                assert re.fullmatch(r"actions/upload-artifact@v\d+", step["uses"])
+                with_ = {k: evaluated(v, context) for k, v in step["with"].items()}
+                files = Path(with_["path"]).iterdir()
+                result.artifacts[with_["name"]] = {file.name: file.read_bytes() for file in files}
+                outputs["artifact-url"] = f"https://github.com/octo/scratch/actions/runs/1/artifacts/{number}"
+            else:
+                outputs = self.shell(step, context, number, result)
+            if "id" in step:
+                steps[step["id"]] = {"outputs": outputs}
+        result.outputs = {k: evaluated(v["value"], context) for k, v in ACTION["outputs"].items()}
+        return result
+
+    def shell(self, step: dict, context: dict, number: int, result: Result) -> dict[str, str]:
+        assert step["shell"] == "bash"
+        files = {name: self.temp / f"{name.lower()}_{number}" for name in ("OUTPUT", "PATH", "STEP_SUMMARY")}
+        for file in files.values():
+            file.write_text("")
+        environment = {
+            "HOME": str(self.work),
+            "LANG": "C.UTF-8",
+            "FAKE": str(self.fake),
+            "PATH": os.pathsep.join([*self.paths, "/usr/local/bin", "/usr/bin", "/bin"]),
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_REPOSITORY": "octo/scratch",
+            "RUNNER_TEMP": str(self.temp),
+            **{f"GITHUB_{name}": str(file) for name, file in files.items()},
+            **self.environment,
+            **{k: evaluated(v, context) for k, v in step.get("env", {}).items()},
+        }
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        done = subprocess.run(command, cwd=self.work, env=environment, stdout=-1, stderr=-2, text=True, timeout=120)
+        result.log += done.stdout
+        result.summary += files["STEP_SUMMARY"].read_text()
+        if done.returncode:
+            result.failed.append(step["name"])
+        self.paths[:0] = files["PATH"].read_text().splitlines()
+        return dict(line.split("=", 1) for line in files["OUTPUT"].read_text().splitlines())
+
+    def put(self, **files: Path | bytes) -> None:
+        """Files of the scratch repository; `_` in their names stands for a blank."""
+        for name, content in files.items():
+            path = self.work / f"{name.replace('_', ' ')}.pb.gz"
+            path.write_bytes(content if isinstance(content, bytes) else content.read_bytes())
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Iterator[Runner]:
+    assert COMMAND.exists(), f"{COMMAND} is not built"
+    yield Runner(tmp_path)
+
+
+@pytest.fixture
+def installed(runner: Runner) -> Runner:
+    """A machine that has the command, with the story's profiles."""
+    (runner.fake / "bin" / "pprofdiff").symlink_to(COMMAND)
+    base, new = pair("story-cpu")
+    runner.put(base=base, new=new)
+    return runner
+
+
+def text_of(markdown: str) -> str:
+    """What of Markdown GitHub would look through for mentions and issues: the text outside of code."""
+    html = cmarkgfm.github_flavored_markdown_to_html(markdown)
+    return re.sub(r"<code>.*?</code>|<pre>.*?</pre>", "", html, flags=re.DOTALL)
+
+
+STORY = {"base": "base.pb.gz", "new": "new.pb.gz"}
+FAILS = {**STORY, "rules": "flat:regex=canonical>+10%"}
+
+
+def test_a_regression_fails_and_is_told_everywhere(runner: Runner):
+    base, new = pair("story-cpu")
+    runner.put(base=base, new=new)
+    done = runner.run(**FAILS)
+    assert (done.failed, done.outputs["outcome"]) == (["Check"], "fail")
+    # Annotations: one of the rule.
+    assert [line for line in done.log.splitlines() if line.startswith("::error title=fail flat%3Aregex=canonical")]
+    # Summary and comment: verdict, causes, what moved most, the page's address.
+    [comment] = runner.comments()
+    assert done.summary == comment["body"]
+    for part in ["### pprofdiff: fail: a limit is exceeded", "Why:\n- ", "What moved most", "/artifacts/2)"]:
+        assert part in comment["body"]
+    assert re.search(r"`logmill/names.compare` now calls `logmill/names.canonical`: \+1\.39s", comment["body"])
+    assert re.search(r"\| 1\.39s \|.*`logmill/names.canonical`", comment["body"])
+    # Files.
+    files = done.artifacts["pprofdiff"]
+    assert sorted(files) == ["diff.pb.gz", "findings.md", "report.html"]
+    assert b"names.canonical" in files["report.html"]
+    assert Path(done.outputs["report"]).read_bytes() == files["report.html"]
+    assert Path(done.outputs["markdown"]).read_bytes() == files["findings.md"]
+    # The archive was downloaded once for both uses.
+    shutil.rmtree(runner.fake / "release")
+    assert runner.run(**FAILS).outputs["outcome"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("rules", "outcome", "annotation"),
+    [
+        ("total>+500%", "pass", None),
+        ("total>+5%", "inconclusive", "::warning title=inconclusive total>+5%25::"),
+        ("\n  total>+500%\r\n\n  flat:regex=canonical>+10% \n", "fail", "::error title=fail flat"),
+        ("total", "error", "::error title=pprofdiff::pprofdiff: "),
+        ("", "error", "::error title=pprofdiff::pprofdiff: there are no rules to check"),
+    ],
+)
+def test_outcomes(installed: Runner, rules: str, outcome: str, annotation: str | None):
+    done = installed.run(**STORY, rules=rules, version="installed")
+    assert (done.outputs["outcome"], not done.failed) == (outcome, outcome in NOTHING_FAILS)
+    annotations = [line for line in done.log.splitlines() if line.startswith("::")]
+    assert [line.startswith(annotation or "no") for line in annotations] == ([True] if annotation else [])
+    assert f"pprofdiff: {outcome}" in installed.comments()[0]["body"]
+    # The cause is told whatever the verdict, and there is a page.
+    if outcome != "error":
+        assert "now calls" in done.summary
+        assert "report.html" in done.artifacts["pprofdiff"]
+
+
+def test_errors_say_what_to_do(installed: Runner):
+    for inputs, said in [
+        ({"base": "none.pb.gz"}, "none.pb.gz: No such file"),
+        ({"base": "none-*.pb.gz"}, "base: no file matches none-*.pb.gz"),
+        ({"base": ""}, "base: no profile is given, and no baseline folder"),
+        ({"new": " \n"}, "new: no profile is given"),
+        ({"config": "none.toml"}, "none.toml: No such file"),
+        ({"arguments": "--worst"}, "unexpected argument '--worst'"),
+        ({"baseline": "store", "base": "", "store": "yes"}, "store is true or false, not yes"),
+        ({"comment": "yes"}, "comment is true or false, not yes"),
+        ({"name": ".."}, "name is letters and digits"),
+        ({"version": "new"}, "version is a release such as 0.1.0, or installed, not new"),
+    ]:
+        done = installed.run(**{**STORY, "rules": "total>+500%", "version": "installed", **inputs})
+        errors = [line for line in done.log.splitlines() if line.startswith("::error title=pprofdiff::")]
+        assert len(errors) == 1, done.log
+        assert said in errors[0].replace("%25", "%")
+        assert done.failed
+
+
+def test_the_comment_is_updated(installed: Runner):
+    store = installed.fake / "comments.json"
+    marked = "<!-- pprofdiff:pprofdiff -->\nof a stranger"
+    others = [{"id": f"IC_{i}", "author": "others", "body": marked} for i in range(4)]
+    store.write_text(json.dumps([*others, {"id": "IC_4", "author": "us", "body": "of another workflow"}]))
+    failing, passing = FAILS, {**STORY, "rules": "total>+500%"}
+    installed.run(**failing, version="installed")
+    assert [c["body"].split("\n")[1] for c in installed.comments()[5:]] == ["### pprofdiff: fail: a limit is exceeded"]
+    installed.run(**passing, version="installed")
+    # Another use in the same workflow has a comment of its own, and says which it is.
+    installed.run(**failing, version="installed", name="heap")
+    bodies = [c["body"].split("\n") for c in installed.comments()]
+    assert [body[1] for body in bodies[:4]] == ["of a stranger"] * 4
+    assert bodies[4] == ["of another workflow"]
+    assert bodies[5][:2] == ["<!-- pprofdiff:pprofdiff -->", "### pprofdiff: pass: within all limits"]
+    assert bodies[6][:2] == ["<!-- pprofdiff:heap -->", "`heap`"]
+    assert len(bodies) == 7
+
+
+def test_no_comment_unless_it_is_wanted(installed: Runner):
+    installed.run(**FAILS, version="installed", comment="false")
+    installed.on("push", "refs/heads/trunk")
+    done = installed.run(**FAILS, version="installed")
+    assert not installed.comments()
+    assert "now calls" in done.summary
+
+
+def test_a_token_that_may_only_read_is_a_warning(installed: Runner):
+    (installed.fake / "read-only").touch()
+    done = installed.run(**STORY, rules="total>+500%", version="installed")
+    assert not done.failed
+    [warning] = [line for line in done.log.splitlines() if line.startswith("::")]
+    assert warning.startswith("::warning title=pprofdiff::the comment is not written")
+    assert "HTTP 403" in warning
+    assert "pull-requests: write" in warning
+    assert "now calls" in done.summary
+
+
+def test_runs_are_found_by_patterns(installed: Runner):
+    for i in (1, 2, 3):
+        installed.put(**{f"main_{i}": RUNS / f"base-{i}.cpu.pb.gz", f"same_{i}": RUNS / f"equal-{i}.cpu.pb.gz"})
+        (installed.work / f"-r{i}[x].pb").write_bytes((RUNS / f"added-{i}.cpu.pb.gz").read_bytes())
+    (installed.work / "limits.toml").write_text("[check]\nrules = ['total>+5%']\n")
+    fixed = {"base": "main *.pb.gz", "config": "limits.toml", "version": "installed", "arguments": "--paired\n --floor 2%"}
+    done = installed.run(**fixed, new="same 1.pb.gz\n same [23].pb.gz \n")
+    assert done.outputs["outcome"] == "pass", done.log
+    # A file may be called like a pattern, or like an option.
+    done = installed.run(**fixed, new="-r1[x].pb\n-r[23]*")
+    assert done.outputs["outcome"] == "fail", done.log
+    assert "(sums)" not in done.summary
+    assert "3 runs" in done.summary
+    done = installed.run(**fixed, new="same 1.pb.gz")
+    assert "paired runs are as many on both sides, not 3 and 1" in done.log
+
+
+def test_the_table_is_of_the_sample_type_that_is_asked_for(installed: Runner):
+    base, new = pair("go-heap")
+    installed.put(base=base, new=new)
+    rules = {**STORY, "rules": "total>+500%", "version": "installed"}
+    assert "**inuse\\_space**" in installed.run(**rules).summary
+    assert "**alloc\\_objects**" in installed.run(**rules, arguments="--sample-type alloc_objects").summary
+
+
+def test_a_baseline_is_filled_by_the_default_branch(installed: Runner):
+    inputs = {"new": "new.pb.gz", "baseline": "base line", "rules": "flat:regex=canonical>+10%", "version": "installed"}
+    stored = installed.work / "base line"
+    # A pull request comes first: there is nothing yet, which is not its fault.
+    done = installed.run(**inputs)
+    assert (done.outputs["outcome"], done.failed, done.outputs["report"]) == ("none", [], "")
+    assert "::warning title=pprofdiff::base line has no profile to compare with yet" in done.log
+    assert "nothing is compared" in installed.comments()[0]["body"]
+    # Neither a branch nor what can run strangers' code on the default branch stores.
+    for event, ref in [("push", "refs/heads/topic"), ("pull_request_target", "refs/heads/trunk")]:
+        installed.on(event, ref)
+        assert installed.run(**inputs).outputs["outcome"] == "none"
+        assert not stored.exists()
+    good = pair("story-cpu")[0]
+    installed.on("push", "refs/heads/trunk", "feed")
+    for _ in range(2):
+        installed.put(new=good)
+        assert installed.run(**inputs).outputs["outcome"] == "pass"
+    entries = [json.loads(file.read_text()) for file in stored.glob("*.json")]
+    assert [(e["branch"], e["commit"]) for e in entries] == [("trunk", "feed")] * 2
+    # The page and the table are there without a file of the base.
+    installed.put(new=pair("story-cpu")[1])
+    installed.on("pull_request", "refs/pull/7/merge")
+    done = installed.run(**inputs)
+    assert done.outputs["outcome"] == "fail"
+    assert "`logmill/names.compare` now calls `logmill/names.canonical`" in done.summary
+    assert "What moved most" in done.summary
+    assert b"names.canonical" in done.artifacts["pprofdiff"]["report.html"]
+    assert len(list(stored.glob("*.json"))) == 2
+    # Of another branch there is none.
+    done = installed.run(**inputs, arguments="--branch topic")
+    assert done.outputs["outcome"] == "error"
+    assert "no profile of branch topic" in done.log
+
+
+def test_only_what_was_built_there_is_installed(runner: Runner):
+    base, new = pair("story-cpu")
+    runner.put(base=base, new=new)
+
+    def install(said: str, **inputs: str) -> None:
+        done = runner.run(**{**FAILS, **inputs})
+        assert done.failed == ["Install pprofdiff"]
+        [error] = [line for line in done.log.splitlines() if line.startswith("::error")]
+        assert said in error
+        assert not list(runner.temp.glob("pprofdiff*"))
+
+    install("there is no pprofdiff on the PATH", version="installed")
+    install("is there a release v9.9.9?", version="9.9.9")
+    archive = runner.fake / "release" / f"pprofdiff-v{VERSION}-x86_64-unknown-linux-musl.tar.gz"
+    content = archive.read_bytes()
+    archive.write_bytes(content + b"\0")
+    install("is not what a workflow of pprofdiff/pprofdiff built")
+    # An older release under a newer name was built there, too.
+    archive.rename(archive.with_name(archive.name.replace(VERSION, "9.9.9")))
+    renamed = runner.release("x86_64-unknown-linux-musl", "9.9.9")
+    runner.environment["RELEASED"] = "9.9.9"
+    install(f"{renamed.name} is not of version 9.9.9", version="v9.9.9")
+    runner.environment |= {"RUNNER_OS": "Linux", "RUNNER_ARCH": "ARM"}
+    install("there is no release for Linux/ARM")
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "target"),
+    [
+        ("Linux", "ARM64", "aarch64-unknown-linux-musl"),
+        ("macOS", "X64", "x86_64-apple-darwin"),
+        ("macOS", "ARM64", "aarch64-apple-darwin"),
+        ("Windows", "X64", "x86_64-pc-windows-msvc"),
+        ("Windows", "ARM64", "aarch64-pc-windows-msvc"),
+    ],
+)
+def test_each_machine_has_its_archive(runner: Runner, system: str, machine: str, target: str):
+    base, new = pair("story-cpu")
+    runner.put(base=base, new=new)
+    shutil.rmtree(runner.fake / "release")
+    (runner.fake / "release").mkdir()
+    runner.release(target)
+    runner.environment |= {"RUNNER_OS": system, "RUNNER_ARCH": machine}
+    assert runner.run(**FAILS, version=f"v{VERSION}").outputs["outcome"] == "fail"
+
+
+HOSTILE = [
+    "::error::taken",
+    "\n::set-output name=outcome::pass",
+    "%0A::error::taken",
+    "@octocat #1 octo/scratch#2",
+    "`@octocat` | #3",
+    "</details><img src=x>",
+    "outcome=pass\noutcome<<EOF",
+    "##[error]taken",
+    "x" * 30_000,
+]
+
+
+def test_names_are_data(installed: Runner):
+    strange_type = ("@octocat", "#6")
+    installed.put(
+        base=profile([(["main", name], 1_000_000, {}) for name in HOSTILE], sample_type=strange_type),
+        new=profile([(["main", name], (i + 1) * 9_000_000, {}) for i, name in enumerate(HOSTILE)], sample_type=strange_type),
+    )
+    strange = "@octocat #4 ::error::x.pb.gz"
+    (installed.work / "new.pb.gz").rename(installed.work / strange)
+    rules = "flat:any>+1000\nflat:each=@octocat #5>+1000"
+    inputs = {"base": "base.pb.gz", "new": strange, "rules": rules, "version": "installed", "arguments": "--strict"}
+    done = installed.run(**inputs)
+    assert done.outputs["outcome"] == "fail", done.log
+    commands = [line for line in done.log.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+    assert len(commands) >= len(HOSTILE)
+    assert all(re.match(r"::(error|warning) title=(fail|pprofdiff)", line) for line in commands)
+    body = installed.comments()[0]["body"]
+    assert len(body) < 65_536
+    shown = text_of(body)
+    assert not re.search(r"@octocat|#\d|<img", shown), shown
+    # A file that is not there, called like this.
+    done = installed.run(**{**inputs, "new": "none @octocat\n::error::taken"})
+    assert not re.search(r"@octocat", text_of(installed.comments()[0]["body"]))
+    assert all(line.startswith("::error title=pprofdiff::") for line in done.log.splitlines() if "::" in line[:3])
+
+
+def test_expressions_stay_out_of_scripts():
+    for step in STEPS:
+        assert "${{" not in step.get("run", ""), "what an input says would be run"
+    # Each input goes somewhere; each variable is read by the script that it is given to, and given to the one that reads it.
+    everything = json.dumps(STEPS)
+    assert [name for name in ACTION["inputs"] if f"inputs.{name} " not in everything] == []
+    annotate = (ROOT / "action" / "annotate").read_text()
+    own = re.compile(r"^(GITHUB_(?!TOKEN)|RUNNER_|BASH_REMATCH$|IFS$)")
+    for step in STEPS:
+        if "run" not in step:
+            continue
+        script = (ROOT / "action" / step["run"].split("/")[-1].rstrip('"')).read_text() + annotate
+        code = re.sub(r"^\s*#.*$", "", script, flags=re.MULTILINE)
+        read = {name for name in re.findall(r"\$\{?([A-Z][A-Z_]+)", code) if not own.match(name)}
+        assert read == set(step["env"]) - {"GH_TOKEN"}  # which gh reads
