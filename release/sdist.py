@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the source distribution of the Python package, with the crates that it needs: `release/sdist [DIR]`.
+"""Builds the source distribution of the Python package, with the crates that it needs: `release/sdist.py [DIR]`.
 
 It installs without a network where Rust, a C compiler and maturin are: the crates lie in it, and its .cargo/config.toml
 names them. Needs maturin (beside this interpreter or on the path) and the network, or a filled cache of cargo.
@@ -58,5 +58,5 @@ def packed(tree: Path) -> bytes:
 
 if __name__ == "__main__":
     if len(sys.argv) > 2:
-        sys.exit("usage: release/sdist [DIR]")
+        sys.exit("usage: release/sdist.py [DIR]")
     main(Path(sys.argv[1]) if len(sys.argv) == 2 else ROOT / "target" / "dist")

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Does what the start pages say, with what was built and nothing else: `release/try KIND [PATH]`.
+"""Does what the start pages say, with what was built and nothing else: `release/try.py KIND [PATH]`.
 
-    release/try wheel [FILE]      docs/start.md and docs/notebooks.md in a new virtual environment with this wheel
-    release/try wheel --installed the same with this interpreter, into which it was installed
-    release/try archive [FILE]    the shell's part of docs/start.md with the command out of this archive
-    release/try crates            docs/rust.md in empty projects, with the crates as they would be uploaded
+    release/try.py wheel [FILE]      docs/start.md and docs/notebooks.md in a new virtual environment with this wheel
+    release/try.py wheel --installed the same with this interpreter, into which it was installed
+    release/try.py archive [FILE]    the shell's part of docs/start.md with the command out of this archive
+    release/try.py crates            docs/rust.md in empty projects, with the crates as they would be uploaded
 
 Without a PATH the newest in target/dist is taken. Each page has a directory of its own, with two profiles in it
-(main.pb.gz and branch.pb.gz); its blocks are run in their order. A block behind <!-- install --> says how to get what is
-tried here, and one behind <!-- not run --> needs what a page can't bring: both are left out, but for what else the first
-has pip install.
+(main.pb.gz and branch.pb.gz); its blocks are run in their order. A block behind <!-- install --> says how to get what
+is tried here, and one behind <!-- not run --> needs what a page can't bring: both are left out, but for what else is
+installed with pip.
 """
 
 import os
@@ -17,10 +17,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import venv
-import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,10 +96,7 @@ def archive(directory: Path, given: str | None) -> None:
     file = Path(given).resolve() if given else newest("pprofdiff-v*.tar.gz")
     if file.is_dir():
         (file,) = [f for f in file.iterdir() if f.name.endswith((".tar.gz", ".zip"))]
-    if file.suffix == ".zip":
-        zipfile.ZipFile(file).extractall(directory)
-    else:
-        tarfile.open(file).extractall(directory, filter="data")
+    shutil.unpack_archive(file, directory)
     (folder,) = directory.iterdir()
     for name in ["LICENSE-MIT", "THIRD-PARTY.txt", "man/pprofdiff.1", "completions/_pprofdiff"]:
         assert (folder / name).stat().st_size > 100, name
@@ -115,14 +110,15 @@ def crates(directory: Path, given: str | None) -> None:
     patches = []
     for name in CRATES:
         (file,) = (target / "package").glob(f"{name}-[0-9]*.crate")
-        tarfile.open(file).extractall(directory, filter="data")
+        shutil.unpack_archive(file, directory, "gztar", filter="data")
         patches.append(f'{name} = {{ path = "{directory / file.stem}" }}')
     version = re.search(r"-(\d[^-]*)\.crate", file.name).group(1)
     project = directory / "project"
     (project / "src" / "bin").mkdir(parents=True)
     needs = "\n".join(f'{name} = "{version}"' for name in CRATES)
     (project / "Cargo.toml").write_text(
-        f'[package]\nname = "project"\nedition = "2024"\n[dependencies]\n{needs}\n[patch.crates-io]\n' + "\n".join(patches)
+        f'[package]\nname = "project"\nedition = "2024"\n[dependencies]\n{needs}\n[patch.crates-io]\n'
+        + "\n".join(patches)
     )
     for side, name in [("base", "main.pb.gz"), ("new", "branch.pb.gz")]:
         shutil.copy(ROOT / "tests" / "corpus" / f"story-cpu.{side}.pb.gz", project / name)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the archive of the command for a target: `release/archive TARGET [DIR]`.
+"""Builds the archive of the command for a target: `release/archive.py TARGET [DIR]`.
 
 In it: the command, manual pages, completions, README, CHANGELOG and the licences, also of what is linked
 (release/THIRD-PARTY.txt, which release/licences writes). Beside it a file with its SHA-256. Runs the command that it
@@ -85,5 +85,5 @@ def zipped(folder: str, files: dict[str, bytes]) -> bytes:
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
-        sys.exit("usage: release/archive TARGET [DIR]")
+        sys.exit("usage: release/archive.py TARGET [DIR]")
     main(sys.argv[1], Path(sys.argv[2] if len(sys.argv) == 3 else ROOT / "target" / "dist"))
