@@ -26,6 +26,7 @@ autodoc_typehints = "none"
 myst_heading_anchors = 4  # anchors as the forge has them
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_execution_timeout = 120
 
 html_theme = "furo"
