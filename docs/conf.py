@@ -40,8 +40,8 @@ html_theme_options = {
 }
 copybutton_prompt_text = "$ "
 
-# Files of the repository are looked up in the checkout, see `_outward`.
-linkcheck_ignore = [re.escape(REPOSITORY) + "/(blob|tree)/main/.*"]
+# Files of the repository are looked up in the checkout, see `_outward`; a docstring speaks of http:// as such.
+linkcheck_ignore = [re.escape(REPOSITORY) + "/(blob|tree)/main/.*", "http://$"]
 
 _LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
 
