@@ -2,8 +2,9 @@
 
 `bulk.py [RUNS]` takes the 200 pairs of size S (`target/bench-data`, see README.md; `BENCH_DATA` is another place) and
 10,000 tiny ones of the corpus, one in a hundred of them bad, each way in a process of its own, in turns, and prints a
-table of medians. Needs the package, pyarrow, psutil and distributed. Pools and clusters are up before the time
-begins.
+table of medians. The pairs of size S are also read from a server that stands for S3, in a process of its own on the
+same machine; "GET only" is what that server gives to as many threads that compare nothing. Needs the package, pyarrow,
+psutil and the groups dev and nightly of pyproject.toml. Pools and clusters are up before the time begins.
 """
 
 import concurrent.futures
@@ -14,6 +15,7 @@ import json
 import multiprocessing
 import os
 import re
+import socket
 import statistics
 import subprocess
 import sys
@@ -25,37 +27,63 @@ import psutil
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("BENCH_DATA", ROOT / "target/bench-data"))
-WAYS = ("threads", "fork", "spawn", "dask", "threads, stream")
+BUCKET = "bulk"
+THREADS = 16  # that wait for the network
+WAYS = {
+    "S": ("threads", "fork", "spawn", "dask", "ray", "threads, stream"),
+    "S, 10 rows": ("threads", "fork", "spawn", "dask", "ray", "threads, stream"),
+    "tiny": ("threads", "fork", "spawn", "dask", "ray", "threads, stream"),
+    "S, 10 rows, from S3": ("threads", "dask", "ray", "GET only"),
+}
 
 
 def pairs(kind: str) -> list[tuple[str, str]]:
     """The pairs of a job."""
     if kind.startswith("S"):
-        bases = sorted(DATA.glob("S-*.base.pb.gz"))
-        return [(str(base), str(base).replace(".base.", ".new.")) for base in bases]
+        where = f"s3://{BUCKET}" if kind.endswith("S3") else str(DATA)
+        names = sorted(path.name for path in DATA.glob("S-*.base.pb.gz"))
+        return [(f"{where}/{name}", f"{where}/{name.replace('.base.', '.new.')}") for name in names]
     tiny = (str(ROOT / "tests/corpus/go-mutex.base.pb.gz"), str(ROOT / "tests/corpus/go-mutex.new.pb.gz"))
     return [("none", f"bad {i}") if i % 100 == 7 else tiny for i in range(10_000)]
 
 
 @contextlib.contextmanager
-def executor_of(way: str) -> Iterator[concurrent.futures.Executor | None]:
-    """The executor of a way, with its workers running and the package imported in them; two of them."""
+def executor_of(way: str, kind: str) -> Iterator[object]:
+    """The executor of a way, with its workers running and what they need imported in them.
+
+    There are two of them, or many threads that wait for a network.
+    """
     import pprofdiff
 
+    first = pairs(kind if kind.endswith("S3") else "tiny")[:50]
     if way in ("fork", "spawn"):
         context = multiprocessing.get_context(way)
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
-            list(pprofdiff.batch(pairs("tiny")[:50], executor=pool).tables(1))
+            list(pprofdiff.batch(first, executor=pool).tables(1))
             yield pool
+    elif kind.endswith("S3") and way == "threads":
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            list(pprofdiff.batch(first, executor=pool).tables(1))
+            yield pool
+    elif way == "ray":
+        import ray
+        import ray.cluster_utils
+
+        cluster = ray.cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        cluster.add_node(num_cpus=1)
+        ray.init(cluster.address, log_to_driver=False)
+        list(pprofdiff.batch(first, executor=ray).tables(1))
+        yield ray
+        ray.shutdown()
+        cluster.shutdown()
     elif way == "dask":
         import distributed
 
         cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
         with cluster, distributed.Client(cluster) as client:
             client.wait_for_workers(2)
-            executor = client.get_executor()
-            list(pprofdiff.batch(pairs("tiny")[:50], executor=executor).tables(1))
-            yield executor
+            list(pprofdiff.batch(first, executor=client).tables(1))
+            yield client
     else:
         yield None
 
@@ -74,10 +102,10 @@ def measure(way: str, kind: str) -> None:
 
     job = [pprofdiff.Pair(*pair, str(i)) for i, pair in enumerate(pairs(kind))]
     digest, done, failed = hashlib.sha256(), 0, 0
-    with executor_of(way) as executor:
+    with executor_of(way, kind) as executor:
         tables = []
         start, before = time.perf_counter(), cpu()
-        many = pprofdiff.batch(job, executor=executor).tables(10 if kind == "S, 10 rows" else None)
+        many = pprofdiff.batch(job, executor=executor).tables(10 if "10 rows" in kind else None)
         if way.endswith("stream"):
             names: set[str] = set()
             errors = 0
@@ -92,26 +120,74 @@ def measure(way: str, kind: str) -> None:
                 tables.append((result.name, str(result.error), len(result.table or ()), result.summary["total_delta"]))
         seconds, spent = time.perf_counter() - start, cpu() - before
     digest.update(repr(tables).encode())
+    say(seconds, spent, done, failed, digest.hexdigest())
+
+
+def measure_gets(kind: str) -> None:
+    """What the server gives to threads that compare nothing."""
+    import fsspec
+
+    def get(url: str) -> int:
+        filesystem, path = fsspec.core.url_to_fs(url)
+        return len(filesystem.cat_file(path))
+
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(get, itertools.chain(*pairs(kind)[:50])))
+        start, before = time.perf_counter(), cpu()
+        sizes = list(pool.map(get, itertools.chain(*pairs(kind))))
+        say(time.perf_counter() - start, cpu() - before, len(sizes) // 2, sizes.count(0), None)
+
+
+def say(seconds: float, spent: float, done: int, failed: int, digest: str | None) -> None:
+    """One job's figures, for main()."""
     peak = int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1])
-    found = {
-        "seconds": seconds,
-        "cpu": spent,
-        "peak": peak,
-        "done": done,
-        "failed": failed,
-        "digest": digest.hexdigest(),
-    }
+    found = {"seconds": seconds, "cpu": spent, "peak": peak, "done": done, "failed": failed, "digest": digest}
     print(json.dumps(found))
+
+
+@contextlib.contextmanager
+def s3() -> Iterator[None]:
+    """A server that stands for S3, with the pairs; children of this process find it by their environment."""
+    import boto3
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    os.environ |= {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            client = boto3.client("s3")
+            while True:
+                try:
+                    client.create_bucket(Bucket=BUCKET)
+                    break
+                except Exception:  # it is starting
+                    if server.poll() is not None:
+                        raise
+                    time.sleep(0.2)
+            for path in DATA.glob("S-*.pb.gz"):
+                client.upload_file(str(path), BUCKET, path.name)
+            yield
+        finally:
+            server.terminate()
 
 
 def main() -> None:
     """All ways in turns, then the table."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     found: dict[tuple[str, str], list[dict]] = {}
-    for _, kind, way in itertools.product(range(runs), ("S", "S, 10 rows", "tiny"), WAYS):
-        command = [sys.executable, __file__, "--one", way, kind]
-        out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        found.setdefault((kind, way), []).append(json.loads(out))
+    with s3():
+        for _, kind in itertools.product(range(runs), WAYS):
+            for way in WAYS[kind]:
+                command = [sys.executable, __file__, "--one", way, kind]
+                out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+                found.setdefault((kind, way), []).append(json.loads(out.splitlines()[-1]))
     columns = ("pairs", "way", "pairs/s", "of threads", "CPU ms a pair", "peak MB", "results", "failed")
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     for (kind, way), all_of in found.items():
@@ -122,13 +198,15 @@ def main() -> None:
         spent = statistics.median(one["cpu"] for one in all_of) / len(pairs(kind)) * 1000
         counts = f"{last['done']} | {last['failed']}"
         print(f"| {kind} | {way} | {rate:,.0f} | {rate / threads:.0%} | {spent:.2f} | {peak:.0f} | {counts} |")
-        if not way.endswith("stream"):
-            assert last["done"] == len(pairs(kind))
+        assert last["done"] == len(pairs(kind))
+        if way not in ("threads, stream", "GET only"):
             assert last["digest"] == found[kind, "threads"][0]["digest"], "another answer"
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
+    if sys.argv[1:3] == ["--one", "GET only"]:
+        measure_gets(sys.argv[3])
+    elif sys.argv[1:2] == ["--one"]:
         measure(*sys.argv[2:])
     else:
         main()

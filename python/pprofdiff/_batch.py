@@ -39,12 +39,12 @@ def batch(
     Each Result has a Diff, with its profiles. For tables, made on all cores as well, ask for tables(); the iterator is
     also an Arrow stream of them.
 
-    `executor` is any concurrent.futures.Executor: a ProcessPoolExecutor, Dask's Client.get_executor(), or a
-    ThreadPoolExecutor for files that come over a network. Tasks carry what the pairs name (paths, URLs) and the
-    question; what comes back are tables, or whole profiles where Diffs are wanted, which is slow. The results are the
-    same. If a worker dies, the pairs that it takes with it are Results with the executor's error. `workers` is how many
-    tasks the executor runs at a time, where it is neither of the standard library nor of Dask (and else the number of
-    cores).
+    `executor` is Dask's Client, the module ray (after ray.init()), or any concurrent.futures.Executor: a
+    ProcessPoolExecutor, or a ThreadPoolExecutor for files that come over a network. Tasks carry what the pairs name
+    (paths, URLs) and the question; what comes back are tables, or whole profiles where Diffs are wanted, which is slow.
+    The results are the same. If a worker dies, the pairs that it takes with it are Results with the executor's error;
+    Dask and Ray run them again before that. `workers` is how many tasks an executor runs at a time, for one that is
+    neither of these nor of the standard library (else as many as this machine has cores).
 
     `progress` shows a bar, if tqdm is installed. Ctrl-C ends the iterator, after all results that it gave until then.
 
@@ -55,6 +55,10 @@ def batch(
     if workers is not None and workers < 1:
         raise _native.PprofError(f"workers is at least 1, not {workers}")
     load = (inflated_limit, input_format, input_type)
+    if executor is not None:
+        from ._executors import executor_of
+
+        executor = executor_of(executor)
     job = _Job(pairs, executor, workers, on_error == "raise", progress, load)
     return Batch(job, None)
 
@@ -158,17 +162,14 @@ class _Job:
     def on_executor(self, question):
         """Each pair with what became of it: Diff, Table or exception."""
         from collections import deque
-        from time import monotonic
 
         # The oldest task first: its pairs, for each its place among the answers or its error, the task's future, and a
         # lock that is free when the task is done.
         window = deque()
         more, broken, size = True, None, 1
-        slots, asked = self.slots(), monotonic()
         try:
             while True:
-                if monotonic() > asked + 1:  # a cluster may grow
-                    slots, asked = self.slots(), monotonic()
+                slots = self.workers or self.executor.slots(future for _, _, future, _ in window)
                 while more and len(window) < _TASKS_AHEAD * slots:
                     pairs = []
                     try:
@@ -196,10 +197,7 @@ class _Job:
             if broken is not None:
                 raise broken
         finally:
-            # Not a process pool's: if one of its workers dies (of the same Ctrl-C, say) while a future is cancelled,
-            # the thread that manages the pool dies too, and who waits for a future or for the interpreter's end waits
-            # forever (CPython 3.11's terminate_broken). What is left there is a few tasks a worker.
-            if not hasattr(self.executor, "_executor_manager_thread"):
+            if self.executor.cancels:
                 for _, _, future, _ in window:
                     future.cancel()
 
@@ -229,48 +227,16 @@ class _Job:
         return pairs, places, future, done
 
     def wait(self, future, done):
-        """What the task returned or raised.
-
-        The futures of a Dask cluster that has gone would never be done, nor would those of a process pool that lost the
-        thread that manages it, so that is looked at now and then.
-        """
-        while True:
-            gone = self.gone()
+        """What the task returned or raised, or why it will do neither."""
+        while not done.acquire(timeout=1):
             with _Undisturbed():
+                lost = self.executor.lost()
                 if future.done():
-                    return future.result()
-            if gone is not None:
-                raise gone
-            done.acquire(timeout=1)
-
-    def gone(self):
-        """The error to raise if the executor will do nothing any more."""
-        client = getattr(self.executor, "_client", None)
-        if getattr(client, "status", "running") not in ("running", "connecting"):
-            return ConnectionError("the cluster has ended")
-        manager = getattr(self.executor, "_executor_manager_thread", None)
-        if manager is not None and not manager.is_alive():
-            from concurrent.futures.process import BrokenProcessPool
-
-            return BrokenProcessPool("the process pool has lost its manager")
-        return None
-
-    def slots(self):
-        """How many tasks the executor runs at a time."""
-        if self.workers is not None:
-            return self.workers
-        of_pool = getattr(self.executor, "_max_workers", None)
-        if isinstance(of_pool, int):
-            return of_pool
-        of_cluster = getattr(getattr(self.executor, "_client", None), "nthreads", None)
-        if of_cluster is not None:
-            try:
-                return max(1, sum(of_cluster().values()))
-            except Exception:  # it has ended, as its tasks will say
-                return 1
-        import os
-
-        return os.cpu_count() or 1
+                    break
+            if lost is not None:
+                raise lost
+        with _Undisturbed():
+            return future.result()
 
 
 def _portable(side):

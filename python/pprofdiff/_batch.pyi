@@ -2,12 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
-from typing import Any, Generic, Literal, TypeVar, Unpack
+from types import ModuleType
+from typing import Any, Generic, Literal, Protocol, TypeVar, Unpack
 
 from ._native import Pair, Result, _Side
 from .types import Sort, ViewOptions
 
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair)
+
+class _Client(Protocol):
+    """Dask's."""
+
+    def get_executor(self, **kwargs: Any) -> Any: ...
 
 class Batch(Iterator[Result[_Pair]], Generic[_Pair]):
     def __init__(self, job: Any, question: Any) -> None: ...
@@ -22,7 +28,7 @@ class Batch(Iterator[Result[_Pair]], Generic[_Pair]):
 def batch(
     pairs: Iterable[_Pair],
     *,
-    executor: Executor | None = None,
+    executor: Executor | _Client | ModuleType | None = None,
     workers: int | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     progress: bool = False,

@@ -17,6 +17,9 @@ import pprofdiff
 
 SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 
+# Nightly, with the packages of that group.
+collect_ignore = [] if os.environ.get("PPROFDIFF_CLUSTERS") else ["test_clusters.py"]
+
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Lists the tests that are skipped, and why, where tests/run counts them."""

@@ -1,0 +1,241 @@
+"""Past one machine: Ray on two nodes, files in S3 on threads, Dask and Ray, and docs/bulk.md's programs for all that.
+
+Only with PPROFDIFF_CLUSTERS, as .ci/nightly sets it: conftest.py leaves this file out without it. Ray and the server
+that stands for S3 are large to install (`pip install --group nightly`) and slow to start. Dask by itself is in
+test_executors.py.
+"""
+
+import concurrent.futures
+import json
+import logging
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import distributed
+import pytest
+import ray
+import ray.cluster_utils
+from moto.server import ThreadedMotoServer
+
+import pprofdiff
+from conftest import PAIRS, pair
+
+# Processes, pipes and sockets that Ray, Dask and the server leave to the garbage collector, and what they deprecate.
+pytestmark = [pytest.mark.filterwarnings("ignore")]
+
+BUCKET = "profiles"
+TIMEOUT = 60
+
+
+@pytest.fixture(scope="module", autouse=True)
+def s3() -> Iterator[None]:
+    """The corpus in a bucket: main/NAME/cpu.pb.gz, branch/NAME/cpu.pb.gz; and secret/, which nobody may read.
+
+    Before all clusters, whose workers get the environment of this process.
+    """
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "key")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        client = boto3.client("s3")
+        client.create_bucket(Bucket=BUCKET)
+        for name in PAIRS:
+            for side, path in zip(("main", "branch"), pair(name), strict=True):
+                client.upload_file(str(path), BUCKET, f"{side}/{name}/cpu.pb.gz")
+        client.upload_file(str(pair("go-mutex")[0]), BUCKET, "secret/cpu.pb.gz")
+        denied = {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:GetObject",
+            "Resource": f"arn:aws:s3:::{BUCKET}/secret/*",
+        }
+        client.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps({"Version": "2012-10-17", "Statement": [denied]}))
+        yield
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def nodes(s3: None) -> Iterator[ray.cluster_utils.Cluster]:
+    """Two nodes of Ray, of one CPU each; this program will be at the first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = ray.cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        cluster.add_node(num_cpus=1)
+        yield cluster
+        cluster.shutdown()
+
+
+@pytest.fixture
+def connected(nodes: ray.cluster_utils.Cluster) -> Iterator[ray.cluster_utils.Cluster]:
+    ray.init(nodes.address, log_to_driver=False, logging_level="ERROR")
+    yield nodes
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def dask(s3: None) -> Iterator[distributed.Client]:
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(**options, silence_logs="CRITICAL") as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            client.wait_for_workers(2, timeout=TIMEOUT)
+            yield client
+
+
+@pytest.fixture(params=["threads", "Dask", "Ray"])
+def executor(request: pytest.FixtureRequest) -> Iterator[object]:
+    if request.param == "threads":
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            yield threads
+    elif request.param == "Dask":
+        yield request.getfixturevalue("dask")
+    else:
+        request.getfixturevalue("connected")
+        yield ray
+
+
+class Side(os.PathLike):
+    """A profile's path, for which a worker that is sent it evaluates an expression."""
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+
+    def __fspath__(self) -> str:
+        raise NotImplementedError("only where it was sent")
+
+    def __reduce__(self) -> tuple:
+        return eval, (self.expression,)
+
+
+DIES = "__import__('os').kill(__import__('os').getpid(), 9)"
+
+
+def answers(pairs: list, executor: object) -> list[str | type]:
+    """The table of each pair as CSV, which does not name the files, or what kind of error it has."""
+    results = list(pprofdiff.batch(pairs, executor=executor).tables(granularity="lines", sort="cum"))
+    assert [r.pair for r in results] == pairs
+    return [type(r.error) if r.table is None else r.table.to_csv() for r in results]
+
+
+def test_ray_gives_the_same_from_both_nodes(connected: ray.cluster_utils.Cluster, tmp_path: Path):
+    base, new = pair("go-mutex")
+    bad = [("none", new), (b"\xff", new), 3, ([], new), pprofdiff.Pair(None, None, "alone", error=ValueError("none"))]
+    good = [*map(pair, PAIRS), (base.read_bytes(), [new, str(new)])]
+    pairs = [*good, *bad, *good * 30]
+    assert answers(pairs, ray) == answers(pairs, None)
+    # Each worker leaves its node's name.
+    where = f"(__import__('pathlib').Path({str(tmp_path)!r}) / __import__('ray').get_runtime_context().get_node_id())"
+    leaves = Side(f"({where}.touch(), {str(base)!r})[1]")
+    assert set(answers([(leaves, new)] * 1000, ray)) == {*answers([(base, new)], None)}
+    assert {path.name for path in tmp_path.iterdir()} == {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+
+
+def test_diffs_come_back_from_ray(connected: ray.cluster_utils.Cluster):
+    (result,) = pprofdiff.batch([pair("go-mutex")], executor=ray)
+    assert result.diff.top().to_json() == pprofdiff.diff(*pair("go-mutex")).top().to_json()
+
+
+def test_ray_goes_on_when_a_worker_is_killed(connected: ray.cluster_utils.Cluster, tmp_path: Path):
+    base, new = pair("go-mutex")
+    once = tmp_path / "once"
+    dies_once = f"({DIES} if not {once!r}.exists() and not {once!r}.touch() else {str(base)!r})"
+    dies_once = dies_once.replace(repr(once), f"__import__('pathlib').Path({str(once)!r})")
+    pairs = [(str(base), new)] * 1000
+    pairs[500] = (Side(dies_once), new)
+    found = answers(pairs, ray)
+    assert once.exists()
+    assert set(found) == {*answers([(base, new)], None)}
+
+
+def test_a_pair_that_kills_every_worker_is_an_error(connected: ray.cluster_utils.Cluster):
+    base, new = pair("go-mutex")
+    pairs = [(str(base), new)] * 300
+    pairs[200] = (Side(DIES), new)
+    found = answers(pairs, ray)
+    lost = [i for i, answer in enumerate(found) if isinstance(answer, type)]
+    # With it those of its task, and nothing else.
+    assert 200 in lost
+    assert lost == [*range(lost[0], lost[-1] + 1)]
+    assert len(lost) <= 64
+    assert {found[i] for i in lost} == {ray.exceptions.WorkerCrashedError}
+
+
+def test_ray_goes_on_when_a_node_is_lost(connected: ray.cluster_utils.Cluster):
+    third = connected.add_node(num_cpus=1)
+    connected.wait_for_nodes()
+    base, new = map(str, pair("story-cpu"))
+    done = []
+    for result in pprofdiff.batch([(base, new)] * 3000, executor=ray).tables():
+        assert result.error is None, result.error
+        done.append(result.table.to_json())
+        if len(done) == 500:
+            connected.remove_node(third, allow_graceful=False)
+    assert (len(done), len(set(done))) == (3000, 1)
+
+
+def test_ray_that_is_shut_down_says_what_is_missing(connected: ray.cluster_utils.Cluster):
+    pairs = [pair("story-cpu")] * 2000
+    results = []
+    for result in pprofdiff.batch(pairs, executor=ray).tables(1):
+        results.append(result)
+        if len(results) == 100:
+            ray.shutdown()
+    assert len(results) == len(pairs)
+    assert {type(r.error) for r in results} == {type(None), ConnectionError}
+    assert not ray.is_initialized()
+    with pytest.raises(pprofdiff.PprofError, match=r"ray\.init"):
+        pprofdiff.batch(pairs, executor=ray)
+
+
+def test_a_batch_that_is_left_gives_up_its_tasks(connected: ray.cluster_utils.Cluster):
+    results = pprofdiff.batch(iter(lambda: pair("story-cpu"), None), executor=ray).tables(1)
+    for _ in range(100):
+        assert next(results).error is None
+    del results
+    assert answers([pair("go-mutex")], ray) == answers([pair("go-mutex")], None)
+
+
+def test_files_in_s3_give_what_those_on_disk_give(executor: object):
+    urls = [(f"s3://{BUCKET}/main/{name}/cpu.pb.gz", f"s3://{BUCKET}/branch/{name}/cpu.pb.gz") for name in PAIRS]
+    assert answers(urls * 5, executor) == answers(list(map(pair, PAIRS)) * 5, None)
+
+
+def test_keys_that_are_missing_or_denied_are_errors_of_their_pairs(executor: object):
+    good = f"s3://{BUCKET}/main/go-mutex/cpu.pb.gz"
+    pairs = [(good, good), (good, f"s3://{BUCKET}/none"), (f"s3://{BUCKET}/secret/cpu.pb.gz", good), (good, good)]
+    results = pprofdiff.batch(pairs, executor=executor).collect()
+    assert [type(r.error) for r in results] == [type(None), FileNotFoundError, PermissionError, type(None)]
+
+
+def programs() -> list[str]:
+    """The Python of docs/bulk.md about more than one machine."""
+    page = (Path(__file__).parents[2] / "docs/bulk.md").read_text()
+    section = page[page.index("## Past one machine") : page.index("## What it costs")]
+    return re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
+
+
+@pytest.mark.parametrize("program", programs(), ids=lambda program: program.split("\n")[0])
+def test_programs_of_the_documentation(
+    program: str, nodes: ray.cluster_utils.Cluster, dask: distributed.Client, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)  # where "auto" looks
+    program = program.replace("tcp://scheduler:8786", dask.scheduler.address)
+    names: dict = {"pprofdiff": pprofdiff, "pairs": [pair("go-mutex"), ("none", "none")]}
+    try:
+        exec(program, names)
+    finally:
+        ray.shutdown()
+    results = names["results"]
+    assert [r.error is None for r in results] == ([True] * len(PAIRS) if "s3" in program else [True, False])
