@@ -23,6 +23,7 @@ from moto.server import ThreadedMotoServer
 
 import pprofdiff
 from conftest import PAIRS, pair
+from test_executors import dask_ends
 
 # Processes, pipes and sockets that Ray, Dask and the server leave to the garbage collector, and what they deprecate.
 pytestmark = [pytest.mark.filterwarnings("ignore")]
@@ -92,6 +93,10 @@ def dask(s3: None) -> Iterator[distributed.Client]:
         ):
             client.wait_for_workers(2, timeout=TIMEOUT)
             yield client
+
+
+def test_dask_whose_cluster_ends_says_what_is_missing_to_its_own_executor_too():
+    dask_ends(lambda client: client.get_executor())
 
 
 @pytest.fixture(params=["threads", "Dask", "Ray"])
