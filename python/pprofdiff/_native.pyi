@@ -25,6 +25,7 @@ import polars
 import pyarrow
 from typing_extensions import Buffer, disjoint_base
 
+from ._widget import FlameGraphWidget
 from .types import Build, Explained, Filters, PairSummary, Routine, RuleCheck, Sort, TableSummary, Verdict, ViewOptions
 
 __version__: Final[str]
@@ -677,6 +678,7 @@ class FlameGraph:
         """The graph as an HTML file that needs nothing else."""
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a path, as an HTML file for a browser."""
+    def widget(self) -> FlameGraphWidget: ...
     def _repr_html_(self) -> str: ...
 
 @final
@@ -850,6 +852,7 @@ class Series:
         """
     def save_html(self, path: str | PathLike[str], *, n: int | None = None, sort: Sort = "flat") -> None:
         """Writes to_html() to a path."""
+    def plot(self, n: int = 8, *, sort: Sort = "flat") -> Any: ...
     def to_polars(self, *, dense: bool = False) -> polars.DataFrame:
         """values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values()."""
     def to_pandas(self, *, dense: bool = False) -> pandas.DataFrame:
@@ -896,6 +899,7 @@ class Table:
         """
     def to_markdown(self) -> str:
         """The table as Markdown, for pull requests: units scaled, with a summary."""
+    def plot(self, n: int = 20) -> Any: ...
     def to_polars(self) -> polars.DataFrame:
         """The table as a polars.DataFrame; lists are List(Categorical). Needs polars."""
     def to_pandas(self) -> pandas.DataFrame:

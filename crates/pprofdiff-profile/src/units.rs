@@ -207,6 +207,13 @@ impl ColumnUnit {
         Some(ColumnUnit { from: Some(from), to, asked: true })
     }
 
+    /// For callers that scale values themselves: how the unit prints, and how many of the values' own it is. `None` if
+    /// theirs is unknown, or if each value has a unit of its own.
+    pub fn scale(self) -> Option<(&'static str, f64)> {
+        let (from, to) = (self.from?, self.to?);
+        Some((to.unit().symbol, to.factor() as f64 / from.factor() as f64))
+    }
+
     /// A value in the column's unit, as text; one that would print as 0 and is not is shown in the unit that suits it,
     /// unless the unit was asked for.
     pub fn format(self, value: i64) -> String {

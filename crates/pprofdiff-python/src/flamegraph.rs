@@ -39,6 +39,15 @@ impl FlameGraph {
         save(py, path, self.page.html.clone())
     }
 
+    /// The graph as a widget, in a notebook: what is chosen in it, by a click or with the arrow keys, comes back as
+    /// `widget.frame` (a name, or None) and `widget.stack` (names, root first); `widget.observe(f, "stack")` calls f with
+    /// each choice.
+    ///
+    /// Raises ModuleNotFoundError without anywidget: pip install 'pprofdiff[notebook]'.
+    fn widget<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pprofdiff._widget")?.call_method1("FlameGraphWidget", (slf,))
+    }
+
     fn _repr_html_(&self) -> String {
         self.page.framed()
     }

@@ -4,7 +4,8 @@ use pprofdiff::explain::ExplainOptions;
 use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_report::{
-    Ask, PageOptions, Report, Request, Table as EngineTable, TextOptions, builds_json, series_html,
+    Ask, PageOptions, Report, Request, Table as EngineTable, TextOptions, builds_json, series_chart,
+    series_html,
 };
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use crate::explain::Explanation;
 use crate::flamegraph::save;
 use crate::options::{ViewOptions, parse_sort};
-use crate::table::{ROWS_SHOWN, Table, text};
+use crate::table::{ROWS_SHOWN, Table, chart, text};
 use crate::views::{Profile, rebuild};
 use crate::{error, explain, runtime, source};
 
@@ -194,6 +195,15 @@ impl Series {
     #[pyo3(signature = (path, *, n = None, sort = "flat"))]
     fn save_html(&self, py: Python<'_>, path: PathBuf, n: Option<usize>, sort: &str) -> PyResult<()> {
         save(py, path, self.to_html(py, n, sort)?)
+    }
+
+    /// The courses of at most `n` frames over the builds, as lines with a rule at each lasting change: of the first rows of
+    /// shifts(), or of movers() where there are none. `sort` is what is drawn: "flat" (own cost) or "cum" (with what is
+    /// called). The result is that of Table.plot().
+    #[pyo3(signature = (n = 8, *, sort = "flat"))]
+    fn plot<'py>(&self, py: Python<'py>, n: usize, sort: &str) -> PyResult<Bound<'py, PyAny>> {
+        let sort = parse_sort(py, sort)?;
+        chart(py, &self.run(py, move |series| series_chart(series, sort, n))?)
     }
 
     /// values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values().

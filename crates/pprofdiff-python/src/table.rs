@@ -184,6 +184,11 @@ impl Table {
     }
 }
 
+/// What plot() returns of a specification in Vega-Lite.
+pub fn chart<'py>(py: Python<'py>, specification: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("pprofdiff._plot")?.call_method1("chart", (specification,))
+}
+
 /// Numbers as a numpy array, from their bytes.
 fn numpy<'py, T: arrow_buffer::ArrowNativeType>(
     py: Python<'py>,
@@ -276,6 +281,17 @@ impl Table {
     /// The table as Markdown, for pull requests: units scaled, with a summary.
     fn to_markdown(&self, py: Python<'_>) -> PyResult<String> {
         self.run(py, |table| text(|out| table.write_markdown(out)))
+    }
+
+    /// The first `n` rows as a bar chart, in the order of the table: of two sides how much each changed, with whiskers
+    /// where runs say how much that varies; of one profile what it costs.
+    ///
+    /// An altair.Chart (or one of altair's compound charts) where altair is installed, else an object with the Vega-Lite
+    /// specification (to_dict(), to_json()), which JupyterLab and VS Code draw as well. Values are in the axis's unit. Raises
+    /// PprofError for Series.values(): Series.plot() draws those.
+    #[pyo3(signature = (n = 20))]
+    fn plot<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyAny>> {
+        chart(py, &self.run(py, move |table| table.to_chart(n))?.map_err(|e| error::from_engine(py, &e))?)
     }
 
     /// The table as a polars.DataFrame; lists are List(Categorical). Needs polars.

@@ -123,6 +123,14 @@ pub(super) fn summary(types: &[Arc<Summary>]) -> String {
             None => write!(html, "<div>{kind}: {change}</div>"),
         };
     }
+    for note in notes(s) {
+        let _ = write!(html, "<div class=\"note\">{}</div>", escape(&note));
+    }
+    html
+}
+
+/// What else is to be known of a table: filters, normalization, warnings.
+pub(super) fn notes(s: &Summary) -> Vec<String> {
     let mut notes: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
     if !s.trim_path.is_empty() {
         notes.push(format!("trim_path={}", s.trim_path.join(":")));
@@ -131,10 +139,7 @@ pub(super) fn summary(types: &[Arc<Summary>]) -> String {
         notes.push(format!("normalized by {}: new × {}", s.normalize.mode(), s.factor));
     }
     notes.extend(s.warnings.iter().map(|w| format!("warning: {w}")));
-    for note in notes {
-        let _ = write!(html, "<div class=\"note\">{}</div>", escape(&note));
-    }
-    html
+    notes
 }
 
 /// Text from the input as the content of an element or of a quoted attribute, in HTML and in XML.

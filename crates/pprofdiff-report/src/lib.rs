@@ -5,6 +5,7 @@
 //! click in.
 
 mod callgraph;
+mod chart;
 mod check;
 mod courses;
 mod explain;
@@ -29,6 +30,7 @@ mod table;
 use format::svg;
 use format::{csv, json, markdown, text};
 
+pub use chart::series_chart;
 pub use check::exit_code;
 pub use courses::series_html;
 pub use csv::CsvOptions;

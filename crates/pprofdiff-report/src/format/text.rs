@@ -330,7 +330,7 @@ impl Table {
     }
 
     /// `key = value`.
-    fn label_value(&self, row: usize) -> String {
+    pub(crate) fn label_value(&self, row: usize) -> String {
         let text = |name: &str| self.texts(name).and_then(|t| t.get(row));
         let value = text("value").unwrap_or_default();
         let value = match (value.parse(), text("unit")) {

@@ -301,15 +301,33 @@ function reveal(node) {
   else if (spot.y + ROW > v.scrollTop + v.clientHeight) v.scrollTop = spot.y + 2 * ROW - v.clientHeight;
 }
 
-/** The selected stack, root first, a frame a line. */
+/** The names down to a node, root first. */
+function stackOf(node) {
+  const t = tree(), names = pathTo(t, node).map((i) => nameOf(t, i));
+  return view.inverted ? names.reverse() : names;
+}
+
+/** True in a notebook's frame, whose document was written by what is around it. */
+const inNotebook = location.protocol === "about:";
+
+/** Says to a notebook, which knows what is in its frame, what was chosen in it. A page from elsewhere tells nobody. */
+let told = "";
+function tell() {
+  if (!inNotebook) return;
+  const t = tree(), chosen = selected > 0 && t.kind[selected] >= FIRST_FRAME;
+  const choice = chosen ? { frame: nameOf(t, selected), stack: stackOf(selected) } : { frame: null, stack: [] };
+  const text = JSON.stringify(choice);
+  if (text !== told && (told || chosen)) parent.postMessage(choice, "*");
+  told = text;
+}
+
+/** The selected stack, a frame a line. */
 async function copyStack() {
-  const t = tree(), node = selected >= 0 ? selected : view.zoom;
-  const names = pathTo(t, node).map((i) => nameOf(t, i));
-  if (view.inverted) names.reverse();
+  const names = stackOf(selected >= 0 ? selected : view.zoom);
   const text = names.join("\n");
   let done = false;
   // A notebook's frame has no right to the clipboard (and asking is noted as a fault), but may copy what is selected in it.
-  const asked = location.protocol === "about:" ? Promise.reject() : navigator.clipboard.writeText(text);
+  const asked = inNotebook ? Promise.reject() : navigator.clipboard.writeText(text);
   try { await asked; done = true; } catch {
     const area = element("textarea", text, "aside");
     document.body.append(area);
@@ -730,6 +748,7 @@ function show() {
   layout();
   redraw();
   keepInFragment();
+  tell();
 }
 
 /** [key, what it does, how]; without `how` the canvas knows it. */

@@ -1,0 +1,130 @@
+"""JupyterLab in a real browser: what is clicked in a flame graph comes back to Python, and charts are drawn, offline."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nbformat
+import pytest
+
+import pprofdiff
+from conftest import pair
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+ROW = 20
+TOKEN = secrets.token_hex(16)
+# Nobody is asked for news, updates or extensions.
+QUIET = (
+    "--LabApp.news_url=None",
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly",
+)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[str]:
+    """A server on this machine for the folder tmp_path/work, with settings of its own: its address."""
+    (tmp_path / "work").mkdir()
+    own = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "HOME")}
+    runtime = tmp_path / "runtime"
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", *QUIET]
+    command += ["--ServerApp.port=0", f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={tmp_path / 'work'}"]
+    log = tmp_path / "log"
+    with log.open("w") as out:
+        env = os.environ | own | {"JUPYTER_RUNTIME_DIR": str(runtime)}
+        server = subprocess.Popen(command, env=env, stdout=out, stderr=out)
+    try:
+        until = time.monotonic() + 60
+        while not (found := list(runtime.glob("jpserver-*.json"))):
+            assert server.poll() is None and time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
+        yield json.loads(found[0].read_text())["url"]
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", lab: str, tmp_path: Path):
+    base, new = map(str, pair("story-cpu"))
+    cells = [
+        f"import altair, re, pprofdiff\nfrom pprofdiff._plot import Plot\nd = pprofdiff.diff({base!r}, {new!r})\n"
+        "w = d.flamegraph().widget()\nheard = []\nw.observe(lambda change: heard.append(w.frame), 'stack')\nw",
+        "altair.renderers.enable('mimetype')\nd.top(5).plot()",
+        "Plot(d.top(5).plot().to_dict())",
+        "print(w.frame, w.stack, heard, len(d.peek(re.escape(w.frame)) if w.frame else []), sep='|')",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, tmp_path / "work" / "clicks.ipynb")
+
+    page = chromium.new_page(viewport={"width": 1300, "height": 1600})
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{lab}doc/tree/clicks.ipynb?token={TOKEN}")
+    code = page.locator(".jp-CodeCell")
+    output = code.last.locator(".jp-OutputArea-output")
+    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
+
+    def run(number: int) -> None:
+        code.nth(number).locator(".cm-content").click()
+        page.keyboard.press("Shift+Enter")
+
+    def said() -> list[str]:
+        """What Python knows now."""
+        before = code.last.locator(".jp-InputPrompt").inner_text()
+        run(3)
+        page.wait_for_function(
+            "before => { const p = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].at(-1).innerText;"
+            " return p !== before && /[0-9]/.test(p); }",
+            arg=before,
+        )
+        return output.inner_text().strip().split("|")
+
+    for number in range(3):
+        run(number)
+    canvas = page.frame_locator("iframe").locator("#canvas")
+    canvas.wait_for(timeout=60_000)
+    page.locator(".vega-embed canvas, .vega-embed svg").nth(1).wait_for()
+    assert said() == ["None", "[]", "[]", "0"]
+
+    # The seventh box from the root, of a stack that the picture shows; then its caller, by the keyboard.
+    canvas.click(position={"x": 50, "y": 6 * ROW + 5})
+    page.frame_locator("iframe").locator("#details .name").get_by_text("logmill/names.Same").wait_for()
+    frame, stack, heard, edges = said()
+    assert frame == "logmill/names.Same"
+    names = json.loads(stack.replace("'", '"'))
+    assert names[-1] == frame
+    assert any(row["frames"][: len(names)] == names for row in pprofdiff.diff(base, new).stacks())
+    assert (heard, int(edges)) == ("['logmill/names.Same']", len(pprofdiff.diff(base, new).peek(r"\.Same$")))
+    canvas.press("ArrowUp")
+    frame, stack, heard, _ = said()
+    assert json.loads(stack.replace("'", '"')) == names[:-1]
+    assert (frame, heard) == (names[-2], f"['logmill/names.Same', '{names[-2]}']")
+    canvas.press("Escape")
+    assert said()[:2] == ["None", "[]"]
+
+    # Bars in the palette's red, in both.
+    red = """e => { const {data} = e.getContext('2d').getImageData(0, 0, e.width, e.height); let n = 0;
+      for (let i = 0; i < data.length; i += 4) n += data[i] === 0xcf && data[i + 1] === 0x42 && data[i + 2] === 0x37;
+      return n; }"""
+    charts = page.locator(".vega-embed canvas")
+    assert charts.count() == 2
+    assert min(chart.evaluate(red) for chart in charts.all()) > 1000
+    page.close()
+    assert [url for url in asked if not url.startswith((lab, lab.replace("http", "ws"), "data:", "blob:", "about:"))] == []
+
+
+def test_without_anywidget_it_says_what_to_install():
+    code = "import sys; sys.modules['anywidget'] = None; import pprofdiff; pprofdiff.load(sys.argv[1]).flamegraph().widget()"
+    done = subprocess.run([sys.executable, "-c", code, pair("story-cpu")[0]], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: the widget of a flame graph needs anywidget: pip install 'pprofdiff[notebook]'"
+    )

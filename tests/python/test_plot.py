@@ -1,0 +1,193 @@
+"""Charts: their data are the rows', in one readable unit; Vega-Lite takes and draws them; names stay text."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import altair
+import pytest
+import vl_convert
+
+import pprofdiff
+from conftest import CORPUS, pair, profile
+
+SNAPSHOTS = sorted((CORPUS / "series").glob("heap-*.pb.gz"))
+FREIGHT = CORPUS / "faults" / "freight"
+DOCS = Path(__file__).parents[2] / "docs"
+SVG = "{http://www.w3.org/2000/svg}"
+EVIL = "</script><img src=x onerror=alert(1)>"
+
+
+def drawn(chart: Any) -> list[ET.Element]:
+    """The picture's marks: what a screen reader is told of each is in aria-label."""
+    root = ET.fromstring(vl_convert.vegalite_to_svg(chart.to_json()))
+    assert {e.tag for e in root.iter()} <= {SVG + t for t in ("svg", "g", "path", "text", "rect", "line", "defs", "clipPath")}
+    return [e for e in root.iter() if e.get("aria-roledescription") in ("bar", "rule", "line mark", "point", "text mark")]
+
+
+def marks(chart: Any, kind: str) -> list[ET.Element]:
+    return [e for e in drawn(chart) if e.get("aria-roledescription") == kind]
+
+
+def values(chart: Any) -> list[dict[str, Any]]:
+    """The data of a chart of one panel."""
+    spec = chart.to_dict()
+    (name,) = spec["datasets"] if "datasets" in spec else (None,)
+    return spec["datasets"][name] if name else spec["data"]["values"]
+
+
+def x_title(chart: Any) -> str:
+    return chart.to_dict()["layer"][0]["encoding"]["x"]["title"]
+
+
+def test_two_sides_are_drawn_as_what_changed(story: pprofdiff.Diff):
+    table = story.top(12, sort="cum")
+    chart = table.plot()
+    assert isinstance(chart, altair.LayerChart)
+    rows = values(chart)
+    assert [row["name"] for row in rows] == table["name"]
+    assert rows[0]["label"] == "names.compare"
+    for side in ("base", "new", "delta"):
+        assert [row[side] for row in rows] == pytest.approx([v / 1e9 for v in table[f"cum_{side}"]])
+    assert x_title(chart) == "cum: change (s)"
+    assert rows[0]["growth"] == "x8.4"
+    assert rows[0]["cum"] == "0.20s → 1.68s  +1.48s  x8.4  +77.89% of total"
+    assert rows[0]["flat"].startswith("170ms → 250ms")
+    assert {row["change"]: row["delta"] < 0 for row in rows} == {"more": False, "less": True}
+    bars = marks(chart, "bar")
+    assert len(bars) == 12
+    # Blue to the left for less, red to the right for more, each as long as it says.
+    colours = {"less": "#2f6fc4", "more": "#cf4237"}
+    assert [bar.get("fill") for bar in bars] == [colours[row["change"]] for row in rows]
+    lengths = [abs(float(re.findall(r"[hH](-?[\d.]+)", bar.get("d") or "")[0])) for bar in bars]
+    assert [n / lengths[0] for n in lengths] == pytest.approx([abs(r["delta"]) / rows[0]["delta"] for r in rows], rel=1e-2)
+    words = {e.text for e in ET.fromstring(vl_convert.vegalite_to_svg(chart.to_json())).iter(f"{SVG}text")}
+    assert {"cpu: 1.90s → 2.93s  +1.03s  +54.2%", "12 of 156 rows", "names.compare", "x8.4"} <= words
+    assert len(values(table.plot(3))) == 3
+    # In the order of the table, whatever that is.
+    assert [row["name"] for row in values(table.sort("name", descending=False).plot())] == sorted(table["name"])
+    assert "new × 0.6" in str(story.normalize("total").top().plot().to_dict()["title"])
+
+
+def test_one_side_is_drawn_as_what_it_costs(story: pprofdiff.Diff):
+    table = story.new[0].top(5)
+    chart = table.plot()
+    assert [row["value"] for row in values(chart)] == pytest.approx([v / 1e6 for v in table["flat"]])
+    assert x_title(chart) == "flat (ms)"
+    assert len(marks(chart, "bar")) == 5
+    counted = story.new[0].top(5, sample_type="samples").plot()
+    assert x_title(counted) == "flat (count)"
+    assert [row["value"] for row in values(counted)] == story.new[0].top(5, sample_type="samples")["flat"]
+
+
+def test_runs_have_whiskers_and_what_is_chance_is_grey():
+    sides = ([FREIGHT / f"{build}-{i}.cpu.pb.gz" for i in (1, 2, 3)] for build in ("base", "calls"))
+    table = pprofdiff.diff(*sides).top(20, sort="cum")
+    chart = table.plot()
+    rows = values(chart)
+    for row, of in zip(rows, table, strict=True):
+        half = math.hypot(of["base_sd"], of["new_sd"]) / of["cum_delta"] * row["delta"]
+        assert (row["high"] - row["low"]) / 2 == pytest.approx(abs(half))
+        assert (row["change"] == "no more than chance") == (of["q"] is None or of["q"] > 0.05)
+    assert {row["change"] for row in rows} >= {"more", "no more than chance"}
+    assert len(marks(chart, "rule")) == 20
+    assert "standard deviation" in str(chart.to_dict()["title"])
+
+
+def test_all_kinds_of_tables_are_drawn(story: pprofdiff.Diff, labelled: pprofdiff.Diff):
+    series = pprofdiff.series(SNAPSHOTS, sample_type="alloc_space")
+    tables = [story.peek("names"), story.tree(), story.stacks(), labelled.labels(), story.explain().causes]
+    tables += [story.new[0].stacks(labels=True), story.top(granularity="lines")]
+    tables += [series.shifts(), series.movers(), series.steps()]
+    for table in tables:
+        chart = table.plot(7)
+        shown = min(7, len(table))
+        labels = [row["label"] for row in values(chart)]
+        assert len(set(labels)) == len(marks(chart, "bar")) == shown > 0, table.kind
+        assert all(0 < len(label) < 70 for label in labels)
+    assert values(story.peek("tableInsensitive").plot())[0]["label"] == "headers.Classify → headers.tableInsensitive"
+    assert len(marks(series.shifts(3).plot(), "rule")) == 3
+    assert values(story.top(0).plot()) == []
+    with pytest.raises(pprofdiff.PprofError, match=r"plot\(\) of the series"):
+        series.values().plot()
+
+
+def test_several_sample_types_stand_beside_each_other():
+    d = pprofdiff.diff(*pair("go-heap"))
+    table = d.top(6, sample_type=["alloc_objects", "alloc_space"])
+    spec = table.plot().to_dict()
+    panels = spec["hconcat"]
+    assert [p["layer"][0]["encoding"]["x"]["title"] for p in panels] == [
+        "alloc_objects flat: change (count)",
+        "alloc_space flat: change (MB)",
+    ]
+    space = spec["datasets"][panels[1]["data"]["name"]]
+    assert [r["delta"] for r in space] == pytest.approx([v / 2**20 for v in table["alloc_space_flat_delta"]])
+    assert len(marks(table.plot(), "bar")) == 12
+
+
+def test_a_series_is_drawn_as_courses():
+    series = pprofdiff.series(SNAPSHOTS, sample_type="alloc_space")
+    chart = series.plot(3, sort="cum")
+    changes, courses = (layer["data"]["name"] for layer in chart.to_dict()["layer"])
+    sets = chart.to_dict()["datasets"]
+    shifts = series.shifts(3, sort="cum")
+    assert [(r["name"], r["build"]) for r in sets[changes]] == [(s["name"], s["since"]) for s in shifts]
+    expected = {(r["build"], r["name"]): r["cum"] / 2**20 for r in series.values(dense=True)}
+    assert len(sets[courses]) == 12 * len(set(shifts["name"]))
+    for point in sets[courses]:
+        assert point["value"] == pytest.approx(expected[point["build"], point["name"]])
+    assert chart.to_dict()["layer"][1]["encoding"]["y"]["title"] == "cum (MB)"
+    assert len(marks(chart, "rule")) == 3
+    assert len(marks(chart, "line mark")) == len(set(shifts["name"]))
+    # Too few builds to tell what lasts: the frames that moved most.
+    few = pprofdiff.series(SNAPSHOTS[:4], sample_type="alloc_space")
+    lines = few.plot(2).to_dict()
+    assert lines["title"]["text"] == "the frames that moved most, by flat"
+    names = {p["name"] for p in lines["datasets"][lines["layer"][1]["data"]["name"]]}
+    assert names == set(few.movers(2)["name"])
+
+
+def test_without_altair_it_is_a_plot_that_notebooks_draw(story: pprofdiff.Diff):
+    code = "import sys, json; sys.modules['altair'] = None; import pprofdiff; p = pprofdiff.diff(*sys.argv[1:]).top(3).plot(); "
+    code += "print(json.dumps([repr(p), p.to_dict(), json.loads(p.to_json()), p._repr_mimebundle_()]))"
+    done = subprocess.run([sys.executable, "-c", code, *pair("story-cpu")], capture_output=True, text=True, check=True)
+    said, spec, same, bundle = json.loads(done.stdout)
+    assert said.startswith("<Plot of cpu: 1.90s → 2.93s")
+    assert spec == same == bundle["application/vnd.vegalite.v6+json"] == bundle["application/vnd.vegalite.v5+json"]
+    ours, theirs = spec["data"]["values"], values(story.top(3).plot())
+    assert ours == theirs
+    altair.Chart.from_dict(spec)
+
+
+def test_names_stay_text():
+    equal = profile([(["a" * 100 + str(i), EVIL, "datum.x', alert(1), '"], 10 + i, {}) for i in range(2)])
+    table = pprofdiff.diff(profile([([EVIL, "\x1b[31m"], 10, {EVIL: EVIL})]), equal).top()
+    chart = table.plot()
+    assert {row["name"] for row in values(chart)} >= {EVIL, "\ufffd[31m"}
+    assert len(marks(chart, "bar")) == len(table)
+    without_data = json.dumps({k: v for k, v in chart.to_dict().items() if k != "datasets"})
+    assert "alert" not in without_data
+    # Cut to the same, they are still told apart.
+    labels = [row["label"] for row in values(chart)]
+    assert len(set(labels)) == len(labels)
+    stack = profile([([EVIL] * 3000, 1, {})])
+    assert len(pprofdiff.load(stack).stacks().plot().to_json()) < 10_000
+
+
+def test_the_documents_show_a_chart(story: pprofdiff.Diff):
+    """To draw it again: UPDATE_GOLDENS=1 pytest tests/python/test_plot.py -k documents."""
+    picture = DOCS / "plot.png"
+    if os.environ.get("UPDATE_GOLDENS"):
+        main, branch = (path.read_bytes() for path in pair("story-cpu"))
+        d = pprofdiff.diff(main, branch)
+        picture.write_bytes(vl_convert.vegalite_to_png(d.top(12, sort="cum").plot().to_json(), scale=1.5))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < 150_000
+    assert "](plot.png)" in (DOCS / "python.md").read_text()
