@@ -25,8 +25,9 @@ class Plot:
         return json.dumps(self.spec)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> "dict[str, Any]":
-        # What is drawn here is the same in both versions; each front end knows one of them.
-        drawn = {f"application/vnd.vegalite.{version}+json": self.spec for version in ("v6", "v5")}
+        # What is drawn here is the same in both versions; JupyterLab 4.6 knows the older only.
+        older = self.spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json"}
+        drawn = {"application/vnd.vegalite.v6+json": self.spec, "application/vnd.vegalite.v5+json": older}
         return {**drawn, "text/plain": repr(self)}
 
     def __repr__(self) -> str:

@@ -4,8 +4,7 @@ use pprofdiff::explain::ExplainOptions;
 use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_report::{
-    Ask, PageOptions, Report, Request, Table as EngineTable, TextOptions, builds_json, series_chart,
-    series_html,
+    Ask, PageOptions, Report, Request, Table as EngineTable, TextOptions, builds_json, series_chart, series_html,
 };
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;

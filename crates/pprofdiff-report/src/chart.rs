@@ -163,6 +163,7 @@ impl Table {
             self.costs().into_iter().filter(|c| c.cost.sample_type == costs.cost.sample_type).collect();
         let word = |measured: Measured| if measured == Measured::Weight { "cost" } else { measured.name() };
         let whiskers: Vec<_> = (0..self.len()).map(|row| self.whisker(costs, row)).collect();
+        let has_whiskers = whiskers.iter().any(Option::is_some);
         let row_of = |row: usize| {
             let (p, mut values) = (costs.pair(row), Map::new());
             let mut set = |name: &str, value: Value| drop(values.insert(name.to_owned(), value));
@@ -185,6 +186,12 @@ impl Table {
             if let Some([low, high]) = whiskers[row] {
                 set("low", scaled(low, unit));
                 set("high", scaled(high, unit));
+            }
+            if has_whiskers {
+                // Where what is written beside a bar is not crossed out.
+                let value = p.delta() as f64;
+                let [low, high] = whiskers[row].unwrap_or([value; 2]);
+                set("end", scaled(if value < 0.0 { low.min(value) } else { high.max(value) }, unit));
             }
             Value::from(values)
         };
@@ -220,21 +227,22 @@ impl Table {
             false => json!({"value": ONE}),
         };
         let mut layers = vec![json!({"mark": "bar", "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips}})];
-        if whiskers.iter().any(Option::is_some) {
+        if has_whiskers {
             layers.push(json!({
                 "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "rule", "style": "guide-title", "strokeWidth": 1.5, "color": "#808080"},
+                "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#808080"},
                 "encoding": {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}, "y": y},
             }));
         }
-        let end = |behind: &str| format!("datum.{value} < 0 ? {behind}");
+        let side = |either: &str| format!("datum.{value} < 0 ? {either}");
+        let end = if has_whiskers { "end" } else { value };
         // In the colour of labels, which follows the notebook's theme.
         layers.push(json!({
             "mark": {
                 "type": "text", "style": "guide-label", "baseline": "middle",
-                "align": {"expr": end("'right' : 'left'")}, "dx": {"expr": end("-4 : 4")},
+                "align": {"expr": side("'right' : 'left'")}, "dx": {"expr": side("-4 : 4")},
             },
-            "encoding": {"x": {"field": value, "type": "quantitative"}, "y": y, "text": {"field": said, "type": "nominal"}},
+            "encoding": {"x": {"field": end, "type": "quantitative"}, "y": y, "text": {"field": said, "type": "nominal"}},
         }));
         let rows: Vec<Value> = (0..self.len()).map(row_of).collect();
         json!({"data": {"values": rows}, "width": 420, "height": {"step": BAR_STEP}, "layer": layers})
@@ -278,7 +286,11 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     let keys = labels(series.builds.loaded().map(|b| b.key.clone()));
     // A frame may have changed more than once.
     let mut frames: Vec<u32> = Vec::new();
-    courses.rows.iter().for_each(|row| if !frames.contains(&row.frame) { frames.push(row.frame) });
+    courses.rows.iter().for_each(|row| {
+        if !frames.contains(&row.frame) {
+            frames.push(row.frame)
+        }
+    });
     let names: Vec<String> = frames.iter().map(|&frame| series.frames.label(frame)).collect();
     let legend = labels(names.iter().map(|name| short(name).to_owned()));
     let (mut points, mut changes) = (Vec::new(), Vec::new());
