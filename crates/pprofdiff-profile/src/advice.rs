@@ -1,6 +1,8 @@
 //! Commands that a person may copy into a shell. Names in them are untrusted: each is one word, whatever it
 //! holds, and none is taken for an option.
 
+use crate::harmless::is_harmful;
+
 /// The command that has pprof write the profile again, with the names of functions from the binary.
 pub(crate) fn symbolize(binary: &str, profile: &str) -> String {
     let (binary, profile) = (operand(binary, "BINARY"), operand(profile, "PROFILE"));
@@ -28,6 +30,16 @@ pub fn word(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:@%+,=".contains(&b);
     let is_plain = !text.is_empty() && !text.starts_with(['-', '=']) && text.bytes().all(plain);
     if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// An expression that only this name matches.
+pub fn exactly(name: &str) -> String {
+    format!("^{}$", regex::escape(name))
+}
+
+/// An expression as it can be typed: what can't be is any character.
+pub fn typed(pattern: &str) -> String {
+    pattern.chars().map(|c| if is_harmful(c) { '.' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod request;
 mod series;
 mod shown;
 mod table;
+mod tokens;
 
 #[cfg(feature = "svg")]
 use format::svg;
@@ -50,6 +51,7 @@ pub use series::{RUNS, builds_json};
 pub use svg::svg;
 pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, Said, Table, Texts};
 pub use text::{TextOptions, info};
+pub use tokens::{text_head, tokens};
 
 /// The examples of the documents, which are compiled with the tests.
 #[cfg(doctest)]

@@ -14,9 +14,8 @@ use crate::format::Style;
 pub use notebook::explain_html;
 #[cfg(feature = "html")]
 pub(crate) use panel::explain_panel;
-use pprofdiff::advice::{operand, word};
+use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
-use pprofdiff::text::is_harmful;
 use words::{About, MOST_CAUSES, Markup, Words, within};
 
 /// What is said where no cause is known.
@@ -58,14 +57,12 @@ pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     Ok(object)
 }
 
-/// The command that shows the stacks of a cause, quoted for a shell. A file that has both sides is named once. What
-/// can't be typed of a function's name is any character.
+/// The command that shows the stacks of a cause, quoted for a shell. A file that has both sides is named once.
 fn command_of(e: &Explanation, cause: &Cause) -> String {
     let mut words = vec!["pprofdiff".to_owned()];
     match &cause.evidence.pattern {
         Some(pattern) => {
-            let pattern: String = pattern.chars().map(|c| if is_harmful(c) { '.' } else { c }).collect();
-            words.extend(["peek".to_owned(), word(&pattern)]);
+            words.extend(["peek".to_owned(), word(&typed(pattern))]);
         }
         None => words.push("top".to_owned()),
     }

@@ -4,6 +4,7 @@ use super::command_of;
 use crate::html;
 use crate::markdown;
 use crate::numbers::{counted, figure as factor};
+use crate::tokens::tokens;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, ScaleRule, Verdict};
 use pprofdiff::text::harmless;
 use pprofdiff::units;
@@ -265,16 +266,12 @@ impl Words<'_> {
     }
 }
 
-/// A token of a language model is about so many characters, of names and numbers.
-const CHARACTERS_OF_TOKEN: usize = 3;
-
 /// The lines that there is room for, in their order: the least important go first, the last of equals before the others.
 /// What is left begins with the answer, however long that is.
 pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) -> Vec<Line> {
     let Some(budget) = budget else { return lines };
-    let most = budget.saturating_mul(CHARACTERS_OF_TOKEN);
-    let size = |lines: &[Line]| head.chars().count() + lines.iter().map(|l| l.text.chars().count() + 1).sum::<usize>();
-    while lines.len() > 1 && size(&lines) > most {
+    let size = |lines: &[Line]| tokens(head) + lines.iter().map(|l| tokens(&l.text) + 1).sum::<usize>();
+    while lines.len() > 1 && size(&lines) > budget {
         let least = (0..lines.len()).max_by_key(|&i| (lines[i].about, i)).unwrap_or(0);
         lines.remove(least);
     }

@@ -163,7 +163,7 @@ impl Table {
     }
 
     /// What a row is.
-    fn what(&self) -> &'static str {
+    pub(crate) fn what(&self) -> &'static str {
         match self.kind {
             Kind::Top | Kind::Diff => "frame",
             Kind::Peek | Kind::Tree => "edge",

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split};
 use super::rows::Rows;
 use super::story::{Description, Draft};
+use pprofdiff_profile::advice::exactly;
 
 /// The least part of a side that is told of where cost moved by a match of names.
 pub(super) const TOLD: f64 = 0.01;
@@ -119,7 +120,7 @@ impl Told<'_> {
             evidence: Evidence {
                 base: extent(0),
                 new: extent(1),
-                pattern: function.as_ref().map(|name| format!("^{}$", regex::escape(name))),
+                pattern: function.as_deref().map(exactly),
                 functions: spelled(draft.of.function),
                 callers: spelled(draft.of.caller),
             },
