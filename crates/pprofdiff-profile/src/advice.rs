@@ -39,14 +39,19 @@ pub fn exactly(name: &str) -> String {
 
 /// An expression as it can be typed: what can't be is any character.
 pub fn typed(pattern: &str) -> String {
-    pattern.chars().map(|c| if is_harmful(c) { '.' } else { c }).collect()
+    let typed = |c: char| match c {
+        '\n' => r"\n".to_owned(), // which a dot does not match
+        c if is_harmful(c) => '.'.to_string(),
+        c => c.to_string(),
+    };
+    pattern.chars().map(typed).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
-    use super::{convert_and_symbolize, operand, symbolize, word};
+    use super::{convert_and_symbolize, exactly, operand, symbolize, typed, word};
 
     #[test]
     fn the_binary_comes_first() {
@@ -60,6 +65,15 @@ mod tests {
             "pprofdiff convert ./-x.heap -o converted.pb.gz && go tool pprof -proto -output=symbolized.pb.gz BINARY \
              converted.pb.gz"
         );
+    }
+
+    #[test]
+    fn a_typed_expression_still_matches_its_name() {
+        for name in ["main.(*T).f", "a\x1b[2J\u{202e}b", "a\nb\r\n"] {
+            let pattern = typed(&exactly(name));
+            assert!(regex::Regex::new(&pattern).is_ok_and(|re| re.is_match(name)), "{pattern:?}");
+            assert!(!pattern.contains(crate::harmless::is_harmful), "{pattern:?}");
+        }
     }
 
     #[test]

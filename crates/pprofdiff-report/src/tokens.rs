@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
+use std::ops::RangeInclusive;
 
 use crate::format::Style;
 use crate::format::text::FORMAT;
@@ -90,8 +91,8 @@ impl Report {
         if tokens(&whole) <= budget {
             return Ok(whole);
         }
-        // A way to shorten it to `n` parts, of so many: what is left, and how much of what is left out.
-        type Way<'a> = (usize, &'a str, Box<dyn Fn(usize) -> (Report, usize) + 'a>);
+        // A way to shorten it to `n` parts, of so few to so many: what is left, and how much of what is left out.
+        type Way<'a> = (RangeInclusive<usize>, &'a str, Box<dyn Fn(usize) -> (Report, usize) + 'a>);
         let ways: Vec<Way> = match self {
             Report::Table(table) if matches!(table.kind, Kind::Peek | Kind::Tree) => {
                 let (nodes, first) = (table.nodes.shown.len(), table.head(1));
@@ -101,18 +102,18 @@ impl Report {
                     let left = first.len() - shorter.len();
                     (Report::Table(shorter), left)
                 };
-                vec![(nodes, "frame", Box::new(heads)), (table.len(), "edge", Box::new(strongest))]
+                vec![(1..=nodes, "frame", Box::new(heads)), (0..=table.len(), "edge", Box::new(strongest))]
             }
             Report::Table(table) => {
                 let head = |n| (Report::Table(table.head(n)), table.rows_total - n);
-                vec![(table.len(), table.what(), Box::new(head))]
+                vec![(1..=table.len(), table.what(), Box::new(head))]
             }
             Report::Listing(listing) => {
                 let (functions, first) = (listing.routines.len(), listing.clone().head(1));
                 let lines = first.routines.iter().map(|r| r.lines.len()).sum();
                 let heads = move |n| (Report::Listing(listing.clone().head(n)), functions - n);
                 let dearest = move |n| (Report::Listing(dearest_lines(&first, n)), lines - n);
-                vec![(functions, "function", Box::new(heads)), (lines, "line", Box::new(dearest))]
+                vec![(1..=functions, "function", Box::new(heads)), (0..=lines, "line", Box::new(dearest))]
             }
             Report::Check(check) => {
                 let all = check.rules.iter().map(|rule| rule.findings.len()).max().unwrap_or(0);
@@ -124,7 +125,7 @@ impl Report {
                     }
                     (Report::Check(shorter), left)
                 };
-                vec![(all, "finding", Box::new(heads))]
+                vec![(0..=all, "finding", Box::new(heads))]
             }
             Report::Explain(_) => {
                 let shown = self.text(Style { budget: Some(budget.saturating_sub(LEFT_OUT)), ..Style::default() })?;
@@ -133,14 +134,15 @@ impl Report {
             }
             _ => Vec::new(),
         };
-        for (all, what, shortened) in &ways {
+        for (parts, what, shortened) in &ways {
             let text = |n| {
                 let (report, left) = shortened(n);
                 // What could be written as a whole can be shortened.
                 report.text(Style::default()).unwrap_or_default() + &left_out(left, what)
             };
-            let n = most(all.saturating_sub(1), |n| tokens(&text(n)) <= budget);
-            if n > 0 {
+            let fits = |n| tokens(&text(n)) <= budget;
+            let n = most(parts.end().saturating_sub(1), fits);
+            if n > 0 || parts.contains(&0) && fits(0) {
                 return Ok(text(n));
             }
         }
@@ -169,7 +171,9 @@ impl Table {
             *count <= n
         };
         let rows: Vec<usize> = (0..self.len()).filter(|&row| within(row)).collect();
-        self.take(&rows)
+        let mut shorter = self.take(&rows);
+        shorter.nodes.shown.clone_from(&self.nodes.shown);
+        shorter
     }
 }
 
