@@ -107,6 +107,9 @@ pub enum Verb {
     Batch(BatchArgs),
     /// Follow frames along a history of builds, or compare many builds with one base
     Series(SeriesArgs),
+    /// Be a server of the Model Context Protocol, on standard input and output: verbs as tools for agents
+    #[cfg_attr(not(feature = "mcp"), command(hide = true))]
+    Mcp(McpArgs),
     /// Print a script that completes pprofdiff's words in a shell
     Completions {
         #[arg(value_name = "SHELL")]
@@ -582,6 +585,14 @@ impl BatchArgs {
     pub fn ask(&self, usual: Option<usize>) -> Ask {
         self.view.clone().ordered(self.sort.into(), limited(self.n, usual))
     }
+}
+
+#[derive(Args)]
+pub struct McpArgs {
+    /// Load http(s) URLs that an agent names; without it they are errors
+    #[arg(long)]
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code))]
+    pub allow_urls: bool,
 }
 
 /// The most rows, of what was given (0: all) and what is usual.

@@ -124,7 +124,7 @@ pub fn config(named: Option<&Path>) -> Result<Option<(String, String)>> {
 }
 
 /// What the arguments and the configuration say, which is checked before a profile is loaded.
-fn options(args: &CheckArgs) -> Result<CheckOptions> {
+pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
     let mut options = CheckOptions::default();
     if let Some((name, text)) = config(args.config.as_deref())? {
         options.config = Some(text);

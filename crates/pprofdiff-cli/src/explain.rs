@@ -11,8 +11,7 @@ use crate::{Failure, Result, open_with, write_to};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
     let format = args.output.format()?;
-    let mut options = own_runtime(args.config.as_deref())?.with_min_effect(args.min_effect);
-    options.ops = args.ops;
+    let options = options(args)?;
     // What can't be asked is said before a profile is loaded.
     let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options))?.for_format(format)?);
     ask(options.clone())?;
@@ -33,6 +32,13 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
         Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
         Err(e) => Err(e),
     }
+}
+
+/// What the arguments and the configuration say.
+pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
+    let mut options = own_runtime(args.config.as_deref())?.with_min_effect(args.min_effect);
+    options.ops = args.ops;
+    Ok(options)
 }
 
 /// What the configuration that is named, or that is there, says of the program's own runtime.

@@ -88,13 +88,13 @@ impl Inputs {
         }
     }
 
-    /// What a manifest or another file names: URLs of which nobody typed a letter are fetched only if that is allowed.
+    /// What a manifest or an agent names: URLs of which nobody typed a letter are fetched only if that is allowed.
     pub fn found(&self, source: Source, allow_urls: bool) -> pprofdiff::Result<Source> {
         match source.path().and_then(url) {
             None => Ok(source),
             Some(url) if allow_urls => Ok(self.of_url(url)),
             Some(_) => {
-                let detail = "URLs in a manifest are fetched only with --allow-urls";
+                let detail = "URLs in a manifest, or from an agent, are fetched only with --allow-urls";
                 Err(Error::query(detail).in_input(&source.name()))
             }
         }

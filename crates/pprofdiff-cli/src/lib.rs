@@ -12,6 +12,8 @@ mod explain;
 mod fetch;
 mod habits;
 mod input;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod series;
 mod terminal;
 
@@ -28,6 +30,19 @@ use pprofdiff::{Compression, Diff, Granularity, Normalize, Showing, Summary, Wri
 use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
 
 pub use input::load_options;
+
+/// Of a build without the server.
+#[cfg(not(feature = "mcp"))]
+mod mcp {
+    use crate::args::McpArgs;
+    use crate::{Failure, Result};
+
+    pub fn run(_: &McpArgs) -> Result<()> {
+        let message =
+            "this build has no server for agents (no feature \"mcp\"); the command that cargo installs has it";
+        Err(Failure::Message(message.to_owned()))
+    }
+}
 
 /// What went wrong; printed as one line.
 enum Failure {
@@ -91,11 +106,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
                 let _ = e.print();
                 return 0;
             }
-            // clap explains over several lines, which end with the usage.
-            let reason = e.to_string();
-            let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
-            let reason = lines.filter(|l| !l.is_empty() && !l.starts_with("For more")).collect::<Vec<_>>().join(" ");
-            say(&format!("{}; see pprofdiff --help", reason.trim_start_matches("error: ")));
+            say(&format!("{}; see pprofdiff --help", usage(&e)));
             return 2;
         }
     };
@@ -113,6 +124,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             2
         }
     }
+}
+
+/// What is wrong with arguments, in one line: clap explains over several, which end with the usage.
+fn usage(e: &clap::Error) -> String {
+    let reason = e.to_string();
+    let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
+    let reason = lines.filter(|l| !l.is_empty() && !l.starts_with("For more")).collect::<Vec<_>>().join(" ");
+    reason.trim_start_matches("error: ").to_owned()
 }
 
 /// Does what is asked; the exit code.
@@ -148,6 +167,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Series(args)) => series::run(&args),
         Some(Verb::Check(args)) => return check::run(&args),
         Some(Verb::Explain(args)) => return explain::run(&args),
+        Some(Verb::Mcp(args)) => mcp::run(&args),
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.
             let mut script = Vec::new();
@@ -267,12 +287,7 @@ fn show_with(
         return refuse("a profile is binary; name a file for it with -o");
     }
     let report = request.answer(diff)?;
-    if report.matches_nothing()
-        && let Ask::Peek { regex, .. } | Ask::List { regex, .. } = &request.ask
-    {
-        let what = if matches!(request.ask, Ask::Peek { .. }) { "frame" } else { "function" };
-        return Err(Failure::Message(format!("no {what} matches {regex:?}")));
-    }
+    must_match(&request, &report)?;
     match report.summary() {
         Some(summary) if !format.warns => warn(summary),
         None if matches!(request.ask, Ask::Profile(_)) && !request.query.filters.set().is_empty() => {
@@ -297,6 +312,17 @@ fn show_with(
         Some(path) => terminal::open(path),
         None => Ok(()),
     }
+}
+
+/// An expression that no frame matches is most likely a mistake.
+fn must_match(request: &Request, report: &Report) -> Result<()> {
+    if report.matches_nothing()
+        && let Ask::Peek { regex, .. } | Ask::List { regex, .. } = &request.ask
+    {
+        let what = if matches!(request.ask, Ask::Peek { .. }) { "frame" } else { "function" };
+        return Err(Failure::Message(format!("no {what} matches {regex:?}")));
+    }
+    Ok(())
 }
 
 /// Says on standard error what the other formats have room for.
