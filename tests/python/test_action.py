@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS = ACTION["runs"]["steps"]
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
-COMMAND = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "pprofdiff"
+COMMAND = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "debug" / "pprofdiff"
 RUNS = CORPUS / "faults" / "maptiles"
 # The outcomes with which no step fails.
 NOTHING_FAILS = {"pass", "inconclusive", "none"}
@@ -91,9 +91,10 @@ elif kind[0] == "api":
         assert (given["owner"], given["repository"], given["number"]) == ("octo", "scratch", 7), given
         info = {"hasNextPage": True, "endCursor": None}
         while info["hasNextPage"]:
-            answer, info = page(comments, info["endCursor"])
+            answer, following = page(comments, info["endCursor"])
             for text in jq.compile(given["--jq"]).input_value(answer):
                 print(text)
+            info = following if "--paginate" in given else {"hasNextPage": False}
         sys.exit()
     if (fake / "read-only").exists():
         fail("Resource not accessible by integration (HTTP 403)")
@@ -303,7 +304,7 @@ def test_a_regression_fails_and_is_told_everywhere(runner: Runner):
     ("rules", "outcome", "annotation"),
     [
         ("total>+500%", "pass", None),
-        ("total>+5%", "inconclusive", "::warning title=inconclusive total>+5%25::"),
+        ("flat:regex=compare>+5%", "inconclusive", "::warning title=inconclusive flat%3Aregex=compare>+5%25::"),
         ("\n  total>+500%\r\n\n  flat:regex=canonical>+10% \n", "fail", "::error title=fail flat"),
         ("total", "error", "::error title=pprofdiff::pprofdiff: "),
         ("", "error", "::error title=pprofdiff::pprofdiff: there are no rules to check"),
@@ -498,7 +499,7 @@ HOSTILE = [
     "</details><img src=x>",
     "outcome=pass\noutcome<<EOF",
     "##[error]taken",
-    "x" * 30_000,
+    "x" * 70_000,
 ]
 
 
@@ -523,10 +524,40 @@ def test_names_are_data(installed: Runner):
     assert len(body) < 65_536
     shown = text_of(body)
     assert not re.search(r"@octocat|#\d|<img", shown), shown
+    # Inputs are shown in errors.
+    strange = "none @octocat\n::error::taken"
+    for wrong in ({"config": strange}, {"store": strange, "base": "", "baseline": "store"}):
+        done = installed.run(**{**inputs, **wrong})
+        assert done.outputs["outcome"] == "error"
+        assert all(line.startswith("::error title=pprofdiff::") for line in done.log.splitlines() if "::" in line[:3])
+        assert "@octocat" not in text_of(installed.comments()[0]["body"])
     # A file that is not there, called like this.
     done = installed.run(**{**inputs, "new": "none @octocat\n::error::taken"})
     assert not re.search(r"@octocat", text_of(installed.comments()[0]["body"]))
     assert all(line.startswith("::error title=pprofdiff::") for line in done.log.splitlines() if "::" in line[:3])
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no go")
+def test_workflows_are_valid(tmp_path: Path):
+    """actionlint reads of action.yml only what `uses` needs; so its steps stand in a workflow, beside the examples."""
+    workflows = tmp_path / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    shutil.copy(ROOT / "action.yml", tmp_path)
+    inputs = {name: {"type": "string"} for name in ACTION["inputs"]}
+    jobs = {"action": {"runs-on": "ubuntu-latest", "steps": STEPS}}
+    workflow = {"name": "action", "on": {"workflow_call": {"inputs": inputs}}, "jobs": jobs}
+    (workflows / "action.yml").write_text(yaml.safe_dump(workflow))
+    examples = re.findall(r"```yaml\n(name:.*?)```", (ROOT / "docs" / "ci.md").read_text(), re.DOTALL)
+    assert len(examples) >= 2
+    for number, example in enumerate(examples):
+        here = example.replace(f"pprofdiff/pprofdiff@v{VERSION}", "./")
+        assert "uses: ./" in here
+        (workflows / f"{number}.yml").write_text(here)
+    # From its source, since its wheel would fetch a program.
+    lint = ["go", "run", "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"]
+    done = subprocess.run(lint, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 def test_expressions_stay_out_of_scripts():

@@ -95,7 +95,7 @@ impl Table {
 /// no issue; since GitHub looks for both after it has taken backslashes away, only a blank without width helps
 /// (github/cmark-gfm#181).
 pub(crate) fn escape(text: &str) -> String {
-    literal(text).replace('@', "@&#8203;").replace('#', "#&#8203;")
+    literal(text).replace('#', "#&#8203;").replace('@', "@&#8203;")
 }
 
 fn literal(text: &str) -> String {
