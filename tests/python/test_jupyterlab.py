@@ -68,28 +68,27 @@ def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", la
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, tmp_path / "work" / "clicks.ipynb")
 
-    page = chromium.new_page(viewport={"width": 1300, "height": 1600})
+    page = chromium.new_page(viewport={"width": 1300, "height": 2400})
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{lab}doc/tree/clicks.ipynb?token={TOKEN}")
-    code = page.locator(".jp-CodeCell")
-    output = code.last.locator(".jp-OutputArea-output")
-    page.get_by_text("Python 3", exact=False).first.wait_for(timeout=60_000)
+    cell = page.locator(".jp-CodeCell")
+    cell.nth(3).wait_for(timeout=90_000)
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(timeout=90_000)
 
     def run(number: int) -> None:
-        code.nth(number).locator(".cm-content").click()
-        page.keyboard.press("Shift+Enter")
+        cell.nth(number).locator(".cm-content").click()
+        page.keyboard.press("Control+Enter")
+
+    runs = 3
 
     def said() -> list[str]:
-        """What Python knows now."""
-        before = code.last.locator(".jp-InputPrompt").inner_text()
+        """What Python knows now: the last cell's output."""
+        nonlocal runs
+        runs += 1
         run(3)
-        page.wait_for_function(
-            "before => { const p = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].at(-1).innerText;"
-            " return p !== before && /[0-9]/.test(p); }",
-            arg=before,
-        )
-        return output.inner_text().strip().split("|")
+        cell.nth(3).locator(".jp-InputPrompt").get_by_text(f"[{runs}]:").wait_for()
+        return cell.nth(3).locator(".jp-OutputArea-output").inner_text().strip().split("|")
 
     for number in range(3):
         run(number)

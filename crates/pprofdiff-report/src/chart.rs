@@ -3,7 +3,7 @@
 //! A chart is a JSON object that says what to draw, with the data in it. Values are in the axis's unit; names are data
 //! only, never part of an expression, and harmless.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -67,7 +67,12 @@ fn labels(names: impl Iterator<Item = String>) -> Vec<String> {
 fn title(text: &str, below: Vec<String>) -> Value {
     let line = |text: &str| harmless(text).into_owned();
     let below: Vec<String> = below.iter().map(|text| line(text)).collect();
-    json!({"text": line(text), "subtitle": below, "anchor": "start", "limit": 900})
+    json!({"text": line(text), "subtitle": below, "anchor": "start", "limit": LINES[0]})
+}
+
+/// What a series is of, in lines, and the last of them.
+fn lines_of(header: &str, last: String) -> Vec<String> {
+    header.split("; ").map(str::to_owned).chain([last]).collect()
 }
 
 impl Table {
@@ -102,7 +107,7 @@ impl Table {
             rows += "; whiskers: the standard deviation of the difference of two runs";
         }
         if let Some(builds) = &self.builds {
-            return title(&header(&self.summary, builds), vec![rows]);
+            return title(self.kind.name(), lines_of(&header(&self.summary, builds), rows));
         }
         let s = &self.summary;
         let sides = match &s.base {
@@ -284,19 +289,19 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     let deltas = ColumnUnit::of(&s.unit, courses.rows.iter().map(|row| row.value.delta()));
     let builds: Vec<usize> = series.values().map(|(build, _)| build).collect();
     let keys = labels(series.builds.loaded().map(|b| b.key.clone()));
-    // A frame may have changed more than once.
-    let mut frames: Vec<u32> = Vec::new();
-    courses.rows.iter().for_each(|row| {
-        if !frames.contains(&row.frame) {
-            frames.push(row.frame)
-        }
-    });
-    let names: Vec<String> = frames.iter().map(|&frame| series.frames.label(frame)).collect();
+    // A frame may have changed more than once; its course is the same in all its rows.
+    let (mut place, mut lines) = (HashMap::new(), Vec::new());
+    for row in &courses.rows {
+        place.entry(row.frame).or_insert_with(|| {
+            lines.push(row);
+            lines.len() - 1
+        });
+    }
+    let names: Vec<String> = lines.iter().map(|row| series.frames.label(row.frame)).collect();
     let legend = labels(names.iter().map(|name| short(name).to_owned()));
     let (mut points, mut changes) = (Vec::new(), Vec::new());
-    for (i, frame) in frames.iter().enumerate() {
-        let Some(course) = courses.rows.iter().find(|row| row.frame == *frame) else { continue };
-        for (column, &value) in course.values.iter().enumerate() {
+    for (i, row) in lines.iter().enumerate() {
+        for (column, &value) in row.values.iter().enumerate() {
             points.push(json!({
                 "build": keys[column], "frame": legend[i], "name": shorten(&names[i], IN_TOOLTIP),
                 "value": scaled(value as f64, unit), "cost": unit.format(value),
@@ -305,8 +310,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     }
     let column_of = |build: usize| builds.iter().position(|&b| b == build);
     for row in &courses.rows {
-        let (Some(kind), Some(i)) = (row.kind, frames.iter().position(|&frame| frame == row.frame)) else { continue };
-        let Some(at) = column_of(row.to) else { continue };
+        let (Some(kind), Some(at), i) = (row.kind, column_of(row.to), place[&row.frame]) else { continue };
         let (base, new) = (unit.format(row.value.base), unit.format(row.value.new));
         let delta = signed(row.value.delta(), deltas);
         let mut said = json!({
@@ -339,7 +343,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         "$schema": SCHEMA,
         "title": title(
             &format!("{what}, by {cost}"),
-            vec![header(s, &series.builds), counted_of(courses.rows.len(), courses.of, courses.what)],
+            lines_of(&header(s, &series.builds), counted_of(courses.rows.len(), courses.of, courses.what)),
         ),
         "width": LINES[0],
         "height": LINES[1],
