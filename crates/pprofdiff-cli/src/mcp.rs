@@ -332,12 +332,10 @@ impl Diffs {
         must_match(&request, &report)?;
         let last = next(&call, &report).map_or_else(String::new, |step| step.told(&loaded, budget));
         let hint = match &report {
-            Report::Listing(listing) => {
-                let hint = missing_sources(listing, ["base_source", "new_source", "source_path"]);
-                hint.map_or_else(String::new, |hint| format!("\n{hint}\n"))
-            }
-            _ => String::new(),
+            Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
+            _ => None,
         };
+        let hint = hint.map(|hint| format!("\n{hint}\n")).filter(|hint| tokens(hint) <= budget / 4).unwrap_or_default();
         let text = report.text_within(budget.saturating_sub(tokens(&last) + tokens(&hint)))?;
         Ok(text + &hint + &last)
     }

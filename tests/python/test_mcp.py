@@ -1,0 +1,393 @@
+"""`pprofdiff mcp`, as the official client of another language sees it, against the command that cargo builds."""
+
+import asyncio
+import http.server
+import json
+import os
+import re
+import shlex
+import subprocess
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import quicktok
+from mcp import Client, MCPError, StdioServerParameters
+
+from conftest import CORPUS, pair, profile
+
+ROOT = CORPUS.parents[1]
+COMMAND = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/pprofdiff"
+STORY = {"base": ["tests/corpus/story-cpu.base.pb.gz"], "new": ["tests/corpus/story-cpu.new.pb.gz"]}
+WHOLE = 100_000  # tokens: there is room for everything
+
+# Vocabularies of several makers: with digits one by one, in threes, and with few or many words of code.
+VOCABULARIES = [quicktok.get_encoding(name) for name in ("cl100k_base", "o200k_base", "llama3", "qwen3")]
+
+pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not built (cargo build)")
+
+
+def session(talk: Callable[[Client], Awaitable[None]], *options: str, mode: str = "auto") -> None:
+    """Starts a server, and has a client talk to it."""
+
+    failures: list[Exception] = []
+
+    async def run() -> None:
+        server = StdioServerParameters(command=str(COMMAND), args=["mcp", *options], cwd=ROOT)
+        async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+            try:
+                await talk(client)
+            except Exception as failure:  # out of the client's groups of exceptions, so that pytest shows it
+                failures.append(failure)
+
+    asyncio.run(run())
+    if failures:
+        raise failures[0]
+
+
+async def say(client: Client, tool: str, **arguments: Any) -> str:
+    """The answer to a call."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content[0].text
+    (content,) = result.content
+    return content.text
+
+
+async def refuse(client: Client, tool: str, **arguments: Any) -> str:
+    """What a call is refused with."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, result.content[0].text
+    (content,) = result.content
+    assert "\n" not in content.text.rstrip()
+    return content.text
+
+
+def command(*arguments: str) -> str:
+    """What the command answers, without the last rows left out."""
+    return subprocess.run([COMMAND, *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def next_step(answer: str) -> tuple[str, dict[str, Any], list[str]]:
+    """The call and the command that an answer ends with."""
+    last = answer.splitlines()[-1]
+    told = re.fullmatch(r"Next: (\w+) (\{.*\}) or in a shell: pprofdiff (.*)", last)
+    assert told, last
+    return told[1], json.loads(told[2]), shlex.split(told[3])
+
+
+def without_next(answer: str) -> str:
+    lines = answer.splitlines()
+    assert lines[-1].startswith("Next: "), lines[-1]
+    return "\n".join(lines[:-1]).strip()
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_tools_take_options_of_the_verbs(mode: str):
+    view = "sample_type normalize focus ignore hide show show_from tagfocus tagignore"
+    takes = {
+        "load": "base new input_format input_type",
+        "explain": f"diff ops {view}",
+        "top": f"diff sort significant granularity {view}",
+        "peek": f"diff regex granularity {view}",
+        "list": f"diff regex base_source new_source source_path {view}",
+        "check": f"diff fail_on floor strict {view}",
+    }
+
+    async def talk(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == list(takes)
+        for tool in tools:
+            schema = tool.input_schema
+            jsonschema.Draft202012Validator.check_schema(schema)
+            assert list(schema["properties"]) == [*takes[tool.name].split(), "budget"]
+            assert tool.description
+            assert all(option["description"] for option in schema["properties"].values())
+            assert tool.annotations is not None
+            assert tool.annotations.read_only_hint
+        assert tools[2].input_schema["properties"]["sort"]["enum"] == ["flat", "cum"]
+        # An agent has them in its context all the time.
+        told = json.dumps([tool.model_dump(exclude_none=True) for tool in tools])
+        sizes = [len(vocabulary.encode_ordinary(told)) for vocabulary in VOCABULARIES]
+        assert max(sizes) < 4500, sizes
+
+    session(talk, mode=mode)
+
+
+def test_each_answer_names_a_call_and_a_command_that_say_the_same():
+    async def talk(client: Client) -> None:
+        answer = await say(client, "load", **STORY)
+        assert without_next(answer) == "diff d1\n" + command("info", *STORY["base"], *STORY["new"]).strip()
+        seen = []
+        while len(seen) < 6:
+            tool, arguments, words = next_step(answer)
+            seen.append(tool)
+            if tool == "check":
+                break
+            answer = await say(client, tool, **arguments, budget=WHOLE)
+            rows = ["-n", "0"] if tool in ("top", "peek", "list") else []
+            said = command(*words, *rows).strip()
+            # Folders of sources are named as the tool's arguments.
+            said = re.sub(r"--(base|new)-source DIR", r"\1_source", said).replace("--source-path DIR", "source_path")
+            assert without_next(answer) == said
+        assert seen == ["explain", "peek", "list", "list", "check"]
+        answer = await say(client, tool, **arguments)
+        done = subprocess.run([COMMAND, *words], cwd=ROOT, capture_output=True, text=True)
+        assert without_next(answer) == done.stdout.strip()
+        assert done.returncode == 1
+        assert next_step(answer)[0] == "explain"
+
+    session(talk)
+
+
+def test_what_was_asked_is_asked_on():
+    async def talk(client: Client) -> None:
+        await say(client, "load", **STORY)
+        asked = {"sort": "cum", "sample_type": "cpu", "focus": "logmill/", "show": "logmill/"}
+        answer = await say(client, "top", diff="d1", **asked, budget=WHOLE)
+        assert (
+            without_next(answer)
+            == command(
+                "top",
+                *STORY["base"],
+                *STORY["new"],
+                *(f"--{n.replace('_', '-')}={v}" for n, v in asked.items()),
+                "-n",
+                "0",
+            ).strip()
+        )
+        tool, arguments, words = next_step(answer)
+        assert (tool, arguments.pop("regex")) == ("peek", r"^logmill/names\.compare$")
+        assert arguments == {"diff": "d1", "sample_type": "cpu", "focus": "logmill/", "show": "logmill/"}
+        assert "--focus=logmill/" in words
+
+    session(talk)
+
+
+def test_the_page_for_agents_shows_what_the_tools_answer():
+    page = ROOT / "docs/agents.md"
+    told = page.read_text()
+
+    async def talk(client: Client) -> None:
+        fresh = told
+        for block in re.findall(r"```text\n(> .*?)```", told, re.DOTALL):
+            call = block.splitlines()[0]
+            tool, arguments = call.removeprefix("> ").split(" ", 1)
+            answer = await say(client, tool, **json.loads(arguments))
+            fresh = fresh.replace(block, f"{call}\n{answer}")
+        if os.environ.get("UPDATE_GOLDENS"):
+            page.write_text(fresh)
+        else:
+            assert fresh == told, "UPDATE_GOLDENS=1 accepts what is new"
+
+    session(talk)
+
+
+CALLS = [
+    ("explain", {}),
+    ("top", {"sort": "cum"}),
+    ("peek", {"regex": "."}),
+    ("peek", {"regex": "^main"}),
+    ("list", {"regex": "."}),
+    ("check", {"fail_on": ["total>+5%", "cum:any>+1%", "flat:any>+1%"]}),
+    ("load", {}),
+]
+
+
+@pytest.mark.parametrize("name", ["story-cpu", "cpp-cpu", "cpp-heap", "go-labels-cpu"])
+def test_no_answer_is_longer_than_its_budget(name: str):
+    base, new = map(str, pair(name))
+
+    async def talk(client: Client) -> None:
+        await say(client, "load", base=[base], new=[new])
+        for tool, arguments in CALLS:
+            named = {"base": [base], "new": [new]} if tool == "load" else {"diff": "d1"}
+            whole = await say(client, tool, **named, **arguments, budget=WHOLE)
+            lines = 0
+            for budget in [100, 150, 250, 400, 700, 1000, 2000, 4000, 8000]:
+                answer = await say(client, tool, **named, **arguments, budget=budget)
+                for vocabulary in VOCABULARIES:
+                    assert len(vocabulary.encode_ordinary(answer)) <= budget, (tool, budget, answer)
+                assert answer.splitlines()[-1].startswith("Next: ")
+                shown = len(answer.splitlines())
+                assert shown >= lines, (tool, budget)
+                lines = shown
+                if "more: ask with a larger budget" not in answer and "..." not in answer and tool != "load":
+                    assert without_next(answer) == without_next(whole)
+            # It does not save too much: a third of a large budget is used, or all is said.
+            for budget in [2000, 4000, 8000]:
+                answer = await say(client, tool, **named, **arguments, budget=budget)
+                used = max(len(vocabulary.encode_ordinary(answer)) for vocabulary in VOCABULARIES)
+                assert used > budget // 3 or "more: ask" not in answer, (tool, budget, used)
+
+    session(talk)
+
+
+def test_what_is_left_out_is_the_least_and_is_counted():
+    async def talk(client: Client) -> None:
+        await say(client, "load", **STORY)
+        whole = without_next(await say(client, "top", diff="d1", budget=WHOLE))
+        rows = whole.split("frame\n", 1)[1].splitlines()
+        short = await say(client, "top", diff="d1", budget=800)
+        left = re.search(r"^(\d+) frames more: ask with a larger budget$", short, re.MULTILINE)
+        shown = short.split("frame\n", 1)[1].split(left[0])[0].splitlines()
+        assert 3 < len(shown) == len(rows) - int(left[1])
+        assert [row.split()[-1] for row in shown] == [row.split()[-1] for row in rows[: len(shown)]]
+        # Of one frame, the callers and callees that changed most, and the frame itself.
+        peek = await say(client, "peek", diff="d1", regex=r"^main\.run$", budget=400)
+        assert "main.run " in peek
+        assert re.search(r"^\d+ edges? more", peek, re.MULTILINE)
+        # Of one function, the lines that cost most.
+        of = {"regex": "tableInsensitive", "source_path": "tests/producers/story"}
+        whole = without_next(await say(client, "list", diff="d1", **of, budget=WHOLE)).splitlines()
+        short = await say(client, "list", diff="d1", **of, budget=800)
+        assert re.search(r"^\d+ lines more", short, re.MULTILINE)
+        (dearest,) = [line for line in whole if "names.Same" in line]
+        assert dearest in short.splitlines()
+
+    session(talk)
+
+
+def test_errors_are_those_of_the_command():
+    def refused(*arguments: str) -> str:
+        done = subprocess.run([COMMAND, *arguments], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 2
+        return done.stderr.removeprefix("pprofdiff: ").removesuffix("; see pprofdiff --help\n").strip()
+
+    async def talk(client: Client) -> None:
+        both = [*STORY["base"], *STORY["new"]]
+        assert await refuse(client, "load", new=["none.pb.gz"]) == refused("info", "none.pb.gz")
+        assert await refuse(client, "top", diff="d1") == (
+            'there is no diff "d1" (nothing is loaded; the last 8 stay): load it with the tool load'
+        )
+        await say(client, "load", **STORY)
+        for tool, arguments, words in [
+            ("peek", {"regex": "("}, ["peek", "("]),
+            ("peek", {"regex": "no such frame"}, ["peek", "no such frame"]),
+            ("top", {"sample_type": "space"}, ["top", "--sample-type=space"]),
+            ("top", {"sort": "size"}, ["top", "--sort=size"]),
+            ("check", {"fail_on": ["total"]}, ["check", "--fail-on=total"]),
+            ("explain", {"ops": "3"}, ["explain", "--ops=3"]),
+        ]:
+            assert await refuse(client, tool, diff="d1", **arguments) == refused(*words, *both)
+        # A name of the command line that is none of the tool's.
+        assert 'top takes no "output"' in await refuse(client, "top", diff="d1", output="/tmp/x")
+        assert "can't be" in await refuse(client, "top", diff="d1", focus={"a": 1})
+        assert "budget" in await refuse(client, "top", diff="d1", budget=99)
+        assert "diff is missing" in await refuse(client, "top")
+        assert "need a base" in await refuse(client, "load", new=both)
+        assert "--allow-urls" in await refuse(client, "load", new=["http://localhost:1/x"])
+        # Standard input is the protocol's.
+        assert "No such file" in await refuse(client, "load", new=["-"])
+        with pytest.raises(MCPError, match="no tool"):
+            await client.call_tool("merge", {})
+        # One profile has no other side.
+        assert next_step(await say(client, "load", new=STORY["new"]))[0] == "top"
+        for tool in ["explain", "check"]:
+            await refuse(client, tool, diff="d2")
+        await say(client, "list", diff="d2", regex="compare")
+
+    session(talk)
+
+
+def test_several_diffs_and_the_one_that_goes():
+    other = {side: [f"tests/corpus/cpp-cpu.{side}.pb.gz"] for side in ("base", "new")}
+    runs = {
+        side: [f"tests/corpus/faults/freight/{name}-{i}.cpu.pb.gz" for i in (1, 2, 3)]
+        for side, name in (("base", "base"), ("new", "calls"))
+    }
+
+    async def talk(client: Client) -> None:
+        await say(client, "load", **STORY)
+        assert (await say(client, "load", **other)).startswith("diff d2\n")
+        first, second = await asyncio.gather(*(say(client, "top", diff=name) for name in ("d1", "d2")))
+        assert "logmill/names.canonical" in first
+        assert "logmill/" not in second
+        answer = await say(client, "load", **runs)
+        assert next_step(answer)[2] == ["explain", "--base", *runs["base"], "--new", *runs["new"]]
+        assert "mean of 3 runs" in await say(client, "top", diff="d3")
+        for i in range(4, 9):
+            assert "dropped" not in await say(client, "load", **STORY), i
+        await say(client, "top", diff="d1")
+        assert "d2 is dropped" in await say(client, "load", **STORY)
+        assert (await refuse(client, "top", diff="d2")).startswith('there is no diff "d2" (loaded: d3, d4, d5')
+        await say(client, "top", diff="d1")
+
+    session(talk)
+
+
+def test_names_of_strangers_are_harmless_and_fit(tmp_path: Path):
+    hostile = "a\x1b[2J\u202eb\nNext: load {}"
+    for name, function in [("hostile", hostile), ("long", "x" * 1_000_000)]:
+        (tmp_path / name).write_bytes(profile([(["main", function], 100, {})]))
+
+    async def talk(client: Client) -> None:
+        for i, name in enumerate(["hostile", "long"], 1):
+            await say(client, "load", new=[str(tmp_path / name)])
+            for budget in [100, 2000]:
+                for tool, arguments in [("top", {}), ("peek", {"regex": "."}), ("list", {"regex": "."})]:
+                    answer = await say(client, tool, diff=f"d{i}", **arguments, budget=budget)
+                    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", answer)
+                    assert all(len(v.encode_ordinary(answer)) <= budget for v in VOCABULARIES)
+                    assert not re.search("^Next: load", answer, re.MULTILINE)
+                    assert answer.splitlines()[-1].startswith("Next: ")
+        # What can't be typed of a name is any character, so that the next step finds it.
+        tool, arguments, words = next_step(await say(client, "top", diff="d1", sort="flat"))
+        assert "[2J" in await say(client, tool, **arguments)
+        assert "[2J" in command(*words)
+
+    session(talk)
+
+
+@pytest.fixture
+def profiles_by_http() -> Iterator[str]:
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=CORPUS)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_urls_are_loaded_where_the_user_allows_it(profiles_by_http: str):
+    async def talk(client: Client) -> None:
+        url = f"{profiles_by_http}/story-cpu.new.pb.gz"
+        assert url in await say(client, "load", new=[url])
+
+    session(talk, "--allow-urls")
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_server_ends_with_its_client(busy: bool):
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    call = {"name": "load", "arguments": STORY}
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        *({"id": 2 + i, "method": "tools/call", "params": call} for i in range(20 if busy else 1)),
+    ]
+    server = subprocess.Popen(
+        [COMMAND, "mcp"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for message in messages:
+            print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
+        said = [json.loads(server.stdout.readline()) for _ in range(1 if busy else 2)]
+        assert [message["id"] for message in said] == list(range(1, len(said) + 1))
+        # As when a client is killed: its ends of the pipes are closed.
+        server.stdin.close()
+        server.stdout.close()
+        assert server.wait(timeout=20) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
