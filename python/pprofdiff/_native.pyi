@@ -680,8 +680,8 @@ class FlameGraph:
         """Write it to a path, as an HTML file for a browser."""
     def widget(self) -> FlameGraphWidget:
         """The graph as a widget, in a notebook: what is chosen in it, by a click or with the arrow keys, comes back as
-        `widget.frame` (a name, or None) and `widget.stack` (names, root first); `widget.observe(f, "stack")` calls f with
-        each choice.
+        `widget.frame` (a name, or None) and `widget.stack` (names, root first); `widget.observe(f, "stack")` calls f
+        with each choice.
 
         Raises ModuleNotFoundError without anywidget: pip install 'pprofdiff[notebook]'.
         """
@@ -859,9 +859,9 @@ class Series:
     def save_html(self, path: str | PathLike[str], *, n: int | None = None, sort: Sort = "flat") -> None:
         """Writes to_html() to a path."""
     def plot(self, n: int = 8, *, sort: Sort = "flat") -> Any:
-        """The courses of at most `n` frames over the builds, as lines with a rule at each lasting change: of the first rows of
-        shifts(), or of movers() where there are none. `sort` is what is drawn: "flat" (own cost) or "cum" (with what is
-        called). The result is that of Table.plot().
+        """The courses of at most `n` frames over the builds, as lines with a rule at each lasting change: of the first
+        rows of shifts(), or of movers() where there are none. `sort` is what is drawn: "flat" (own cost) or "cum" (with
+        what is called). The result is that of Table.plot().
         """
     def to_polars(self, *, dense: bool = False) -> polars.DataFrame:
         """values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values()."""
@@ -910,12 +910,12 @@ class Table:
     def to_markdown(self) -> str:
         """The table as Markdown, for pull requests: units scaled, with a summary."""
     def plot(self, n: int = 20) -> Any:
-        """The first `n` rows as a bar chart, in the order of the table: of two sides how much each changed, with whiskers
-        where runs say how much that varies; of one profile what it costs.
+        """The first `n` rows as a bar chart, in the order of the table: of two sides how much each changed, with
+        whiskers where runs say how much that varies; of one profile what it costs.
 
-        An altair.Chart (or one of altair's compound charts) where altair is installed, else an object with the Vega-Lite
-        specification (to_dict(), to_json()), which JupyterLab and VS Code draw as well. Values are in the axis's unit. Raises
-        PprofError for Series.values(): Series.plot() draws those.
+        An altair.Chart (or one of altair's compound charts) where altair is installed, else an object with the
+        Vega-Lite specification (to_dict(), to_json()), which JupyterLab and VS Code draw as well. Values are in the
+        axis's unit. Raises PprofError for Series.values(): Series.plot() draws those.
         """
     def to_polars(self) -> polars.DataFrame:
         """The table as a polars.DataFrame; lists are List(Categorical). Needs polars."""

@@ -4,8 +4,9 @@ try:
     import anywidget
     import traitlets
 except ModuleNotFoundError as e:
-    message = f"the widget of a flame graph needs {e.name}: pip install 'pprofdiff[notebook]'"
-    raise ModuleNotFoundError(message, name=e.name) from None
+    raise ModuleNotFoundError(
+        f"the widget of a flame graph needs {e.name}: pip install 'pprofdiff[notebook]'", name=e.name
+    ) from None
 
 # As in `typing`, whose import takes longer than that of this package.
 TYPE_CHECKING = False

@@ -40,8 +40,8 @@ impl FlameGraph {
     }
 
     /// The graph as a widget, in a notebook: what is chosen in it, by a click or with the arrow keys, comes back as
-    /// `widget.frame` (a name, or None) and `widget.stack` (names, root first); `widget.observe(f, "stack")` calls f with
-    /// each choice.
+    /// `widget.frame` (a name, or None) and `widget.stack` (names, root first); `widget.observe(f, "stack")` calls f
+    /// with each choice.
     ///
     /// Raises ModuleNotFoundError without anywidget: pip install 'pprofdiff[notebook]'.
     fn widget<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -196,9 +196,9 @@ impl Series {
         save(py, path, self.to_html(py, n, sort)?)
     }
 
-    /// The courses of at most `n` frames over the builds, as lines with a rule at each lasting change: of the first rows of
-    /// shifts(), or of movers() where there are none. `sort` is what is drawn: "flat" (own cost) or "cum" (with what is
-    /// called). The result is that of Table.plot().
+    /// The courses of at most `n` frames over the builds, as lines with a rule at each lasting change: of the first
+    /// rows of shifts(), or of movers() where there are none. `sort` is what is drawn: "flat" (own cost) or "cum" (with
+    /// what is called). The result is that of Table.plot().
     #[pyo3(signature = (n = 8, *, sort = "flat"))]
     fn plot<'py>(&self, py: Python<'py>, n: usize, sort: &str) -> PyResult<Bound<'py, PyAny>> {
         let sort = parse_sort(py, sort)?;

@@ -283,12 +283,12 @@ impl Table {
         self.run(py, |table| text(|out| table.write_markdown(out)))
     }
 
-    /// The first `n` rows as a bar chart, in the order of the table: of two sides how much each changed, with whiskers
-    /// where runs say how much that varies; of one profile what it costs.
+    /// The first `n` rows as a bar chart, in the order of the table: of two sides how much each changed, with
+    /// whiskers where runs say how much that varies; of one profile what it costs.
     ///
-    /// An altair.Chart (or one of altair's compound charts) where altair is installed, else an object with the Vega-Lite
-    /// specification (to_dict(), to_json()), which JupyterLab and VS Code draw as well. Values are in the axis's unit. Raises
-    /// PprofError for Series.values(): Series.plot() draws those.
+    /// An altair.Chart (or one of altair's compound charts) where altair is installed, else an object with the
+    /// Vega-Lite specification (to_dict(), to_json()), which JupyterLab and VS Code draw as well. Values are in the
+    /// axis's unit. Raises PprofError for Series.values(): Series.plot() draws those.
     #[pyo3(signature = (n = 20))]
     fn plot<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyAny>> {
         chart(py, &self.run(py, move |table| table.to_chart(n))?.map_err(|e| error::from_engine(py, &e))?)
