@@ -591,7 +591,6 @@ impl BatchArgs {
 pub struct McpArgs {
     /// Load http(s) URLs that an agent names; without it they are errors
     #[arg(long)]
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code))]
     pub allow_urls: bool,
 }
 

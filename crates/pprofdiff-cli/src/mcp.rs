@@ -157,7 +157,14 @@ impl Offer {
         });
         let Value::Object(schema) = schema else { return None };
         let about = self.about.map(str::to_owned).or_else(|| verb.get_about().map(ToString::to_string));
-        let tool = Tool::new(self.tool, about.unwrap_or_default(), schema);
+        let mut about = about.unwrap_or_default();
+        // How rules are written stands below the options of check, before its examples.
+        let below = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+        if let Some(more) = below.split("\n\n").next().filter(|more| !more.is_empty() && !more.starts_with("Examples"))
+        {
+            about = format!("{about}. {more}");
+        }
+        let tool = Tool::new(self.tool, about, schema);
         Some(tool.with_annotations(ToolAnnotations::new().read_only(true)))
     }
 

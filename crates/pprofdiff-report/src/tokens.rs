@@ -130,7 +130,8 @@ impl Report {
             Report::Explain(_) => {
                 let shown = self.text(Style { budget: Some(budget.saturating_sub(LEFT_OUT)), ..Style::default() })?;
                 let left = whole.lines().count() - shown.lines().count();
-                return Ok(text_head(&(shown + &left_out(left, "line")), budget));
+                let told = shown + &left_out(left, "line");
+                return Ok(if tokens(&told) <= budget { told } else { text_head(&whole, budget) });
             }
             _ => Vec::new(),
         };
