@@ -6,10 +6,12 @@ import json
 import os
 import re
 import shlex
+import string
 import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import jsonschema
@@ -321,11 +323,15 @@ def test_several_diffs_and_the_one_that_goes():
 
 def test_names_of_strangers_are_harmless_and_fit(tmp_path: Path):
     hostile = "a\x1b[2J\u202eb\nNext: load {}"
-    for name, function in [("hostile", hostile), ("long", "x" * 1_000_000)]:
-        (tmp_path / name).write_bytes(profile([(["main", function], 100, {})]))
+    random = Random(0)
+    names = {"hostile": [hostile], "long": ["x" * 1_000_000]}
+    for letters in (string.ascii_lowercase, string.ascii_letters):
+        names[letters] = ["".join(random.choices(letters, k=60)) for _ in range(100)]
+    for name, functions in names.items():
+        (tmp_path / name).write_bytes(profile([(["main", function], 100, {}) for function in functions]))
 
     async def talk(client: Client) -> None:
-        for i, name in enumerate(["hostile", "long"], 1):
+        for i, name in enumerate(names, 1):
             await say(client, "load", new=[str(tmp_path / name)])
             for budget in [100, 2000]:
                 for tool, arguments in [("top", {}), ("peek", {"regex": "."}), ("list", {"regex": "."})]:
