@@ -1,9 +1,10 @@
-//! `pprofdiff mcp`: the command as tools for agents, a server of the Model Context Protocol on standard input and output.
+//! `pprofdiff mcp`: the command as tools for agents, a server of the Model Context Protocol on standard input and
+//! output.
 //!
 //! A tool is a verb, and its arguments are some of the verb's options under their names: a call becomes the words that
-//! would be typed, and is parsed like those. So both mean the same, have one description and the same errors, and each
-//! answer can name its next step as a call and as a command. Two things are the server's own: what is loaded stays loaded
-//! under a short name, and an answer fits the tokens that the agent grants it.
+//! would be typed, and is parsed like those. So both mean the same, have one description and the same errors, and an
+//! answer can name its next step as a call and as a command. Two things are the server's own: what is loaded stays
+//! loaded under a short name, and an answer fits the tokens that the agent grants it.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,9 +63,9 @@ const OFFERS: [Offer; 6] = [
     Offer { tool: "check", verb: "check", about: None, options: &[&["fail_on", "floor", "strict"], VIEW] },
 ];
 
-const INSTRUCTIONS: &str = "Compares pprof profiles (and what other profilers write). Begin with load; explain names the \
-                            causes of a difference, the other tools show the numbers behind it. Each answer ends with \
-                            the next step, as a call and as a command for a shell.";
+const INSTRUCTIONS: &str = "\
+    Compares pprof profiles (and what other profilers write). Begin with load; explain names the causes of a difference, \
+    the other tools show the numbers behind it. Each answer ends with the next step, as a call and as a command.";
 
 /// How many diffs stay loaded: a profile takes about its inflated size.
 const MOST_LOADED: usize = 8;

@@ -208,9 +208,11 @@ mod tests {
 
     #[test]
     fn a_head_is_whole_lines_and_says_what_is_missing() {
-        let text = "first line\nsecond line\nthird line\nfourth line\n";
-        assert_eq!(text_head(text, tokens(text)), text);
-        assert_eq!(text_head(text, 35), "first line\nsecond line\n2 lines more: ask with a larger budget\n");
+        let text = &"a line of words\n".repeat(20);
+        assert_eq!(text_head(text, tokens(text)), *text);
+        assert_eq!(tokens("a line of words\n"), 11);
+        let two_lines = "a line of words\na line of words\n18 lines more: ask with a larger budget\n";
+        assert_eq!(text_head(text, tokens(two_lines)), two_lines);
         for text in [text, &"x".repeat(1000), &"é\n".repeat(100)] {
             for budget in 0..100 {
                 assert!(tokens(&text_head(text, budget)) <= budget, "{budget}");
