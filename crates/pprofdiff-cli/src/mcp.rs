@@ -64,8 +64,9 @@ const OFFERS: [Offer; 6] = [
 ];
 
 const INSTRUCTIONS: &str = "\
-    Compares pprof profiles (and what other profilers write). Begin with load; explain names the causes of a difference, \
-    the other tools show the numbers behind it. Each answer ends with the next step, as a call and as a command.";
+    Compares pprof profiles (and what other profilers write). Begin with load; explain names the causes of a \
+    difference, the other tools show the numbers behind it. Each answer ends with the next step, as a call and as a \
+    command.";
 
 /// How many diffs stay loaded: a profile takes about its inflated size.
 const MOST_LOADED: usize = 8;
