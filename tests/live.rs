@@ -313,7 +313,11 @@ fn urls_in_manifests_are_fetched_only_if_that_is_allowed() {
     let output = verb(&folder, &["batch", "pairs.csv", "--format", "jsonl"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert_eq!(said.matches("URLs in a manifest are fetched only with --allow-urls").count(), 2, "{said}");
+    assert_eq!(
+        said.matches("URLs in a manifest, or from an agent, are fetched only with --allow-urls").count(),
+        2,
+        "{said}"
+    );
     assert!(said.contains("2 of 3 pairs failed") && !said.contains("secret"), "{said}");
     assert_eq!(counted(), before, "nobody asked");
     let output = verb(&folder, &["batch", "pairs.csv", "--format", "jsonl", "--allow-urls"]).output().unwrap();
