@@ -19,6 +19,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+# The licences of what is linked.
+THIRD_PARTY = ROOT / "release" / "THIRD-PARTY.txt"
 # Completions by the shell's name, as the shells look for them.
 COMPLETIONS = {
     "bash": "pprofdiff.bash",
@@ -32,10 +34,12 @@ COMPLETIONS = {
 def main(target: str, out: Path) -> None:
     """Writes archive and checksum into `out`."""
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    if not THIRD_PARTY.exists():
+        sys.exit(f"{THIRD_PARTY} is missing, without which nothing may be shipped: release/licences writes it")
     command = build(target)
     files = {command.name: command.read_bytes()}
-    for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "release/THIRD-PARTY.txt"]:
-        files[Path(name).name] = (ROOT / name).read_bytes()
+    for path in [*(ROOT / n for n in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"]), THIRD_PARTY]:
+        files[path.name] = path.read_bytes()
     with tempfile.TemporaryDirectory() as pages:
         subprocess.run([command, "man", pages], check=True)
         files |= {f"man/{page.name}": page.read_bytes() for page in sorted(Path(pages).iterdir())}

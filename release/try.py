@@ -105,7 +105,8 @@ def archive(directory: Path, given: str | None) -> None:
 
 def crates(directory: Path, given: str | None) -> None:
     """The library's page: each program of docs/rust.md in a project of its own."""
-    subprocess.run(["cargo", "package", "--workspace", "--locked", "--no-verify"], cwd=ROOT, check=True)
+    named = [word for name in CRATES for word in ("-p", name)]
+    subprocess.run(["cargo", "package", "--quiet", "--locked", "--no-verify", *named], cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     patches = []
     for name in CRATES:
