@@ -283,6 +283,30 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
+fn every_verb_has_a_page_of_the_manual() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manual").join("pages");
+    let _ = std::fs::remove_dir_all(&dir);
+    stdout(&["man", &dir.display().to_string()]);
+    let mut pages: Vec<_> =
+        std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    pages.sort();
+    let help = stdout(&["--help"]);
+    let verbs = help.split("Verbs:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    // A verb stands behind two blanks, the lines that go on with what it does behind more.
+    let verbs = verbs.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    let verbs = verbs.map(|line| line.split(' ').next().unwrap()).filter(|&verb| verb != "help");
+    let mut wanted: Vec<String> = verbs.map(|verb| format!("pprofdiff-{verb}.1")).collect();
+    wanted.push("pprofdiff.1".to_owned());
+    wanted.sort();
+    assert!(wanted.len() > 15, "{wanted:?}");
+    assert_eq!(pages, wanted);
+    let peek = std::fs::read_to_string(dir.join("pprofdiff-peek.1")).unwrap();
+    assert!(peek.contains("callers and callees") && peek.contains("focus"), "{peek}");
+    let file = dir.join("pprofdiff.1").display().to_string();
+    assert!(failure(&["man", &file]).contains(&file));
+}
+
+#[test]
 fn standard_input_is_a_file_like_any_other() {
     let [base, new] = story();
     let mut child = command().args([&base, "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
