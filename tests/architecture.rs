@@ -105,6 +105,26 @@ fn hashers_are_keyed() {
     }
 }
 
+/// A browser's wasm has keys of `random.rs` alone: those of the standard library and of foldhash are no secret there.
+#[test]
+fn hashers_take_their_keys_from_one_place() {
+    for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff/src", "crates/pprofdiff-report/src"] {
+        for (path, text) in files(dir, &[".rs"]).into_iter().filter(|(path, _)| !path.ends_with("random.rs")) {
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+            // Also of a group of imports: what follows `std::collections::` up to the statement's end.
+            let taken_from = |place: &str, names: &[&str]| {
+                code.split(place).skip(1).any(|rest| {
+                    let rest = rest.split(['\n', ';']).next().unwrap();
+                    names.iter().any(|name| rest.contains(name))
+                })
+            };
+            let maps = taken_from("std::collections::", &["HashMap", "HashSet", "hash_map::RandomState"]);
+            let states = taken_from("std::hash::", &["RandomState", "DefaultHasher"]) || code.contains("foldhash::");
+            assert!(!maps && !states, "{}: hashers and their maps are those of random.rs", path.display());
+        }
+    }
+}
+
 /// The documents, with their text.
 fn documents() -> Vec<(PathBuf, String)> {
     let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());

@@ -22,6 +22,8 @@ pub mod output;
 #[doc(hidden)]
 pub mod parallel;
 mod profile;
+#[doc(hidden)]
+pub mod random;
 mod redact;
 pub mod units;
 

@@ -3,8 +3,6 @@
 //! A chart is a JSON object that says what to draw, with the data in it. Values are in the axis's unit; names are data
 //! only, never part of an expression, and harmless.
 
-use std::collections::{HashMap, HashSet};
-
 use serde_json::{Map, Value, json};
 
 use super::courses::{Courses, LASTING};
@@ -15,6 +13,7 @@ use super::palette::{LESS, MORE, hex};
 use super::series::header;
 use super::table::{Cell, CostColumns, Data, Kind, Measured, Role, Said, Table};
 use super::text::inputs;
+use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{Series, ShiftKind};
 use pprofdiff::text::harmless;
 use pprofdiff::units::ColumnUnit;
@@ -49,7 +48,7 @@ fn axis_title(what: &str, unit: ColumnUnit, own: &str) -> String {
 
 /// Names for an axis: short, and no two the same, so that each stands for itself.
 fn labels(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut taken = HashSet::new();
+    let mut taken: HashSet<_> = HashSet::default();
     let label = |name: String| {
         let short = shorten(&name, ON_AXIS);
         let mut label = short.clone();
@@ -290,7 +289,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     let builds: Vec<usize> = series.values().map(|(build, _)| build).collect();
     let keys = labels(series.builds.loaded().map(|b| b.key.clone()));
     // A frame may have changed more than once; its course is the same in all its rows.
-    let (mut place, mut lines) = (HashMap::new(), Vec::new());
+    let (mut place, mut lines) = (HashMap::<_, _>::default(), Vec::new());
     for row in &courses.rows {
         place.entry(row.frame).or_insert_with(|| {
             lines.push(row);

@@ -3,7 +3,6 @@
 //! A request can be stored and sent: it is what a verb of the command parses to, what a method in Python builds, what a
 //! task of an executor carries and what a batch repeats. The inputs are no part of it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +18,7 @@ use crate::table::{Kind, Table};
 use pprofdiff::check::{How, Rules};
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::graph::GraphOptions;
+use pprofdiff::random::HashSet;
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::series::Series;
@@ -416,7 +416,7 @@ impl Request {
             },
             Ask::Comments => {
                 // Those of one profile are all shown, of several each once.
-                let (own, mut known) = (diff.profiles().count() == 1, HashSet::new());
+                let (own, mut known) = (diff.profiles().count() == 1, HashSet::<_>::default());
                 let profiles = diff.new_side().chain(diff.base().filter(|_| !own));
                 let comments = profiles.flat_map(|profile| profile.comments());
                 Report::Comments(comments.filter(|comment| own || known.insert(comment.clone())).collect())

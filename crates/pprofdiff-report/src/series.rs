@@ -1,6 +1,5 @@
 //! Many builds: tables of values, steps, movers and lasting changes with their causes, and their header.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use super::numbers::{CostFormat, counted, counted_of, share, share_text};
 use super::table::{Cell, Data, Kind, Table, Texts, costs, statuses};
 use super::text::{OF_TOTAL, Shown, TextOptions, change_cells, grid, heads, settings};
 use pprofdiff::explain::{Cause, ExplainOptions};
+use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{
     Against, Build, Builds, FEWEST_BUILDS, FrameValue, Mover, Order, Ranked, Series, Shift, ShiftKind, Step,
 };
@@ -145,7 +145,7 @@ pub(crate) fn causes_of(
         let diff = series.diff(&point, load)?;
         let explanation = diff.explain(&query, &[], options)?;
         // What each function costs more within the stacks of a cause, worked out where it is asked for.
-        let mut within: HashMap<String, HashMap<String, i64>> = HashMap::new();
+        let mut within: HashMap<String, HashMap<String, i64>> = HashMap::default();
         let whole = deltas(&diff, &query, shifts.sort)?;
         for cause in &explanation.causes {
             if let Some(pattern) = &cause.evidence.pattern {
@@ -240,7 +240,7 @@ impl Table {
             })
         })?;
         // Rows that came together mostly have one cause.
-        let mut said = HashSet::new();
+        let mut said: HashSet<_> = HashSet::default();
         for row in (0..self.len()).filter(|&row| !text("cause", row).is_empty()) {
             let cause = (text(if text("kind", row) == "drift" { "until" } else { "since" }, row), text("cause", row));
             if said.insert(cause) {

@@ -1,7 +1,6 @@
 //! Text for language models: what it costs them, and reports that are shortened until they fit.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::io;
 use std::ops::RangeInclusive;
 
@@ -12,6 +11,7 @@ use crate::report::Report;
 use crate::table::{Kind, Table};
 use pprofdiff::Pair;
 use pprofdiff::list::Listing;
+use pprofdiff::random::HashMap;
 
 /// How many tokens of a language model a text is: more than any common one counts in tables, names and commands, and
 /// without its vocabulary. Each digit, capital, sign and byte that is not ASCII is a token, and so are two small
@@ -165,7 +165,7 @@ impl Table {
     /// Of one node's callers and callees the first `n` each, which are the ones that changed or cost most.
     fn strongest_edges(&self, n: usize) -> Table {
         let relations = self.texts("relation");
-        let mut counts: HashMap<Option<&str>, usize> = HashMap::new();
+        let mut counts: HashMap<Option<&str>, usize> = HashMap::default();
         let mut within = |row: usize| {
             let count = counts.entry(relations.and_then(|r| r.get(row))).or_default();
             *count += 1;

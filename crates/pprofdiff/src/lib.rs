@@ -54,4 +54,4 @@ pub use pprofdiff_profile::{
 pub use pprofdiff_profile::{builder, columns, input, proto, samples, text, units};
 
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, interner, shared::FoldedHeader};
+pub use pprofdiff_profile::{advice, interner, random, shared::FoldedHeader};

@@ -9,7 +9,6 @@
 //! followed where it leads to a regular file below the same folder, and nothing else is read.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::list::{SourceCode, SourceText};
+use pprofdiff_profile::random::HashMap;
 
 /// Longer files are not source files.
 const MOST_BYTES: u64 = 16 << 20;

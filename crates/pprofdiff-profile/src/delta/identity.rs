@@ -21,6 +21,7 @@ use std::hash::BuildHasher;
 use siphasher::sip128::SipHasher24;
 
 use crate::profile::{Label, LabelValue, NONE, Numbers, Profile, Sample, StringId};
+use crate::random::RandomState;
 
 /// The modulus: a Mersenne prime, so that reducing is adding.
 const P: u64 = (1 << 61) - 1;
@@ -154,7 +155,7 @@ pub(super) struct Identity {
 impl Identity {
     pub(super) fn new() -> Identity {
         // The standard library gives the system's randomness only through a keyed hash, of numbers here.
-        let random = std::hash::RandomState::new();
+        let random = RandomState::new();
         let secret = SipHasher24::new_with_keys(random.hash_one(0), random.hash_one(1));
         let points = |level: u8| {
             let h = secret.hash(&[level]);

@@ -16,11 +16,11 @@ mod identity;
 mod memory;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{About, MessageWriter, Profile, WriteOptions, pack};
+use crate::random::HashMap;
 use identity::Identity;
 use memory::Memory;
 
@@ -468,7 +468,7 @@ fn cumulative_columns(treatments: &[Treatment]) -> Vec<usize> {
 /// Where the counters of the last snapshot are in this one, whose types may stand in another order.
 fn counter_columns(before: &Before, treatments: &[Treatment]) -> Result<Vec<usize>> {
     // Of each counter its columns, which are several where a name occurs twice; the first is last.
-    let mut left: HashMap<&Treatment, Vec<usize>> = HashMap::new();
+    let mut left: HashMap<&Treatment, Vec<usize>> = HashMap::default();
     let now = cumulative_columns(treatments);
     now.iter().rev().for_each(|&c| left.entry(&treatments[c]).or_default().push(c));
     let columns = before.counters.iter().map(|counter| left.get_mut(counter)?.pop()).collect::<Option<Vec<usize>>>();

@@ -21,14 +21,13 @@
 //! **Heap.** `selfSize` is what a node's function allocated and is still in use, estimated from samples:
 //! `inuse_space/bytes`. The number of objects is not told; `samples` has it for samples only, and is lost.
 
-use std::collections::HashMap;
-
 use super::InputFormat;
 use super::json::{self, Json, Kind, Number};
 use super::tree::{Room, too_large};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::Profile;
+use crate::random::HashMap;
 
 pub(super) const CPU: InputFormat = InputFormat {
     name: "cpuprofile",
@@ -245,7 +244,7 @@ fn write_cpu(
 
 /// The nodes, their numbers by id, and how often each was hit.
 fn read_nodes(place: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, HashMap<i64, u32>, Vec<i64>)> {
-    let (mut nodes, mut ids, mut hits) = (Nodes::default(), HashMap::new(), Vec::new());
+    let (mut nodes, mut ids, mut hits) = (Nodes::default(), HashMap::default(), Vec::new());
     let mut json = place;
     let mut array = json.array()?;
     while json.element(&mut array)? {

@@ -11,13 +11,12 @@
 //! `tid` (`comm` of perf) and are no frames. Sources: what py-spy 0.4, Austin 3.7 and FlameGraph's stackcollapse-perf.pl
 //! write, and CPython's `profiling.sampling`.
 
-use std::collections::HashMap;
-
 use super::folded::{self, Header, lines, split_number, value};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, Mapping, Profile, StringId};
+use crate::random::HashMap;
 
 pub(super) const PY_SPY: InputFormat = InputFormat {
     name: "py-spy",

@@ -14,7 +14,6 @@
 //! The numbers are whole: what a fraction is rounded to would be an error in each line. Lines that begin with `#` and
 //! do not end in a number are comments, as they are for flame graph tools, which pass over what has no number.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use super::{InputFormat, quoted};
@@ -22,6 +21,7 @@ use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::harmless::harmless;
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile};
+use crate::random::HashMap;
 
 pub(super) const FOLDED: InputFormat = InputFormat {
     name: "folded",
@@ -157,7 +157,7 @@ impl<'t> Stacks<'t> {
         builder.sample_type(&header.kind, &header.unit);
         let base_label =
             Label { key: builder.string(BASE_LABEL.0), value: LabelValue::Text(builder.string(BASE_LABEL.1)) };
-        Stacks { builder, base_label, has_base: false, locations: HashMap::new(), leaf_first: Vec::new() }
+        Stacks { builder, base_label, has_base: false, locations: HashMap::default(), leaf_first: Vec::new() }
     }
 
     fn add(&mut self, line: &'t [u8], two_sided: bool) -> Result<()> {

@@ -54,9 +54,6 @@
 //! they are written out for each sample, and at most [`LoadOptions::inflated_limit`]. It is written without a builder,
 //! whose records would be larger than those of the message, and loaded as any other, which checks it.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::RandomState;
-
 use super::InputFormat;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interner::{Interner, Sequences};
@@ -64,6 +61,7 @@ use crate::profile::wire::{Fields, Value, for_each_int, varint};
 use crate::profile::{
     About, Header, Label, LabelValue, LoadOptions, Mapping, MessageWriter, NONE, Profile, StringId, Tables, ValueType,
 };
+use crate::random::{HashMap, HashSet, RandomState};
 
 pub(super) const OTLP: InputFormat = InputFormat {
     name: "otlp",
@@ -260,7 +258,7 @@ impl<'a> Message<'a> {
             said: Vec::new(),
             attributes: Interner::default(),
             texts: Sequences::default(),
-            canonical: HashMap::new(),
+            canonical: HashMap::default(),
             room: (1 << 20) + data.len(),
         };
         let (mut fields, mut dictionary) = (Fields::new(data, 0), None);
@@ -1106,7 +1104,7 @@ impl Abouts {
     }
 
     fn finish(mut self) -> Header {
-        let mut seen = HashSet::new();
+        let mut seen: HashSet<_> = HashSet::default();
         self.header.comments.retain(|comment| seen.insert(*comment));
         if let [(kind, period)] = self.periods[..] {
             self.header.period_type = kind.map(|(kind, unit)| ValueType { kind, unit });

@@ -20,14 +20,13 @@
 //!
 //! Lost: addresses and offsets in functions, which differ from run to run, times, CPUs, and the fields of tracepoints.
 
-use std::collections::HashMap;
-
 use super::folded::lines;
 use super::tree::{Room, Tree};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, Profile, StringId};
+use crate::random::HashMap;
 
 pub(super) const PERF_SCRIPT: InputFormat =
     InputFormat { name: "perf-script", about: "the text of perf script", recognises, read };
@@ -271,9 +270,9 @@ impl<'t> Script<'t> {
             input_type: options.input_type.clone(),
             tree: Tree::new(),
             columns: Vec::new(),
-            by_column: HashMap::new(),
-            mappings: HashMap::new(),
-            locations: HashMap::new(),
+            by_column: HashMap::default(),
+            mappings: HashMap::default(),
+            locations: HashMap::default(),
             sample: None,
             value: 0,
             frames: Vec::new(),

@@ -4,12 +4,13 @@
 //! Stacks of a tree may be far larger than the tree: a chain of a million calls stands for half a trillion frames. A
 //! [`Room`] bounds them by the size of what is read.
 
-use std::hash::{Hash, RandomState};
+use std::hash::Hash;
 
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interner::Interner;
 use crate::profile::Label;
+use crate::random::RandomState;
 
 /// How many frames and values the samples of an input may have altogether: in any input of less than some MB so many,
 /// and in a larger one so many for each byte. Text in which each stack is spelled out has fewer.

@@ -4,7 +4,7 @@
 //! many results can be counted as there were files to compare. A manifest is read while it is worked on.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{DirEntry, File};
 use std::io::{BufRead, BufReader, Read};
@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use super::Source;
 use crate::error::{Error, ErrorKind, Result};
+use crate::random::HashSet;
 
 /// Two sides under one name.
 #[derive(Debug)]
@@ -150,7 +151,7 @@ fn entries(directory: &Path) -> Result<Vec<DirEntry>> {
 /// What is in some directories and has a name that is wanted. Each directory is looked into once, whatever links lead
 /// there, so that no pattern takes longer than its parts times the files that there are.
 fn inside(mut directories: Vec<PathBuf>, wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let (mut found, mut seen) = (Vec::new(), HashSet::default());
     directories.sort_by_cached_key(|path| (path.is_symlink(), path.clone()));
     for directory in directories {
         if is_new(&directory, &mut seen) {
@@ -170,7 +171,7 @@ fn is_new(directory: &Path, seen: &mut HashSet<PathBuf>) -> bool {
 /// Those of some paths that are directories, and the directories below them whose names are wanted; each once, whatever
 /// leads there.
 fn below(mut open: Vec<PathBuf>, wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let (mut found, mut seen) = (Vec::new(), HashSet::default());
     // The last is taken first: so in the order of their names, those that are links after all others.
     open.sort_by_cached_key(|path| Reverse((path.is_symlink(), path.clone())));
     let mut links: Vec<PathBuf> = Vec::new();

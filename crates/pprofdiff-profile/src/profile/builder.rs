@@ -5,12 +5,11 @@
 //! are kept as given. [`ProfileBuilder::build`] writes a message and loads it, so what is built is checked by the
 //! same code as what is read, and is as valid.
 
-use std::hash::RandomState;
-
 use super::message::{About, MessageWriter, Tables};
 use super::{Header, Label, Mapping, NONE, Profile, StringId, ValueType};
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
+use crate::random::RandomState;
 
 /// A function of one [`ProfileBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 
 use super::NONE;
 use crate::error::{Error, Result};
+use crate::random::QualityState;
 
 #[derive(Debug)]
 pub(crate) enum Ids {
@@ -15,7 +16,7 @@ pub(crate) enum Ids {
     Sequential(u32),
     /// Indexed by id; `NONE` where there is none.
     Small(Vec<u32>),
-    Sparse(HashMap<u64, u32, foldhash::quality::RandomState>),
+    Sparse(HashMap<u64, u32, QualityState>),
 }
 
 impl Ids {
@@ -41,7 +42,7 @@ impl Ids {
             }
             return Ok(Ids::Small(table));
         }
-        let mut map = HashMap::with_capacity_and_hasher(ids.len(), foldhash::quality::RandomState::default());
+        let mut map = HashMap::with_capacity_and_hasher(ids.len(), QualityState::default());
         for (i, &id) in ids.iter().enumerate() {
             if id == 0 {
                 return Err((i, reserved()));

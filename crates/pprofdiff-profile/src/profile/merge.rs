@@ -25,8 +25,9 @@ use super::{BASE_LABEL, Header, Label, LabelValue, Mapping, Memo, NONE, Profile,
 use crate::error::{Error, ErrorKind, Result};
 use crate::interner::{Found, Index, Sequences};
 use crate::parallel;
+use crate::random::{FastState, HashSet};
 
-type State = foldhash::fast::RandomState;
+type State = FastState;
 
 /// Which samples of a profile take part, and which lines, locations and labels of them.
 pub trait Selection {
@@ -646,7 +647,7 @@ impl<'p> Merger<'p> {
         let drop_frames = first_string(&|h| if fields.frames_dropped { StringId::EMPTY } else { h.drop_frames });
         let keep_frames = first_string(&|h| if fields.frames_dropped { StringId::EMPTY } else { h.keep_frames });
         let mut comments: Vec<StringId> = Vec::new();
-        let mut known = std::collections::HashSet::new();
+        let mut known = HashSet::new();
         for p in profiles {
             let all = p.header().comments.iter().map(|&c| StringId(self.intern(p.string(c))));
             comments.extend(all.filter(|&c| known.insert(c)));

@@ -28,7 +28,6 @@ pub mod samples;
 mod types;
 pub(crate) mod wire;
 
-use std::collections::HashSet;
 use std::path::Path;
 
 pub(crate) use columns::*;
@@ -43,6 +42,7 @@ pub use types::{CommonType, common_types, default_type};
 
 use crate::advice;
 use crate::error::{Error, ErrorKind, Result};
+use crate::random::HashSet;
 
 /// A loaded, validated profile.
 ///
@@ -199,7 +199,7 @@ impl Profile {
             ));
         }
         // Rare, and without a warning a column would be missing silently.
-        let mut seen = HashSet::new();
+        let mut seen: HashSet<_> = HashSet::default();
         if let Some(twice) = self.sample_types.iter().find(|t| !seen.insert(self.string(t.kind))) {
             let kind = self.text(twice.kind);
             warnings.push(format!("{}: sample type {kind} occurs more than once; the first one is shown", self.name));

@@ -3,10 +3,9 @@
 //! Types are matched by name, in the order of the first profile. Where the units of one name differ
 //! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
 
-use std::collections::{HashMap, HashSet};
-
 use super::Profile;
 use crate::error::{Error, ErrorKind, Result};
+use crate::random::{HashMap, HashSet};
 use crate::units;
 
 /// A sample type that all profiles have.
@@ -79,7 +78,7 @@ impl<'p> Defaults<'p> {
     fn together(all: Vec<Defaults<'p>>) -> Defaults<'p> {
         let mut common: HashSet<&[u8]> = all.first().iter().flat_map(|d| &d.types).copied().collect();
         for one in &all {
-            let mut times: HashMap<&[u8], usize> = HashMap::new();
+            let mut times: HashMap<&[u8], usize> = HashMap::default();
             one.types.iter().for_each(|name| *times.entry(name).or_default() += 1);
             common.retain(|name| times.get(name) == Some(&1));
         }

@@ -4,13 +4,13 @@
 //! Of a diff, base and new are two events, between which the viewers switch: they know no negative costs, which deltas
 //! have. Costs are in the sample type's own unit. There are no numbers of calls in a profile, so they are 0.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::{Format, unsupported};
 use crate::report::Report;
 use crate::request::{Ask, Request};
 use pprofdiff::graph::{Graph, GraphOptions, Rank};
+use pprofdiff::random::HashMap;
 use pprofdiff::text::harmless;
 use pprofdiff::{Granularity, Pair};
 

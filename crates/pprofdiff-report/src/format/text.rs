@@ -2,7 +2,6 @@
 //!
 //! Colour (`palette`) is the caller's decision; only a terminal should get it.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crate::check::check_text;
@@ -17,6 +16,7 @@ use crate::request::Ask;
 use crate::shown::ShownColumn;
 use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, Said, Table};
 use pprofdiff::Profile;
+use pprofdiff::random::HashMap;
 use pprofdiff::text::harmless;
 use pprofdiff::units;
 use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
@@ -445,7 +445,7 @@ impl Table {
         let cost = CostFormat::new(&self.summary, pairs.into_iter());
         let numbers = &Cells { cost, summary: &self.summary, full: true };
         let own = CostFormat::new(&self.summary, nodes().map(|n| n.flat));
-        let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::new();
+        let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::default();
         for (row, &node) in self.nodes.of_row.iter().enumerate() {
             rows_of.entry(node).or_default().push(row);
         }

@@ -10,9 +10,8 @@ mod columns;
 mod series;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
 use base64::Engine;
@@ -38,6 +37,7 @@ use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation};
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
+use pprofdiff::random::{HashMap, HashSet, RandomState};
 use pprofdiff::text::{harmless, is_harmful};
 use pprofdiff::units;
 use pprofdiff::{Diff, Frames, Measure, Normalize, Pair, Query, Side, Sort, Summary, Top, TopRow};
@@ -297,7 +297,7 @@ fn panels(explained: &[(usize, Explanation)], shown: usize) -> String {
 /// For each cause of an explanation, which frames of the page's are its function and the caller, and whether only the
 /// function itself costs more.
 fn causes(e: &Explanation, names: &Names) -> Value {
-    let mut ids: HashMap<Cow<str>, Vec<usize>> = HashMap::new();
+    let mut ids: HashMap<Cow<str>, Vec<usize>> = HashMap::default();
     let spelled = e.causes.iter().flat_map(|c| c.evidence.functions.iter().chain(&c.evidence.callers));
     spelled.for_each(|name| drop(ids.insert(visible(name), Vec::new())));
     for (id, name) in names.texts.iter().enumerate() {
@@ -546,7 +546,7 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize, chanc
     rows.iter().for_each(|r| in_table[r.frame as usize] = true);
 
     // Edges are grouped by node, in the order of the nodes.
-    let mut of_frame: HashMap<u32, &[pprofdiff::edges::Edge]> = HashMap::new();
+    let mut of_frame: HashMap<u32, &[pprofdiff::edges::Edge]> = HashMap::default();
     for group in edges.edges.chunk_by(|a, b| a.node == b.node) {
         of_frame.insert(group[0].node, group);
     }

@@ -4,12 +4,12 @@
 //! of the first type's, and behind them come those that only others have. Of two types of which one counts there
 //! are ratios: bytes an object, delay a contention.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Column, Cost, Data, Kind, Lists, Measured, Node, Nodes, Role, Table, Texts, ratio};
 use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::labels::Labels;
+use pprofdiff::random::HashMap;
 use pprofdiff::stacks::Stacks;
 use pprofdiff::{Status, Summary, Top};
 
@@ -110,7 +110,7 @@ fn join(parts: Vec<Part>, grouped: bool) -> Table {
     let rows_of = rows(&parts, grouped);
     let first = &parts[0].table;
     let by_labels = first.column("labels").is_some();
-    let mut costs: HashMap<(Cost, Side), Vec<i64>> = HashMap::new();
+    let mut costs: HashMap<(Cost, Side), Vec<i64>> = HashMap::default();
     let mut columns: Vec<Data> = Vec::new();
     // Costs stand together, so what is before the first of them and behind the last is of all sample types.
     let is_cost = |c: &Column| matches!(c.role, Role::Base(_) | Role::New(_) | Role::Delta(_));
@@ -173,7 +173,7 @@ fn side_of(role: Role, sample_type: usize) -> Option<(Cost, Side)> {
 
 /// For each part: the row in it of each row of the joined table, or [`MISSING`].
 fn rows(parts: &[Part], grouped: bool) -> Vec<Vec<u32>> {
-    let mut number: HashMap<&Key, usize> = HashMap::new();
+    let mut number: HashMap<&Key, usize> = HashMap::default();
     let mut keys: Vec<&Key> = Vec::new();
     for key in parts.iter().flat_map(|part| &part.keys) {
         number.entry(key).or_insert_with(|| {
@@ -183,7 +183,7 @@ fn rows(parts: &[Part], grouped: bool) -> Vec<Vec<u32>> {
     }
     let mut order: Vec<usize> = (0..keys.len()).collect();
     if grouped {
-        let mut groups: HashMap<u32, usize> = HashMap::new();
+        let mut groups: HashMap<u32, usize> = HashMap::default();
         for key in &keys {
             let next = groups.len();
             groups.entry(key[0]).or_insert(next);
@@ -273,7 +273,7 @@ fn joined_labels(parts: &[Part], column: usize, rows_of: &[Vec<u32>]) -> Data {
 
 /// The nodes of callers and callees, from the first sample type that has them.
 fn nodes(parts: &[Part], rows_of: &[Vec<u32>]) -> Nodes {
-    let mut number: HashMap<u32, u32> = HashMap::new();
+    let mut number: HashMap<u32, u32> = HashMap::default();
     let (mut all, mut labels): (Vec<Node>, Vec<Option<&str>>) = (Vec::new(), Vec::new());
     for part in parts {
         for (i, &frame) in part.nodes.iter().enumerate() {

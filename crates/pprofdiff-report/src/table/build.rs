@@ -1,6 +1,6 @@
 //! Tables of what the engine found: frames, callers and callees, stacks, labels.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use super::data::Distinct;
@@ -9,6 +9,7 @@ use pprofdiff::edges::{Edges, Relation};
 use pprofdiff::explain::{Cause, Explanation};
 use pprofdiff::interner::{Found, Index};
 use pprofdiff::labels::Labels;
+use pprofdiff::random::RandomState;
 use pprofdiff::stacks::{StackRow, Stacks};
 use pprofdiff::top::Chance;
 use pprofdiff::{Frames, Pair, Status, Summary, Top};

@@ -1,12 +1,12 @@
 //! What columns hold: strings that are kept once, numbers, lists of strings.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::stored;
+use pprofdiff::random::{HashMap, RandomState};
 
 /// Strings by their numbers among distinct ones, which columns may share; each may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
         let items = items.into_iter();
         let mut distinct = Distinct::default();
         let mut numbers = Vec::with_capacity(items.size_hint().0);
-        let mut long: HashMap<u64, Vec<u32>> = HashMap::new();
+        let mut long: HashMap<u64, Vec<u32>> = HashMap::default();
         let state = RandomState::new();
         let mut last = MISSING;
         for item in items {

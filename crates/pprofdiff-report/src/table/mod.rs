@@ -8,7 +8,6 @@ mod stored;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +17,7 @@ pub use data::{Cell, Data, Lists, Texts};
 pub(crate) use schema::ratio;
 pub use schema::{Cost, Measured, Role, Said};
 
+use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::Builds;
 use pprofdiff::{Pair, Summary};
 
@@ -234,7 +234,7 @@ impl Table {
                 return head;
             }
             Kind::Labels => {
-                let mut counts: HashMap<Option<&str>, usize> = HashMap::new();
+                let mut counts: HashMap<Option<&str>, usize> = HashMap::default();
                 let keys = self.texts("key");
                 let mut within = |row: usize| {
                     let count = counts.entry(keys.and_then(|k| k.get(row))).or_default();
@@ -278,7 +278,7 @@ impl Table {
             Column { name: c.name.clone(), role: c.role, data }
         });
         let of_row: Vec<u32> = rows.iter().filter_map(|&r| self.nodes.of_row.get(r).copied()).collect();
-        let mut seen = HashSet::new();
+        let mut seen: HashSet<_> = HashSet::default();
         let shown = of_row.iter().copied().filter(|&node| seen.insert(node)).collect();
         let nodes = Nodes { all: self.nodes.all.clone(), labels: self.nodes.labels.clone(), shown, of_row };
         Table { columns: columns.collect(), len: rows.len(), nodes, ..self.shallow() }

@@ -2,7 +2,6 @@
 //! fields are those of the types of the same names.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,6 +9,7 @@ use serde::Deserialize;
 use super::data::{Distinct, MISSING};
 use super::{Data, Kind, Nodes, schema};
 use pprofdiff::Summary;
+use pprofdiff::random::HashSet;
 use pprofdiff::series::Builds;
 
 #[derive(Deserialize)]
@@ -102,7 +102,7 @@ impl TryFrom<Table> for super::Table {
         }
         let rows = if matches!(kind, Kind::Peek | Kind::Tree) { len } else { 0 };
         let n = nodes.all.len();
-        let mut seen = HashSet::new();
+        let mut seen: HashSet<_> = HashSet::default();
         if nodes.labels.len() != n
             || nodes.of_row.len() != rows
             || !nodes.of_row.iter().all(|&node| (node as usize) < n)

@@ -4,7 +4,6 @@
 //! however often the pair recurs, and a frame that calls itself has no edge. Edges are numbered by
 //! their pair of frame indexes (`Calls`); "once" is a stamp, as in `top`.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::pattern;
@@ -13,6 +12,7 @@ use super::top::{Sort, Top, TopRow};
 use super::{Frames, Measure, Pair, Summary};
 use crate::Result;
 use pprofdiff_profile::interner::Interner;
+use pprofdiff_profile::random::{FastState, HashMap};
 
 /// Which side of a node the other end of an edge is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ pub struct Edges {
 ///
 /// Most callees have the same caller as the last time, so that one is checked before the table.
 pub(super) struct Calls {
-    numbers: Interner<(u32, u32), foldhash::fast::RandomState>,
+    numbers: Interner<(u32, u32), FastState>,
     /// For each callee: its last caller, and the number of the two.
     last: Vec<(u32, u32)>,
 }

@@ -9,8 +9,6 @@
 //! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
 //! that are cut elsewhere as well.
 
-use std::collections::{HashMap, HashSet};
-
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +19,7 @@ use crate::{Error, Result};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
+use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::shared::Selection;
 
@@ -265,7 +264,7 @@ impl FilterPlan {
             prune_from: filters.prune_from.is_some(),
             folds: folded.is_some(),
             tagged: Vec::new(),
-            hidden_keys: HashSet::new(),
+            hidden_keys: HashSet::default(),
         };
         if filters.tagshow.is_some() || filters.taghide.is_some() {
             plan.hide_labels(profile, filters, &mut matched);
@@ -397,7 +396,7 @@ impl FilterPlan {
     /// Finds the keys of labels that are not shown.
     fn hide_labels(&mut self, p: &Profile, filters: &Compiled, matched: &mut Matched) {
         let (mut show_hit, mut hide_hit) = (false, false);
-        let mut seen = HashSet::new();
+        let mut seen: HashSet<_> = HashSet::default();
         for label in p.samples().flat_map(|s| s.labels()) {
             if seen.insert(label.key) {
                 let shown = filters.tagshow.as_ref().is_none_or(|r| r.is_match(p.string(label.key)));
@@ -416,8 +415,8 @@ impl FilterPlan {
     /// Makes frames of label values.
     fn add_pseudo<'f>(&mut self, profile: &Profile, filters: &'f Compiled) -> Result<(bool, bool)> {
         // By what a sample says, so that texts are put together once; then by what that looks like.
-        let mut known: HashMap<(&str, Vec<LabelValue>), u32> = HashMap::new();
-        let mut ids: HashMap<(Vec<u8>, &str), u32> = HashMap::new();
+        let mut known: HashMap<(&str, Vec<LabelValue>), u32> = HashMap::default();
+        let mut ids: HashMap<(Vec<u8>, &str), u32> = HashMap::default();
         let (mut root_matched, mut leaf_matched) = (false, false);
         let most = (profile.inflated_size() * 4 + (64 << 20)).min(u32::MAX as usize);
         let mut bytes = 0;

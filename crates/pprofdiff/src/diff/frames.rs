@@ -25,10 +25,11 @@ use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::interner::{Found, Index, Interner};
+use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::shared::Memo;
 
 /// One hasher for all inputs of a view, so that their hashes can be compared. Seeded by process.
-pub(crate) type State = foldhash::fast::RandomState;
+pub(crate) type State = FastState;
 
 /// A piece of a profile's buffer, or of the view's own text.
 #[derive(Debug, Clone, Copy)]

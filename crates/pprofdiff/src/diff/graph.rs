@@ -19,6 +19,7 @@ use super::{Frames, Measure, Pair, Status, Summary};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
+use pprofdiff_profile::random::FastState;
 
 /// Which frames are kept if there are too many of them, and what they are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -161,7 +162,7 @@ impl Tree {
     fn of(measure: &Measure) -> Result<Tree> {
         let most = most_ways(measure.profile_bytes());
         // Each way is its caller's and the frame; as nodes come, so are they numbered.
-        let mut ways: Interner<(u32, u32), foldhash::fast::RandomState> = Interner::default();
+        let mut ways: Interner<(u32, u32), FastState> = Interner::default();
         let empty = TopRow { frame: 0, flat: Pair::default(), cum: Pair::default(), status: Status::Same };
         let mut tree = Tree { rows: Vec::new(), callers: Vec::new(), called: Vec::new() };
         let mut present: Vec<[bool; 2]> = Vec::new();

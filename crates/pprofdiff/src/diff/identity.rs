@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
+use pprofdiff_profile::random::QualityState;
 
 /// What one row of a table stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -193,7 +194,7 @@ pub(crate) fn clean_path(path: &[u8]) -> Option<Vec<u8>> {
 /// only what a sample with a value refers to counts as used, and the very first mapping.
 pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
     type Key<'p> = (u64, u64, &'p [u8]);
-    let mut known: HashMap<Key<'_>, u64, foldhash::quality::RandomState> = HashMap::default();
+    let mut known: HashMap<Key<'_>, u64, QualityState> = HashMap::default();
     fn key(p: &Profile, mapping: u32) -> Key<'_> {
         let (size, offset, name) = p.mapping_key(mapping);
         (size, offset, p.string(name))

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::tags::number_units;
@@ -13,6 +12,7 @@ use super::{Measure, Pair, Status, Summary};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::interner::Interner;
+use pprofdiff_profile::random::{HashMap, QualityState};
 use pprofdiff_profile::samples::LabelValue;
 
 /// One value of one label key; see [`Labels::key`] and [`Labels::value`].
@@ -88,7 +88,7 @@ impl Labels {
 
 /// The numbers of one profile's texts among those of several profiles: a text is looked up by its content once.
 #[derive(Default)]
-pub(super) struct KnownTexts(HashMap<StringId, u32, foldhash::quality::RandomState>);
+pub(super) struct KnownTexts(HashMap<StringId, u32, QualityState>);
 
 impl KnownTexts {
     pub(super) fn id(&mut self, p: &Profile, text: StringId, texts: &mut TextInterner) -> u32 {
@@ -101,7 +101,7 @@ impl Measure {
     pub fn labels(&self) -> Labels {
         let mut texts = TextInterner::default();
         let mut rows: Vec<LabelRow> = Vec::new();
-        let mut numbers: Interner<(u32, Value), foldhash::quality::RandomState> = Interner::default();
+        let mut numbers: Interner<(u32, Value), QualityState> = Interner::default();
         for walk in self.walks() {
             let (p, base) = (&*walk.input.profile, walk.input.base);
             let mut known = KnownTexts::default();

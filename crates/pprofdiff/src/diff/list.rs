@@ -9,7 +9,7 @@
 //! This module reads no files: the texts come from a [`SourceCode`].
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use crate::Result;
 pub use crate::sources::{SourceDirs, SourceFiles};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
+use pprofdiff_profile::random::HashMap;
 
 /// Where a listing gets its texts from. `()` has none.
 pub trait SourceCode {
@@ -259,9 +260,9 @@ impl Diff {
         let rows = measure.top(Sort::Cum).rows;
         let mut numbers = Numbers::default();
         // By the numbers of their texts, since many functions may share a name or a path of a megabyte.
-        let mut wanted: HashMap<u32, bool> = HashMap::new();
+        let mut wanted: HashMap<u32, bool> = HashMap::default();
         // By the number of the path's text: what sources are asked for, what is shown, and the number of that.
-        let mut paths: HashMap<u32, (Arc<str>, String, u32)> = HashMap::new();
+        let mut paths: HashMap<u32, (Arc<str>, String, u32)> = HashMap::default();
         let mut groups: Vec<Group> = Vec::new();
         let mut group_of = vec![NONE; frames.len()];
         for row in &rows {
@@ -323,8 +324,8 @@ impl Measure {
         for walk in self.walks() {
             let (p, functions) = (&walk.input.profile, walk.input.profile.functions());
             // By the profile's strings, each of which is looked up once.
-            let mut names: HashMap<StringId, Option<u32>> = HashMap::new();
-            let mut files: HashMap<StringId, Option<u32>> = HashMap::new();
+            let mut names: HashMap<StringId, Option<u32>> = HashMap::default();
+            let mut files: HashMap<StringId, Option<u32>> = HashMap::default();
             for (i, (&name, &file)) in functions.name.iter().zip(&functions.file).enumerate() {
                 let start = functions.start_line[i];
                 if start <= 0 {

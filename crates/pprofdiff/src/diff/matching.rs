@@ -1,13 +1,13 @@
 //! Matching across builds: which names mean the same function. Compilers number what a programmer gave no name, and the
 //! numbers are others in each build.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
+use pprofdiff_profile::random::{HashMap, HashSet};
 
 /// Which frames of the two sides are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

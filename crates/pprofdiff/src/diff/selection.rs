@@ -1,7 +1,6 @@
 //! What is asked of a diff, in two steps: a selection (filters, granularity) does what costs, a measure of it (sample
 //! type, normalization) is cheap. Also the one walk from samples to what filters leave of them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,7 @@ use super::top::TotalChance;
 use super::{Diff, Filters, Input, Pair};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
+use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::samples::{Label, Sample, SampleRange};
 use pprofdiff_profile::{Profile, parallel, units};
 
@@ -283,7 +283,7 @@ impl Diff {
         };
         let state = State::default();
         let zipped: Vec<_> = self.inputs.iter().zip(&plans).zip(&shifts).collect();
-        let as_they_are = Renamed::new();
+        let as_they_are = Renamed::default();
         let inputs = parallel::map(&zipped, |((m, plan), shifts)| {
             let renamed = if m.base { &moves.renamed } else { &as_they_are };
             InputFrames::new(&m.profile, plan, query, renamed, shifts, &state)

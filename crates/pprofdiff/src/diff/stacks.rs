@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 use std::fmt::Write;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use super::selection::{SampleLocations, SampleVisitor, Walk};
 use super::texts::{self, TextInterner};
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
+use pprofdiff_profile::random::{QualityState, RandomState};
 use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::{Profile, parallel};
 
@@ -364,9 +365,9 @@ const NUMBER: u32 = 1 << 31;
 /// Sets of labels while they are collected: each once, as numbers.
 struct LabelCollector {
     texts: TextInterner,
-    labels: Interner<LabelText, foldhash::quality::RandomState>,
+    labels: Interner<LabelText, QualityState>,
     /// Each in ascending order.
-    sets: Sequences<u32, foldhash::quality::RandomState>,
+    sets: Sequences<u32, QualityState>,
     /// Texts of the profile that is being read, the walk's index.
     known: (usize, KnownTexts),
     set: Vec<u32>,

@@ -3,7 +3,6 @@
 //! The unit of a numeric label is that of its key, which pprof guesses from all samples ([`number_units`]).
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 
 use regex::bytes::Regex;
 
@@ -11,6 +10,7 @@ use super::pattern;
 use crate::Result;
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::StringId;
+use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::units;
 
@@ -36,9 +36,9 @@ pub(crate) fn printed(p: &Profile, values: &[LabelValue]) -> Vec<u8> {
 /// The unit of each numeric label key, as pprof guesses it: the first that any sample gives, else
 /// bytes for `alignment` and `request`, else the key itself.
 pub(crate) fn number_units<'p>(profiles: impl Iterator<Item = &'p Profile>) -> HashMap<Vec<u8>, String> {
-    let mut units: HashMap<Vec<u8>, String> = HashMap::new();
+    let mut units: HashMap<Vec<u8>, String> = HashMap::default();
     for p in profiles.filter(|p| p.has_labels()) {
-        let (mut last, mut seen) = (None, HashSet::new());
+        let (mut last, mut seen) = (None, HashSet::<_>::default());
         for label in p.samples().flat_map(|s| s.labels()) {
             let LabelValue::Number(_, unit) = label.value else { continue };
             // Most samples repeat one key and unit.
@@ -96,8 +96,8 @@ impl TagFilter {
         units: &'f HashMap<Vec<u8>, String>,
     ) -> impl FnMut(&Sample<'_>) -> bool {
         let has_key = |key: StringId| self.key.as_ref().is_none_or(|k| k.as_bytes() == p.string(key));
-        let mut unit_of: HashMap<StringId, &str> = HashMap::new();
-        let mut matched: HashMap<(StringId, StringId), Box<[bool]>> = HashMap::new();
+        let mut unit_of: HashMap<StringId, &str> = HashMap::default();
+        let mut matched: HashMap<(StringId, StringId), Box<[bool]>> = HashMap::default();
         move |sample| match &self.test {
             TagTest::Range { low, high, unit } => sample.labels().any(|l| match l.value {
                 LabelValue::Number(v, _) if has_key(l.key) => {

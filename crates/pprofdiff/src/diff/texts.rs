@@ -1,9 +1,10 @@
 //! Texts that a view builds or collects: each once, and none out of proportion to the profiles.
 
 use pprofdiff_profile::interner::Sequences;
+use pprofdiff_profile::random::QualityState;
 
 /// Distinct texts by number.
-pub(crate) type TextInterner = Sequences<u8, foldhash::quality::RandomState>;
+pub(crate) type TextInterner = Sequences<u8, QualityState>;
 
 /// Texts up to this length are never shortened.
 const SHORT_ENOUGH: usize = 256;

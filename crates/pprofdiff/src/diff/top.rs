@@ -13,6 +13,7 @@ use super::frames::{Innermost, InputFrames};
 use super::selection::{SampleLocations, SampleVisitor, Walk, mean};
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::parallel;
+use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::samples::{Sample, SampleRange};
 
 /// What rows are ordered by. Rows that are equal in it are ordered by the other of the two, then by name.
@@ -122,7 +123,7 @@ pub struct ProfileSums {
     /// The sum of the magnitudes of its values, before filters.
     pub total: i64,
     /// By the measure's frames: flat and cum.
-    frames: hashbrown::HashMap<u32, (i64, i64), foldhash::fast::RandomState>,
+    frames: hashbrown::HashMap<u32, (i64, i64), FastState>,
 }
 
 impl ProfileSums {

@@ -1,9 +1,10 @@
 //! The labels that say which part of the work a sample belongs to.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::diff::{Measure, Walk};
 use pprofdiff_profile::columns::StringId;
+use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::samples::{LabelValue, Sample};
 
 /// What a label must have to say which part of the work something belongs to: so many values.
@@ -23,12 +24,12 @@ impl Labels {
     /// Of keys with 2 to 50 values, of which most of the cost has values that both sides have: another key tells the
     /// sides or the samples apart, and not the work (a build, a process, a request).
     pub(super) fn read(measure: &Measure) -> Labels {
-        let mut keys: HashMap<String, HashMap<String, [f64; 2]>> = HashMap::new();
+        let mut keys: HashMap<String, HashMap<String, [f64; 2]>> = HashMap::default();
         let mut found: Vec<Vec<(StringId, StringId, String, String)>> = Vec::new();
         for walk in measure.walks() {
             let p = &walk.input.profile;
             let side = usize::from(!walk.input.base);
-            let mut sums: HashMap<StringId, HashMap<StringId, f64>> = HashMap::new();
+            let mut sums: HashMap<StringId, HashMap<StringId, f64>> = HashMap::default();
             if p.has_labels() {
                 walk.for_each_sample(|value, sample| {
                     for (key, text) in texts_of(&walk, &sample) {
@@ -65,7 +66,7 @@ impl Labels {
         let of_text: HashMap<_, u32> = texts.iter().cloned().zip(0..).collect();
         let number = |(key, text, name, value)| Some(((key, text), *of_text.get(&(name, value))?));
         let numbers = found.into_iter().map(|here| here.into_iter().filter_map(number).collect()).collect();
-        let mut labels = Labels { texts, numbers, sets: vec![Vec::new()], of_set: HashMap::new() };
+        let mut labels = Labels { texts, numbers, sets: vec![Vec::new()], of_set: HashMap::default() };
         if labels.texts.is_empty() {
             return labels;
         }

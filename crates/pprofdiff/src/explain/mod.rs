@@ -21,8 +21,6 @@ mod story;
 mod told;
 mod weights;
 
-use std::collections::{HashMap, HashSet};
-
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Query, Selection};
@@ -32,6 +30,7 @@ pub use answer::{
     Split, Verdict, WorkScale,
 };
 use names::{Inlined, Renamed};
+use pprofdiff_profile::random::{HashMap, HashSet};
 use read::Columns;
 pub(crate) use read::by_chance;
 use rows::{Kind, Rows};
@@ -300,7 +299,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     let equal =
         rows.rows.iter().all(|r| (r.v[0] * m[1] as f64 - r.v[1] * m[0] as f64).abs() < 1e-9 * (r.v[0] + r.v[1]));
     let (renamed, folded) = match_names(&mut rows);
-    let of_sides = Shown { rows: &rows, renamed: HashMap::new() };
+    let of_sides = Shown { rows: &rows, renamed: HashMap::default() };
     for pair in &renamed {
         let (function, from) = (of_sides.of_side(pair.new, 1), of_sides.of_side(pair.old, 0));
         moved.push(Moved { function, from, how: How::Renamed, delta: of_run(1, pair.cost), inside: None });

@@ -1,10 +1,11 @@
 //! Functions that were renamed, inlined or outlined between the builds, found by their neighbours. Names that compilers
 //! number are made equal before (`diff::matching`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::rows::Rows;
 use crate::diff::State;
+use pprofdiff_profile::random::HashMap;
 
 /// The most frames of one side that are tried as another's new name, the costliest first.
 const MOST_RENAMED: usize = 200;

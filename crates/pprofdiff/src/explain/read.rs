@@ -1,8 +1,6 @@
 //! Reading both sides into rows. Samples are looked at once to know which stacks are heavy, and again to add them up: the
 //! heavy ones each by itself, what is lighter as far as it shares the calls of these.
 
-use std::collections::{HashMap, HashSet};
-
 use super::labels::Labels;
 use super::rows::{Kind, Name, Row, Rows, Stacks};
 use super::runtime::{Class, Own, Runtime, classify};
@@ -13,6 +11,7 @@ use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, So
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
+use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::samples::Sample;
 
 /// The most frames of a stack, from its leaf.
@@ -486,7 +485,7 @@ struct Canon {
 
 /// The canonical names in their order, and which each frame has. A text that frames share is looked at once.
 fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) {
-    let mut known: HashMap<u32, u32> = HashMap::new();
+    let mut known: HashMap<u32, u32> = HashMap::default();
     let mut texts: Vec<String> = Vec::new();
     let mut raw = Vec::with_capacity(frames.len());
     for frame in 0..frames.len() as u32 {

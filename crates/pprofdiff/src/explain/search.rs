@@ -5,13 +5,12 @@
 //! less than its rows' expectations, by more than chance and the noise between runs allow, is a cause; its rows'
 //! factors are multiplied by what it lacks, and the search goes on.
 
-use std::collections::HashMap;
-
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
 use crate::statistics::counts::{
     PRIOR_DEGREES, between, detectable, deviance, median, penalised, threshold, variance_of_ratios, weighted_median,
 };
+use pprofdiff_profile::random::HashMap;
 
 /// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
 const FLICKER: f64 = 0.3;
@@ -313,7 +312,7 @@ impl<'a> Model<'a> {
         self.refit(&causes);
         let ranked = self.ranked();
         // The exchange of one cause asks again what was asked before that cause was found.
-        let mut known: HashMap<Vec<usize>, Option<(usize, f64)>> = HashMap::new();
+        let mut known: HashMap<Vec<usize>, Option<(usize, f64)>> = HashMap::default();
         for _ in 0..MOST_CAUSES {
             self.refit(&causes);
             let found = *known.entry(causes.clone()).or_insert_with(|| self.best(&ranked, &causes));

@@ -1,11 +1,10 @@
 //! From numbers to names: what was found, as an answer says it.
 
-use std::collections::HashMap;
-
 use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split};
 use super::rows::Rows;
 use super::story::{Description, Draft};
 use pprofdiff_profile::advice::exactly;
+use pprofdiff_profile::random::HashMap;
 
 /// The least part of a side that is told of where cost moved by a match of names.
 pub(super) const TOLD: f64 = 0.01;

@@ -1,10 +1,11 @@
 //! Which stacks are looked at by themselves, and what the others share with these.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 use super::read::{Distinct, Run};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
+use pprofdiff_profile::random::RandomState;
 
 /// The most stacks that are looked at by themselves: the heaviest, and a sample of the others, of about so many. Of those
 /// that are neither counts what they share with these.

@@ -19,7 +19,7 @@ mod shifts;
 pub use change_points::ChangePoint;
 pub use shifts::{FEWEST_BUILDS, Shift, ShiftKind};
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,7 @@ use crate::{Error, ErrorKind, Result, explain as causes};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::Source;
 use pprofdiff_profile::parallel;
+use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::units;
 use pprofdiff_profile::{LoadOptions, Profile};
 
@@ -381,7 +382,7 @@ impl SeriesBuilder {
             options: options.clone(),
             names: FrameInterner::new(query.granularity),
             loaded: Vec::new(),
-            keys: HashSet::new(),
+            keys: HashSet::default(),
         })
     }
 

@@ -12,12 +12,11 @@
 //! but the leaf's are what calls return to. Not as pprof: a file that ends inside a stack is refused, where pprof takes
 //! zeros for what is missing of words of 64 bits.
 
-use std::collections::HashMap;
-
 use super::super::InputFormat;
 use super::{Addresses, Head, Lines, Sink, Stack, java};
 use crate::error::{Error, Result};
 use crate::profile::Profile;
+use crate::random::HashMap;
 
 pub(in crate::format) const GPERFTOOLS_CPU: InputFormat = InputFormat {
     name: "gperftools-cpu",
@@ -135,7 +134,7 @@ impl Samples<'_> {
     fn without_handlers(mut self) -> Result<(Self, usize)> {
         let mut end = 0;
         for _ in 0..2 {
-            let (mut n, mut seconds) = (0u64, HashMap::<u64, u64>::new());
+            let (mut n, mut seconds) = (0u64, HashMap::<u64, u64>::default());
             end = self.each(&mut |stack| {
                 n += 1;
                 if let Some(&second) = stack.addresses.get(1) {

@@ -12,13 +12,12 @@
 //! Here the bytes or the time come before the count. An address is only a number of the list, so it is not kept; where it
 //! is not in the list, the frame has no name.
 
-use std::collections::HashMap;
-
 use super::super::InputFormat;
 use super::{Head, Lines, Pattern, Sink, Stack, addresses, decimal, group, literal, unsample};
 use crate::builder::{FunctionId, LocationId, MappingId, ProfileBuilder};
 use crate::error::Result;
 use crate::profile::{Label, LabelValue, Mapping, Profile, StringId};
+use crate::random::HashMap;
 
 pub(in crate::format) const JAVA: InputFormat = InputFormat {
     name: "java",
@@ -148,12 +147,12 @@ pub(super) fn read(
     stacks: impl Fn(&mut Sink<'_>) -> Result<()>,
 ) -> Result<Profile> {
     let mut builder = head.builder();
-    let mut used = HashMap::<u64, Option<LocationId>>::new();
+    let mut used = HashMap::<u64, Option<LocationId>>::default();
     stacks(&mut |stack| {
         used.extend(stack.addresses.iter().map(|&address| (address, None)));
         Ok(())
     })?;
-    let mut functions = HashMap::new();
+    let mut functions = HashMap::default();
     while let Some(line) = lines.next() {
         let Some(found) = LOCATION.captures(line.trim_ascii()) else { continue };
         let digits = std::str::from_utf8(group(&found, 1)).unwrap_or_default();

@@ -15,7 +15,6 @@ pub(super) mod maps;
 mod names;
 mod threads;
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use regex::bytes::{Captures, Regex};
@@ -30,6 +29,7 @@ pub(super) use threads::THREADS;
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, Profile, StringId};
+use crate::random::HashMap;
 use maps::Mappings;
 use names::Names;
 
@@ -114,7 +114,7 @@ impl Addresses<'_> {
         let mut builder = head.builder();
         let mappings = Mappings::read(maps, &mut builder)?;
         let bytes = builder.string("bytes");
-        let (names, locations) = (Names::default(), HashMap::new());
+        let (names, locations) = (Names::default(), HashMap::default());
         let (stack, labels) = (Vec::new(), Vec::new());
         Ok(Addresses {
             builder,

@@ -9,9 +9,10 @@
 //! The addresses are those of the calls, so one less than in the stack. Go leaves out the runtime's functions at the
 //! leaf, and `runtime.goexit` at the root; what is not named is one of these. (`printStackRecord` in Go's runtime/pprof.)
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::{Lines, Pattern, decimal, group};
+use crate::random::HashMap;
 
 /// What is at an address.
 #[derive(Clone, Copy)]
@@ -43,7 +44,7 @@ impl<'t> Names<'t> {
 
 /// The names that are in the lines from the next one on.
 pub fn of(mut lines: Lines<'_>) -> Names<'_> {
-    let mut names = HashMap::new();
+    let mut names = HashMap::default();
     while let Some(line) = lines.next() {
         if !line.starts_with(b"#\t0x") {
             continue;
