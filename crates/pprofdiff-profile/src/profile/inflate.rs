@@ -136,7 +136,8 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
         let mut out = Vec::new();
         if let Some(hint) = hint {
             // A failed reservation is no error yet: reading reports it if it really comes to that.
-            let _ = out.try_reserve_exact(hint.compressed.min(limit) as usize + 1);
+            let size = usize::try_from(hint.compressed.min(limit)).unwrap_or(usize::MAX);
+            let _ = out.try_reserve_exact(size.saturating_add(1));
         }
         read_limited(&mut input, &mut out, limit).map_err(Error::io)?;
         check_limit(out.len(), limit)?;
@@ -144,9 +145,11 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
     }
 }
 
-#[cfg(not(feature = "zstd"))]
+#[cfg(not(any(feature = "zstd", feature = "ruzstd")))]
 fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
-    Err(Error::query("this is packed with zstd, which this build can't read (the feature zstd of the crate)"))
+    Err(Error::query(
+        "this is packed with zstd, which this build can't read (the feature zstd or ruzstd of the crate)",
+    ))
 }
 
 #[cfg(feature = "zstd")]
@@ -155,14 +158,30 @@ fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Error::io)?;
     // What zstd reports for damaged data depends on the blocks in which it was read, so its message is not used.
     if let Err(e) = read_limited(&mut decoder, &mut out, limit) {
-        let detail = match e.to_string() {
-            text if text.contains("memory") => "the zstd data wants a window of more than 128 MiB to be inflated",
-            _ => "the zstd data is damaged or cut off",
-        };
-        return Err(Error::malformed(detail));
+        return Err(unreadable_zstd(e.to_string().contains("memory")));
     }
     check_limit(out.len(), limit)?;
     Ok(out)
+}
+
+#[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
+fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
+    use super::zstd_in_rust::{Decoder, Problem};
+    let mut out = Vec::new();
+    let mut decoder = Decoder::new(input);
+    if read_limited(&mut decoder, &mut out, limit).is_err() {
+        return Err(unreadable_zstd(decoder.problem == Problem::Window));
+    }
+    check_limit(out.len(), limit)?;
+    Ok(out)
+}
+
+#[cfg(any(feature = "zstd", feature = "ruzstd"))]
+fn unreadable_zstd(wants_memory: bool) -> Error {
+    Error::malformed(match wants_memory {
+        true => "the zstd data wants a window of more than 128 MiB to be inflated",
+        false => "the zstd data is damaged or cut off",
+    })
 }
 
 fn read_limited(input: &mut dyn Read, out: &mut Vec<u8>, limit: u64) -> io::Result<()> {
@@ -206,7 +225,7 @@ impl Output {
     /// that it is passed).
     fn free(&mut self) -> Result<&mut [u8]> {
         if self.len == self.bytes.len() {
-            let most = (self.limit.saturating_add(1) as usize).saturating_sub(self.len);
+            let most = usize::try_from(self.limit.saturating_add(1)).unwrap_or(usize::MAX).saturating_sub(self.len);
             let more = self.len.max(64 << 10).min(most);
             self.bytes.try_reserve_exact(more).map_err(|_| {
                 let detail = format!("no memory for a profile that inflates to more than {} bytes", self.len);

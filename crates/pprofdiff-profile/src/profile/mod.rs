@@ -27,6 +27,8 @@ pub mod proto;
 pub mod samples;
 mod types;
 pub(crate) mod wire;
+#[cfg(any(test, all(feature = "ruzstd", not(feature = "zstd"))))]
+mod zstd_in_rust;
 
 use std::path::Path;
 
