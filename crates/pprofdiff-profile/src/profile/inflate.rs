@@ -147,9 +147,7 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
 
 #[cfg(not(any(feature = "zstd", feature = "ruzstd")))]
 fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
-    Err(Error::query(
-        "this is packed with zstd, which this build can't read (the feature zstd or ruzstd of the crate)",
-    ))
+    Err(Error::query("this is packed with zstd, which this build can't read (the feature zstd or ruzstd of the crate)"))
 }
 
 #[cfg(feature = "zstd")]

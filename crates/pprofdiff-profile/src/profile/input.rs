@@ -100,7 +100,7 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         let mut bytes = Vec::new();
         // A failed reservation is no error yet: reading reports it if it really comes to that. One byte more shows the
         // end.
-        let _ = bytes.try_reserve_exact(metadata.len() as usize + 1);
+        let _ = usize::try_from(metadata.len() + 1).map(|size| bytes.try_reserve_exact(size));
         (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(Error::io)?;
         format::read(&name, inflate_file(bytes, limit)?, options)
     };

@@ -418,7 +418,7 @@ impl FilterPlan {
         let mut known: HashMap<(&str, Vec<LabelValue>), u32> = HashMap::default();
         let mut ids: HashMap<(Vec<u8>, &str), u32> = HashMap::default();
         let (mut root_matched, mut leaf_matched) = (false, false);
-        let most = (profile.inflated_size() * 4 + (64 << 20)).min(u32::MAX as usize);
+        let most = profile.inflated_size().saturating_mul(4).saturating_add(64 << 20).min(u32::MAX as usize);
         let mut bytes = 0;
         for sample in profile.samples() {
             let mut make = |keys: &'f [String], matched: &mut bool| -> Result<Vec<u32>> {

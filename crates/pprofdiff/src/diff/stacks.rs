@@ -102,9 +102,11 @@ struct Table {
 }
 
 impl Table {
-    /// With room for a profile's stacks, so that growing copies nothing: pages that are not used cost nothing.
+    /// With room for a profile's stacks, so that growing copies nothing: pages that are not used cost nothing. With 32
+    /// bits there is not so much room, and in a browser all that is taken counts; there tables grow.
     fn with_room_for(profile: Option<&Profile>) -> Table {
-        let (n, bytes) = profile.map_or((0, 0), |p| (p.n_samples(), p.inflated_size()));
+        let most = if cfg!(target_pointer_width = "64") { usize::MAX } else { 1 << 20 };
+        let (n, bytes) = profile.map_or((0, 0), |p| (p.n_samples().min(most), p.inflated_size().min(most)));
         Table {
             index: Index::with_capacity(n),
             hashes: Vec::with_capacity(n),
