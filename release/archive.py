@@ -18,6 +18,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+from readme import absolute
+
 ROOT = Path(__file__).resolve().parents[1]
 # The licences of what is linked.
 THIRD_PARTY = ROOT / "release" / "THIRD-PARTY.txt"
@@ -40,6 +42,7 @@ def main(target: str, out: Path) -> None:
     files = {command.name: command.read_bytes()}
     for path in [*(ROOT / n for n in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"]), THIRD_PARTY]:
         files[path.name] = path.read_bytes()
+    files["README.md"] = absolute(files["README.md"].decode()).encode()
     with tempfile.TemporaryDirectory() as pages:
         subprocess.run([command, "man", pages], check=True)
         files |= {f"man/{page.name}": page.read_bytes() for page in sorted(Path(pages).iterdir())}

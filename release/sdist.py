@@ -15,6 +15,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from readme import absolute
+
 ROOT = Path(__file__).resolve().parents[1]
 # What is cut out of the manifests: tests, which are not in the source distribution, and what only they need.
 TESTS = re.compile(r"^\[(dev-dependencies|\[(test|bench)\])\][^\n]*\n(?:(?!\[).*\n?)*", re.MULTILINE)
@@ -32,6 +34,9 @@ def main(out: Path) -> None:
         tree = Path(scratch, archive.name.removesuffix(".tar.gz"))
         for manifest in tree.glob("crates/*/Cargo.toml"):
             manifest.write_text(TESTS.sub("", manifest.read_text()))
+        # PKG-INFO has the README again, which is what PyPI shows.
+        for page in [tree / "README.md", tree / "PKG-INFO"]:
+            page.write_text(absolute(page.read_text(encoding="utf-8")), encoding="utf-8")
         # The lock file keeps its versions and loses what was cut out.
         subprocess.run(["cargo", "metadata", "--format-version", "1"], cwd=tree, check=True, stdout=subprocess.DEVNULL)
         vendor = ["cargo", "vendor", "--locked", "vendor"]  # prints what the configuration has to say

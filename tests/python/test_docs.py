@@ -63,6 +63,18 @@ def test_links_lead_somewhere():
     assert checked > 100
 
 
+def test_links_of_a_released_readme_are_absolute(tmp_path: Path):
+    """PyPI and crates.io show the README without the repository."""
+    released = Path(shutil.copy(ROOT / "README.md", tmp_path))
+    subprocess.run([sys.executable, ROOT / "release" / "readme.py", released], check=True)
+    before, after = list(links(ROOT / "README.md")), list(links(released))
+    assert len(before) == len(after) > 20
+    for was, now in zip(before, after, strict=True):
+        kind = "raw" if was.endswith(".png") else "blob"
+        link = f"https://github.com/pprofdiff/pprofdiff/{kind}/v{pprofdiff.__version__}/{was}"
+        assert now == (was if was.startswith(("https:", "#")) else link)
+
+
 def test_the_site_has_each_page(site: Path):
     for page in [*DOCS.glob("*.md"), *DOCS.glob("*.ipynb")]:
         assert f"{page.stem}.html" in (site / "index.html").read_text(), "no page is left out of the sidebar"
