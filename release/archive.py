@@ -2,7 +2,7 @@
 """Builds the archive of the command for a target: `release/archive.py TARGET [DIR]`.
 
 In it: the command, manual pages, completions, README, CHANGELOG and the licences, also of what is linked
-(release/THIRD-PARTY.txt, which release/licences writes). Beside it a file with its SHA-256. Runs the command that it
+(release/THIRD-PARTY.txt, which release/licences.py writes). Beside it a file with its SHA-256. Runs the command that it
 built, so TARGET must be one whose programs run here. The same commit gives the same bytes from the same compiler.
 """
 
@@ -37,7 +37,7 @@ def main(target: str, out: Path) -> None:
     """Writes archive and checksum into `out`."""
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     if not THIRD_PARTY.exists():
-        sys.exit(f"{THIRD_PARTY} is missing, without which nothing may be shipped: release/licences writes it")
+        sys.exit(f"{THIRD_PARTY} is missing, without which nothing may be shipped: release/licences.py writes it")
     command = build(target)
     files = {command.name: command.read_bytes()}
     for path in [*(ROOT / n for n in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"]), THIRD_PARTY]:

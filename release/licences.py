@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Writes release/THIRD-PARTY.txt: the licences of all that is linked into the command and the wheel, which have to go
+with both.
+
+It has each licence file of each crate, also those of what a crate has inside (C sources, Unicode's tables). Tools that
+tell licences apart by their words (cargo-about 0.9) put a blank form in the place of texts that they don't know: of
+chrono, libm, the crates for Windows. Which licences may be linked at all, cargo-deny says (deny.toml).
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# What is shipped, and for which systems.
+SHIPPED = ["pprofdiff-cli", "pprofdiff-python"]
+SYSTEMS = ["unknown-linux-gnu", "unknown-linux-musl", "apple-darwin", "pc-windows-msvc"]
+TARGETS = [f"{processor}-{system}" for processor in ["x86_64", "aarch64"] for system in SYSTEMS]
+LICENCE = re.compile(r"(?i)\b(un)?licen[cs]e|^copying|^copyright|^notice")
+INTRODUCTION = """\
+Licences of what is linked into pprofdiff, beside its own (MIT or Apache-2.0).
+
+All programs that Rust compiles contain its standard library: MIT or Apache-2.0, copyright of the Rust project's
+contributors. The command for Linux also contains musl libc: MIT, copyright 2005-2020 Rich Felker and others.
+The texts of both licences stand below.
+"""
+
+
+def linked() -> list[dict[str, Any]]:
+    """The crates that are linked for any of the targets, and those that write code that is; by name."""
+    metadata = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    packages = json.loads(subprocess.check_output(metadata, cwd=ROOT))["packages"]
+    tree = ["cargo", "tree", "--locked", "--edges", "normal", "--prefix", "none", "--no-dedupe", "--target"]
+    shipped = [word for name in SHIPPED for word in ("--package", name)]
+    found = set()
+    for target in TARGETS:
+        lines = subprocess.check_output([*tree, target, *shipped], cwd=ROOT, text=True).splitlines()
+        found |= {" ".join(line.split()[:2]) for line in lines}
+    others = [p for p in packages if p["source"] and f"{p['name']} v{p['version']}" in found]
+    return sorted(others, key=lambda package: (package["name"], package["version"]))
+
+
+def texts(package: dict[str, Any]) -> Iterator[str]:
+    """A crate's licences."""
+    folder = Path(package["manifest_path"]).parent
+    files = sorted(p for p in folder.rglob("*") if p.suffix not in (".rs", ".html") and LICENCE.search(p.name))
+    found = [file.read_text(encoding="utf-8").strip("\n") for file in files if file.is_file()]
+    # zstd is under BSD or GPL, of which the first is taken.
+    found = [text for text in found if "GNU GENERAL PUBLIC LICENSE" not in text]
+    if not found:
+        assert "MIT" in package["license"], f"{package['name']} has no licence file"
+        _, words = (ROOT / "LICENSE-MIT").read_text().strip("\n").split("\n", 1)
+        found = [f"Copyright (c) {', '.join(package['authors'])}\n{words}"]
+    yield from found
+
+
+def main() -> None:
+    """Writes the file: all crates, and each text once, below those that have it."""
+    packages = linked()
+    users: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    for package in packages:
+        for text in texts(package):
+            words = " ".join(text.split())  # the same, however it is wrapped
+            first.setdefault(words, text)
+            named = users.setdefault(words, [])
+            if package["name"] not in named:
+                named.append(package["name"])
+    parts = [INTRODUCTION, *(f"{p['name']} {p['version']}: {p['license']}" for p in packages)]
+    for words, names in users.items():
+        parts += ["\n" + "=" * 80, ", ".join(names), "", first[words]]
+    out = ROOT / "release" / "THIRD-PARTY.txt"
+    out.write_text("\n".join(parts) + "\n", encoding="utf-8", newline="\n")
+    print(f"{out}: {len(packages)} crates, {len(users)} texts")
+
+
+if __name__ == "__main__":
+    main()
