@@ -116,7 +116,8 @@ def crates(directory: Path, given: str | None) -> None:
     version = re.search(r"-(\d[^-]*)\.crate", file.name).group(1)
     project = directory / "project"
     (project / "src" / "bin").mkdir(parents=True)
-    needs = "\n".join(f'{name} = "{version}"' for name in CRATES)
+    (added,) = re.findall(r"^cargo add (.*)$", installation("rust.md"), re.MULTILINE)
+    needs = "\n".join(f'{name} = "{version if name in CRATES else "*"}"' for name in added.split())
     (project / "Cargo.toml").write_text(
         f'[package]\nname = "project"\nedition = "2024"\n[dependencies]\n{needs}\n[patch.crates-io]\n'
         + "\n".join(patches)
