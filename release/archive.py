@@ -3,7 +3,8 @@
 
 In it: the command, manual pages, completions, README, CHANGELOG and the licences, also of what is linked
 (release/THIRD-PARTY.txt, which release/licences.py writes). Beside it a file with its SHA-256. Runs the command that it
-built, so TARGET must be one whose programs run here. The same commit gives the same bytes from the same compiler.
+built, so TARGET must be one whose programs run here. The same commit gives the same bytes from the same compiler, where
+Cargo's home has the same path: messages of panics have it.
 """
 
 import gzip
