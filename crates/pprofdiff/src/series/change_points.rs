@@ -147,15 +147,20 @@ impl Series {
     }
 
     /// The builds before a change point as runs of one side, and those from it on as runs of the other. Their profiles are
-    /// read again from their paths, inside a rayon pool on all its threads.
+    /// read again from their paths, or fetched again, inside a rayon pool on all its threads.
     ///
     /// # Errors
     /// A profile that can't be read again, as of one that was no file.
     pub fn diff(&self, point: &ChangePoint, load: &LoadOptions) -> Result<Diff> {
         let open = |builds: &Vec<usize>| -> Result<Vec<Arc<Profile>>> {
-            let builds: Vec<&Build> = builds.iter().filter_map(|&build| self.builds.all.get(build)).collect();
-            let again = |build: &&Build| {
-                Profile::open(&build.path, load).map(Arc::new).map_err(|e| {
+            let builds: Vec<(usize, &Build)> =
+                builds.iter().filter_map(|&number| Some((number, self.builds.all.get(number)?))).collect();
+            let again = |(number, build): &(usize, &Build)| {
+                let profile = match self.fetches.get(*number) {
+                    Some(Some(fetch)) => fetch.load(load),
+                    _ => Profile::open(&build.path, load).map(Arc::new),
+                };
+                profile.map_err(|e| {
                     let detail = format!(
                         "the build {:?} can't be read again, as causes and graphs need it; builds are to be files: {}",
                         build.key,

@@ -245,6 +245,9 @@ pub struct Series {
     columns: Vec<(usize, Vec<FrameValue>)>,
     #[serde(skip)]
     errors: Vec<(usize, Error)>,
+    /// Of each build where it can be had again, if that is no file. Not stored.
+    #[serde(skip)]
+    fetches: Vec<Option<Source>>,
 }
 
 /// A stored series, not yet checked. Of failed builds it has only the message.
@@ -277,7 +280,7 @@ impl TryFrom<Stored> for Series {
                 }
             }
         }
-        Ok(Series { summary, builds, frames, columns, errors: Vec::new() })
+        Ok(Series { summary, builds, frames, columns, errors: Vec::new(), fetches: Vec::new() })
     }
 }
 
@@ -302,6 +305,8 @@ struct Column {
 struct Loaded {
     key: String,
     path: String,
+    /// If it is no file.
+    fetch: Option<Source>,
     column: Result<Column>,
 }
 
@@ -406,7 +411,8 @@ impl SeriesBuilder {
                     column.values.iter_mut().for_each(|v| v.frame = numbers[v.frame as usize]);
                     Ok(column)
                 });
-                self.push(key.clone(), source.name(), column)?;
+                let fetch = matches!(source, Source::Fetch(..)).then(|| source.clone());
+                self.push(key.clone(), source.name(), fetch, column)?;
             }
             rest = later;
         }
@@ -419,7 +425,7 @@ impl SeriesBuilder {
     /// As [`SeriesBuilder::add`].
     pub fn add_failed(&mut self, key: String, reason: &str) -> Result<()> {
         let error = Error::io(std::io::Error::other(reason)).in_input(&key);
-        self.push(key.clone(), key, Err(error))
+        self.push(key.clone(), key, None, Err(error))
     }
 
     /// True if a build failed so far.
@@ -427,7 +433,7 @@ impl SeriesBuilder {
         self.loaded.iter().any(|l| l.column.is_err())
     }
 
-    fn push(&mut self, key: String, path: String, column: Result<Column>) -> Result<()> {
+    fn push(&mut self, key: String, path: String, fetch: Option<Source>, column: Result<Column>) -> Result<()> {
         let column = match self.keys.insert(key.clone()) {
             true => column,
             false => Err(Error::query(format!("there is another build with the key {key:?}")).in_input(&path)),
@@ -437,7 +443,7 @@ impl SeriesBuilder {
             (Ok(column), _) => self.query.sample_type = Some(column.sample_type.clone()),
             _ => {}
         }
-        self.loaded.push(Loaded { key, path, column });
+        self.loaded.push(Loaded { key, path, fetch, column });
         Ok(())
     }
 
@@ -449,8 +455,10 @@ impl SeriesBuilder {
         let times = self.finest_unit();
         let mut all = Vec::with_capacity(self.loaded.len());
         let (mut columns, mut errors, mut warnings) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut fetches = Vec::with_capacity(self.loaded.len());
         let mut first: Option<(Total, i64, String)> = None;
-        for (index, (Loaded { key, path, column }, times)) in self.loaded.into_iter().zip(times).enumerate() {
+        for (index, (Loaded { key, path, fetch, column }, times)) in self.loaded.into_iter().zip(times).enumerate() {
+            fetches.push(fetch);
             let mut build = Build {
                 key,
                 path,
@@ -531,6 +539,7 @@ impl SeriesBuilder {
             frames: self.names.frames().into(),
             columns,
             errors,
+            fetches,
         })
     }
 
