@@ -5,12 +5,15 @@ mod callgrind;
 pub(crate) mod csv;
 pub(crate) mod dot;
 pub(crate) mod folded;
+#[cfg(feature = "check")]
 mod github;
 pub(crate) mod json;
 mod jsonl;
+#[cfg(feature = "check")]
 mod junit;
 pub(crate) mod markdown;
 pub(crate) mod pprof;
+#[cfg(feature = "check")]
 mod sarif;
 pub(crate) mod speedscope;
 #[cfg(feature = "svg")]
@@ -148,8 +151,11 @@ static FORMATS: &[&Format] = &[
     #[cfg(feature = "svg")]
     &svg::FORMAT,
     &callgrind::FORMAT,
+    #[cfg(feature = "check")]
     &github::FORMAT,
+    #[cfg(feature = "check")]
     &junit::FORMAT,
+    #[cfg(feature = "check")]
     &sarif::FORMAT,
 ];
 

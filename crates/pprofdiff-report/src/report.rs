@@ -6,6 +6,7 @@ use std::sync::Arc;
 #[cfg(feature = "html")]
 use crate::page::Page;
 use crate::table::{Kind, Table};
+#[cfg(feature = "check")]
 use pprofdiff::check::Check;
 use pprofdiff::explain::Explanation;
 use pprofdiff::graph::Graph;
@@ -39,6 +40,7 @@ pub enum Report {
     /// The comments of the profiles.
     Comments(Vec<String>),
     /// What became of the rules of a check.
+    #[cfg(feature = "check")]
     Check(Check),
     /// Why the sides differ.
     Explain(Box<Explanation>),
@@ -54,7 +56,9 @@ impl Report {
             Report::Graph(graph) => Some(&graph.summary),
             #[cfg(feature = "html")]
             Report::Page(_) => None,
-            Report::Profile(_) | Report::Info(_) | Report::Check(_) | Report::Explain(_) => None,
+            #[cfg(feature = "check")]
+            Report::Check(_) => None,
+            Report::Profile(_) | Report::Info(_) | Report::Explain(_) => None,
             Report::Raw(..) | Report::Comments(_) => None,
         }
     }

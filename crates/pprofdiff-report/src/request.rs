@@ -15,6 +15,7 @@ use crate::page::{PageOptions, page, series_page};
 use crate::report::Report;
 use crate::series::causes_of;
 use crate::table::{Kind, Table};
+#[cfg(feature = "check")]
 use pprofdiff::check::{How, Rules};
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::graph::GraphOptions;
@@ -110,6 +111,7 @@ pub enum Ask {
     /// What producers left as comments.
     Comments,
     /// Whether what changed is within limits; the profiles of a side are its runs.
+    #[cfg(feature = "check")]
     Check(CheckOptions),
     /// Why the sides differ; the profiles of a side are its runs.
     Explain(ExplainOptions),
@@ -158,6 +160,7 @@ pub enum Ask {
 }
 
 /// The limits of a check, as users write them; see [`Rules`].
+#[cfg(feature = "check")]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckOptions {
@@ -172,6 +175,7 @@ pub struct CheckOptions {
     pub how: How,
 }
 
+#[cfg(feature = "check")]
 impl CheckOptions {
     /// The rules that they stand for.
     ///
@@ -244,6 +248,7 @@ impl Ask {
             Ask::Info => "info",
             Ask::Raw => "raw",
             Ask::Comments => "comments",
+            #[cfg(feature = "check")]
             Ask::Check(_) => "check",
             Ask::Explain(_) => "explain",
             Ask::Movers { .. } => "movers",
@@ -269,7 +274,9 @@ impl Ask {
             | Ask::Steps { limit, .. }
             | Ask::Shifts { limit, .. }
             | Ask::Values { limit, .. } => Some(limit),
-            Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Check(_) | Ask::Explain(_) => None,
+            #[cfg(feature = "check")]
+            Ask::Check(_) => None,
+            Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Explain(_) => None,
             Ask::Raw | Ask::Comments => None,
             #[cfg(feature = "html")]
             Ask::Courses { limit, .. } => Some(limit),
@@ -421,6 +428,7 @@ impl Request {
                 let comments = profiles.flat_map(|profile| profile.comments());
                 Report::Comments(comments.filter(|comment| own || known.insert(comment.clone())).collect())
             }
+            #[cfg(feature = "check")]
             Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
             Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),
             #[cfg(feature = "html")]

@@ -115,6 +115,7 @@ impl Report {
                 let dearest = move |n| (Report::Listing(dearest_lines(&first, n)), lines - n);
                 vec![(1..=functions, "function", Box::new(heads)), (0..=lines, "line", Box::new(dearest))]
             }
+            #[cfg(feature = "check")]
             Report::Check(check) => {
                 let all = check.rules.iter().map(|rule| rule.findings.len()).max().unwrap_or(0);
                 let heads = move |n| {
@@ -149,6 +150,7 @@ impl Report {
         }
         // The verdict is the last line of a check, and its first where lines are cut off.
         match (self, whole.trim_end().rsplit_once('\n')) {
+            #[cfg(feature = "check")]
             (Report::Check(_), Some((before, verdict))) => Ok(text_head(&format!("{verdict}\n{before}\n"), budget)),
             _ => Ok(text_head(&whole, budget)),
         }

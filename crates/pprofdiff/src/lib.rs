@@ -34,12 +34,10 @@ pub mod explain;
 mod runs;
 mod select;
 pub mod series;
-#[cfg(feature = "list")]
 mod sources;
 mod statistics;
 
 pub use batch::batch;
-#[cfg(feature = "list")]
 pub use diff::list;
 pub use diff::{
     Diff, Filters, Frames, Granularity, Matching, Measure, Normalize, Pair, Query, Selection, Showing, Side, Sort,

@@ -16,7 +16,9 @@ pub use notebook::explain_html;
 pub(crate) use panel::explain_panel;
 use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
-use words::{About, MOST_CAUSES, Markup, Words, within};
+#[cfg(feature = "check")]
+use words::MOST_CAUSES;
+use words::{About, Markup, Words, within};
 
 /// What is said where no cause is known.
 pub const CAN_NOT_TELL: &str = "these samples can't tell";
@@ -124,17 +126,20 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
 }
 
 /// The causes, each a line, as they stand under what they are causes of.
+#[cfg(feature = "check")]
 fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
     let words = Words { e, markup };
     e.causes.iter().take(MOST_CAUSES).map(|cause| words.cause(cause)).collect()
 }
 
 /// The causes for people.
+#[cfg(feature = "check")]
 pub(crate) fn causes_text(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Plain)
 }
 
 /// The causes as Markdown.
+#[cfg(feature = "check")]
 pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Markdown)
 }

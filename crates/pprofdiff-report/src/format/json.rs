@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+#[cfg(feature = "check")]
 use crate::check::check_json;
 use crate::explain::explain_json;
 use crate::format::{Format, rows, unsupported};
@@ -25,13 +26,16 @@ pub(crate) const FORMAT: Format = Format {
     limit: None,
     warns: true,
     shows: |request| match request.ask {
-        Ask::List { .. } | Ask::Info | Ask::Check(_) | Ask::Explain(_) => Some(request.clone()),
+        #[cfg(feature = "check")]
+        Ask::Check(_) => Some(request.clone()),
+        Ask::List { .. } | Ask::Info | Ask::Explain(_) => Some(request.clone()),
         _ => rows(request),
     },
     write: |report, out, _| match report {
         Report::Listing(listing) => listing_json(listing, out),
         Report::Info(diff) => out.write_all(info_json(diff).as_bytes()),
         Report::Explain(explanation) => explain_json(explanation, out),
+        #[cfg(feature = "check")]
         Report::Check(check) => check_json(check, out),
         _ => report.table().ok_or_else(unsupported)?.write_json(out),
     },

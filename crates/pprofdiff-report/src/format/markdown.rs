@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+#[cfg(feature = "check")]
 use crate::check::check_markdown;
 use crate::explain::explain_markdown;
 use crate::format::{Format, rows, unsupported};
@@ -20,10 +21,13 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     shows: |request| match request.ask {
-        Ask::Check(_) | Ask::Explain(_) => Some(request.clone()),
+        #[cfg(feature = "check")]
+        Ask::Check(_) => Some(request.clone()),
+        Ask::Explain(_) => Some(request.clone()),
         _ => rows(request),
     },
     write: |report, out, style| match report {
+        #[cfg(feature = "check")]
         Report::Check(check) => check_markdown(check, out),
         Report::Explain(explanation) => explain_markdown(explanation, out, style),
         _ => report.table().ok_or_else(unsupported)?.write_markdown(out),

@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 
+#[cfg(feature = "check")]
 use crate::check::check_text;
 use crate::explain::explain_text;
 use crate::format::{Each, Format, Item, Style, rows, unsupported};
@@ -29,9 +30,9 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     shows: |request| match request.ask {
-        Ask::List { .. } | Ask::Info | Ask::Check(_) | Ask::Explain(_) | Ask::Raw | Ask::Comments => {
-            Some(request.clone())
-        }
+        #[cfg(feature = "check")]
+        Ask::Check(_) => Some(request.clone()),
+        Ask::List { .. } | Ask::Info | Ask::Explain(_) | Ask::Raw | Ask::Comments => Some(request.clone()),
         _ => rows(request),
     },
     write: |report, out, style| match report {
@@ -41,6 +42,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Traces(table) => table.write_traces(out, style.text()),
         Report::Info(diff) => info(diff, out),
         Report::Explain(explanation) => explain_text(explanation, out, style),
+        #[cfg(feature = "check")]
         Report::Check(check) => check_text(check, out, style.text()),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },

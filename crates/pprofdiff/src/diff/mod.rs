@@ -18,7 +18,6 @@ mod frames;
 pub mod graph;
 mod identity;
 pub mod labels;
-#[cfg(feature = "list")]
 pub mod list;
 pub(crate) mod matching;
 mod normalize;

@@ -1,12 +1,4 @@
-//! Source lines with what they cost: functions by a regular expression, line by line, both sides.
-//!
-//! The cost of a line of the base belongs to the same statement of the new side, whatever its number has become
-//! there. So where the texts of both builds are at hand, their lines are aligned by a text diff, which looks at
-//! whole files and not at the indentation; lines that only one build has are deleted or inserted. Where a text is
-//! missing, or the texts differ in too many lines (`MOST_ALIGNED`), lines are paired by their offset in the function
-//! (`Shift`), and the routine's notes say so.
-//!
-//! This module reads no files: the texts come from a [`SourceCode`].
+//! How a listing is made: functions of both sides are grouped, their lines summed, and the texts of both builds aligned.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,118 +7,14 @@ use std::sync::Arc;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::matching::{Matching, Moves};
-use super::pattern;
-use super::top::Sort;
-use super::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
+use super::{Line, LineChange, Routine, SourceCode, SourceText};
 use crate::Result;
-pub use crate::sources::{SourceDirs, SourceFiles};
+use crate::diff::matching::Moves;
+use crate::diff::top::Sort;
+use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::HashMap;
-
-/// Where a listing gets its texts from. `()` has none.
-pub trait SourceCode {
-    /// The text of a file of one side's build; `None` if there is none. The path is that of the profile, without
-    /// the prefix that the query's `trim_path` cuts off. Texts that are equal best share their memory.
-    fn find(&self, base: bool, path: &str) -> Option<SourceText>;
-}
-
-impl SourceCode for () {
-    fn find(&self, _base: bool, _path: &str) -> Option<SourceText> {
-        None
-    }
-}
-
-/// The text of a source file.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct SourceText {
-    /// Where it was found, for people.
-    pub place: String,
-    /// What it says.
-    pub text: Arc<str>,
-}
-
-impl SourceText {
-    /// A text, and where it was found.
-    pub fn new(place: impl Into<String>, text: impl Into<Arc<str>>) -> SourceText {
-        SourceText { place: place.into(), text: text.into() }
-    }
-}
-
-/// What became of a line between the builds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineChange {
-    /// Both builds have it, or it is not known.
-    Same,
-    /// Only the new build has it.
-    Inserted,
-    /// Only the base has it.
-    Deleted,
-}
-
-impl LineChange {
-    /// The change as results spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            LineChange::Same => "same",
-            LineChange::Inserted => "inserted",
-            LineChange::Deleted => "deleted",
-        }
-    }
-}
-
-/// A line of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Line {
-    /// Its number in the base; `None` if the base does not have it, or if this is a single profile. Where a text is
-    /// missing and lines are paired by offset it is where the line should be.
-    pub base: Option<i64>,
-    /// Its number in the new side.
-    pub new: Option<i64>,
-    /// What became of it.
-    pub change: LineChange,
-    /// What it says, that of the new side if both have it; `None` without sources.
-    pub text: Option<String>,
-    /// What it cost itself.
-    pub flat: Pair,
-    /// What it cost with all that it calls.
-    pub cum: Pair,
-}
-
-/// A function in a file.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Routine {
-    /// The function.
-    pub name: String,
-    /// Its file, trimmed: that of the new side, if the builds name it differently. `None` if the profiles do not say.
-    pub file: Option<String>,
-    /// Where the texts were found: of the base, and of the new side.
-    pub places: (Option<String>, Option<String>),
-    /// What it cost itself.
-    pub flat: Pair,
-    /// What it cost with all that it called; a sample counts once, so lines may add up to more.
-    pub cum: Pair,
-    /// What happened to it.
-    pub status: Status,
-    /// Its lines in order: with texts, whole stretches of them; without, those with samples.
-    pub lines: Vec<Line>,
-    /// What a user should know before trusting the lines.
-    pub notes: Vec<String>,
-}
-
-/// Functions, line by line.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Listing {
-    /// What the listing is of.
-    pub summary: Arc<Summary>,
-    /// Ordered by |delta| of cum descending, then by that of flat, then by name and file.
-    pub routines: Vec<Routine>,
-}
 
 /// Lines to show before and after those with samples, where the function's first line is not known.
 const MARGIN: i64 = 5;
@@ -195,15 +83,6 @@ struct Group {
     new: Side,
 }
 
-impl Listing {
-    /// The first `n` routines.
-    #[must_use]
-    pub fn head(mut self, n: usize) -> Listing {
-        self.routines.truncate(n);
-        self
-    }
-}
-
 impl Group {
     fn flat(&self) -> Pair {
         Pair { base: self.base.flat(), new: self.new.flat() }
@@ -215,34 +94,8 @@ impl Group {
 }
 
 impl Diff {
-    /// The functions whose name matches, line by line. The query's granularity does not matter: it is `lines`.
-    ///
-    /// # Errors
-    /// As [`Diff::measure`], and an invalid regular expression.
-    pub fn list(&self, query: &Query, pattern: &str, sources: &dyn SourceCode) -> Result<Listing> {
-        if query.matching != Matching::Exact {
-            return Err(crate::Error::query(
-                "list pairs functions by their names as they are; matching is for other views",
-            ));
-        }
-        let regex = pattern::compile("list", pattern)?;
-        let (summary, routines) = self.routines(query, &|name| regex.is_match(name), sources, |all| all.collect())?;
-        Ok(Listing { summary, routines })
-    }
-
-    /// The first `n` functions of those that a text is found for, line by line. As [`Diff::list`] otherwise.
-    ///
-    /// # Errors
-    /// As [`Diff::measure`].
-    pub fn list_with_sources(&self, query: &Query, n: usize, sources: &dyn SourceCode) -> Result<Listing> {
-        let has_text = |r: &Routine| r.places != (None, None);
-        let (summary, routines) =
-            self.routines(query, &|_| true, sources, |all| all.filter(has_text).take(n).collect())?;
-        Ok(Listing { summary, routines })
-    }
-
     /// What `choose` takes of the functions whose names match; only what it asks for is looked up and aligned.
-    fn routines(
+    pub(super) fn routines(
         &self,
         query: &Query,
         matches: &dyn Fn(&[u8]) -> bool,
