@@ -6,6 +6,7 @@
 
 mod callgraph;
 mod chart;
+#[cfg(feature = "check")]
 mod check;
 mod courses;
 mod explain;
@@ -32,6 +33,7 @@ use format::svg;
 use format::{csv, json, markdown, text};
 
 pub use chart::series_chart;
+#[cfg(feature = "check")]
 pub use check::exit_code;
 pub use courses::series_html;
 pub use csv::CsvOptions;
@@ -43,9 +45,11 @@ pub use format::{Each, EachWriter, Format, Item, Style};
 pub use json::info_json;
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
 #[cfg(feature = "html")]
-pub use page::{Page, PageOptions, page};
+pub use page::{Page, PageOptions, page, page_hashes, page_style};
 pub use report::Report;
-pub use request::{Ask, CheckOptions, Request};
+#[cfg(feature = "check")]
+pub use request::CheckOptions;
+pub use request::{Ask, Request};
 pub use series::{RUNS, builds_json};
 #[cfg(feature = "svg")]
 pub use svg::svg;

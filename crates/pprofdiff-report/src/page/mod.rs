@@ -675,15 +675,22 @@ fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
     harmless(&out).into_owned().into()
 }
 
+/// Script and style of all pages, as a policy (CSP) names them: what shows pages in a frame of its own has to allow both.
+pub fn page_hashes() -> [String; 2] {
+    [SCRIPT, &STYLE].map(|text| format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes()))))
+}
+
+/// The style of all pages, for what is shown around one.
+pub fn page_style() -> &'static str {
+    &STYLE
+}
+
 /// Puts the page together. Each mark of the template is looked for after the one before it, so nothing that is
 /// put in is ever read as a mark. `panels` and `source` are HTML: explanations and a listing, escaped by who made them.
 fn fill(title: &str, panels: &str, source: &str, data: &Value) -> String {
-    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
-    let policy = format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        hash(SCRIPT),
-        hash(&STYLE)
-    );
+    let [script, style] = page_hashes();
+    let policy =
+        format!("default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'");
     let data = data.to_string().replace('<', "\\u003c");
     let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + data.len() + 1024);
     let mut rest = TEMPLATE;

@@ -62,6 +62,8 @@ function keepInFragment() {
   const fragment = toFragment();
   if (fragment === written) return;
   written = fragment;
+  // For what frames the page, if it listens.
+  dispatchEvent(new CustomEvent("view", { detail: fragment }));
   // Not every place that shows the page lets it touch its address: a notebook's frame, for one.
   try { history.replaceState(null, "", "#" + fragment); } catch { /* the view is just not kept */ }
 }

@@ -1,0 +1,504 @@
+// The page around the report: files come in, questions go to the engine, and the report that it makes is shown in a frame.
+// The engine is a worker with WebAssembly, or the command behind `pprofdiff serve`; this file does not know which.
+
+const $ = (id) => document.getElementById(id);
+
+// ---------------------------------------------------------------- engines
+
+/** The engine in this page: a worker, which is started anew when it broke, or when nobody waits for its answer. */
+class Worker_ {
+  #worker;
+  #waiting = new Map();
+  #next = 0;
+  /** Bytes that its module has taken. */
+  memory = 0;
+
+  call(operation, ...values) {
+    if (!this.#worker) this.#start();
+    const id = this.#next++;
+    this.#worker.postMessage({ id, operation, values });
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+  }
+
+  /** Forgets what it does, and all that it knew. */
+  stop(why = "cancelled") {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    for (const { reject } of this.#waiting.values()) reject(new Stopped(why));
+    this.#waiting.clear();
+  }
+
+  #start() {
+    this.#worker = new Worker("worker.js", { type: "module" });
+    this.#worker.onmessage = ({ data: { id, result, error, broken, memory } }) => {
+      this.memory = memory ?? this.memory;
+      const { resolve, reject } = this.#waiting.get(id) ?? {};
+      this.#waiting.delete(id);
+      if (error === undefined) resolve?.(result);
+      else if (!broken) reject?.(new Error(error));
+      else {
+        reject?.(new Stopped(error));
+        this.stop(error);
+      }
+    };
+    this.#worker.onerror = (e) => { e.preventDefault(); this.stop(`the engine can't be loaded: ${e.message ?? "worker.js is missing"}`); };
+  }
+}
+
+/** The command, which serves this page. */
+class Server {
+  #stop = new AbortController();
+
+  async call(operation, ...values) {
+    const [first, second] = values;
+    const [address, body] = operation === "add" ? [`add?name=${encodeURIComponent(first)}`, second]
+      : [operation, JSON.stringify(operation === "answer" ? { question: first, format: second } : first ?? null)];
+    const answer = await fetch(address, { method: "POST", body, signal: this.#stop.signal }).catch((e) => {
+      throw e.name === "AbortError" ? new Stopped("cancelled") : new Error("pprofdiff serve does not answer: has it ended?");
+    });
+    if (!answer.ok) throw new Error(await answer.text());
+    return operation === "answer" ? new Uint8Array(await answer.arrayBuffer()) : answer.json();
+  }
+
+  stop() {
+    this.#stop.abort();
+    this.#stop = new AbortController();
+  }
+}
+
+/** The engine has forgotten its files. */
+class Stopped extends Error {}
+
+const isServed = document.body.dataset.engine === "server";
+const engine = isServed ? new Server() : new Worker_();
+
+// ---------------------------------------------------------------- state
+
+/** Files by the engine's numbers: `{name, file}`; those of the command have no `file`. */
+let files = [];
+/** `{diff: {base, new}}` or `{series: [...]}`, as numbers of files; null if nothing is open. */
+let sides = null;
+/** What is asked, without what is as usual; the fields of the engine's Question. */
+let question = { filters: {} };
+/** The report's own view: the fragment of its address. */
+let view = "";
+let choices, types = [];
+/** Counts what was begun, so that an answer that nobody waits for any more is dropped. */
+let turn = 0;
+let shownAddress = "";
+
+const fresh = () => ({ filters: {} });
+const isEmpty = (q) => Object.keys(q).every((key) => key === "filters" && Object.keys(q.filters).length === 0);
+
+// ---------------------------------------------------------------- files
+
+/** Opens a series, two sides or one profile, by how many files there are. */
+async function openNew(found) {
+  if (found.length === 0) return say("there is no file in what was dropped");
+  forget();
+  await add(found);
+  const all = files.map((_, i) => i);
+  if (all.length > 2) sides = { series: all };
+  else if (all.length === 1) sides = { diff: { base: [], new: all } };
+  else {
+    // The older is the base, where that is known: whoever made both made it first.
+    const [a, b] = found.map(({ file }) => file.lastModified);
+    sides = { diff: a > b ? { base: [1], new: [0] } : { base: [0], new: [1] } };
+  }
+  show();
+}
+
+/** Puts files on a side in place of those that are there. */
+async function replace(place, found) {
+  if (found.length === 0) return;
+  if (!sides?.diff) return openNew(found);
+  const first = files.length;
+  await add(found);
+  const added = found.map((_, i) => first + i);
+  const { base, new: other } = sides.diff;
+  // A profile by itself was looked at as the new side: what comes as new then is compared with it.
+  sides = { diff: place === "base" ? { base: added, new: other } : { base: base.length ? base : other, new: added } };
+  show();
+}
+
+async function add(found) {
+  for (const { name, file } of found) {
+    files.push({ name, file });
+    await engine.call("add", name, file);
+  }
+}
+
+/** What is to be done before the engine knows all files. */
+let adding = Promise.resolve();
+
+/** The engine was started anew: it gets its files again, under their numbers. */
+function addAgain() {
+  const known = [...files];
+  adding = (async () => {
+    for (const { name, file } of known) await engine.call("add", name, file);
+  })().catch(() => { /* the next question says it */ });
+}
+
+function forget() {
+  turn++;
+  files = [];
+  sides = null;
+  types = [];
+  engine.call("clear").catch(say);
+}
+
+/** The files of what was dropped, with those of folders; the engine tells builds by their paths. */
+async function dropped(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (entries.length === 0) return [...transfer.files].map((file) => ({ name: file.name, file }));
+  const found = [];
+  for (const entry of entries) await walk(entry, found);
+  return found;
+}
+
+async function walk(entry, found) {
+  if (entry.name.startsWith(".")) return;
+  if (entry.isFile) {
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    found.push({ name: entry.fullPath.replace(/^\//, ""), file });
+    return;
+  }
+  const reader = entry.createReader();
+  // A reader gives a hundred at a time, and none at the end.
+  for (let some; (some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))).length > 0;) {
+    for (const inner of some.sort((a, b) => a.name.localeCompare(b.name))) await walk(inner, found);
+  }
+}
+
+// ---------------------------------------------------------------- asking
+
+/** Reads what was not read, asks, and shows the report. */
+async function show() {
+  const own = ++turn;
+  const isOld = () => own !== turn;
+  controls();
+  say("");
+  if (!sides) return closed();
+  try {
+    const report = await working(own, async (progress) => {
+      await adding;
+      const wanted = sides.diff ? [...sides.diff.base, ...sides.diff.new] : [];
+      for (const [i, file] of wanted.entries()) {
+        progress(`reading ${files[file].name}`, i, wanted.length);
+        await engine.call("read", file);
+        if (isOld()) return null;
+      }
+      progress(sides.diff ? "comparing" : `reading ${sides.series.length} builds`);
+      ({ types } = await engine.call("compare", sides));
+      if (isOld()) return null;
+      controls();
+      return engine.call("answer", question, "html");
+    });
+    if (report && !isOld()) paint(report);
+  } catch (e) {
+    if (!isOld()) failed(e);
+  }
+}
+
+/** Shows the engine at work, if that takes longer than a moment. */
+async function working(own, work) {
+  const timer = setTimeout(() => { if (own === turn) $("state").hidden = false; }, 150);
+  $("report").classList.add("stale");
+  const progress = (what, done, all) => {
+    $("doing").textContent = what;
+    if (all > 1) Object.assign($("progress"), { max: all, value: done });
+    else $("progress").removeAttribute("value");
+  };
+  try {
+    return await work(progress);
+  } finally {
+    clearTimeout(timer);
+    if (own === turn) {
+      $("state").hidden = true;
+      $("report").classList.remove("stale");
+    }
+  }
+}
+
+/** Says what went wrong. The report that is shown stays, and its files; what could not be opened is forgotten. */
+function failed(e) {
+  if ($("report").hidden) {
+    forget();
+    controls();
+  } else if (e instanceof Stopped && !isServed) addAgain();
+  say(e.message);
+}
+
+/** The report in its frame: an address of its own, with the view that it is to open with. */
+function paint(report) {
+  const address = URL.createObjectURL(new Blob([report], { type: "text/html" }));
+  const frame = $("report");
+  frame.onload = () => {
+    if (shownAddress) URL.revokeObjectURL(shownAddress);
+    shownAddress = address;
+    const inner = frame.contentWindow;
+    document.title = inner.document.title;
+    inner.addEventListener("view", ({ detail }) => { view = detail; follow(); });
+    take(inner);
+    follow();
+  };
+  $("start").hidden = true;
+  frame.hidden = false;
+  frame.src = `${address}#${view}`;
+}
+
+function closed() {
+  $("report").hidden = true;
+  $("start").hidden = false;
+  document.title = "pprofdiff";
+}
+
+/** The address and the theme are the report's. */
+function follow() {
+  document.documentElement.dataset.theme = new URLSearchParams(view).get("theme") ?? "";
+  history.replaceState(null, "", link());
+}
+
+/** What is asked and looked at, without any data. */
+function link() {
+  const parts = new URLSearchParams();
+  for (const [key, value] of Object.entries(question)) if (key !== "filters") parts.set(key, value);
+  for (const [key, value] of Object.entries(question.filters)) parts.set(key, value);
+  if (view) parts.set("view", view);
+  return parts.size > 0 ? `#${parts}` : location.pathname + location.search;
+}
+
+function fromLink() {
+  question = fresh();
+  view = "";
+  const filters = new Set(choices.filters.map((filter) => filter.name));
+  for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
+    if (key === "view") view = value;
+    else if (filters.has(key)) question.filters[key] = value;
+    else if (FIELDS.some((field) => field.key === key)) question[key] = value === "true" ? true : value;
+  }
+}
+
+function say(problem) {
+  const text = problem?.message ?? problem ?? "";
+  $("error").textContent = text;
+  $("error").hidden = !text;
+}
+
+// ---------------------------------------------------------------- controls
+
+/** The fields of a question besides filters. `when` says for which sides one has a meaning. */
+const FIELDS = [
+  { key: "sample_type", label: "sample type", title: "The one that comes first, and that is explained in any case", values: () => types.map(([name]) => name) },
+  { key: "granularity", label: "a row is a", title: "What a row, and a box, stands for", values: () => choices.granularity },
+  { key: "match", label: "same function", title: "Which names mean the same function: equal ones; equal without what compilers number anew; also those that were renamed or inlined", values: () => choices.match },
+  { key: "normalize", label: "normalize", title: "Scale the new side: to the base's total, by duration, or by a factor", values: ["total", "duration"], free: "total, duration, 0.5, 10/30" },
+  { key: "trim_path", label: "trim paths", title: "Prefixes to cut off the paths of files, with colons between them", free: "/build/src:/go" },
+  { key: "noinlines", label: "without inlined functions", title: "They count as part of the function that they were inlined into", check: true },
+  { key: "sum", label: "add up a side's files", title: "Otherwise they are runs, and values are means", check: true, when: () => (sides?.diff?.base.length ?? 0) + (sides?.diff?.new.length ?? 0) > 2 },
+];
+
+function element(name, values = {}, ...children) {
+  const made = Object.assign(document.createElement(name), values);
+  made.append(...children);
+  return made;
+}
+
+/** Makes the form of a question: a field for each of the engine's choices. */
+function makeForm() {
+  const field = (label, title, input) => {
+    const text = element("span", { className: "caption", textContent: label });
+    return element("label", { title, className: input.type === "checkbox" ? "check" : "" }, ...(input.type === "checkbox" ? [input, text] : [text, input]));
+  };
+  for (const f of FIELDS) {
+    let input;
+    if (f.check) input = element("input", { type: "checkbox" });
+    else if (f.free) {
+      input = element("input", { type: "text", placeholder: f.free, autocomplete: "off", spellcheck: false });
+      if (f.values) {
+        input.setAttribute("list", `${f.key}-values`);
+        $("question").append(element("datalist", { id: `${f.key}-values` }, ...f.values.map((value) => element("option", { value }))));
+      }
+    } else input = element("select");
+    input.name = f.key;
+    $("question").append(field(f.label, f.title, input));
+  }
+  // Those of frames first: they are asked for most.
+  for (const { name, about, value } of choices.filters.toSorted((a, b) => a.name.startsWith("tag") - b.name.startsWith("tag"))) {
+    const input = element("input", { name, type: "text", placeholder: value, autocomplete: "off", spellcheck: false });
+    input.dataset.filter = "";
+    $("question").append(field(name, about, input));
+  }
+  $("question").onchange = () => {
+    question = fresh();
+    for (const input of $("question").elements) {
+      const value = input.type === "checkbox" ? input.checked : input.value.trim();
+      // The first of a list is what is usual.
+      if (!value || input.tagName === "SELECT" && input.selectedIndex === 0) continue;
+      if ("filter" in input.dataset) question.filters[input.name] = value;
+      else question[input.name] = value;
+    }
+    // What was zoomed into has another number then.
+    const kept = new URLSearchParams(view);
+    for (const key of ["zoom", "fn", "cause", "course", "type"]) kept.delete(key);
+    view = kept.toString();
+    show();
+  };
+  $("question").onsubmit = (e) => e.preventDefault();
+}
+
+/** Brings the controls to what is open and asked. */
+function controls() {
+  $("sides").hidden = $("clear").hidden = $("tools").hidden = !sides;
+  if (!sides) return;
+  const diff = sides.diff, names = (numbers) => numbers.map((i) => files[i].name).join(", ");
+  $("swap").hidden = $("base").hidden = !diff?.base.length;
+  const [only, told] = diff ? [diff.base.length ? "new" : "", names(diff.new)] : [`${sides.series.length} builds`, names(sides.series)];
+  for (const [id, caption, text] of [["base", "base", diff ? names(diff.base) : ""], ["new", only, told]]) {
+    const [label, shown] = $(id).children;
+    label.textContent = caption;
+    shown.textContent = text;
+    $(id).title = text;
+  }
+  for (const f of FIELDS) {
+    const input = $("question").elements[f.key];
+    input.closest("label").hidden = f.when ? !f.when() : false;
+    if (input.tagName === "SELECT") {
+      const values = f.key === "sample_type" ? ["", ...f.values()] : f.values();
+      input.replaceChildren(...values.map((value) => element("option", { value, textContent: value || "the profile's" })));
+      input.value = values.includes(question[f.key]) ? question[f.key] : values[0];
+    } else if (f.check) input.checked = question[f.key] ?? false;
+    else if (document.activeElement !== input) input.value = question[f.key] ?? "";
+  }
+  for (const { name } of choices.filters) {
+    const input = $("question").elements[name];
+    if (document.activeElement !== input) input.value = question.filters[name] ?? "";
+    input.closest("label").classList.toggle("set", name in question.filters);
+  }
+  const asked = Object.keys(question).length - 1 + Object.keys(question.filters).length;
+  $("ask").textContent = asked > 0 ? `Filter (${asked})` : "Filter";
+  const formats = choices[diff ? "diff" : "series"];
+  $("save").replaceChildren(element("option", { value: "", textContent: "Save as…" }), ...formats.map(({ name, about, ending }) =>
+    element("option", { value: name, textContent: name === "html" ? "this report, as one file (.html)" : `${about} (.${ending})` })));
+}
+
+async function save(name) {
+  const { ending } = choices[sides.diff ? "diff" : "series"].find((format) => format.name === name);
+  try {
+    const content = await working(turn, (progress) => {
+      progress(`making ${name}`);
+      return engine.call("answer", question, name);
+    });
+    const address = URL.createObjectURL(new Blob([content]));
+    element("a", { href: address, download: `pprofdiff.${ending}` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  } catch (e) {
+    failed(e);
+  }
+}
+
+/** Takes what is dropped on a window: this one, or the report's. */
+function take(target) {
+  const carries = (e) => [...(e.dataTransfer?.types ?? [])].includes("Files");
+  target.addEventListener("dragover", (e) => {
+    if (!carries(e)) return;
+    e.preventDefault();
+    // A side of its own is one of two that are open.
+    for (const place of $("drop").querySelectorAll("[data-place=base], [data-place=new]")) place.hidden = !sides?.diff;
+    $("drop").hidden = false;
+  });
+  target.addEventListener("drop", (e) => { if (carries(e)) land(e, ""); });
+}
+
+/** What was dropped on a place of the cover, or elsewhere. */
+async function land(e, place) {
+  e.preventDefault();
+  e.stopPropagation();
+  $("drop").hidden = true;
+  try {
+    const found = await dropped(e.dataTransfer);
+    await (place ? replace(place, found) : openNew(found));
+  } catch (problem) {
+    failed(problem);
+  }
+}
+
+/** The two profiles that the page brings along. */
+async function example() {
+  const found = [];
+  for (const name of ["main.pb.gz", "branch.pb.gz"]) {
+    const file = await (await fetch(`example/${name}`)).blob();
+    found.push({ name, file });
+  }
+  await openNew(found);
+}
+
+function wire() {
+  take(window);
+  for (const place of $("drop").children) {
+    place.ondragover = () => place.classList.add("over");
+    place.ondragleave = () => place.classList.remove("over");
+    place.ondrop = (e) => { place.classList.remove("over"); land(e, place.dataset.place); };
+  }
+  $("drop").ondragleave = (e) => { if (!$("drop").contains(e.relatedTarget)) $("drop").hidden = true; };
+  $("zone").onclick = $("open").onclick = () => $("chooser").click();
+  $("chooser").onchange = async () => {
+    const found = [...$("chooser").files].map((file) => ({ name: file.name, file }));
+    $("chooser").value = "";
+    // One more file beside one is the other side.
+    const isSecond = found.length === 1 && sides?.diff && sides.diff.base.length === 0;
+    await (isSecond ? replace("new", found) : openNew(found)).catch(failed);
+  };
+  $("clear").onclick = () => { forget(); question = fresh(); view = ""; show(); follow(); };
+  $("swap").onclick = () => {
+    sides = { diff: { base: sides.diff.new, new: sides.diff.base } };
+    show();
+  };
+  $("ask").onclick = () => {
+    $("question").hidden = !$("question").hidden;
+    $("ask").setAttribute("aria-expanded", String(!$("question").hidden));
+  };
+  $("save").onchange = () => { const name = $("save").value; $("save").value = ""; if (name) save(name); };
+  $("link").onclick = async () => {
+    await navigator.clipboard.writeText(location.href);
+    $("link").textContent = "Copied";
+    setTimeout(() => { $("link").textContent = "Copy link"; }, 1500);
+  };
+  $("print").onclick = () => $("report").contentWindow.print();
+  $("cancel").onclick = () => {
+    turn++;
+    engine.stop();
+    $("state").hidden = true;
+    $("report").classList.remove("stale");
+    if ($("report").hidden) {
+      forget();
+      controls();
+    } else if (!isServed) addAgain();
+  };
+  $("example").onclick = () => example().catch(failed);
+  // Printed from the window around it, the report has its whole length.
+  addEventListener("beforeprint", () => { $("report").style.height = `${$("report").contentDocument?.documentElement.scrollHeight ?? 0}px`; });
+  addEventListener("afterprint", () => { $("report").style.height = ""; });
+  addEventListener("hashchange", () => { fromLink(); show(); });
+}
+
+async function begin() {
+  wire();
+  if (!isServed) navigator.serviceWorker?.register("sw.js").catch(() => { /* the page needs its server then */ });
+  try {
+    choices = await engine.call("choices");
+    const state = await engine.call("state");
+    makeForm();
+    fromLink();
+    files = state.files.map((name) => ({ name }));
+    sides = state.sides;
+  } catch (e) {
+    return say(e.message);
+  }
+  $("linked").hidden = isEmpty(question) && !view;
+  $("linked").querySelector("code").textContent = [...Object.entries(question).filter(([key]) => key !== "filters"), ...Object.entries(question.filters)].map(([key, value]) => `${key}=${value}`).join(" ");
+  document.documentElement.dataset.ready = "";
+  await show();
+}
+
+begin();

@@ -1,0 +1,258 @@
+//! What a person is comparing: files, which of them stand on which side, and questions asked of them.
+//!
+//! Files are read once and asked often. Of a series only the packed files are kept: it is read anew for each query, as
+//! everywhere.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pprofdiff::filter::Filters;
+use pprofdiff::input::{Fetch, file_builds, sort_builds};
+use pprofdiff::series::{Order, Series, SeriesOptions};
+use pprofdiff::{Diff, Error, Granularity, LoadOptions, Matching, Profile, Query, Result, Sort, Source};
+use pprofdiff_report::{Ask, Format, Request, Style};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What is asked of the sides, in the words of the command's options.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Question {
+    /// The sample type that comes first; the default one if empty.
+    pub sample_type: String,
+    /// What a row stands for; functions if empty.
+    pub granularity: String,
+    /// Which names mean the same function; equal ones if empty.
+    #[serde(rename = "match")]
+    pub matching: String,
+    /// How the new side is scaled; not at all if empty.
+    pub normalize: String,
+    /// Prefixes to cut off the paths of files, with colons between them.
+    pub trim_path: String,
+    /// Count inlined functions as part of the one they were inlined into.
+    pub noinlines: bool,
+    /// Add up the files of a side, instead of taking them as runs.
+    pub sum: bool,
+    /// Which samples and frames take part.
+    pub filters: Filters,
+}
+
+impl Question {
+    fn query(&self) -> Result<Query> {
+        let mut query = Query::default();
+        query.sample_type = Some(self.sample_type.clone()).filter(|name| !name.is_empty());
+        if !self.granularity.is_empty() {
+            query.granularity = self.granularity.parse()?;
+        }
+        if !self.matching.is_empty() {
+            query.matching = self.matching.parse()?;
+        }
+        if !self.normalize.is_empty() {
+            query.normalize = self.normalize.parse()?;
+        }
+        query.trim_path = self.trim_path.split(':').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        query.no_inlines = self.noinlines;
+        query.filters = self.filters.clone();
+        Ok(query)
+    }
+}
+
+/// Which files are compared, by their numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sides {
+    /// Two sides, each of one file or of several runs; without a base one profile by itself.
+    Diff {
+        /// The side that is compared with.
+        base: Vec<usize>,
+        /// The other.
+        new: Vec<usize>,
+    },
+    /// Builds, in the order of their names.
+    Series(Vec<usize>),
+}
+
+/// What the page offers for each field of a [`Question`] and as formats to save, from the tables of the engine.
+pub fn choices() -> Value {
+    let filters = Filters::ALL.iter();
+    let filters = filters.map(|f| json!({"name": f.name, "about": f.about, "value": f.kind.value_name()}));
+    let saved = |asks: [Ask; 2]| {
+        let mut formats = Vec::new();
+        for format in Format::all() {
+            let can = asks.iter().any(|ask| (format.shows)(&Request::default().asking(ask.clone())).is_some());
+            if can {
+                let ending = format.extensions[0];
+                formats.push(json!({"name": format.name, "about": format.about, "ending": ending}));
+            }
+        }
+        formats
+    };
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "granularity": Granularity::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        "match": Matching::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        "filters": filters.collect::<Vec<_>>(),
+        "diff": saved([table(), Ask::Stacks { by_labels: false, limit: None }]),
+        "series": saved([lasting(), steps()]),
+    })
+}
+
+/// The largest number of files.
+const MOST_FILES: usize = 10_000;
+
+struct File {
+    source: Source,
+    /// Once it was read as part of a side.
+    profile: Option<Arc<Profile>>,
+}
+
+enum Open {
+    Diff(Diff),
+    Series { builds: Vec<(String, Source)>, read: Option<Box<(Query, Series)>> },
+}
+
+/// Files, sides and answers; see the module.
+#[derive(Default)]
+pub struct Session {
+    files: Vec<File>,
+    open: Option<Open>,
+    load: LoadOptions,
+}
+
+impl Session {
+    /// A session without files; each is read with these options.
+    pub fn new(load: LoadOptions) -> Session {
+        Session { load, ..Session::default() }
+    }
+
+    /// Takes a file; its number. It is not read yet.
+    ///
+    /// # Errors
+    /// Too many files.
+    pub fn add(&mut self, source: Source) -> Result<usize> {
+        if self.files.len() >= MOST_FILES {
+            return Err(Error::query(format!("there are {MOST_FILES} files already, which is the most")));
+        }
+        let source = match source {
+            // A series hands its files on with each question: not the bytes themselves.
+            Source::Bytes(name, bytes) => {
+                let bytes: Arc<[u8]> = bytes.into();
+                Source::Fetch(name, Fetch::new(move || Ok(bytes.to_vec())))
+            }
+            other => other,
+        };
+        self.files.push(File { source, profile: None });
+        Ok(self.files.len() - 1)
+    }
+
+    /// What the files are called.
+    pub fn names(&self) -> Vec<String> {
+        self.files.iter().map(|file| file.source.name()).collect()
+    }
+
+    /// Forgets all files.
+    pub fn clear(&mut self) {
+        self.files.clear();
+        self.open = None;
+    }
+
+    /// Reads a file of a side, unless that has been done.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(&mut self, file: usize) -> Result<()> {
+        let file = self.files.get_mut(file).ok_or_else(|| Error::query("there is no such file"))?;
+        if file.profile.is_none() {
+            file.profile = Some(file.source.load(&self.load)?);
+        }
+        Ok(())
+    }
+
+    /// Says what is compared, and returns which sample types there are, each with its unit. Files of sides are read if they were not; those of a series when something is asked.
+    ///
+    /// # Errors
+    /// A side without files; what is wrong with a file; sides that can't be compared.
+    pub fn compare(&mut self, sides: &Sides) -> Result<Value> {
+        self.open = None;
+        let open = match sides {
+            Sides::Diff { base, new } => {
+                for &file in base.iter().chain(new) {
+                    self.read(file)?;
+                }
+                let side = |files: &[usize]| -> Vec<Arc<Profile>> {
+                    files.iter().filter_map(|&file| self.files[file].profile.clone()).collect()
+                };
+                let (base, new) = (side(base), side(new));
+                Open::Diff(match (base.as_slice(), new.as_slice()) {
+                    (_, []) => return Err(Error::query("there is nothing to compare: the new side has no file")),
+                    ([], [one]) => Diff::of_profile(one)?,
+                    ([], _) => return Err(Error::query("several profiles need a base, or are a series of builds")),
+                    (base, new) => Diff::new(base, new)?,
+                })
+            }
+            Sides::Series(files) => {
+                let chosen = files.iter().map(|&file| self.files.get(file).map(|file| file.source.clone()));
+                let sources =
+                    chosen.collect::<Option<Vec<_>>>().ok_or_else(|| Error::query("there is no such file"))?;
+                let names: Vec<PathBuf> = sources.iter().map(|source| PathBuf::from(source.name())).collect();
+                let keys = file_builds(&names).into_iter().map(|(key, _)| key);
+                let mut builds: Vec<(String, Source)> = keys.zip(sources).collect();
+                sort_builds(&mut builds);
+                Open::Series { builds, read: None }
+            }
+        };
+        let types = match &open {
+            Open::Diff(diff) => diff.sample_types(),
+            // Known when it is read, and its page has them.
+            Open::Series { .. } => Vec::new(),
+        };
+        self.open = Some(open);
+        Ok(json!({"types": types}))
+    }
+
+    /// The answer to a question, in a format: of `html` the report, of others the table, the picture, the profile or the
+    /// stacks.
+    ///
+    /// # Errors
+    /// A question without an answer; a format that can't hold it; nothing to compare.
+    pub fn answer(&mut self, question: &Question, format: &str) -> Result<Vec<u8>> {
+        let (format, query) = (Format::named(format)?, question.query()?);
+        let request = |ask: Ask| Request { query: query.clone(), ..Request::default() }.asking(ask).for_format(format);
+        let report = match &mut self.open {
+            None => return Err(Error::query("there is nothing to compare yet")),
+            Some(Open::Diff(diff)) => {
+                let diff = if question.sum { diff.clone().summed() } else { diff.clone() };
+                let stacks = || request(Ask::Stacks { by_labels: false, limit: None });
+                request(table()).or_else(|_| stacks())?.answer(&diff)?
+            }
+            Some(Open::Series { builds, read }) => {
+                if read.as_ref().is_none_or(|read| read.0 != query) {
+                    let options = SeriesOptions::default().with_load(self.load.clone()).with_order(Order::Key);
+                    *read = None;
+                    let series = Series::load(builds.iter().cloned(), &query, &options)?;
+                    *read = Some(Box::new((query.clone(), series)));
+                }
+                let Some(read) = read else { return Err(Error::query("the series could not be read")) };
+                let series = &read.1;
+                let ask = if series.is_history() { lasting() } else { steps() };
+                request(ask)?.answer_series(series, &self.load)?
+            }
+        };
+        let mut out = Vec::new();
+        (format.write)(&report, &mut out, Style { quote_formulas: true, ..Style::default() }).map_err(Error::io)?;
+        Ok(out)
+    }
+}
+
+fn table() -> Ask {
+    Ask::Top { sort: Sort::Flat, limit: None, significant: false }
+}
+
+fn lasting() -> Ask {
+    Ask::Shifts { sort: Sort::Flat, limit: None, explain: None }
+}
+
+fn steps() -> Ask {
+    Ask::Movers { sort: Sort::Flat, limit: None }
+}

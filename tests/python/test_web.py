@@ -1,0 +1,456 @@
+"""The page that compares what is dropped on it: its engine in Node, where all that the command reads must give the same
+answers to the byte, and the page in a browser, with files that are really dropped.
+"""
+
+import base64
+import contextlib
+import functools
+import gzip
+import http.server
+import json
+import os
+import random
+import re
+import shutil
+import socketserver
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, FileChooser, Page, expect
+
+import pprofdiff
+from conftest import CORPUS, PAIRS, pair
+
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "page"
+QUESTIONS: list[dict[str, Any]] = [
+    {},
+    {"granularity": "lines", "noinlines": True, "filters": {"focus": "main|run", "hide": "^runtime"}},
+    {"match": "moved", "normalize": "total", "trim_path": "/build:/usr"},
+]
+BUILDS = sorted((CORPUS / "series").glob("heap-*.pb.gz"))
+
+
+# ------------------------------------------------------------------------------------------------------------ in Node
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Callable[..., bytes | str]]:
+    """Asks the module: an answer is bytes, an error text."""
+    if not FOLDER.exists():
+        pytest.skip("the page is missing (crates/pprofdiff-web/make)")
+    if not shutil.which("node"):
+        pytest.skip("Node is missing (apt-get install nodejs)")
+    node = subprocess.Popen(
+        ["node", ROOT / "tests" / "web.mjs", FOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert node.stdin
+    assert node.stdout
+
+    def asked(
+        files: list[tuple[str, bytes]], sides: dict[str, Any], question: dict[str, Any], format: str
+    ) -> bytes | str:
+        assert node.stdin
+        assert node.stdout
+        packed = [(name, base64.b64encode(content).decode()) for name, content in files]
+        line = json.dumps({"files": packed, "sides": sides, "question": question, "format": format})
+        node.stdin.write(line + "\n")
+        node.stdin.flush()
+        told = node.stdout.readline()
+        assert told, "the module has broken"
+        told = json.loads(told)
+        return base64.b64decode(told["answer"]) if "answer" in told else cast(str, told["error"])
+
+    with node:
+        yield asked
+        node.stdin.close()
+    assert node.returncode == 0
+
+
+DIFF = {"diff": {"base": [0], "new": [1]}}
+
+
+def command(*arguments: str | Path, cwd: Path) -> tuple[int, bytes, str]:
+    """What the command writes and says."""
+    done = subprocess.run(["pprofdiff", *arguments], cwd=cwd, capture_output=True)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def agree(answer: bytes | str, code: int, out: bytes, err: str) -> None:
+    """Both answer the same, or both refuse in the same words."""
+    if isinstance(answer, str):
+        assert (code, err) == (2, f"pprofdiff: {answer}\n")
+    else:
+        assert code == 0, err
+        assert answer == out
+
+
+def options(question: dict[str, Any]) -> list[str]:
+    """A question in the words of the command."""
+    words = []
+    for key, value in {**question, **question.get("filters", {})}.items():
+        if key != "filters":
+            words.append(f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}"))
+    return words
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_module_answers_as_the_command_does(name: str, ask: Callable[..., bytes | str], tmp_path: Path) -> None:
+    files = [(path.name, path.read_bytes()) for path in pair(name)]
+    names = [path.name for path in pair(name)]
+    for question in QUESTIONS:
+        for format in ["json", "csv", "html", "folded"]:
+            answer = ask(files, DIFF, question, format)
+            words = ["--quote-formulas"] if format == "csv" else []
+            code, out, err = command("diff", *names, "--format", format, *options(question), *words, cwd=CORPUS)
+            agree(answer, code, out, err)
+
+
+INPUTS = sorted([*(CORPUS / "inputs").iterdir(), *(CORPUS / "legacy").iterdir(), *(CORPUS / "malformed").iterdir()])
+
+
+def test_the_module_reads_what_the_command_reads(ask: Callable[..., bytes | str]) -> None:
+    read = 0
+    for path in INPUTS:
+        answer = ask([(path.name, path.read_bytes())], {"diff": {"base": [], "new": [0]}}, {}, "json")
+        code, out, err = command("top", path.name, "--format", "json", cwd=path.parent)
+        agree(answer, code, out, err)
+        read += code == 0
+    assert read > 30
+
+
+def test_what_is_packed_with_zstd_is_read(ask: Callable[..., bytes | str], tmp_path: Path) -> None:
+    _, path = pair("go-heap")
+    packed = tmp_path / "heap.pb.zst"
+    subprocess.run(["pprofdiff", "convert", path, "-o", packed], check=True)
+    assert packed.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
+    answer = ask([(packed.name, packed.read_bytes())], {"diff": {"base": [], "new": [0]}}, {}, "json")
+    assert answer == command("top", "heap.pb.zst", "--format", "json", cwd=tmp_path)[1]
+
+
+def test_damaged_files_are_errors_of_the_module_as_of_the_command(
+    ask: Callable[..., bytes | str], tmp_path: Path
+) -> None:
+    chance = random.Random(7)
+    for name in ["go-heap", "rust-cpu", "node-heap"]:
+        whole = bytearray(gzip.decompress(pair(name)[1].read_bytes()))
+        for _ in range(60):
+            damaged = bytearray(whole)
+            for _ in range(chance.randint(1, 3)):
+                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+            if chance.random() < 0.3:
+                del damaged[chance.randrange(len(damaged)) :]
+            content = bytes(damaged)
+            answer = ask([("damaged.pb", content)], {"diff": {"base": [], "new": [0]}}, {}, "json")
+            (tmp_path / "damaged.pb").write_bytes(content)
+            agree(answer, *command("top", "damaged.pb", "--format", "json", cwd=tmp_path))
+
+
+def test_a_series_is_ordered_by_its_names(ask: Callable[..., bytes | str]) -> None:
+    files = [(path.name, path.read_bytes()) for path in reversed(BUILDS)]
+    for format in ["csv", "html"]:
+        answer = ask(files, {"series": list(range(len(files)))}, {}, format)
+        words = ["--quote-formulas"] if format == "csv" else []
+        code, out, err = command(
+            "series", "--order=key", "--format", format, *words, *(p.name for p in BUILDS), cwd=CORPUS / "series"
+        )
+        agree(answer, code, out, err)
+
+
+@pytest.mark.skipif(not FOLDER.exists(), reason="the page is missing (crates/pprofdiff-web/make)")
+def test_the_module_is_small() -> None:
+    module = (FOLDER / "pprofdiff_web_bg.wasm").read_bytes()
+    assert len(gzip.compress(module, 9)) <= 1_200_000
+
+
+# ------------------------------------------------------------------------------------------------------ in a browser
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A file server, as plain as they come."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+class Places(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    """Where the page is, and what was asked of it."""
+
+    daemon_threads = True
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """The page from a file server."""
+    if not FOLDER.exists():
+        pytest.skip("the page is missing (crates/pprofdiff-web/make)")
+    with Places(("127.0.0.1", 0), functools.partial(Quiet, directory=str(FOLDER))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """`pprofdiff serve` with arguments; its address."""
+    running = []
+
+    def started(*arguments: str | Path) -> str:
+        process = subprocess.Popen(["pprofdiff", "serve", *arguments], stderr=subprocess.PIPE, text=True)
+        running.append(process)
+        assert process.stderr
+        line = process.stderr.readline()
+        found = re.search(r"http://\S+", line)
+        assert found, line
+        return found.group()
+
+    yield started
+    for process in running:
+        with process:
+            process.kill()
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens a page; at the end nothing may have been said on the console, and nothing sent to others."""
+    said: list[str] = []
+    contexts: list[BrowserContext] = []
+
+    def opened(address: str, **options: Any) -> Page:
+        context = chromium.new_context(**({"viewport": {"width": 1300, "height": 900}} | options))
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda r: said.append(r.url) if not r.url.startswith((origin, "blob:", "data:")) else None)
+        origin = re.match(r"http://[^/]+", address)[0]  # type: ignore[index]
+        page.goto(address)
+        page.locator("html[data-ready]").wait_for()
+        return page
+
+    opened.said = said  # type: ignore[attr-defined]
+    yield opened
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+def drop(page: Page, files: list[Path], place: str = "") -> None:
+    """Drops files as a person does, on one of the places that appear: the browser hears of a drag from outside."""
+    session = page.context.new_cdp_session(page)
+    data = {"items": [], "files": [str(path) for path in files], "dragOperationsMask": 1}
+    for kind in ["dragEnter", "dragOver"]:
+        session.send("Input.dispatchDragEvent", {"type": kind, "x": 150, "y": 300, "data": data})
+    target = page.locator(f"[data-place='{place}']")
+    expect(target).to_be_visible()
+    box = target.bounding_box()
+    assert box
+    spot = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    for kind in ["dragOver", "drop"]:
+        session.send("Input.dispatchDragEvent", {"type": kind, **spot, "data": data})
+    session.detach()
+
+
+def total(page: Page) -> str:
+    """What the report says of the whole."""
+    report = page.frame_locator("#report")
+    report.locator("#total").wait_for()
+    return report.locator("#total").inner_text()
+
+
+def story_files(tmp_path: Path) -> list[Path]:
+    """Base and new, the base older."""
+    base, new = (Path(shutil.copy(path, tmp_path)) for path in pair("story-cpu"))
+    os.utime(base, (1_000_000, 1_000_000))
+    return [new, base]
+
+
+def test_two_dropped_profiles_are_compared(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+    page = visit(address)
+    drop(page, story_files(tmp_path))
+    report = page.frame_locator("#report")
+    expect(report.locator("#why")).to_contain_text("names.canonical")
+    assert page.locator("#base .names").inner_text() == "story-cpu.base.pb.gz"
+    html = pprofdiff.diff(*pair("story-cpu")).to_html()
+    assert re.search(r"<title>(.*?)</title>", html)[1].endswith("pprofdiff")  # type: ignore[index]
+    before = total(page)
+    # A filter is asked anew of the engine.
+    page.get_by_role("button", name="Filter").click()
+    page.locator("[name=focus]").fill("tableInsensitive")
+    page.locator("[name=focus]").press("Enter")
+    expect(report.locator("#notes")).to_contain_text("focus=tableInsensitive")
+    page.locator("#swap").click()
+    expect(page.locator("#base .names")).to_have_text("story-cpu.new.pb.gz")
+    page.locator("[name=focus]").fill("")
+    page.locator("[name=focus]").press("Enter")
+    expect(report.locator("#notes")).not_to_contain_text("focus")
+    assert total(page) != before
+    assert page.title().startswith("story-cpu.new.pb.gz → story-cpu.base.pb.gz")
+
+
+def test_one_then_another_then_a_series(address: str, visit: Callable[..., Page]) -> None:
+    page = visit(address)
+    base, new = pair("go-heap")
+    drop(page, [base])
+    total(page)
+    expect(page.locator("#base")).to_be_hidden()
+    drop(page, [new], "new")
+    expect(page.locator("#base .names")).to_have_text(base.name)
+    drop(page, BUILDS)
+    expect(page.frame_locator("#report").locator("#courses")).to_be_visible()
+    expect(page.locator("#new .caption")).to_have_text(f"{len(BUILDS)} builds")
+
+
+def test_a_broken_file_is_said_and_breaks_nothing(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pb.gz"
+    broken.write_bytes(pair("go-heap")[0].read_bytes()[:900])
+    page = visit(address)
+    drop(page, [broken, pair("go-heap")[1]])
+    with pytest.raises(pprofdiff.PprofError) as e:
+        pprofdiff.load(broken)
+    expect(page.get_by_role("alert")).to_have_text(str(e.value).replace(str(tmp_path) + "/", ""))
+    drop(page, story_files(tmp_path))
+    total(page)
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_what_is_saved_is_what_the_command_writes(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+    page = visit(address)
+    drop(page, story_files(tmp_path))
+    total(page)
+    for format, ending in [("csv", "csv"), ("html", "html"), ("svg", "svg"), ("pprof", "pb.gz")]:
+        with page.expect_download() as saved:
+            page.locator("#save").select_option(format)
+        assert saved.value.suggested_filename == f"pprofdiff.{ending}"
+        words = ["--quote-formulas"] if format == "csv" else []
+        names = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]
+        _, out, err = command("diff", *names, "--format", format, *words, cwd=tmp_path)
+        saved_bytes = saved.value.path().read_bytes()
+        if format == "pprof":  # packed by another library
+            saved_bytes, out = gzip.decompress(saved_bytes), gzip.decompress(out)
+        assert saved_bytes == out, err
+
+
+def test_a_link_keeps_the_view_and_no_data(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+    page = visit(address)
+    drop(page, story_files(tmp_path))
+    total(page)
+    page.get_by_role("button", name="Filter").click()
+    page.locator("[name=granularity]").select_option("files")
+    report = page.frame_locator("#report")
+    expect(report.locator("#notes")).to_contain_text("granularity files")
+    report.locator("#inverted").click()
+    page.wait_for_function("() => location.hash.includes('inverted')")
+    link = page.url
+    assert "story" not in link
+    assert len(link) < 200
+    other = visit(link)
+    expect(other.locator("#linked")).to_contain_text("granularity=files")
+    drop(other, story_files(tmp_path))
+    report = other.frame_locator("#report")
+    expect(report.locator("#notes")).to_contain_text("granularity files")
+    expect(report.locator("#inverted")).to_have_attribute("aria-pressed", "true")
+
+
+def test_it_opens_without_a_network_after_the_first_visit(
+    address: str, visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = visit(address)
+    page.evaluate("() => navigator.serviceWorker.ready.then(() => true)")
+    page.wait_for_function("() => navigator.serviceWorker.controller !== null")
+    page.context.set_offline(True)
+    page.reload()
+    page.locator("html[data-ready]").wait_for()
+    drop(page, story_files(tmp_path))
+    assert "cpu" in page.frame_locator("#report").locator("#type").inner_text()
+    visit.said.clear()  # type: ignore[attr-defined]
+
+
+def test_it_is_used_without_a_mouse(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+    page = visit(address)
+    choosers: list[FileChooser] = []
+    page.on("filechooser", lambda chooser: choosers.append(chooser))
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.id") == "zone":
+            break
+    page.keyboard.press("Enter")
+    while not choosers:
+        page.wait_for_timeout(50)
+    choosers[0].set_files(story_files(tmp_path))
+    total(page)
+    assert page.frame_locator("#report").locator("#table tbody tr").count() > 10
+
+
+def test_work_that_nobody_waits_for_is_given_up(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+    page = visit(address)
+    drop(page, story_files(tmp_path))
+    total(page)
+    page.get_by_role("button", name="Filter").click()
+    # Asked one after the other without waiting: the last one is shown.
+    for value in ["runtime", "main", "regexp"]:
+        page.locator("[name=focus]").fill(value)
+        page.locator("[name=focus]").press("Enter")
+    expect(page.frame_locator("#report").locator("#notes")).to_contain_text("focus=regexp")
+    page.evaluate("() => document.getElementById('cancel').click()")
+    page.locator("[name=focus]").fill("")
+    page.locator("[name=focus]").press("Enter")
+    expect(page.frame_locator("#report").locator("#notes")).not_to_contain_text("focus")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(scheme: Any, address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+    page = visit(address, viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    drop(page, story_files(tmp_path))
+    total(page)
+    page.get_by_role("button", name="Filter").click()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+
+
+# ------------------------------------------------------------------------------------------------------------- served
+
+
+def test_serve_shows_what_the_command_line_names(
+    served: Callable[..., str], visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    base, new = pair("story-cpu")
+    page = visit(served(base, new))
+    expect(page.frame_locator("#report").locator("#why")).to_contain_text("names.canonical")
+    drop(page, [pair("go-heap")[1]])
+    expect(page.locator("#new .names")).to_have_text("go-heap.new.pb.gz")
+    expect(page.frame_locator("#report").locator("#type")).to_contain_text("inuse")
+
+
+def test_serve_answers_its_own_page_alone(served: Callable[..., str]) -> None:
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    address = served(*pair("story-cpu"))
+    origin, secret = re.match(r"(http://127.0.0.1:\d+)/([0-9a-f]{32})/$", address).groups()  # type: ignore[union-attr]
+
+    def status(url: str, headers: dict[str, str] | None = None, body: bytes | None = None) -> int:
+        with contextlib.ExitStack() as stack:
+            try:
+                answer = stack.enter_context(urlopen(Request(url, body, headers or {})))
+            except HTTPError as e:
+                with e:
+                    return e.code
+            assert answer.headers["Referrer-Policy"] == "no-referrer"
+            return cast(int, answer.status)
+
+    assert status(address) == 200
+    assert status(address + "state", body=b"null") == 200
+    assert status(address + "state", {"Origin": origin}, b"null") == 200
+    assert status(address + "state", {"Origin": "http://example.org"}, b"null") == 403
+    assert status(address + "state", {"Origin": "null"}, b"null") == 403
+    assert status(address, {"Host": "example.org"}) == 421
+    assert status(f"{origin}/") == status(f"{origin}/{'0' * 32}/") == status(f"{origin}/{secret}") == 404
+    assert status(address + "../../etc/passwd") == status(address + "app.rs") == 404
+    assert status(address + "read", body=b"7") == 422
+    assert status(address + "answer", body=b"{") == 400
+    assert status(address + "nothing", body=b"null") == 404
