@@ -107,6 +107,9 @@ pub enum Verb {
     Batch(BatchArgs),
     /// Follow frames along a history of builds, or compare many builds with one base
     Series(SeriesArgs),
+    /// Show profiles in the browser, served by this command to this machine alone: more can be dropped on the page
+    #[cfg_attr(not(feature = "serve"), command(hide = true))]
+    Serve(ServeArgs),
     /// Be a server of the Model Context Protocol, on standard input and output: verbs as tools for agents
     #[cfg_attr(not(feature = "mcp"), command(hide = true))]
     Mcp(McpArgs),
@@ -585,6 +588,27 @@ impl BatchArgs {
     pub fn ask(&self, usual: Option<usize>) -> Ask {
         self.view.clone().ordered(self.sort.into(), limited(self.n, usual))
     }
+}
+
+#[derive(Args)]
+pub struct ServeArgs {
+    /// BASE and NEW, one profile, or the builds of a series; files, http(s) URLs, or `-` for standard input
+    #[arg(value_name = "FILE|URL")]
+    pub files: Vec<PathBuf>,
+    /// The files of the base; several are runs of the same program
+    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "new")]
+    pub base: Vec<PathBuf>,
+    /// The files of the new side; several are runs
+    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "base")]
+    pub new: Vec<PathBuf>,
+    /// The port of 127.0.0.1 [default: one that is free]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
+    /// Show the page in the browser at once
+    #[arg(long)]
+    pub open: bool,
+    #[command(flatten)]
+    pub load: LoadArgs,
 }
 
 #[derive(Args)]

@@ -35,6 +35,7 @@ use Meaning::{Answer, Base, InPictures, Option as Valued, Switch, TurnedOff, Unl
 const PICTURE: &str =
     "-o graph.svg is a picture that needs no Graphviz; other kinds: --format dot | dot -Tpng -o graph.png";
 const BROWSER: &str = "-o report.html --open writes a page and opens it in the browser; no server runs";
+const SERVER: &str = "pprofdiff serve --open FILES shows them in the browser";
 const MACHINE_CODE: &str = "there is no disassembly; --granularity addresses shows what each instruction costs";
 const CERTIFICATES: &str =
     "https uses the system's certificates; fetch the profile with curl: curl ... | pprofdiff top -";
@@ -121,7 +122,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("tls_cert", Answer(CERTIFICATES)),
     ("tls_key", Answer(CERTIFICATES)),
     ("tls_ca", Answer(CERTIFICATES)),
-    ("http", Answer(BROWSER)),
+    ("http", Answer(SERVER)),
     ("no_browser", Answer("-o report.html writes the page without opening it")),
     ("tools", Answer("no tool is run; nothing is to be found")),
     ("inuse_space", Switch(&["--sample-type", "inuse_space"])),

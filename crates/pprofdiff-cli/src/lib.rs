@@ -15,6 +15,8 @@ mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod series;
+#[cfg(feature = "serve")]
+mod serve;
 mod terminal;
 
 use std::ffi::OsString;
@@ -40,6 +42,18 @@ mod mcp {
     pub fn run(_: &McpArgs) -> Result<()> {
         let message =
             "this build has no server for agents (no feature \"mcp\"); the command that cargo installs has it";
+        Err(Failure::Message(message.to_owned()))
+    }
+}
+
+/// Of a build without it.
+#[cfg(not(feature = "serve"))]
+mod serve {
+    use crate::args::ServeArgs;
+    use crate::{Failure, Result};
+
+    pub fn run(_: &ServeArgs) -> Result<()> {
+        let message = "this build serves no page (it has no feature \"serve\"); -o report.html writes one";
         Err(Failure::Message(message.to_owned()))
     }
 }
@@ -167,6 +181,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Series(args)) => series::run(&args),
         Some(Verb::Check(args)) => return check::run(&args),
         Some(Verb::Explain(args)) => return explain::run(&args),
+        Some(Verb::Serve(args)) => serve::run(&args),
         Some(Verb::Mcp(args)) => mcp::run(&args),
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.

@@ -85,6 +85,16 @@ pub fn interrupts() -> Arc<AtomicBool> {
     interrupted
 }
 
+/// Opens an address in the browser.
+#[cfg(feature = "serve")]
+pub fn open_address(address: &str) -> Result<()> {
+    #[cfg(feature = "terminal")]
+    let opened = open::that(address).map_err(|e| e.to_string());
+    #[cfg(not(feature = "terminal"))]
+    let opened = Err("this build has no feature \"terminal\"".to_owned());
+    opened.map_err(|e: String| crate::Failure::Message(format!("no browser would open {address}: {e}")))
+}
+
 /// Opens a file that was written, in the browser.
 #[cfg(feature = "terminal")]
 pub fn open(path: &Path) -> Result<()> {

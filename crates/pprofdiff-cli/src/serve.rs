@@ -1,0 +1,220 @@
+//! `pprofdiff serve`: the page of pprofdiff-web, with this process as its engine.
+//!
+//! It listens on this machine only, under an address that holds a secret. A page of somebody else's that a browser has
+//! open can send requests here all the same: it does not know the secret, and besides a request must name this host (so
+//! that no other name can be made to lead here) and, where it says which page sends it, this page. Paths and URLs are read
+//! if the command line names them; the page sends contents.
+
+use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use pprofdiff::Source;
+use pprofdiff_web::{ASSETS, Engine, Question, Session, Sides, choices, index, style};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::args::ServeArgs;
+use crate::{Failure, Inputs, Result, one_stdin, say, terminal};
+
+/// Serves until it is ended.
+pub fn run(args: &ServeArgs) -> Result<()> {
+    let inputs = Inputs::new(&args.load)?;
+    let mut session = Session::new(inputs.options.clone());
+    let (base, new) = if args.base.is_empty() && args.new.is_empty() {
+        match args.files.as_slice() {
+            [base, new] => (vec![base], vec![new]),
+            files => (Vec::new(), files.iter().collect()),
+        }
+    } else {
+        (args.base.iter().collect(), args.new.iter().collect())
+    };
+    one_stdin(base.iter().chain(&new).copied())?;
+    let mut add = |side: Vec<&PathBuf>| -> Result<Vec<usize>> {
+        side.into_iter().map(|path| Ok(session.add(inputs.source(path)?)?)).collect()
+    };
+    let (base, new) = (add(base)?, add(new)?);
+    let named = !new.is_empty();
+    let sides = match base.is_empty() && new.len() > 1 {
+        true => Sides::Series(new),
+        false => Sides::Diff { base, new },
+    };
+    let limit = usize::try_from(inputs.options.inflated_limit).unwrap_or(usize::MAX);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(("127.0.0.1", args.port)).await.map_err(|e| {
+            Failure::Message(format!("127.0.0.1:{} can't be listened on ({e}); another --port, perhaps", args.port))
+        })?;
+        let port = listener.local_addr()?.port();
+        let server = Arc::new(Server {
+            hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+            secret: secret(),
+            limit,
+            session: Mutex::new(session),
+            named: named.then_some(sides),
+            pool: rayon::ThreadPoolBuilder::new().build().ok(),
+        });
+        let address = format!("http://{}/{}/", server.hosts[0], server.secret);
+        say(&format!("{address} (Ctrl-C ends it)"));
+        if args.open {
+            terminal::open_address(&address)?;
+        }
+        loop {
+            let (stream, _) = listener.accept().await?;
+            let server = server.clone();
+            tokio::spawn(async move {
+                let service = service_fn(|request| server.clone().answer(request));
+                // A browser that goes away in the middle of an answer is no error.
+                let _ =
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    })
+}
+
+/// 128 random bits: hashers have keys from the system's random source.
+fn secret() -> String {
+    let part = || RandomState::new().hash_one(0u8);
+    format!("{:016x}{:016x}", part(), part())
+}
+
+struct Server {
+    /// What the address can be called.
+    hosts: [String; 2],
+    secret: String,
+    /// Bytes of a file that the page sends: as many as it may inflate to.
+    limit: usize,
+    session: Mutex<Session>,
+    /// What the command line asks for.
+    named: Option<Sides>,
+    pool: Option<rayon::ThreadPool>,
+}
+
+/// An answer: its type and content, or what is wrong with the question.
+type Answer = Result<(&'static str, Vec<u8>), (StatusCode, String)>;
+
+#[derive(Deserialize)]
+struct Asked {
+    question: Question,
+    format: String,
+}
+
+impl Server {
+    async fn answer(self: Arc<Server>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+        let (status, (content_type, content)) = match self.answer_to(request).await {
+            Ok(answer) => (StatusCode::OK, answer),
+            Err((status, why)) => (status, ("text/plain; charset=utf-8", why.into_bytes())),
+        };
+        let mut response = Response::new(Full::new(Bytes::from(content)));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            // The address is the secret.
+            ("referrer-policy", "no-referrer"),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("x-frame-options", "DENY"),
+        ] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        Ok(response)
+    }
+
+    async fn answer_to(self: Arc<Server>, request: Request<Incoming>) -> Answer {
+        let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
+        let is_host = |host: &str| self.hosts.iter().any(|own| own == host);
+        if !header(HOST).is_some_and(is_host) {
+            return Err((StatusCode::MISDIRECTED_REQUEST, "this is no other host".to_owned()));
+        }
+        if header(ORIGIN).is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(is_host)) {
+            return Err((StatusCode::FORBIDDEN, "another page has no business here".to_owned()));
+        }
+        let missing = || (StatusCode::NOT_FOUND, "pprofdiff serve has printed its address, with a secret".to_owned());
+        let path = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/')).ok_or_else(missing)?;
+        // Who can guess 128 bits by how long this takes has no need to.
+        let (_, name) = Some(path).filter(|(secret, _)| *secret == self.secret).ok_or_else(missing)?;
+        if request.method() == Method::GET {
+            return self.file(name).ok_or_else(missing);
+        }
+        if request.method() != Method::POST {
+            return Err((StatusCode::METHOD_NOT_ALLOWED, "only GET and POST".to_owned()));
+        }
+        let operation = name.to_owned();
+        let file = request.uri().query().and_then(|query| query.strip_prefix("name=")).map(decoded);
+        let body = Limited::new(request.into_body(), self.limit).collect().await;
+        let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
+        let work = move || match &self.pool {
+            Some(pool) => pool.install(|| self.operate(&operation, file, &body)),
+            None => self.operate(&operation, file, &body),
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|e| Err((StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
+    }
+
+    /// A file of the page.
+    fn file(&self, name: &str) -> Option<(&'static str, Vec<u8>)> {
+        Some(match name {
+            "" => ("text/html; charset=utf-8", index(Engine::Server).into_bytes()),
+            "style.css" => ("text/css; charset=utf-8", style().into_bytes()),
+            name => ASSETS.iter().find(|asset| asset.name == name).map(|a| (a.content_type, a.content.to_vec()))?,
+        })
+    }
+
+    /// What the page asks of its engine: as the worker's operations.
+    fn operate(&self, operation: &str, file: Option<String>, body: &[u8]) -> Answer {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = |e: pprofdiff::Error| (StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
+        let known: Value = match operation {
+            "choices" => choices(),
+            "state" => json!({"files": session.names(), "sides": self.named}),
+            "add" => {
+                let source = Source::Bytes(file.unwrap_or_else(|| "profile".to_owned()), body.to_vec());
+                session.add(source).map_err(told)?.into()
+            }
+            "clear" => {
+                session.clear();
+                Value::Null
+            }
+            "read" => session.read(parsed(body)?).map(|()| Value::Null).map_err(told)?,
+            "compare" => session.compare(&parsed(body)?).map_err(told)?,
+            "answer" => {
+                let Asked { question, format } = parsed(body)?;
+                return Ok(("application/octet-stream", session.answer(&question, &format).map_err(told)?));
+            }
+            _ => return Err((StatusCode::NOT_FOUND, format!("there is no operation {operation:?}"))),
+        };
+        Ok(("application/json", known.to_string().into_bytes()))
+    }
+}
+
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, (StatusCode, String)> {
+    serde_json::from_slice(body).map_err(|e| (StatusCode::BAD_REQUEST, e.to_string()))
+}
+
+/// A part of an address as it was before `encodeURIComponent`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = after
+            .get(..2)
+            .and_then(|two| std::str::from_utf8(two).ok())
+            .and_then(|two| u8::from_str_radix(two, 16).ok());
+        match (first, hex) {
+            (b'%', Some(byte)) => (bytes.push(byte), rest = &after[2..]),
+            _ => (bytes.push(*first), rest = after),
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
