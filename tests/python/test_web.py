@@ -316,6 +316,15 @@ def test_a_broken_file_is_said_and_breaks_nothing(address: str, visit: Callable[
     drop(page, story_files(tmp_path))
     total(page)
     expect(page.get_by_role("alert")).to_be_hidden()
+    # On a side of what is open: that stays, with its names.
+    drop(page, [broken], "new")
+    expect(page.get_by_role("alert")).to_contain_text("broken.pb.gz")
+    expect(page.locator("#new .names")).to_have_text("story-cpu.new.pb.gz")
+    with page.expect_download() as saved:
+        page.locator("#format").select_option("csv")
+        page.locator("#save").click()
+    assert b"names.canonical" in saved.value.path().read_bytes()
+    expect(page.get_by_role("alert")).to_contain_text("broken.pb.gz")
 
 
 def test_what_is_saved_is_what_the_command_writes(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
@@ -324,7 +333,8 @@ def test_what_is_saved_is_what_the_command_writes(address: str, visit: Callable[
     total(page)
     for format, ending in [("csv", "csv"), ("html", "html"), ("svg", "svg"), ("pprof", "pb.gz")]:
         with page.expect_download() as saved:
-            page.locator("#save").select_option(format)
+            page.locator("#format").select_option(format)
+            page.locator("#save").click()
         assert saved.value.suggested_filename == f"pprofdiff.{ending}"
         words = ["--quote-formulas"] if format == "csv" else []
         names = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]
@@ -396,10 +406,29 @@ def test_work_that_nobody_waits_for_is_given_up(address: str, visit: Callable[..
         page.locator("[name=focus]").fill(value)
         page.locator("[name=focus]").press("Enter")
     expect(page.frame_locator("#report").locator("#notes")).to_contain_text("focus=regexp")
-    page.evaluate("() => document.getElementById('cancel').click()")
+    # Given up in the middle: nothing is saved, and the next question is of the same two files.
+    page.evaluate("() => { document.getElementById('save').click(); document.getElementById('cancel').click(); }")
     page.locator("[name=focus]").fill("")
     page.locator("[name=focus]").press("Enter")
-    expect(page.frame_locator("#report").locator("#notes")).not_to_contain_text("focus")
+    report = page.frame_locator("#report")
+    expect(report.locator("#notes")).not_to_contain_text("focus")
+    assert report.locator(".side .path").all_inner_texts() == ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_question_without_an_answer_can_be_asked_otherwise(
+    address: str, visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = visit(address + "#sample_type=inuse_space&focus=(")
+    drop(page, story_files(tmp_path))
+    expect(page.get_by_role("alert")).to_contain_text("regular expression")
+    page.get_by_role("button", name="Filter").click()
+    page.locator("[name=focus]").fill("")
+    page.locator("[name=focus]").press("Enter")
+    expect(page.frame_locator("#report").locator("#why")).to_contain_text("names.canonical")
+    page.go_back()
+    assert page.url == "about:blank"  # no report is an entry of the history
+    visit.said.clear()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -424,6 +453,24 @@ def test_serve_shows_what_the_command_line_names(
     drop(page, [pair("go-heap")[1]])
     expect(page.locator("#new .names")).to_have_text("go-heap.new.pb.gz")
     expect(page.frame_locator("#report").locator("#type")).to_contain_text("inuse")
+    page.reload()
+    expect(page.frame_locator("#report").locator("#type")).to_contain_text("inuse")
+    page.get_by_role("button", name="Filter").click()
+    for value in ["a", "b", "main"]:
+        page.locator("[name=focus]").fill(value)
+        page.locator("[name=focus]").press("Enter")
+    expect(page.frame_locator("#report").locator("#notes")).to_contain_text("focus=main")
+    # Another tab opens other files: this one says so, and shows none of them under the names of its own.
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.locator("html[data-ready]").wait_for()
+    drop(other, list(pair("go-heap")))
+    total(other)
+    page.bring_to_front()
+    page.locator("[name=focus]").fill("x")
+    page.locator("[name=focus]").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("another tab")
+    visit.said.clear()  # type: ignore[attr-defined]  # the browser says that it was refused
 
 
 def test_serve_answers_its_own_page_alone(served: Callable[..., str]) -> None:
@@ -451,6 +498,7 @@ def test_serve_answers_its_own_page_alone(served: Callable[..., str]) -> None:
     assert status(address, {"Host": "example.org"}) == 421
     assert status(f"{origin}/") == status(f"{origin}/{'0' * 32}/") == status(f"{origin}/{secret}") == 404
     assert status(address + "../../etc/passwd") == status(address + "app.rs") == 404
-    assert status(address + "read", body=b"7") == 422
-    assert status(address + "answer", body=b"{") == 400
+    assert status(address + "0/read", body=b"7") == 422
+    assert status(address + "1/read", body=b"0") == 409
+    assert status(address + "0/answer", body=b"{") == 400
     assert status(address + "nothing", body=b"null") == 404

@@ -9,13 +9,14 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use pprofdiff::Source;
 use pprofdiff_web::{ASSETS, Engine, Question, Session, Sides, choices, index, style};
 use serde::Deserialize;
@@ -44,23 +45,28 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     };
     let (base, new) = (add(base)?, add(new)?);
     let named = !new.is_empty();
-    let sides = match base.is_empty() && new.len() > 1 {
-        true => Sides::Series(new),
-        false => Sides::Diff { base, new },
-    };
+    if named {
+        session.plan(match base.is_empty() && new.len() > 1 {
+            true => Sides::Series(new),
+            false => Sides::Diff { base, new },
+        });
+    }
     let limit = usize::try_from(inputs.options.inflated_limit).unwrap_or(usize::MAX);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", args.port)).await.map_err(|e| {
             Failure::Message(format!("127.0.0.1:{} can't be listened on ({e}); another --port, perhaps", args.port))
         })?;
         let port = listener.local_addr()?.port();
         let server = Arc::new(Server {
-            hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+            hosts: ["127.0.0.1", "localhost"].map(|host| match port {
+                // Browsers leave it out.
+                80 => host.to_owned(),
+                port => format!("{host}:{port}"),
+            }),
             secret: secret(),
             limit,
             session: Mutex::new(session),
-            named: named.then_some(sides),
             pool: rayon::ThreadPoolBuilder::new().build().ok(),
         });
         let address = format!("http://{}/{}/", server.hosts[0], server.secret);
@@ -69,13 +75,17 @@ pub fn run(args: &ServeArgs) -> Result<()> {
             terminal::open_address(&address)?;
         }
         loop {
-            let (stream, _) = listener.accept().await?;
+            // A client that is gone again, or too many of them, end no server.
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
             let server = server.clone();
             tokio::spawn(async move {
                 let service = service_fn(|request| server.clone().answer(request));
                 // A browser that goes away in the middle of an answer is no error.
-                let _ =
-                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                let mut connection = hyper::server::conn::http1::Builder::new();
+                let _ = connection.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
             });
         }
     })
@@ -94,8 +104,6 @@ struct Server {
     /// Bytes of a file that the page sends: as many as it may inflate to.
     limit: usize,
     session: Mutex<Session>,
-    /// What the command line asks for.
-    named: Option<Sides>,
     pool: Option<rayon::ThreadPool>,
 }
 
@@ -154,9 +162,15 @@ impl Server {
         let file = request.uri().query().and_then(|query| query.strip_prefix("name=")).map(decoded);
         let body = Limited::new(request.into_body(), self.limit).collect().await;
         let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
-        let work = move || match &self.pool {
-            Some(pool) => pool.install(|| self.operate(&operation, file, &body)),
-            None => self.operate(&operation, file, &body),
+        let work = move || {
+            // Before the pool's threads take part: one that waits for another helps with other requests meanwhile, and
+            // would wait for what it holds itself.
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            let session = &mut *session;
+            match &self.pool {
+                Some(pool) => pool.install(|| operate(session, &operation, file, body)),
+                None => operate(session, &operation, file, body),
+            }
         };
         let done = tokio::task::spawn_blocking(work).await;
         done.unwrap_or_else(|e| Err((StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
@@ -170,32 +184,45 @@ impl Server {
             name => ASSETS.iter().find(|asset| asset.name == name).map(|a| (a.content_type, a.content.to_vec()))?,
         })
     }
+}
 
-    /// What the page asks of its engine: as the worker's operations.
-    fn operate(&self, operation: &str, file: Option<String>, body: &[u8]) -> Answer {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = |e: pprofdiff::Error| (StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
-        let known: Value = match operation {
-            "choices" => choices(),
-            "state" => json!({"files": session.names(), "sides": self.named}),
-            "add" => {
-                let source = Source::Bytes(file.unwrap_or_else(|| "profile".to_owned()), body.to_vec());
-                session.add(source).map_err(told)?.into()
+/// What the page asks of its engine: as the worker's operations. Before those that name files by numbers stands of which
+/// files: another tab may have opened others.
+fn operate(session: &mut Session, operation: &str, file: Option<String>, body: Bytes) -> Answer {
+    let told = |e: pprofdiff::Error| (StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
+    let known: Value = match operation {
+        "choices" => choices(),
+        "state" => json!({"files": session.names(), "sides": session.sides(), "cleared": session.cleared()}),
+        "clear" => {
+            session.clear();
+            session.cleared().into()
+        }
+        numbered => {
+            let Some((cleared, operation)) = numbered.split_once('/') else { return Err(unknown(numbered)) };
+            if cleared.parse() != Ok(session.cleared()) {
+                let why = "another tab has opened other files here; reload to see them";
+                return Err((StatusCode::CONFLICT, why.to_owned()));
             }
-            "clear" => {
-                session.clear();
-                Value::Null
+            match operation {
+                "add" => {
+                    let source = Source::Bytes(file.unwrap_or_else(|| "profile".to_owned()), body.into());
+                    session.add(source).map_err(told)?.into()
+                }
+                "read" => session.read(parsed(&body)?).map(|()| Value::Null).map_err(told)?,
+                "compare" => session.compare(&parsed(&body)?).map_err(told)?,
+                "answer" => {
+                    let Asked { question, format } = parsed(&body)?;
+                    return Ok(("application/octet-stream", session.answer(&question, &format).map_err(told)?));
+                }
+                other => return Err(unknown(other)),
             }
-            "read" => session.read(parsed(body)?).map(|()| Value::Null).map_err(told)?,
-            "compare" => session.compare(&parsed(body)?).map_err(told)?,
-            "answer" => {
-                let Asked { question, format } = parsed(body)?;
-                return Ok(("application/octet-stream", session.answer(&question, &format).map_err(told)?));
-            }
-            _ => return Err((StatusCode::NOT_FOUND, format!("there is no operation {operation:?}"))),
-        };
-        Ok(("application/json", known.to_string().into_bytes()))
-    }
+        }
+    };
+    Ok(("application/json", known.to_string().into_bytes()))
+}
+
+fn unknown(operation: &str) -> (StatusCode, String) {
+    (StatusCode::NOT_FOUND, format!("there is no operation {operation:?}"))
 }
 
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, (StatusCode, String)> {

@@ -116,8 +116,11 @@ enum Open {
 #[derive(Default)]
 pub struct Session {
     files: Vec<File>,
+    /// What was asked to be compared last, also if it could not be.
+    sides: Option<Sides>,
     open: Option<Open>,
     load: LoadOptions,
+    cleared: u64,
 }
 
 impl Session {
@@ -137,7 +140,7 @@ impl Session {
         let source = match source {
             // A series hands its files on with each question: not the bytes themselves.
             Source::Bytes(name, bytes) => {
-                let bytes: Arc<[u8]> = bytes.into();
+                let bytes = Arc::new(bytes);
                 Source::Fetch(name, Fetch::new(move || Ok(bytes.to_vec())))
             }
             other => other,
@@ -151,10 +154,26 @@ impl Session {
         self.files.iter().map(|file| file.source.name()).collect()
     }
 
+    /// What was asked to be compared last.
+    pub fn sides(&self) -> Option<&Sides> {
+        self.sides.as_ref()
+    }
+
+    /// Says what is to be compared, without reading it yet.
+    pub fn plan(&mut self, sides: Sides) {
+        self.sides = Some(sides);
+    }
+
+    /// How often all files were forgotten: numbers of files mean something until then.
+    pub fn cleared(&self) -> u64 {
+        self.cleared
+    }
+
     /// Forgets all files.
     pub fn clear(&mut self) {
         self.files.clear();
-        self.open = None;
+        (self.open, self.sides) = (None, None);
+        self.cleared += 1;
     }
 
     /// Reads a file of a side, unless that has been done.
@@ -174,8 +193,20 @@ impl Session {
     /// # Errors
     /// A side without files; what is wrong with a file; sides that can't be compared.
     pub fn compare(&mut self, sides: &Sides) -> Result<Value> {
-        self.open = None;
-        let open = match sides {
+        if self.open.is_none() || self.sides.as_ref() != Some(sides) {
+            (self.open, self.sides) = (None, Some(sides.clone()));
+            self.open = Some(self.opened(sides)?);
+        }
+        let types = match &self.open {
+            Some(Open::Diff(diff)) => diff.sample_types(),
+            // Known when it is read, and its page has them.
+            _ => Vec::new(),
+        };
+        Ok(json!({"types": types}))
+    }
+
+    fn opened(&mut self, sides: &Sides) -> Result<Open> {
+        Ok(match sides {
             Sides::Diff { base, new } => {
                 for &file in base.iter().chain(new) {
                     self.read(file)?;
@@ -201,14 +232,7 @@ impl Session {
                 sort_builds(&mut builds);
                 Open::Series { builds, read: None }
             }
-        };
-        let types = match &open {
-            Open::Diff(diff) => diff.sample_types(),
-            // Known when it is read, and its page has them.
-            Open::Series { .. } => Vec::new(),
-        };
-        self.open = Some(open);
-        Ok(json!({"types": types}))
+        })
     }
 
     /// The answer to a question, in a format: of `html` the report, of others the table, the picture, the profile or the

@@ -45,19 +45,34 @@ class Worker_ {
   }
 }
 
-/** The command, which serves this page. */
+/** The command, which serves this page. Other tabs may ask it, too: what names files says of which. */
 class Server {
   #stop = new AbortController();
+  #last = Promise.resolve();
+  /** How often the server had forgotten its files when these were opened. */
+  cleared = 0;
 
-  async call(operation, ...values) {
-    const [first, second] = values;
-    const [address, body] = operation === "add" ? [`add?name=${encodeURIComponent(first)}`, second]
+  /** One after the other: what is sent at once may arrive in any order. */
+  call(operation, ...values) {
+    const { signal } = this.#stop;
+    this.#last = this.#last.catch(() => { /* its own caller hears of it */ }).then(() => this.#ask(signal, operation, ...values));
+    return this.#last;
+  }
+
+  async #ask(signal, operation, first, second) {
+    if (signal.aborted) throw new Stopped("cancelled");
+    const [name, body] = operation === "add" ? [`add?name=${encodeURIComponent(first)}`, second]
       : [operation, JSON.stringify(operation === "answer" ? { question: first, format: second } : first ?? null)];
-    const answer = await fetch(address, { method: "POST", body, signal: this.#stop.signal }).catch((e) => {
+    const address = ["choices", "state", "clear"].includes(operation) ? name : `${this.cleared}/${name}`;
+    const answer = await fetch(address, { method: "POST", body, signal }).catch((e) => {
       throw e.name === "AbortError" ? new Stopped("cancelled") : new Error("pprofdiff serve does not answer: has it ended?");
     });
     if (!answer.ok) throw new Error(await answer.text());
-    return operation === "answer" ? new Uint8Array(await answer.arrayBuffer()) : answer.json();
+    if (operation === "answer") return new Uint8Array(await answer.arrayBuffer());
+    const result = await answer.json();
+    if (operation === "clear") this.cleared = result;
+    if (operation === "state") this.cleared = result.cleared;
+    return result;
   }
 
   stop() {
@@ -78,6 +93,8 @@ const engine = isServed ? new Server() : new Worker_();
 let files = [];
 /** `{diff: {base, new}}` or `{series: [...]}`, as numbers of files; null if nothing is open. */
 let sides = null;
+/** The sides that the report in sight is of; null without one. */
+let shown = null;
 /** What is asked, without what is as usual; the fields of the engine's Question. */
 let question = { filters: {} };
 /** The report's own view: the fragment of its address. */
@@ -85,18 +102,28 @@ let view = "";
 let choices, types = [];
 /** Counts what was begun, so that an answer that nobody waits for any more is dropped. */
 let turn = 0;
-let shownAddress = "";
+/** Counts how often all files were forgotten: what was begun for others is given up. */
+let opened = 0;
+let shownAddress = "", nextAddress = "";
 
 const fresh = () => ({ filters: {} });
 const isEmpty = (q) => Object.keys(q).every((key) => key === "filters" && Object.keys(q.filters).length === 0);
 
 // ---------------------------------------------------------------- files
 
+/** What adds files, one after the other: their numbers are those of the engine. */
+let adding = Promise.resolve();
+function inTurn(work) {
+  adding = adding.then(work).catch(failed);
+}
+
 /** Opens a series, two sides or one profile, by how many files there are. */
 async function openNew(found) {
   if (found.length === 0) return say("there is no file in what was dropped");
+  if (shown) unzoom();
   forget();
-  await add(found);
+  closed();
+  if (!await add(found)) return;
   const all = files.map((_, i) => i);
   if (all.length > 2) sides = { series: all };
   else if (all.length === 1) sides = { diff: { base: [], new: all } };
@@ -113,38 +140,52 @@ async function replace(place, found) {
   if (found.length === 0) return;
   if (!sides?.diff) return openNew(found);
   const first = files.length;
-  await add(found);
+  if (!await add(found)) return;
   const added = found.map((_, i) => first + i);
   const { base, new: other } = sides.diff;
+  unzoom();
   // A profile by itself was looked at as the new side: what comes as new then is compared with it.
   sides = { diff: place === "base" ? { base: added, new: other } : { base: base.length ? base : other, new: added } };
   show();
 }
 
+/** Gives files to the engine; false if others were opened meanwhile. */
 async function add(found) {
+  const own = opened;
   for (const { name, file } of found) {
+    if (own !== opened) return false;
     files.push({ name, file });
-    await engine.call("add", name, file);
+    try {
+      await engine.call("add", name, file);
+    } catch (e) {
+      if (own === opened) files.pop();
+      throw e;
+    }
   }
+  return own === opened;
 }
 
-/** What is to be done before the engine knows all files. */
-let adding = Promise.resolve();
-
-/** The engine was started anew: it gets its files again, under their numbers. */
+/** The engine was started anew: it gets its files again, under their numbers, before anything else. */
 function addAgain() {
-  const known = [...files];
-  adding = (async () => {
-    for (const { name, file } of known) await engine.call("add", name, file);
-  })().catch(() => { /* the next question says it */ });
+  for (const call of [["clear"], ...files.map(({ name, file }) => ["add", name, file])]) {
+    engine.call(...call).catch(() => { /* the next question says it */ });
+  }
 }
 
 function forget() {
   turn++;
+  opened++;
   files = [];
-  sides = null;
+  sides = shown = null;
   types = [];
   engine.call("clear").catch(say);
+}
+
+/** What was zoomed into and chosen has other numbers, of other sides or to another question. */
+function unzoom() {
+  const kept = new URLSearchParams(view);
+  for (const key of ["zoom", "fn", "cause", "course", "type"]) kept.delete(key);
+  view = kept.toString();
 }
 
 /** The files of what was dropped, with those of folders; the engine tells builds by their paths. */
@@ -176,12 +217,12 @@ async function walk(entry, found) {
 async function show() {
   const own = ++turn;
   const isOld = () => own !== turn;
+  let compared = false;
   controls();
   say("");
   if (!sides) return closed();
   try {
     const report = await working(own, async (progress) => {
-      await adding;
       const wanted = sides.diff ? [...sides.diff.base, ...sides.diff.new] : [];
       for (const [i, file] of wanted.entries()) {
         progress(`reading ${files[file].name}`, i, wanted.length);
@@ -191,12 +232,15 @@ async function show() {
       progress(sides.diff ? "comparing" : `reading ${sides.series.length} builds`);
       ({ types } = await engine.call("compare", sides));
       if (isOld()) return null;
+      compared = true;
+      // That of profiles before these.
+      if (types.length > 0 && !types.some(([name]) => name === question.sample_type)) delete question.sample_type;
       controls();
       return engine.call("answer", question, "html");
     });
     if (report && !isOld()) paint(report);
   } catch (e) {
-    if (!isOld()) failed(e);
+    if (!isOld()) failed(e, compared);
   }
 }
 
@@ -220,34 +264,43 @@ async function working(own, work) {
   }
 }
 
-/** Says what went wrong. The report that is shown stays, and its files; what could not be opened is forgotten. */
-function failed(e) {
-  if ($("report").hidden) {
-    forget();
-    controls();
-  } else if (e instanceof Stopped && !isServed) addAgain();
+/**
+ * Says what went wrong. Sides that can't be compared are given up for those of the report in sight; a question that has no
+ * answer stays in its form, to be asked otherwise.
+ */
+function failed(e, compared = false) {
+  if (e instanceof Stopped && !isServed) addAgain();
+  if (!compared) sides = shown;
+  else if (sides !== shown) shown = null;
+  controls();
+  if (!shown) closed();
   say(e.message);
 }
 
 /** The report in its frame: an address of its own, with the view that it is to open with. */
 function paint(report) {
-  const address = URL.createObjectURL(new Blob([report], { type: "text/html" }));
+  if (nextAddress) URL.revokeObjectURL(nextAddress);
+  const address = nextAddress = URL.createObjectURL(new Blob([report], { type: "text/html" }));
   const frame = $("report");
   frame.onload = () => {
+    if (address !== nextAddress) return;
     if (shownAddress) URL.revokeObjectURL(shownAddress);
-    shownAddress = address;
+    [shownAddress, nextAddress] = [address, ""];
     const inner = frame.contentWindow;
     document.title = inner.document.title;
     inner.addEventListener("view", ({ detail }) => { view = detail; follow(); });
     take(inner);
     follow();
   };
+  shown = sides;
   $("start").hidden = true;
   frame.hidden = false;
-  frame.src = `${address}#${view}`;
+  // Without a trace in the history: going back leaves the page, not a report.
+  frame.contentWindow.location.replace(`${address}#${view}`);
 }
 
 function closed() {
+  shown = null;
   $("report").hidden = true;
   $("start").hidden = false;
   document.title = "pprofdiff";
@@ -275,7 +328,10 @@ function fromLink() {
   for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
     if (key === "view") view = value;
     else if (filters.has(key)) question.filters[key] = value;
-    else if (FIELDS.some((field) => field.key === key)) question[key] = value === "true" ? true : value;
+    else {
+      const field = FIELDS.find((known) => known.key === key);
+      if (field && (!field.check || value === "true")) question[key] = field.check ? true : value;
+    }
   }
 }
 
@@ -338,10 +394,7 @@ function makeForm() {
       if ("filter" in input.dataset) question.filters[input.name] = value;
       else question[input.name] = value;
     }
-    // What was zoomed into has another number then.
-    const kept = new URLSearchParams(view);
-    for (const key of ["zoom", "fn", "cause", "course", "type"]) kept.delete(key);
-    view = kept.toString();
+    unzoom();
     show();
   };
   $("question").onsubmit = (e) => e.preventDefault();
@@ -358,13 +411,15 @@ function controls() {
     const [label, shown] = $(id).children;
     label.textContent = caption;
     shown.textContent = text;
-    $(id).title = text;
+    $(id).title = `${text}: choose others`;
   }
   for (const f of FIELDS) {
     const input = $("question").elements[f.key];
     input.closest("label").hidden = f.when ? !f.when() : false;
     if (input.tagName === "SELECT") {
-      const values = f.key === "sample_type" ? ["", ...f.values()] : f.values();
+      const values = f.key === "sample_type" ? ["", ...f.values()] : [...f.values()];
+      // Out of a link, perhaps.
+      if (question[f.key] && !values.includes(question[f.key])) values.push(question[f.key]);
       input.replaceChildren(...values.map((value) => element("option", { value, textContent: value || "the profile's" })));
       input.value = values.includes(question[f.key]) ? question[f.key] : values[0];
     } else if (f.check) input.checked = question[f.key] ?? false;
@@ -378,22 +433,27 @@ function controls() {
   const asked = Object.keys(question).length - 1 + Object.keys(question.filters).length;
   $("ask").textContent = asked > 0 ? `Filter (${asked})` : "Filter";
   const formats = choices[diff ? "diff" : "series"];
-  $("save").replaceChildren(element("option", { value: "", textContent: "Save as…" }), ...formats.map(({ name, about, ending }) =>
+  const chosen = $("format").value;
+  $("format").replaceChildren(...formats.map(({ name, about, ending }) =>
     element("option", { value: name, textContent: name === "html" ? "this report, as one file (.html)" : `${about} (.${ending})` })));
+  $("format").value = formats.some(({ name }) => name === chosen) ? chosen : "html";
 }
 
-async function save(name) {
+async function save() {
+  const own = turn, name = $("format").value;
   const { ending } = choices[sides.diff ? "diff" : "series"].find((format) => format.name === name);
   try {
-    const content = await working(turn, (progress) => {
+    const content = await working(own, async (progress) => {
       progress(`making ${name}`);
+      // Nothing to do, unless the engine was started anew.
+      await engine.call("compare", sides);
       return engine.call("answer", question, name);
     });
     const address = URL.createObjectURL(new Blob([content]));
     element("a", { href: address, download: `pprofdiff.${ending}` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
   } catch (e) {
-    failed(e);
+    if (own === turn) failed(e, true);
   }
 }
 
@@ -411,16 +471,13 @@ function take(target) {
 }
 
 /** What was dropped on a place of the cover, or elsewhere. */
-async function land(e, place) {
+function land(e, place) {
   e.preventDefault();
   e.stopPropagation();
   $("drop").hidden = true;
-  try {
-    const found = await dropped(e.dataTransfer);
-    await (place ? replace(place, found) : openNew(found));
-  } catch (problem) {
-    failed(problem);
-  }
+  // What is carried is gone when this function returns: its entries are taken now.
+  const found = dropped(e.dataTransfer);
+  inTurn(async () => (place ? replace(place, await found) : openNew(await found)));
 }
 
 /** The two profiles that the page brings along. */
@@ -441,16 +498,21 @@ function wire() {
     place.ondrop = (e) => { place.classList.remove("over"); land(e, place.dataset.place); };
   }
   $("drop").ondragleave = (e) => { if (!$("drop").contains(e.relatedTarget)) $("drop").hidden = true; };
-  $("zone").onclick = $("open").onclick = () => $("chooser").click();
-  $("chooser").onchange = async () => {
+  let chosenPlace = "";
+  for (const [id, place] of [["zone", ""], ["open", ""], ["base", "base"], ["new", "new"]]) {
+    $(id).onclick = () => { chosenPlace = sides?.diff ? place : ""; $("chooser").click(); };
+  }
+  $("chooser").onchange = () => {
     const found = [...$("chooser").files].map((file) => ({ name: file.name, file }));
     $("chooser").value = "";
     // One more file beside one is the other side.
-    const isSecond = found.length === 1 && sides?.diff && sides.diff.base.length === 0;
-    await (isSecond ? replace("new", found) : openNew(found)).catch(failed);
+    const isSecond = found.length === 1 && !chosenPlace && sides?.diff && sides.diff.base.length === 0;
+    const place = isSecond ? "new" : chosenPlace;
+    inTurn(() => (place ? replace(place, found) : openNew(found)));
   };
   $("clear").onclick = () => { forget(); question = fresh(); view = ""; show(); follow(); };
   $("swap").onclick = () => {
+    unzoom();
     sides = { diff: { base: sides.diff.new, new: sides.diff.base } };
     show();
   };
@@ -458,8 +520,10 @@ function wire() {
     $("question").hidden = !$("question").hidden;
     $("ask").setAttribute("aria-expanded", String(!$("question").hidden));
   };
-  $("save").onchange = () => { const name = $("save").value; $("save").value = ""; if (name) save(name); };
+  $("save").onclick = save;
+  $("link").hidden = isServed; // its address is a secret, and nobody else's
   $("link").onclick = async () => {
+    if (!navigator.clipboard) { prompt("The link", location.href); return; } // not over plain http
     await navigator.clipboard.writeText(location.href);
     $("link").textContent = "Copied";
     setTimeout(() => { $("link").textContent = "Copy link"; }, 1500);
@@ -470,12 +534,12 @@ function wire() {
     engine.stop();
     $("state").hidden = true;
     $("report").classList.remove("stale");
-    if ($("report").hidden) {
-      forget();
-      controls();
-    } else if (!isServed) addAgain();
+    if (!isServed) addAgain();
+    sides = shown;
+    controls();
+    if (!shown) closed();
   };
-  $("example").onclick = () => example().catch(failed);
+  $("example").onclick = () => inTurn(example);
   // Printed from the window around it, the report has its whole length.
   addEventListener("beforeprint", () => { $("report").style.height = `${$("report").contentDocument?.documentElement.scrollHeight ?? 0}px`; });
   addEventListener("afterprint", () => { $("report").style.height = ""; });

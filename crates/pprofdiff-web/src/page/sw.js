@@ -3,7 +3,8 @@ const CACHE = "pprofdiff-{version}";
 const FILES = {files};
 
 addEventListener("install", (e) => {
-  e.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES)).then(() => skipWaiting()));
+  // Past the browser's own cache, whose files may be of another version. An open page keeps the one that it began with.
+  e.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES.map((name) => new Request(name, { cache: "reload" })))));
 });
 addEventListener("activate", (e) => {
   const old = (names) => names.filter((name) => name.startsWith("pprofdiff-") && name !== CACHE);
