@@ -14,6 +14,7 @@ import re
 import shutil
 import socketserver
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from conftest import CORPUS, PAIRS, pair
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "page"
+COMMAND = Path(sys.executable).with_name("pprofdiff")
 QUESTIONS: list[dict[str, Any]] = [
     {},
     {"granularity": "lines", "noinlines": True, "filters": {"focus": "main|run", "hide": "^runtime"}},
@@ -76,7 +78,7 @@ DIFF = {"diff": {"base": [0], "new": [1]}}
 
 def command(*arguments: str | Path, cwd: Path) -> tuple[int, bytes, str]:
     """What the command writes and says."""
-    done = subprocess.run(["pprofdiff", *arguments], cwd=cwd, capture_output=True)
+    done = subprocess.run([COMMAND, *arguments], cwd=cwd, capture_output=True)
     return done.returncode, done.stdout, done.stderr.decode()
 
 
@@ -126,7 +128,7 @@ def test_the_module_reads_what_the_command_reads(ask: Callable[..., bytes | str]
 def test_what_is_packed_with_zstd_is_read(ask: Callable[..., bytes | str], tmp_path: Path) -> None:
     _, path = pair("go-heap")
     packed = tmp_path / "heap.pb.zst"
-    subprocess.run(["pprofdiff", "convert", path, "-o", packed], check=True)
+    subprocess.run([COMMAND, "convert", path, "-o", packed], check=True)
     assert packed.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
     answer = ask([(packed.name, packed.read_bytes())], {"diff": {"base": [], "new": [0]}}, {}, "json")
     assert answer == command("top", "heap.pb.zst", "--format", "json", cwd=tmp_path)[1]
@@ -200,7 +202,7 @@ def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
     running = []
 
     def started(*arguments: str | Path) -> str:
-        process = subprocess.Popen(["pprofdiff", "serve", *arguments], stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([COMMAND, "serve", *arguments], stderr=subprocess.PIPE, text=True)
         running.append(process)
         assert process.stderr
         line = process.stderr.readline()
