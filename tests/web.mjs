@@ -2,10 +2,12 @@
 // format}), and answers each with a line ({answer} in base64, or {error}). test_web.py judges it. Argument: the folder that
 // crates/pprofdiff-web/make made.
 
+import { webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
+globalThis.crypto ??= webcrypto; // what browsers have, Node has from 20 on
 const folder = pathToFileURL(`${process.argv[2]}/`);
 const { default: init, Engine, choices } = await import(new URL("pprofdiff_web.js", folder));
 await init({ module_or_path: readFileSync(new URL("pprofdiff_web_bg.wasm", folder)) });
