@@ -282,9 +282,12 @@ def test_two_dropped_profiles_are_compared(address: str, visit: Callable[..., Pa
     before = total(page)
     # A filter is asked anew of the engine.
     page.get_by_role("button", name="Filter").click()
+    report.locator("#type").select_option("0")
+    chosen = report.locator("#type option:checked").inner_text()
     page.locator("[name=focus]").fill("tableInsensitive")
     page.locator("[name=focus]").press("Enter")
     expect(report.locator("#notes")).to_contain_text("focus=tableInsensitive")
+    assert report.locator("#type option:checked").inner_text() == chosen == "samples (count)"
     page.locator("#swap").click()
     expect(page.locator("#base .names")).to_have_text("story-cpu.new.pb.gz")
     page.locator("[name=focus]").fill("")
@@ -428,6 +431,9 @@ def test_a_question_without_an_answer_can_be_asked_otherwise(
     page.locator("[name=focus]").fill("")
     page.locator("[name=focus]").press("Enter")
     expect(page.frame_locator("#report").locator("#why")).to_contain_text("names.canonical")
+    page.locator("[name=focus]").fill("logmill")
+    page.locator("[name=focus]").press("Enter")
+    expect(page.frame_locator("#report").locator("#notes")).to_contain_text("focus=logmill")
     page.go_back()
     assert page.url == "about:blank"  # no report is an entry of the history
     visit.said.clear()  # type: ignore[attr-defined]

@@ -188,7 +188,8 @@ impl Session {
         Ok(())
     }
 
-    /// Says what is compared, and returns which sample types there are, each with its unit. Files of sides are read if they were not; those of a series when something is asked.
+    /// Says what is compared, and returns which sample types there are, each with its unit. Files of sides are read if they
+    /// were not; those of a series when something is asked.
     ///
     /// # Errors
     /// A side without files; what is wrong with a file; sides that can't be compared.

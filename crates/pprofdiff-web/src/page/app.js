@@ -182,9 +182,11 @@ function forget() {
 }
 
 /** What was zoomed into and chosen has other numbers, of other sides or to another question. */
-function unzoom() {
+function unzoom(keepsType = false) {
   const kept = new URLSearchParams(view);
-  for (const key of ["zoom", "fn", "cause", "course", "type"]) kept.delete(key);
+  for (const key of ["zoom", "fn", "cause", "course"]) kept.delete(key);
+  // What is chosen in the report stays, unless another one is asked for.
+  if (!keepsType) kept.delete("type");
   view = kept.toString();
 }
 
@@ -386,6 +388,7 @@ function makeForm() {
     $("question").append(field(name, about, input));
   }
   $("question").onchange = () => {
+    const before = question.sample_type;
     question = fresh();
     for (const input of $("question").elements) {
       const value = input.type === "checkbox" ? input.checked : input.value.trim();
@@ -394,7 +397,7 @@ function makeForm() {
       if ("filter" in input.dataset) question.filters[input.name] = value;
       else question[input.name] = value;
     }
-    unzoom();
+    unzoom(question.sample_type === before);
     show();
   };
   $("question").onsubmit = (e) => e.preventDefault();
