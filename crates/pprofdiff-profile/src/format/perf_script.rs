@@ -221,7 +221,8 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     }
     script.end_sample().map_err(|e| e.in_record(|| "the last sample".to_owned()))?;
     if script.has_samples && !script.names_something {
-        return Err(Error::malformed("no sample has an event or a frame; is this the text of perf script?"));
+        let none = "no sample has an event or a frame up to the end; is this the text of perf script?";
+        return Err(Error::malformed(none).at(text.len()));
     }
     let builder = script.finish(text.len())?;
     drop(text);
