@@ -133,7 +133,7 @@ fn of_other_words_the_error_says_what_to_write() {
         ("-top -base B", "is missing"),
         ("-top -base", "-base needs a value"),
         ("-seconds=5 B", "pprofdiff delta URL --seconds"),
-        ("-symbolize=local -top B", "go tool pprof -proto BINARY"),
+        ("-symbolize=local -top B", "--binary PATH"),
         ("--divide_by=2 B", "--normalize"),
         ("-no_such_word B", "see pprofdiff --help"),
     ] {

@@ -369,17 +369,17 @@ fn what_has_no_names_says_how_to_get_them() {
         ..Default::default()
     };
     for (binary, name, operands) in [
-        ("/usr/bin/x", "cpu.pb.gz", "/usr/bin/x cpu.pb.gz"),
-        ("/opt/my app; reboot", "$(reboot).pb.gz", "'/opt/my app; reboot' '$(reboot).pb.gz'"),
-        ("-http=:80", "-", "./-http=:80 PROFILE"),
-        ("", "<bytes>", "BINARY PROFILE"),
-        ("a\u{1b}[2J", "it's", "BINARY 'it'\\''s'"),
+        ("/usr/bin/x", "cpu.pb.gz", "cpu.pb.gz --binary /usr/bin/x"),
+        ("/opt/my app; reboot", "$(reboot).pb.gz", "'$(reboot).pb.gz' --binary '/opt/my app; reboot'"),
+        ("-http=:80", "-", "PROFILE --binary ./-http=:80"),
+        ("", "<bytes>", "PROFILE --binary BINARY"),
+        ("a\u{1b}[2J", "it's", "'it'\\''s' --binary BINARY"),
     ] {
         let p = profile(binary, Vec::new()).load(name).unwrap();
         let warnings = p.warnings();
         assert!(warnings[0].starts_with(&format!("{name}: no function names, only addresses")), "{warnings:?}");
-        assert!(!warnings[0].contains("-output"), "{warnings:?}");
-        assert_eq!(p.advice().unwrap(), format!("go tool pprof -proto -output=symbolized.pb.gz {operands}"));
+        assert!(!warnings[0].contains("pprofdiff convert"), "{warnings:?}");
+        assert_eq!(p.advice().unwrap(), format!("pprofdiff convert {operands} -o named.pb.gz"));
     }
     let line = Line { function_id: 1, ..Default::default() };
     let named = profile("/usr/bin/x", vec![line]).load("named").unwrap();

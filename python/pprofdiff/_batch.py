@@ -29,6 +29,7 @@ def batch(
     inflated_limit=None,
     input_format=None,
     input_type=None,
+    binary=None,
 ):
     """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
 
@@ -54,7 +55,7 @@ def batch(
         raise _native.PprofError(f"on_error is 'collect' or 'raise', not {on_error!r}")
     if workers is not None and workers < 1:
         raise _native.PprofError(f"workers is at least 1, not {workers}")
-    load = (inflated_limit, input_format, input_type)
+    load = (inflated_limit, input_format, input_type, binary)
     if executor is not None:
         from ._executors import executor_of
 

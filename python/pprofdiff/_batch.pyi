@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from types import ModuleType
 from typing import Any, Generic, Literal, Protocol, TypeVar, Unpack
 
-from ._native import Pair, Result, _Side
+from ._native import Pair, Result, _Paths, _Side
 from .types import Sort, ViewOptions
 
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair)
@@ -35,4 +35,5 @@ def batch(
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
+    binary: _Paths | None = None,
 ) -> Batch[_Pair]: ...

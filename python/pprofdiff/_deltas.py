@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ._native import Profile, _OnReset, _Source
+    from ._native import Profile, _OnReset, _Paths, _Source
 
 
 def deltas(
@@ -18,6 +18,7 @@ def deltas(
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
+    binary: "_Paths | None" = None,
 ) -> "Iterator[Profile]":
     """What happened between each two snapshots of a growing profile that follow each other, as delta() says it.
 
@@ -27,7 +28,12 @@ def deltas(
     Raises as delta() does.
     """
     computer = _native.DeltaComputer(
-        cumulative, on_reset=on_reset, inflated_limit=inflated_limit, input_format=input_format, input_type=input_type
+        cumulative,
+        on_reset=on_reset,
+        inflated_limit=inflated_limit,
+        input_format=input_format,
+        input_type=input_type,
+        binary=binary,
     )
     started = False
     for snapshot in snapshots:

@@ -67,6 +67,7 @@ def load(
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
+    binary: _Paths | None = None,
 ) -> Profile:
     """Load a profile: gzip, zstd or raw.
 
@@ -76,7 +77,10 @@ def load(
     view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
     given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1. `input_format` is the
     name of the format, which is recognised by its content unless given; `input_type` is what formats count that do
-    not say it, as "cpu/nanoseconds"; "samples/count" unless given.
+    not say it, as "cpu/nanoseconds"; "samples/count" unless given. `binary` is a path, or a list of paths, of binaries
+    or of folders that are searched as pprof searches those of PPROF_BINARY_PATH, which come after them: where names of
+    functions and lines are looked up for addresses that have none. Of several builds the one with the profile's build
+    id is taken; if none that is given has it, that is a PprofError.
 
     A diff that was written as a profile opens as a diff again: its views show both sides.
 
@@ -91,6 +95,7 @@ def diff(
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
+    binary: _Paths | None = None,
 ) -> Diff:
     """Compare two sides, `base` and `new`.
 
@@ -109,6 +114,7 @@ def merge(
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
+    binary: _Paths | None = None,
 ) -> Profile:
     """Add profiles up to one.
 
@@ -129,6 +135,7 @@ def delta(
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
+    binary: _Paths | None = None,
 ) -> Profile:
     """What happened between two snapshots of a growing profile, such as Go's heap, mutex and block profiles.
 
@@ -161,6 +168,7 @@ def check(
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
+    binary: _Paths | None = None,
     **options: Unpack[ViewOptions],
 ) -> Check:
     """Is what changed within limits? For CI.
@@ -192,6 +200,7 @@ def series(
     inflated_limit: int | None = None,
     input_format: str | None = None,
     input_type: str | None = None,
+    binary: _Paths | None = None,
     **options: Unpack[ViewOptions],
 ) -> Series:
     """Follow frames along a history of builds, or compare many builds with one base.
@@ -640,6 +649,7 @@ class DeltaComputer:
         inflated_limit: int | None = None,
         input_format: str | None = None,
         input_type: str | None = None,
+        binary: _Paths | None = None,
     ) -> DeltaComputer: ...
     def start(self, snapshot: _Source) -> None:
         """Take a snapshot (whatever load() takes) as the one before the next, and make nothing of it.
@@ -839,6 +849,7 @@ class Series:
         inflated_limit: int | None = None,
         input_format: str | None = None,
         input_type: str | None = None,
+        binary: _Paths | None = None,
     ) -> Explanation:
         """Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
         of one program, as are it and those after it; of builds against a base from the base. Several runs show how

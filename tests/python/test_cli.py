@@ -127,12 +127,12 @@ def test_advice_to_copy_is_for_terminals(command: list[str], tmp_path: Path):
     bare.write_bytes(b"\x0a\x04\x08\x01\x10\x01\x22\x04\x08\x01\x18\x09\x32\x00\x32\x03cpu")
     for file, code, command_begin, rest in (
         (recording, 2, "perf script -i", [">", "profile.txt"]),
-        (bare, 0, "go tool pprof -proto -output=symbolized.pb.gz BINARY", []),
+        (bare, 0, "pprofdiff convert", ["--binary", "BINARY", "-o", "named.pb.gz"]),
     ):
         done = run(command, "top", str(file))
         assert done.returncode == code
         assert command_begin not in done.stdout + done.stderr
-        assert ("perf write" if rest else "go tool pprof -proto") in done.stdout + done.stderr
+        assert ("perf write" if code else "no function names") in done.stdout + done.stderr
         code_there, seen = on_terminal([*command, "top", str(file)], stdout=subprocess.DEVNULL)
         assert code_there == code
         advice = seen.strip().partition(command_begin)[2]

@@ -138,6 +138,19 @@ pub struct LoadArgs {
     /// What profiles count that do not say it, such as folded stacks: cpu/nanoseconds [default: samples/count]
     #[arg(long, value_name = "TYPE/UNIT")]
     pub input_type: Option<String>,
+    /// Where names of functions and lines are looked up for addresses without names: a binary, or a folder that is
+    /// searched as pprof searches those of PPROF_BINARY_PATH, which come after it
+    #[arg(long, value_name = "PATH")]
+    pub binary: Vec<PathBuf>,
+    /// The same for the base alone
+    #[arg(long, value_name = "PATH")]
+    pub base_binary: Vec<PathBuf>,
+    /// The same for the new side alone
+    #[arg(long, value_name = "PATH")]
+    pub new_binary: Vec<PathBuf>,
+    /// Use the binaries that are given even if their build ids are not those of the profiles
+    #[arg(long)]
+    pub any_build: bool,
     /// How long a profile may take to arrive from a URL
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
     pub timeout: Duration,

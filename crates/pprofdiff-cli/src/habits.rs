@@ -40,7 +40,7 @@ const MACHINE_CODE: &str = "there is no disassembly; --granularity addresses sho
 const CERTIFICATES: &str =
     "https uses the system's certificates; fetch the profile with curl: curl ... | pprofdiff top -";
 const SYMBOLS: &str =
-    "names are those in the profile; add them with: go tool pprof -proto BINARY PROFILE > named.pb.gz";
+    "names are those in the profile, and for addresses those of its binary: --binary PATH, or PPROF_BINARY_PATH";
 
 /// Every word of `go tool pprof -h`, in its order.
 const WORDS: &[(&str, Meaning)] = &[

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pprofdiff::binary::Binaries;
 use pprofdiff::input::{Fetch, file_builds, pattern_builds};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
@@ -17,9 +18,13 @@ use crate::{Failure, Result, advise};
 /// The variable of the environment that says the most bytes that a profile may inflate to.
 const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
 
+/// The variable that says in which folders binaries are searched; pprof's.
+const BINARY_VARIABLE: &str = "PPROF_BINARY_PATH";
+
 /// How to load profiles: with the given limit in bytes; if there is none, with that of the environment's
 /// `PPROFDIFF_MAX_INFLATED`; and without either, with the default. The engine itself asks no environment. Format and
-/// type are those of [`LoadOptions::with_input_format`] and [`LoadOptions::with_input_type`].
+/// type are those of [`LoadOptions::with_input_format`] and [`LoadOptions::with_input_type`]; the folders of
+/// `PPROF_BINARY_PATH` are searched after the binaries that are given.
 ///
 /// # Errors
 /// A variable that is no number; more than 4 GiB minus one; an unknown format, or a type without a unit.
@@ -27,6 +32,7 @@ pub fn load_options(
     inflated_limit: Option<u64>,
     input_format: Option<&str>,
     input_type: Option<&str>,
+    binaries: Binaries,
 ) -> pprofdiff::Result<LoadOptions> {
     let of_variable = |text: OsString| {
         let number = text.to_str().and_then(|text| text.trim().parse().ok());
@@ -35,7 +41,9 @@ pub fn load_options(
         })
     };
     let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty()).map(of_variable).transpose();
-    let mut options = LoadOptions::default();
+    let folders = std::env::var_os(BINARY_VARIABLE).unwrap_or_default();
+    let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty()).collect();
+    let mut options = LoadOptions::default().with_binaries(binaries.with_folders(folders));
     if let Some(limit) = inflated_limit.map_or_else(variable, |limit| Ok(Some(limit)))? {
         options = options.with_inflated_limit(limit)?;
     }
@@ -56,7 +64,14 @@ pub struct Inputs {
 
 impl Inputs {
     pub fn new(args: &LoadArgs) -> Result<Inputs> {
-        let options = load_options(args.inflated_limit, args.input_format.as_deref(), args.input_type.as_deref())?;
+        let binaries = |of_side: &[PathBuf]| [of_side, &args.binary].concat();
+        let binaries = Binaries::new(binaries(&args.base_binary), binaries(&args.new_binary));
+        let options = load_options(
+            args.inflated_limit,
+            args.input_format.as_deref(),
+            args.input_type.as_deref(),
+            binaries.with_any_build(args.any_build),
+        )?;
         // A profile that is not packed is as long as what it holds; one that is longer packed than it may be inflated
         // is not worth its memory.
         let fetcher = Arc::new(Fetcher::new(args.timeout, options.inflated_limit));

@@ -3,16 +3,10 @@
 
 use crate::harmless::is_harmful;
 
-/// The command that has pprof write the profile again, with the names of functions from the binary.
+/// The command that writes the profile again, with the names of functions from the binary.
 pub(crate) fn symbolize(binary: &str, profile: &str) -> String {
     let (binary, profile) = (operand(binary, "BINARY"), operand(profile, "PROFILE"));
-    format!("go tool pprof -proto -output=symbolized.pb.gz {binary} {profile}")
-}
-
-/// The same of an input that pprof does not read.
-pub(crate) fn convert_and_symbolize(binary: &str, profile: &str) -> String {
-    let converted = "converted.pb.gz";
-    format!("pprofdiff convert {} -o {converted} && {}", operand(profile, "PROFILE"), symbolize(binary, converted))
+    format!("pprofdiff convert {profile} --binary {binary} -o named.pb.gz")
 }
 
 /// A file's name as one word for a POSIX shell, which is no option; the placeholder for what is not a file's name (`-`,
@@ -51,20 +45,12 @@ pub fn typed(pattern: &str) -> String {
 mod tests {
     use std::process::Command;
 
-    use super::{convert_and_symbolize, exactly, operand, symbolize, typed, word};
+    use super::{exactly, operand, symbolize, typed, word};
 
     #[test]
-    fn the_binary_comes_first() {
-        assert_eq!(symbolize("/bin/x", "a b"), "go tool pprof -proto -output=symbolized.pb.gz /bin/x 'a b'");
-    }
-
-    #[test]
-    fn what_pprof_does_not_read_is_converted_first() {
-        assert_eq!(
-            convert_and_symbolize("", "-x.heap"),
-            "pprofdiff convert ./-x.heap -o converted.pb.gz && go tool pprof -proto -output=symbolized.pb.gz BINARY \
-             converted.pb.gz"
-        );
+    fn names_are_operands() {
+        assert_eq!(symbolize("/bin/x", "a b"), "pprofdiff convert 'a b' --binary /bin/x -o named.pb.gz");
+        assert_eq!(symbolize("", "-x.heap"), "pprofdiff convert ./-x.heap --binary BINARY -o named.pb.gz");
     }
 
     #[test]

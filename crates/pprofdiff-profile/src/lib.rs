@@ -10,6 +10,8 @@
 
 #[doc(hidden)]
 pub mod advice;
+#[cfg(feature = "binary")]
+pub mod binary;
 pub mod delta;
 mod error;
 mod format;

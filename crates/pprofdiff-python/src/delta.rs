@@ -94,7 +94,7 @@ impl DeltaComputer {
 #[pymethods]
 impl DeltaComputer {
     #[new]
-    #[pyo3(signature = (cumulative = None, *, on_reset = "error", inflated_limit = None, input_format = None, input_type = None))]
+    #[pyo3(signature = (cumulative = None, *, on_reset = "error", inflated_limit = None, input_format = None, input_type = None, binary = None))]
     fn new(
         py: Python<'_>,
         cumulative: Option<Vec<String>>,
@@ -102,12 +102,13 @@ impl DeltaComputer {
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
+        binary: Option<source::Binary>,
     ) -> PyResult<DeltaComputer> {
         let computer = pprofdiff::delta::DeltaComputer::new(policy(py, cumulative, on_reset)?);
         Ok(DeltaComputer {
             state: Mutex::new(Some(Box::new(computer))),
             last: Mutex::default(),
-            options: source::options(py, inflated_limit, input_format, input_type)?,
+            options: source::options(py, inflated_limit, input_format, input_type, binary)?,
         })
     }
 

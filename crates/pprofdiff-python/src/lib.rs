@@ -78,25 +78,29 @@ mod _native {
     /// view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
     /// given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1. `input_format` is the
     /// name of the format, which is recognised by its content unless given; `input_type` is what formats count that do
-    /// not say it, as "cpu/nanoseconds"; "samples/count" unless given.
+    /// not say it, as "cpu/nanoseconds"; "samples/count" unless given. `binary` is a path, or a list of paths, of binaries
+    /// or of folders that are searched as pprof searches those of PPROF_BINARY_PATH, which come after them: where names of
+    /// functions and lines are looked up for addresses that have none. Of several builds the one with the profile's build
+    /// id is taken; if none that is given has it, that is a PprofError.
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.
     ///
     /// Raises PprofError for anything that is not a valid profile, and OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (source, *, inflated_limit = None, input_format = None, input_type = None))]
+    #[pyo3(signature = (source, *, inflated_limit = None, input_format = None, input_type = None, binary = None))]
     fn load(
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
+        binary: Option<source::Binary>,
     ) -> PyResult<Py<Profile>> {
         if let Ok(profile) = source.cast::<Profile>() {
             return Ok(profile.clone().unbind());
         }
         let (source, options) =
-            (source::source(source)?, source::options(py, inflated_limit, input_format, input_type)?);
+            (source::source(source)?, source::options(py, inflated_limit, input_format, input_type, binary)?);
         let profile = runtime::run(py, move || source.load(&options))?;
         Profile::new(py, profile)
     }
@@ -110,7 +114,7 @@ mod _native {
     /// Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     /// sides without a common sample type and for values that add up past int64; OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (base, new, *, sum = false, inflated_limit = None, input_format = None, input_type = None))]
+    #[pyo3(signature = (base, new, *, sum = false, inflated_limit = None, input_format = None, input_type = None, binary = None))]
     fn diff(
         py: Python<'_>,
         base: &Bound<'_, PyAny>,
@@ -119,9 +123,10 @@ mod _native {
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
+        binary: Option<source::Binary>,
     ) -> PyResult<Py<Diff>> {
         let (base, new, options) =
-            (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit, input_format, input_type)?);
+            (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit, input_format, input_type, binary)?);
         let (base_sources, new_sources) = (base.sources, new.sources);
         let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
         let diff = if sum { diff.summed() } else { diff };
@@ -137,7 +142,7 @@ mod _native {
     ///
     /// Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     #[pyfunction]
-    #[pyo3(signature = (profiles, *, weights = None, inflated_limit = None, input_format = None, input_type = None))]
+    #[pyo3(signature = (profiles, *, weights = None, inflated_limit = None, input_format = None, input_type = None, binary = None))]
     fn merge(
         py: Python<'_>,
         profiles: &Bound<'_, PyAny>,
@@ -145,9 +150,10 @@ mod _native {
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
+        binary: Option<source::Binary>,
     ) -> PyResult<Py<Profile>> {
         let sources = source::sources(profiles)?;
-        let options = source::options(py, inflated_limit, input_format, input_type)?;
+        let options = source::options(py, inflated_limit, input_format, input_type, binary)?;
         let merged = runtime::run(py, move || {
             let profiles = sources.par_iter().map(|s| s.load(&options)).collect::<pprofdiff::Result<Vec<_>>>()?;
             let weights = weights.unwrap_or_else(|| vec![1.0; profiles.len()]);
@@ -177,7 +183,7 @@ mod _native {
     /// Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
     /// diffs; and as load().
     #[pyfunction]
-    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", inflated_limit = None, input_format = None, input_type = None))]
+    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", inflated_limit = None, input_format = None, input_type = None, binary = None))]
     #[allow(clippy::too_many_arguments)]
     fn delta(
         py: Python<'_>,
@@ -188,12 +194,13 @@ mod _native {
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
+        binary: Option<source::Binary>,
     ) -> PyResult<Py<Profile>> {
         let policy = policy(py, cumulative, on_reset)?;
         let (prev, cur, options) = (
             source::source(prev)?,
             source::source(cur)?,
-            source::options(py, inflated_limit, input_format, input_type)?,
+            source::options(py, inflated_limit, input_format, input_type, binary)?,
         );
         let (profile, warning) = runtime::run(py, move || {
             let (prev, cur) = rayon::join(|| prev.load(&options), || cur.load(&options));
@@ -226,7 +233,7 @@ mod _native {
     #[pyfunction]
     #[pyo3(signature = (
         base, new, fail_on = Vec::new(), *, config = None, floor = None, strict = false, paired = false,
-        require_power = false, inflated_limit = None, input_format = None, input_type = None, **options
+        require_power = false, inflated_limit = None, input_format = None, input_type = None, binary = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn check(
@@ -242,6 +249,7 @@ mod _native {
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
+        binary: Option<source::Binary>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Check> {
         let options = ViewOptions::new(py, &Query::default(), options)?;
@@ -255,7 +263,7 @@ mod _native {
         }
         let request = options.request(Ask::Check(limits));
         let (base, new) = (Side::new(base)?.sources, Side::new(new)?.sources);
-        let load = source::options(py, inflated_limit, input_format, input_type)?;
+        let load = source::options(py, inflated_limit, input_format, input_type, binary)?;
         runtime::run(py, move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?))
     }
 

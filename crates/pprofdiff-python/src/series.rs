@@ -141,7 +141,7 @@ impl Series {
     /// The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
     /// first build and one without values.
     #[pyo3(signature = (
-        build = None, *, runs = 5, min_effect = 0.002, inflated_limit = None, input_format = None, input_type = None
+        build = None, *, runs = 5, min_effect = 0.002, inflated_limit = None, input_format = None, input_type = None, binary = None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn explain(
@@ -153,13 +153,14 @@ impl Series {
         inflated_limit: Option<u64>,
         input_format: Option<&str>,
         input_type: Option<&str>,
+        binary: Option<source::Binary>,
     ) -> PyResult<Explanation> {
         let builds = &self.series.builds.all;
         let missing = |key| error::message(py, &format!("there is no build {key:?}"));
         let index =
             build.map(|key| builds.iter().position(|b| b.key == key).ok_or_else(|| missing(key))).transpose()?;
-        let given = inflated_limit.is_some() || input_format.is_some() || input_type.is_some();
-        let load = source::options(py, inflated_limit, input_format, input_type)?;
+        let given = inflated_limit.is_some() || input_format.is_some() || input_type.is_some() || binary.is_some();
+        let load = source::options(py, inflated_limit, input_format, input_type, binary)?;
         let (series, load) = (self.series.clone(), if given { load } else { self.load.clone() });
         runtime::run(py, move || {
             let point = match index {
@@ -398,7 +399,7 @@ fn gather(
 #[pyfunction]
 #[pyo3(signature = (
     profiles, key = None, *, base = None, on_error = "collect", inflated_limit = None, input_format = None,
-    input_type = None, **options
+    input_type = None, binary = None, **options
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn series(
@@ -410,6 +411,7 @@ pub fn series(
     inflated_limit: Option<u64>,
     input_format: Option<&str>,
     input_type: Option<&str>,
+    binary: Option<source::Binary>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Series> {
     let query = ViewOptions::new(py, &Query::default(), options)?.of_one_type(py, "series()")?;
@@ -419,7 +421,7 @@ pub fn series(
         _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
     };
     let against = if base.is_some() { Against::First } else { Against::Previous };
-    let load = source::options(py, inflated_limit, input_format, input_type)?;
+    let load = source::options(py, inflated_limit, input_format, input_type, binary)?;
     let options = SeriesOptions::default().with_load(load).with_against(against).with_order(Order::Given);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
     gather(py, base, profiles, key, Question { query, options, raise })

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use pprofdiff::binary::Binaries;
 use pprofdiff::text::redacted;
-
 use pprofdiff::{LoadOptions, Source};
 use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
@@ -18,17 +18,36 @@ pub fn options(
     inflated_limit: Option<u64>,
     input_format: Option<&str>,
     input_type: Option<&str>,
+    binary: Option<Binary>,
 ) -> PyResult<LoadOptions> {
-    let options = pprofdiff_cli::load_options(inflated_limit, input_format, input_type);
+    let paths = binary.map_or_else(Vec::new, Binary::paths);
+    let options =
+        pprofdiff_cli::load_options(inflated_limit, input_format, input_type, Binaries::new(paths.clone(), paths));
     options.map_err(|e| error::from_engine(py, &e))
 }
 
-/// The same keywords in one, as `_batch.py` hands them on: inflated_limit, input_format, input_type.
-pub type Keywords = (Option<u64>, Option<String>, Option<String>);
+/// A path, or several.
+#[derive(Clone, FromPyObject)]
+pub enum Binary {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+impl Binary {
+    fn paths(self) -> Vec<PathBuf> {
+        match self {
+            Binary::One(path) => vec![path],
+            Binary::Several(paths) => paths,
+        }
+    }
+}
+
+/// The same keywords in one, as `_batch.py` hands them on: inflated_limit, input_format, input_type, binary.
+pub type Keywords = (Option<u64>, Option<String>, Option<String>, Option<Binary>);
 
 /// As [`options`], of all keywords in one.
-pub fn options_of(py: Python<'_>, (limit, format, kind): &Keywords) -> PyResult<LoadOptions> {
-    options(py, *limit, format.as_deref(), kind.as_deref())
+pub fn options_of(py: Python<'_>, (limit, format, kind, binary): &Keywords) -> PyResult<LoadOptions> {
+    options(py, *limit, format.as_deref(), kind.as_deref(), binary.clone())
 }
 
 /// One source. Bytes are copied: packed ones are small beside what they inflate to, and a pool's

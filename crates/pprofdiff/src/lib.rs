@@ -44,6 +44,8 @@ pub use diff::{
     Status, Summary, Top, TopRow,
 };
 pub use diff::{edges, filter, flame, graph, labels, stacks, top};
+#[cfg(feature = "binary")]
+pub use pprofdiff_profile::binary;
 #[cfg(feature = "files")]
 pub use pprofdiff_profile::output;
 pub use pprofdiff_profile::{

@@ -18,7 +18,6 @@
 use super::InputFormat;
 use super::legacy::{self, Head, Lines, Pattern, Sink, Stack, address_part, addresses, decimal, group, unsample};
 use crate::error::{Error, Result};
-use crate::profile::Profile;
 
 pub(super) const JEMALLOC: InputFormat = InputFormat {
     name: "jemalloc",
@@ -28,7 +27,7 @@ pub(super) const JEMALLOC: InputFormat = InputFormat {
         let mut lines = Lines::new(&text);
         let (head, kind) = header(&mut lines)?;
         let read = legacy::read(name, &head, lines, |lines, sink| stacks(lines, &kind, sink));
-        read.map(Profile::of_no_pprof_format)
+        read
     },
 };
 

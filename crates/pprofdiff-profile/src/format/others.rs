@@ -123,7 +123,7 @@ static OTHERS: &[Other] = &[
     },
     Other {
         about: "a program",
-        way_out: "give the profile of it",
+        way_out: "give the profile of it, and this with --binary if names are missing",
         command: None,
         recognises: |head| {
             head.starts_with(b"\x7fELF") || head.starts_with(b"MZ\x90\0") || head.starts_with(b"\xcf\xfa\xed\xfe")

@@ -104,7 +104,7 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions, named: Numbering) -> R
     let made = message.convert(numbering, options)?;
     drop(message);
     drop(data);
-    Profile::decode(name, made).map(Profile::of_no_pprof_format)
+    Profile::decode(name, made)
 }
 
 /// The beginning must have the outer levels of the message, and either a profile's first field, which is a type made of

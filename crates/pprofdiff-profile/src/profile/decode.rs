@@ -107,7 +107,7 @@ fn tables(name: &str, data: &[u8]) -> Result<Profile> {
         is_diff: false,
         has_labels: false,
         usual_samples: false,
-        is_known_to_pprof: true,
+        notes: Vec::new(),
     })
 }
 

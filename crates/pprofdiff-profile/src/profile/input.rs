@@ -10,6 +10,8 @@ use std::path::Path;
 
 use super::Profile;
 use super::inflate::{inflate, inflate_file, inflate_slice};
+#[cfg(feature = "binary")]
+use crate::binary::Binaries;
 use crate::error::{Error, Result};
 use crate::format::{self, InputFormat};
 use crate::redact::redacted;
@@ -25,12 +27,24 @@ pub struct LoadOptions {
     pub input_format: Option<&'static InputFormat>,
     /// The sample type and unit of inputs that do not say what they count; `("samples", "count")` unless set.
     pub input_type: (String, String),
+    /// Where names of functions are looked up for addresses that have none.
+    #[cfg(feature = "binary")]
+    pub binaries: Binaries,
+    /// True of the profiles of a comparison's base, which has binaries of its own.
+    is_base: bool,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
         let input_type = ("samples".to_owned(), "count".to_owned());
-        LoadOptions { inflated_limit: 2 << 30, input_format: None, input_type }
+        LoadOptions {
+            inflated_limit: 2 << 30,
+            input_format: None,
+            input_type,
+            #[cfg(feature = "binary")]
+            binaries: Binaries::default(),
+            is_base: false,
+        }
     }
 }
 
@@ -55,6 +69,27 @@ impl LoadOptions {
         let options = LoadOptions { inflated_limit, ..self };
         options.limit()?;
         Ok(options)
+    }
+
+    /// With binaries in which names of functions are looked up for addresses that have none.
+    #[cfg(feature = "binary")]
+    #[must_use]
+    pub fn with_binaries(self, binaries: Binaries) -> LoadOptions {
+        LoadOptions { binaries, ..self }
+    }
+
+    /// The same for the profiles of a comparison's base, of which binaries may be another build.
+    #[must_use]
+    pub fn of_base(&self) -> LoadOptions {
+        LoadOptions { is_base: true, ..self.clone() }
+    }
+
+    /// What is done with each profile that was read.
+    fn finish(&self, profile: Profile) -> Result<Profile> {
+        #[cfg(feature = "binary")]
+        return self.binaries.symbolize(self.is_base, profile, self.limit()?);
+        #[cfg(not(feature = "binary"))]
+        Ok(profile)
     }
 
     /// With the format that all inputs are in, by its name.
@@ -104,18 +139,20 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(Error::io)?;
         format::read(&name, inflate_file(bytes, limit)?, options)
     };
-    load_file().map_err(|e| e.in_input(&name))
+    load_file().and_then(|p| options.finish(p)).map_err(|e| e.in_input(&name))
 }
 
 pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
     let name = &redacted(name);
     let inflated = options.limit().and_then(|limit| inflate_slice(bytes, limit));
-    inflated.and_then(|data| format::read(name, data, options)).map_err(|e| e.in_input(name))
+    let profile = inflated.and_then(|data| format::read(name, data, options));
+    profile.and_then(|p| options.finish(p)).map_err(|e| e.in_input(name))
 }
 
 pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<Profile> {
     let name = &redacted(name);
     let mut reader = BufReader::with_capacity(BLOCK, reader);
     let inflated = options.limit().and_then(|limit| inflate(&mut reader, None, limit));
-    inflated.and_then(|data| format::read(name, data, options)).map_err(|e| e.in_input(name))
+    let profile = inflated.and_then(|data| format::read(name, data, options));
+    profile.and_then(|p| options.finish(p)).map_err(|e| e.in_input(name))
 }

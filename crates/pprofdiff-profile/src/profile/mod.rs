@@ -25,6 +25,8 @@ mod merge;
 mod message;
 pub mod proto;
 pub mod samples;
+#[cfg(feature = "binary")]
+mod symbolize;
 mod types;
 pub(crate) mod wire;
 #[cfg(any(test, all(feature = "ruzstd", not(feature = "zstd"))))]
@@ -40,6 +42,8 @@ pub(crate) use memo::Numbers;
 pub use merge::{Fields, Merger, Part, Selection, merge, merge_weighted};
 pub(crate) use message::{About, MessageWriter, Tables};
 pub(crate) use samples::{Label, LabelValue, Sample};
+#[cfg(feature = "binary")]
+pub(crate) use symbolize::{FoundLine, Symbolizer};
 pub use types::{CommonType, common_types, default_type};
 
 use crate::advice;
@@ -71,8 +75,8 @@ pub struct Profile {
     has_labels: bool,
     /// True if each sample is locations, values, labels, in this order and nothing else.
     usual_samples: bool,
-    /// The input is in a format that pprof reads as well.
-    is_known_to_pprof: bool,
+    /// What a user should know of how it was loaded.
+    notes: Vec<String>,
 }
 
 impl Profile {
@@ -191,12 +195,12 @@ impl Profile {
 
     /// What a user should know about the input before trusting a view of it.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if self.lacks_names() {
-            let convert = if self.is_known_to_pprof { "" } else { "convert it with pprofdiff convert, then " };
+        let mut warnings: Vec<String> = self.notes.iter().map(|note| format!("{}: {note}", self.name)).collect();
+        // Who has named binaries knows already, and has been told above which of them are missing.
+        if self.lacks_names() && warnings.is_empty() {
+            let main = self.mappings.first().map_or_else(String::new, |m| format!(" in {}", self.mapping_words(m)));
             warnings.push(format!(
-                "{}: no function names, only addresses; {convert}symbolize it first, with go tool pprof -proto and its \
-                 binary",
+                "{}: no function names, only addresses{main}; the names are in that binary (--binary)",
                 self.name
             ));
         }
@@ -214,16 +218,20 @@ impl Profile {
     /// not in logs.
     pub fn advice(&self) -> Option<String> {
         let binary = self.mappings.first().map_or_else(String::new, |m| self.text(m.file));
-        self.lacks_names().then(|| match self.is_known_to_pprof {
-            true => advice::symbolize(&binary, &self.name),
-            false => advice::convert_and_symbolize(&binary, &self.name),
-        })
+        self.lacks_names().then(|| advice::symbolize(&binary, &self.name))
     }
 
-    /// The same profile, of an input that pprof does not read.
-    pub(crate) fn of_no_pprof_format(mut self) -> Profile {
-        self.is_known_to_pprof = false;
-        self
+    /// A mapped binary as errors name it: `/usr/bin/x, build id 1234`, as far as it is known.
+    pub(crate) fn mapping_words(&self, mapping: &Mapping) -> String {
+        let (file, build_id) = (self.text(mapping.file), self.text(mapping.build_id));
+        let file = if file.is_empty() { "a binary without a name" } else { &file };
+        if build_id.is_empty() { file.to_owned() } else { format!("{file}, build id {build_id}") }
+    }
+
+    /// The same profile, with what a user should know of how it was loaded.
+    #[cfg(feature = "binary")]
+    pub(crate) fn with_notes(self, notes: Vec<String>) -> Self {
+        Profile { notes, ..self }
     }
 
     fn lacks_names(&self) -> bool {

@@ -205,10 +205,10 @@ impl Diff {
     /// # Errors
     /// As [`Profile::open`] and [`Diff::new`].
     pub fn load(base: &[Source], new: &[Source], options: &LoadOptions) -> Result<Diff> {
-        let load = |side: &[Source]| -> Result<Vec<_>> {
+        let load = |side: &[Source], options: &LoadOptions| -> Result<Vec<_>> {
             parallel::map(side, |source| source.load(options)).into_iter().collect()
         };
-        let (base, new) = parallel::join(|| load(base), || load(new));
+        let (base, new) = parallel::join(|| load(base, &options.of_base()), || load(new, options));
         Diff::new(&base?, &new?)
     }
 

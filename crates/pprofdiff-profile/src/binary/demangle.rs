@@ -1,0 +1,5 @@
+//! stub
+use std::borrow::Cow;
+pub(super) fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
+    Cow::Borrowed(name)
+}

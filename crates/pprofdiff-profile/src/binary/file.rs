@@ -1,0 +1,265 @@
+//! One binary: what its headers say, and the frames of its addresses, which are looked up once.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use object::{BinaryFormat, Object, ObjectSegment, ObjectSymbol, SymbolKind};
+
+use super::demangle::demangled;
+use super::dwarf::{self, DebugFiles};
+use crate::error::{Error, Result};
+use crate::interner::Sequences;
+use crate::profile::{FoundLine, Mapping};
+use crate::random::{HashMap, RandomState};
+
+/// The largest binary that is read. It is read as a whole, since nothing else is safe from other processes.
+const MOST_BYTES: u64 = 8 << 30;
+
+/// A part of the file that is loaded, and where.
+#[derive(Debug)]
+struct Segment {
+    address: u64,
+    offset: u64,
+    size: u64,
+    executable: bool,
+}
+
+/// An executable or a library.
+#[derive(Debug)]
+pub struct Binary {
+    path: PathBuf,
+    build_id: String,
+    format: BinaryFormat,
+    /// The address that the file is made for: what a mapping's start is where its offset says nothing.
+    image_base: u64,
+    segments: Vec<Segment>,
+    known: Mutex<Known>,
+}
+
+/// What was looked up before: profiles of one binary share most of their addresses.
+#[derive(Debug, Default)]
+struct Known {
+    strings: Sequences<u8, RandomState>,
+    /// By a name's number: that of the name as people read it.
+    demangled: HashMap<u32, u32>,
+    frames: Vec<Frame>,
+    /// By address, the part of `frames` that it has, innermost first.
+    addresses: HashMap<u64, (u32, u32)>,
+}
+
+/// Strings are numbers of `strings`.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    name: u32,
+    file: u32,
+    line: u32,
+    column: u32,
+    start_line: u32,
+}
+
+/// What the lookups of debug information and symbols tell.
+#[derive(Default)]
+pub(super) struct Found<'a> {
+    pub name: &'a [u8],
+    pub file: &'a [u8],
+    pub line: u32,
+    pub column: u32,
+    pub start_line: u32,
+}
+
+/// The bytes of a regular file: a name may come from a profile or a binary, and what a device or a pipe has may not end.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
+    let read = || -> Result<Vec<u8>> {
+        // Opening a pipe waits for its writer, so the kind is asked for first.
+        let metadata = std::fs::metadata(path).map_err(Error::io)?;
+        if !metadata.is_file() {
+            return Err(Error::query("this is no regular file; a binary is one"));
+        }
+        if metadata.len() > MOST_BYTES {
+            return Err(Error::query(format!("this is larger than the {MOST_BYTES} bytes that a binary may have")));
+        }
+        let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
+        File::open(path).and_then(|f| f.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(Error::io)?;
+        Ok(bytes)
+    };
+    read().map_err(|e| e.in_input(&path.to_string_lossy()))
+}
+
+pub(super) fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<object::File<'a>> {
+    object::File::parse(bytes).map_err(|e| {
+        Error::malformed(format!("this is no binary that can be read (ELF, Mach-O or PE): {e}"))
+            .in_input(&path.to_string_lossy())
+    })
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// What tells builds of a binary apart, in hexadecimal digits: the GNU build id, or Mach-O's UUID. Empty if there is none.
+pub(super) fn build_id(object: &object::File<'_>) -> String {
+    let gnu = object.build_id().ok().flatten().map(hex);
+    gnu.or_else(|| object.mach_uuid().ok().flatten().map(|id| hex(&id))).unwrap_or_default()
+}
+
+impl Binary {
+    /// Reads the headers of a file.
+    ///
+    /// # Errors
+    /// The operating system's; it is no regular file, or no binary.
+    pub fn open(path: &Path) -> Result<Binary> {
+        let bytes = read(path)?;
+        let object = parse(path, &bytes)?;
+        let segments: Vec<Segment> = object
+            .segments()
+            .map(|s| {
+                let (offset, size) = s.file_range();
+                Segment { address: s.address(), offset, size, executable: s.permissions().executable() }
+            })
+            .collect();
+        let is_text = |s: &object::Segment<'_, '_>| matches!(s.name_bytes(), Ok(Some(b"__TEXT")));
+        let image_base = match object.format() {
+            BinaryFormat::MachO => object.segments().find(is_text).map_or(0, |s| s.address()),
+            _ => object.relative_address_base(),
+        };
+        let (build_id, format) = (build_id(&object), object.format());
+        Ok(Binary { path: path.to_owned(), build_id, format, image_base, segments, known: Mutex::default() })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The build id in hexadecimal digits; empty if there is none.
+    pub fn build_id(&self) -> &str {
+        &self.build_id
+    }
+
+    /// The address in the file's own numbers of an address of a process that mapped it. Without a mapping, or with one
+    /// of everything (which some tools write), it is that already.
+    pub fn own_address(&self, mapping: Option<&Mapping>, address: u64) -> Option<u64> {
+        let Some(m) = mapping.filter(|m| m.start != 0 || m.offset != 0 || (m.limit != 0 && m.limit != u64::MAX)) else {
+            return Some(address);
+        };
+        let in_file = address.checked_sub(m.start)?.checked_add(m.offset)?;
+        if self.format != BinaryFormat::Elf {
+            return in_file.checked_add(self.image_base);
+        }
+        // Pages at the borders belong to two segments; what runs is in the executable one.
+        let holds = |s: &&Segment| in_file.checked_sub(s.offset).is_some_and(|at| at < s.size);
+        let segments = || self.segments.iter().filter(holds);
+        let segment = segments().find(|s| s.executable).or_else(|| segments().next())?;
+        (in_file - segment.offset).checked_add(segment.address)
+    }
+
+    /// Looks addresses up (the file's own), so that [`Binary::frames`] knows them. Returns what a user should know.
+    ///
+    /// # Errors
+    /// The file can't be read any more.
+    pub fn look_up(&self, addresses: &[u64], by_build_id: Vec<PathBuf>) -> Result<Option<String>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new: Vec<u64> = addresses.iter().copied().filter(|a| !known.addresses.contains_key(a)).collect();
+        new.sort_unstable();
+        new.dedup();
+        if new.is_empty() {
+            return Ok(None);
+        }
+        let bytes = read(&self.path)?;
+        let object = parse(&self.path, &bytes)?;
+        let symbols = Symbols::new(&object);
+        let debug_files = DebugFiles { binary: &self.path, by_build_id };
+        Ok(dwarf::look_up(&object, &debug_files, &new, |address, found| known.add(address, found, &symbols)))
+    }
+
+    /// Calls `f` with the lines of an address that was looked up, innermost first.
+    pub fn frames(&self, address: u64, f: impl FnOnce(&mut dyn Iterator<Item = FoundLine<'_>>)) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(&(from, to)) = known.addresses.get(&address) else { return };
+        let text = |number: u32| known.strings.get(number);
+        f(&mut known.frames[from as usize..to as usize].iter().map(|frame| FoundLine {
+            name: text(known.demangled.get(&frame.name).copied().unwrap_or(frame.name)),
+            system_name: text(frame.name),
+            file: text(frame.file),
+            line: frame.line,
+            column: frame.column,
+            start_line: frame.start_line,
+        }));
+    }
+}
+
+impl Known {
+    fn add(&mut self, address: u64, found: &[Found<'_>], symbols: &Symbols<'_>) {
+        let from = self.frames.len() as u32;
+        let symbol = symbols.at(address);
+        let outermost = found.len().wrapping_sub(1);
+        for (i, f) in found.iter().enumerate() {
+            // The linker's name says more than the compiler's: which clone of a function it is, what was folded into it.
+            let name = symbol.filter(|_| i == outermost).map_or(f.name, |symbol| symbol.name);
+            self.push(name, f);
+        }
+        if let (true, Some(symbol)) = (found.is_empty(), symbol) {
+            self.push(symbol.name, &Found { file: symbol.file, ..Found::default() });
+        }
+        self.addresses.insert(address, (from, self.frames.len() as u32));
+    }
+
+    fn push(&mut self, name: &[u8], found: &Found<'_>) {
+        let number = self.strings.number(name);
+        if !self.demangled.contains_key(&number) {
+            let demangled = demangled(name);
+            let demangled = self.strings.number(&demangled);
+            self.demangled.insert(number, demangled);
+        }
+        let file = self.strings.number(found.file);
+        let &Found { line, column, start_line, .. } = found;
+        self.frames.push(Frame { name: number, file, line, column, start_line });
+    }
+}
+
+/// A function of a symbol table.
+#[derive(Clone, Copy)]
+struct Symbol<'a> {
+    address: u64,
+    /// 0 if the table does not say it.
+    size: u64,
+    name: &'a [u8],
+    /// What was compiled, of functions that no other file sees.
+    file: &'a [u8],
+}
+
+/// The functions of the symbol tables, by address and size. Of several with the same, the last one of the table counts, as
+/// for LLVM's symbolizer.
+struct Symbols<'a>(Vec<Symbol<'a>>);
+
+impl<'a> Symbols<'a> {
+    fn new(object: &object::File<'a>) -> Symbols<'a> {
+        let mach_o = object.format() == BinaryFormat::MachO;
+        let (mut symbols, mut file) = (Vec::new(), &b""[..]);
+        for s in object.symbols().chain(object.dynamic_symbols()) {
+            let Ok(name) = s.name_bytes() else { continue };
+            match s.kind() {
+                // ELF has the local symbols of a file behind its name.
+                SymbolKind::File => file = name,
+                SymbolKind::Text if s.is_definition() && !name.is_empty() => {
+                    // C's names begin with an underscore in Mach-O that is not in the source.
+                    let name = name.strip_prefix(b"_").filter(|_| mach_o).unwrap_or(name);
+                    let file = if s.is_global() { b"" } else { file };
+                    symbols.push(Symbol { address: s.address(), size: s.size(), name, file });
+                }
+                _ => {}
+            }
+        }
+        symbols.sort_by_key(|s| (s.address, s.size));
+        Symbols(symbols)
+    }
+
+    /// The last function that begins at or before an address, unless it ends before it.
+    fn at(&self, address: u64) -> Option<Symbol<'a>> {
+        let next = self.0.partition_point(|s| s.address <= address);
+        let symbol = self.0.get(next.checked_sub(1)?)?;
+        (symbol.size == 0 || address - symbol.address < symbol.size).then_some(*symbol)
+    }
+}

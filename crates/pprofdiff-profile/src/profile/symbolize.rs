@@ -1,0 +1,157 @@
+//! Gives locations the functions and lines that were found for them, in the message itself: records of locations and
+//! mappings get more fields at their end, and functions and strings are appended to their tables. All else stays as it
+//! is, byte for byte, so a symbolized profile writes back what was read.
+
+use super::wire::{Fields, put};
+use super::{Profile, StringId};
+use crate::error::{Error, ErrorKind, Result};
+use crate::interner::{Interner, Sequences};
+use crate::random::{HashMap, RandomState};
+
+/// A line that was found for an address.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundLine<'a> {
+    /// The function's name as people read it.
+    pub name: &'a [u8],
+    /// Its name as the linker has it.
+    pub system_name: &'a [u8],
+    /// The source file's path; empty if it is not known.
+    pub file: &'a [u8],
+    /// The line number; 0 if it is not known.
+    pub line: u32,
+    /// The column; 0 if it is not known.
+    pub column: u32,
+    /// The line that the function begins in; 0 if it is not known.
+    pub start_line: u32,
+}
+
+/// Collects what was found, and writes it into the profile's message.
+#[derive(Default)]
+pub struct Symbolizer {
+    strings: Sequences<u8, RandomState>,
+    functions: Interner<([u32; 3], u32), RandomState>,
+    lines: HashMap<u32, Vec<(u32, u32, u32)>>,
+    /// For each mapping of which something was found: its flags as in [`Mapping`](super::Mapping).
+    flags: HashMap<u32, u8>,
+}
+
+impl Symbolizer {
+    /// Gives a location that has no lines the lines that were found, the innermost inlined function first.
+    pub fn add<'a>(&mut self, profile: &Profile, location: u32, lines: impl Iterator<Item = FoundLine<'a>>) {
+        let mut flags = 0;
+        let lines: Vec<_> = lines
+            .map(|l| {
+                flags |= u8::from(!l.name.is_empty()) | u8::from(!l.file.is_empty()) << 1 | u8::from(l.line != 0) << 2;
+                let strings = [l.name, l.system_name, l.file].map(|s| self.strings.number(s));
+                (self.functions.number((strings, l.start_line)), l.line, l.column)
+            })
+            .collect();
+        if lines.is_empty() {
+            return;
+        }
+        // Lines of inlined functions can be told from here on, whether there are some or not.
+        *self.flags.entry(profile.locations.mapping[location as usize]).or_default() |= flags | 8;
+        self.lines.insert(location, lines);
+    }
+
+    /// How many locations have lines now.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The profile with what was found.
+    ///
+    /// # Errors
+    /// It would be larger than `limit` bytes.
+    pub fn finish(self, profile: Profile, limit: u64) -> Result<Profile> {
+        if self.lines.is_empty() {
+            return Ok(profile);
+        }
+        let message = self.message(&profile)?;
+        if message.len() as u64 > limit {
+            let detail = format!(
+                "with the names of its functions the profile is {} bytes, more than the limit of {limit}",
+                message.len()
+            );
+            return Err(Error::new(ErrorKind::Limit, detail));
+        }
+        let Profile { name, notes, .. } = profile;
+        Profile::decode(&name, message).map(|p| p.with_notes(notes))
+    }
+
+    fn message(&self, profile: &Profile) -> Result<Vec<u8>> {
+        let first_string = profile.n_strings() as u64;
+        let string = |number: u32| match self.strings.get(number).is_empty() {
+            true => u64::from(StringId::EMPTY.0),
+            false => first_string + u64::from(number),
+        };
+        let first_function = free_ids(&profile.data, self.functions.values.len())?;
+        let (mut out, mut inner) = (Vec::with_capacity(profile.data.len()), Vec::new());
+        let mut record = Vec::new();
+        let (mut location, mut mapping) = (0, 0);
+        let mut fields = Fields::new(&profile.data, 0);
+        loop {
+            let start = fields.offset();
+            let Some((field, value)) = fields.next()? else { break };
+            match field {
+                3 => {
+                    if let Some(flags) = self.flags.get(&mapping) {
+                        record.extend_from_slice(value.bytes()?);
+                        (0..4).filter(|bit| flags >> bit & 1 == 1).for_each(|bit| put::int(&mut record, 7 + bit, 1));
+                    }
+                    mapping += 1;
+                }
+                4 => {
+                    if let Some(lines) = self.lines.get(&location) {
+                        record.extend_from_slice(value.bytes()?);
+                        for &(function, line, column) in lines {
+                            put::int(&mut inner, 1, first_function + u64::from(function));
+                            put::int(&mut inner, 2, u64::from(line));
+                            put::int(&mut inner, 3, u64::from(column));
+                            put::bytes(&mut record, 4, &inner);
+                            inner.clear();
+                        }
+                    }
+                    location += 1;
+                }
+                _ => {}
+            }
+            if record.is_empty() {
+                out.extend_from_slice(&profile.data[start..fields.offset()]);
+            } else {
+                put::bytes(&mut out, field as u32, &record);
+                record.clear();
+            }
+        }
+        for (i, &(strings, start_line)) in self.functions.values.iter().enumerate() {
+            put::int(&mut record, 1, first_function + i as u64);
+            for (field, text) in (2..).zip(strings) {
+                put::int(&mut record, field, string(text));
+            }
+            put::int(&mut record, 5, u64::from(start_line));
+            put::bytes(&mut out, 5, &record);
+            record.clear();
+        }
+        for number in 0..self.strings.len() as u32 {
+            put::bytes(&mut out, 6, self.strings.get(number));
+        }
+        Ok(out)
+    }
+}
+
+/// The first of `n` ids in a row that no function has.
+fn free_ids(data: &[u8], n: usize) -> Result<u64> {
+    let mut ids = Vec::new();
+    let mut fields = Fields::new(data, 0);
+    while let Some((field, value)) = fields.next()? {
+        if field == 5 {
+            let [id] = fields.message(value)?.numbers()?;
+            ids.push(id);
+        }
+    }
+    ids.sort_unstable();
+    let free = |last: u64, next: u64| next - last > n as u64;
+    let ends = ids.iter().copied().chain([u64::MAX]);
+    let found = std::iter::once(0).chain(ids.iter().copied()).zip(ends).find(|&(last, next)| free(last, next));
+    found.map(|(last, _)| last + 1).ok_or_else(|| Error::new(ErrorKind::Limit, "no ids are left for more functions"))
+}
