@@ -11,10 +11,10 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
+use addr2line::{Context, Frame, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{
     AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, Dwarf, DwarfPackage, EndianSlice, ReaderOffsetId,
-    RunTimeEndian, SectionId, UnitOffset, UnitRef,
+    RunTimeEndian, SectionId, Unit, UnitHeader, UnitOffset, UnitRef,
 };
 use object::{Object, ObjectSection};
 use typed_arena::Arena;
@@ -22,11 +22,10 @@ use typed_arena::Arena;
 use super::file::{Found, build_id, hex, parse, read};
 use crate::random::HashMap;
 
-/// Bytes that may be read for each byte of debug information; what compilers write takes 2 to 9 (measured: cc1plus, a
-/// Rust binary with std, Go's net/http).
-const READS_PER_BYTE: u64 = 64;
+/// Bytes that may be read for each byte of debug information; all addresses of what compilers write take 1 to 6.
+const READS_PER_BYTE: u64 = 16;
 /// And on top of these, whatever the size.
-const READS: u64 = 64 << 20;
+const READS: u64 = 1 << 20;
 /// How many times as large as in the file a section may be when it is inflated; compilers reach 5.
 const MOST_INFLATED: u64 = 100;
 
@@ -225,7 +224,7 @@ pub(super) fn look_up(
     let split = Split { path, memory: &memory, package: OnceCell::new() };
     let mut failed = None;
     let mut found = Vec::new();
-    let mut start_lines = HashMap::default();
+    let mut start_lines = StartLines::default();
     for &address in addresses {
         found.clear();
         match split.frames(&context, address) {
@@ -242,7 +241,7 @@ pub(super) fn look_up(
             Err(e) => failed = Some(e),
         }
         let names: Vec<_> = found.iter().map(|frame| frame.function.as_ref().map(|n| n.name.slice.slice())).collect();
-        let starts = split.start_lines(&context, address, &found, &mut start_lines);
+        let starts = start_lines.of(&context, address, &found);
         let lines = found.iter().zip(names).zip(starts).map(|((frame, name), start_line)| {
             let location = frame.location.as_ref();
             Found {
@@ -264,27 +263,74 @@ pub(super) fn look_up(
 /// How many entries may stand between an inlined function and its declaration.
 const MOST_ORIGINS: u32 = 16;
 
-/// The line of an entry's declaration, or of that of what it is an instance of.
-fn start_line(unit: &UnitRef<'_, Counted<'_>>, offset: UnitOffset, most: u32) -> gimli::Result<Option<u32>> {
-    let entry = unit.entry(offset)?;
-    if let Some(line) = entry.attr_value(gimli::DW_AT_decl_line).and_then(|v| v.udata_value()) {
-        return Ok(u32::try_from(line).ok());
-    }
-    let origin =
-        [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification].into_iter().find_map(|at| entry.attr_value(at));
-    match origin {
-        Some(AttributeValue::UnitRef(origin)) if most > 0 => start_line(unit, origin, most - 1),
-        Some(AttributeValue::DebugInfoRef(origin)) if most > 0 => {
-            let mut headers = unit.dwarf.units();
-            while let Some(header) = headers.next()? {
-                if let Some(origin) = origin.to_unit_offset(&header) {
-                    let other = unit.dwarf.unit(header)?;
-                    return start_line(&other.unit_ref(unit.dwarf), origin, most - 1);
-                }
+/// The lines that functions begin in. Link-time optimization puts a function's declaration into another unit, so those
+/// that were needed are kept.
+#[derive(Default)]
+struct StartLines<'a> {
+    known: HashMap<(Option<DebugInfoOffset>, UnitOffset), u32>,
+    headers: Option<Vec<UnitHeader<Counted<'a>>>>,
+    units: HashMap<usize, Arc<Unit<Counted<'a>>>>,
+}
+
+impl<'a> StartLines<'a> {
+    /// Those of an address's functions; 0 of one that does not say.
+    fn of(&mut self, context: &Context<Counted<'a>>, address: u64, frames: &[Frame<'_, Counted<'a>>]) -> Vec<u32> {
+        // All frames of an address are of one unit, which is at hand by now.
+        let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return vec![0; frames.len()] };
+        let line = |frame: &Frame<'_, Counted<'a>>| {
+            let offset = frame.dw_die_offset?;
+            let key = (unit.debug_info_offset(), offset);
+            if let Some(&line) = self.known.get(&key) {
+                return Some(line);
             }
-            Ok(None)
+            let line = self.find(&unit, offset, MOST_ORIGINS).ok().flatten().unwrap_or(0);
+            self.known.insert(key, line);
+            Some(line)
+        };
+        frames.iter().map(line).map(Option::unwrap_or_default).collect()
+    }
+
+    /// The line of an entry's declaration, or of that of what it is an instance of.
+    fn find(&mut self, unit: &UnitRef<'_, Counted<'a>>, at: UnitOffset, most: u32) -> gimli::Result<Option<u32>> {
+        let entry = unit.entry(at)?;
+        if let Some(line) = entry.attr_value(gimli::DW_AT_decl_line).and_then(|v| v.udata_value()) {
+            return Ok(u32::try_from(line).ok());
         }
-        _ => Ok(None),
+        let origins = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification];
+        match origins.into_iter().find_map(|name| entry.attr_value(name)) {
+            Some(AttributeValue::UnitRef(origin)) if most > 0 => self.find(unit, origin, most - 1),
+            Some(AttributeValue::DebugInfoRef(origin)) if most > 0 => match self.unit(unit.dwarf, origin)? {
+                Some((other, origin)) => self.find(&other.unit_ref(unit.dwarf), origin, most - 1),
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// The unit that has a place, and the place in it.
+    #[allow(clippy::type_complexity)]
+    fn unit(
+        &mut self,
+        dwarf: &Dwarf<Counted<'a>>,
+        place: DebugInfoOffset,
+    ) -> gimli::Result<Option<(Arc<Unit<Counted<'a>>>, UnitOffset)>> {
+        if self.headers.is_none() {
+            let (mut all, mut headers) = (Vec::new(), dwarf.units());
+            while let Some(header) = headers.next()? {
+                all.push(header);
+            }
+            self.headers = Some(all);
+        }
+        let headers = self.headers.as_deref().unwrap_or_default();
+        let next = headers.partition_point(|h| h.debug_info_offset().is_some_and(|begin| begin <= place));
+        let Some(index) = next.checked_sub(1) else { return Ok(None) };
+        let Some(offset) = place.to_unit_offset(&headers[index]) else { return Ok(None) };
+        if let Some(unit) = self.units.get(&index) {
+            return Ok(Some((unit.clone(), offset)));
+        }
+        let unit = Arc::new(dwarf.unit(headers[index].clone())?);
+        self.units.insert(index, unit.clone());
+        Ok(Some((unit, offset)))
     }
 }
 
@@ -308,23 +354,6 @@ impl<'a> Split<'a> {
                 LookupResult::Load { load, continuation } => lookup = continuation.resume(self.load(&load)),
             }
         }
-    }
-
-    /// The lines in which the functions of an address begin; 0 of those that do not say.
-    fn start_lines<'c>(
-        &self,
-        context: &'c Context<Counted<'a>>,
-        address: u64,
-        frames: &[addr2line::Frame<'c, Counted<'a>>],
-        known: &mut HashMap<(Option<DebugInfoOffset>, UnitOffset), u32>,
-    ) -> Vec<u32> {
-        // All frames of an address are of one unit, which is at hand by now.
-        let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return vec![0; frames.len()] };
-        let mut line = |offset: UnitOffset| {
-            let key = (unit.debug_info_offset(), offset);
-            *known.entry(key).or_insert_with(|| start_line(&unit, offset, MOST_ORIGINS).ok().flatten().unwrap_or(0))
-        };
-        frames.iter().map(|frame| frame.dw_die_offset.map_or(0, &mut line)).collect()
     }
 
     fn load(&self, load: &SplitDwarfLoad<Counted<'a>>) -> Option<Arc<Dwarf<Counted<'a>>>> {

@@ -213,7 +213,8 @@ impl Known {
             let demangled = self.strings.number(&demangled);
             self.demangled.insert(number, demangled);
         }
-        let file = self.strings.number(found.file);
+        // Go compiles in `.`, and names paths below it that its own profiles have as they are.
+        let file = self.strings.number(found.file.strip_prefix(b"./").unwrap_or(found.file));
         let &Found { line, column, start_line, .. } = found;
         self.frames.push(Frame { name: number, file, line, column, start_line });
     }
