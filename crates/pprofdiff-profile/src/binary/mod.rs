@@ -12,5 +12,7 @@ mod dwarf;
 mod file;
 mod search;
 
+#[doc(hidden)]
+pub use demangle::demangled;
 pub use file::Binary;
 pub use search::Binaries;
