@@ -5,6 +5,7 @@
 mod architecture;
 mod corpus;
 mod delta;
+mod demangle;
 mod dialects;
 mod explain;
 mod explain_faults;

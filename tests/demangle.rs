@@ -1,0 +1,112 @@
+//! Demangled names: `go tool pprof`, run live, says what it makes of the symbols of libstdc++ and of this program, and of
+//! names of every form.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSymbol};
+use pprofdiff::binary::demangled;
+use pprofdiff::builder::ProfileBuilder;
+use pprofdiff::{LoadOptions, Profile, WriteOptions};
+
+use crate::tools;
+
+/// Forms that symbols of few libraries have.
+const FORMS: &str = "\
+    _ZNKSt3mapIiiEltERKS0_ _ZNK1AIiEltIcEEbv _ZN1AlsIiEEvv _ZNK1AcvPKcEv _ZNK1AcvT_IiEEv _ZN1AptEv _ZN1AclEv _Zli2_sy \
+    _ZNO1A1fEv _ZZNK1A1fIiEEvR1BENKUlT_E_clIiEEDaS3_ _ZN12_GLOBAL__N_11fEv.isra.0.cold _Z1fB5cxx11v _ZThn8_N1A1fEi.cold \
+    __ZN1A1fEv _GLOBAL__sub_I_x.cc _GLOBAL__I__ZN1A1fEi _GLOBAL__I_a ____Z1fv_block_invoke ___Z1fi_block_invoke_2 \
+    main __libc_start_main pkg.F[...] pkg.(*T[go.shape.int]).M.func1 main.(*T).M java.util.List.<init> \
+    std::vector<int>::size() f(int) operator<(A,B) a::b)c(d) a::((b) _ZSt _Z _R _ZN1aE1 \
+    _ZN4core3fmt5write17h0123456789abcdefE.llvm.77 _ZN4core3fmt5write17h1111111111111111E _ZN1_1a17h0123456789abcdefE \
+    _ZN10__CALLSITE4META17h0123456789abcdefE _ZN30_$LT$A$u20$as$u20$b..B$LT$C$GT$$GT$1f17h0123456789abcdefE \
+    _RNvC1a1b.llvm.12 _RINvC1a1bTimEE _RNvMC1aINtC1a1SDINtC1c2FnTmEEp6OutputuEL_E1m _RNvMC1aDINtC1c2FnTmEEp6OutputuEL_1m \
+    _RNvXC1aDNtC1c8Iteratorp4ItemINtC1a3VechEEL_NtC1a1T1m _RNvMC1aFG_RL0_hEINtC1a3VechE1m _RNvMC1aINtC1a1SKc3c_E1m \
+    _RNCINvC1a1bhE0 _RNvMC1aFKCEu1m _RNvMC1aAhj3_1m _RNvNvC1a1bu8caf_dma1c _RNSNvC1a1b6vtable";
+
+/// What pprof shows for each name.
+fn judged(names: &[String], folder: &Path) -> BTreeMap<String, String> {
+    let mut builder = ProfileBuilder::new();
+    builder.sample_type("samples", "count");
+    for (address, name) in (1..).zip(names) {
+        let function = builder.function(name, "", 0);
+        let line = builder.line(function, 0);
+        let location = builder.location(None, address, &[line]).unwrap();
+        builder.sample(&[location], &[1], &[]).unwrap();
+    }
+    let [path, out] = ["mangled.pb.gz", "judged.pb.gz"].map(|name| folder.join(name));
+    let bytes = builder.build("mangled").unwrap().to_bytes(&WriteOptions::default()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    let output = Command::new("go")
+        .args(["tool", "pprof", "-proto", "-symbolize=local", "-output"])
+        .args([&out, &path])
+        .env("PPROF_TMPDIR", folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let profile = Profile::open(&out, &LoadOptions::default()).unwrap();
+    let functions = profile.functions();
+    let texts = |ids: &[_]| ids.iter().map(|&id| profile.text(id)).collect::<Vec<_>>();
+    texts(&functions.system_name).into_iter().zip(texts(&functions.name)).collect()
+}
+
+/// The mangled names of a binary.
+fn symbols(path: &Path) -> Vec<String> {
+    let bytes = std::fs::read(path).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let names = file.symbols().chain(file.dynamic_symbols()).filter_map(|symbol| symbol.name().ok());
+    let is_mangled = |name: &&str| name.starts_with("_Z") || name.starts_with("_R");
+    let mut names: Vec<String> = names.filter(is_mangled).map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Where pprof and we may differ, if at all.
+fn is_known(name: &str, ours: &str) -> bool {
+    // pprof's reader takes the number of a closure and the length of the name that follows for one number.
+    let is_closure = name.starts_with("_R") && ours.contains("{closure#");
+    // cpp_demangle can't read an expression with a member of a template in `std`, ...
+    let is_unread = name == ours && name.contains("XsrSt");
+    // ... does not name what is local to a default argument, ...
+    let is_default = name.contains("Ed_") || name.contains("Ed0_");
+    // ... and writes no space between a class that is returned and parameters. That is for data only.
+    let is_data = name.starts_with("_ZTIF") || name.starts_with("_ZTSF");
+    is_closure || is_unread || is_default || is_data
+}
+
+/// All names are as pprof shows them, but for known ones, which are few.
+fn assert_shown(what: &str, names: &[String]) {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demangle").join(what);
+    std::fs::create_dir_all(&folder).unwrap();
+    let judge = judged(names, &folder);
+    assert_eq!(judge.len(), names.len(), "{what}");
+    let mut n_known = 0;
+    for name in names {
+        let ours = String::from_utf8(demangled(name.as_bytes()).into_owned()).unwrap();
+        if ours != judge[name] {
+            assert!(is_known(name, &ours), "{what}: {name}\nours: {ours}\npprof: {}", judge[name]);
+            n_known += 1;
+        }
+    }
+    assert!(n_known * 50 <= names.len(), "{what}: {n_known} of {} differ", names.len());
+}
+
+#[test]
+fn names_are_as_pprof_shows_them() {
+    if !tools::have("go", "version", "golang", "demangle") {
+        return;
+    }
+    let forms: Vec<String> = FORMS.split_whitespace().map(str::to_owned).collect();
+    assert_shown("forms", &forms);
+    let rust = symbols(&std::env::current_exe().unwrap());
+    assert!(rust.len() > 1000, "{}", rust.len());
+    assert_shown("rust", &rust);
+    if tools::have("g++", "--version", "g++", "demangle") {
+        let path = Command::new("g++").arg("-print-file-name=libstdc++.so.6").output().unwrap().stdout;
+        let names = symbols(Path::new(String::from_utf8(path).unwrap().trim()));
+        assert!(names.len() > 1000, "{}", names.len());
+        assert_shown("libstdc++", &names);
+    }
+}
