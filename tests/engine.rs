@@ -22,6 +22,7 @@ mod properties;
 mod runs;
 mod series;
 mod shifts;
+mod symbols;
 mod traces;
 mod verdict;
 

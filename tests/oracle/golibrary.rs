@@ -1,5 +1,5 @@
-//! Programs of tests with the Go library (google/pprof's profile package), built with the copy of it that the Go
-//! distribution brings for `go tool pprof`, so nothing is fetched.
+//! Programs of tests with google/pprof's packages, built with the copy of them that the Go distribution brings for
+//! `go tool pprof`, so nothing is fetched.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,18 +13,30 @@ fn go(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A folder with the program `oracle`: tests/NAME/main.go and the library.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap_or_else(|e| panic!("{}: {e}", from.display())) {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() { copy(&path, &to) } else { std::fs::copy(&path, to).map(|_| ()).unwrap() }
+    }
+}
+
+/// A folder with the program `oracle`: tests/NAME/main.go and the packages.
 pub fn build(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-oracle-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(folder.join("profile")).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
     let root = go(&folder, &["env", "GOROOT"]);
-    let library = Path::new(root.trim()).join("src/cmd/vendor/github.com/google/pprof/profile");
-    for entry in std::fs::read_dir(&library).unwrap_or_else(|e| panic!("{}: {e}", library.display())) {
-        let path = entry.unwrap().path();
-        std::fs::copy(&path, folder.join("profile").join(path.file_name().unwrap())).unwrap();
-    }
-    std::fs::write(folder.join("go.mod"), "module github.com/google/pprof\n\ngo 1.24\n").unwrap();
+    let vendored = Path::new(root.trim()).join("src/cmd/vendor/github.com");
+    copy(&vendored.join("google/pprof"), &folder);
+    copy(&vendored.join("ianlancetaylor/demangle"), &folder.join("demangle"));
+    let demangle = "github.com/ianlancetaylor/demangle";
+    let module = format!(
+        "module github.com/google/pprof\n\ngo 1.24\n\nrequire {demangle} v0.0.0\n\nreplace {demangle} => ./demangle\n"
+    );
+    std::fs::write(folder.join("go.mod"), module).unwrap();
+    std::fs::write(folder.join("demangle/go.mod"), format!("module {demangle}\n\ngo 1.24\n")).unwrap();
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name).join("main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
     go(&folder, &["build", "-o", "oracle", "."]);

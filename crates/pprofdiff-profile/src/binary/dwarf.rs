@@ -121,13 +121,16 @@ impl<'a> gimli::Reader for Counted<'a> {
 }
 
 /// What lives as long as a lookup: files and inflated sections, which everything else borrows.
-#[derive(Default)]
-struct Memory {
+pub(super) struct Memory {
     bytes: Arena<Vec<u8>>,
     left: Cell<u64>,
 }
 
 impl Memory {
+    pub(super) fn new() -> Memory {
+        Memory { bytes: Arena::new(), left: Cell::new(READS) }
+    }
+
     /// A section's content, inflated; empty if there is none, or if it would be out of proportion.
     fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Counted<'a> {
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -172,8 +175,15 @@ pub(super) struct DebugFiles<'a> {
 }
 
 impl DebugFiles<'_> {
-    /// The file with the debug information of a binary that has none itself.
-    fn find<'a>(&self, object: &object::File<'a>, memory: &'a Memory) -> Option<(PathBuf, object::File<'a>)> {
+    /// The file with the debug information of a binary that has none itself, and symbols, too.
+    pub(super) fn find<'a>(
+        &self,
+        object: &object::File<'a>,
+        memory: &'a Memory,
+    ) -> Option<(PathBuf, object::File<'a>)> {
+        if has_units(object) {
+            return None;
+        }
         let wanted = build_id(object);
         let same_build = |found: &object::File<'a>| build_id(found) == wanted && has_units(found);
         let mut candidates = self.by_build_id.clone();
@@ -194,18 +204,15 @@ fn has_units(object: &object::File<'_>) -> bool {
     object.section_by_name(".debug_info").is_some_and(|s| s.size() > 0)
 }
 
-/// Looks sorted addresses up, and calls `f` with each and its frames, innermost first; with none if it has none. Returns
-/// what a user should know.
-pub(super) fn look_up(
-    object: &object::File<'_>,
-    debug_files: &DebugFiles<'_>,
+/// Looks sorted addresses up in the debug information of a file, and calls `f` with each and its frames, innermost first;
+/// with none if it has none. Returns what a user should know.
+pub(super) fn look_up<'a>(
+    path: &Path,
+    object: &object::File<'a>,
+    memory: &'a Memory,
     addresses: &[u64],
     mut f: impl FnMut(u64, &[Found<'_>]),
 ) -> Option<String> {
-    let memory = Memory::default();
-    memory.left.set(READS);
-    let separate = if has_units(object) { None } else { debug_files.find(object, &memory) };
-    let (path, object) = separate.as_ref().map_or((debug_files.binary, object), |(path, object)| (path, object));
     let mut dwarf = memory.dwarf(object);
     if let Ok(Some((name, id))) = object.gnu_debugaltlink() {
         let name = path.with_file_name(String::from_utf8_lossy(name).into_owned());
@@ -221,7 +228,7 @@ pub(super) fn look_up(
             return Some(format!("{}: its debug information is damaged ({e}), so there are no lines", path.display()));
         }
     };
-    let split = Split { path, memory: &memory, package: OnceCell::new() };
+    let split = Split { path, memory, package: OnceCell::new() };
     let mut failed = None;
     let mut found = Vec::new();
     let mut start_lines = StartLines::default();

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use object::{BinaryFormat, Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::demangle::demangled;
-use super::dwarf::{self, DebugFiles};
+use super::dwarf::{self, DebugFiles, Memory};
 use crate::error::{Error, Result};
 use crate::interner::Sequences;
 use crate::profile::{FoundLine, Mapping};
@@ -169,9 +169,11 @@ impl Binary {
         }
         let bytes = read(&self.path)?;
         let object = parse(&self.path, &bytes)?;
-        let symbols = Symbols::new(&object);
-        let debug_files = DebugFiles { binary: &self.path, by_build_id };
-        Ok(dwarf::look_up(&object, &debug_files, &new, |address, found| known.add(address, found, &symbols)))
+        let memory = Memory::new();
+        let separate = DebugFiles { binary: &self.path, by_build_id }.find(&object, &memory);
+        let symbols = Symbols::new([Some(&object), separate.as_ref().map(|(_, object)| object)]);
+        let (path, debug) = separate.as_ref().map_or((&self.path, &object), |(path, object)| (path, object));
+        Ok(dwarf::look_up(path, debug, &memory, &new, |address, found| known.add(address, found, &symbols)))
     }
 
     /// Calls `f` with the lines of an address that was looked up, innermost first.
@@ -236,9 +238,15 @@ struct Symbol<'a> {
 struct Symbols<'a>(Vec<Symbol<'a>>);
 
 impl<'a> Symbols<'a> {
-    fn new(object: &object::File<'a>) -> Symbols<'a> {
-        let mach_o = object.format() == BinaryFormat::MachO;
-        let (mut symbols, mut file) = (Vec::new(), &b""[..]);
+    fn new(objects: [Option<&object::File<'a>>; 2]) -> Symbols<'a> {
+        let mut symbols = Symbols(Vec::new());
+        objects.into_iter().flatten().for_each(|object| symbols.add(object));
+        symbols.0.sort_by_key(|s| (s.address, s.size));
+        symbols
+    }
+
+    fn add(&mut self, object: &object::File<'a>) {
+        let mut file: &[u8] = b"";
         for s in object.symbols().chain(object.dynamic_symbols()) {
             let Ok(name) = s.name_bytes() else { continue };
             match s.kind() {
@@ -246,15 +254,14 @@ impl<'a> Symbols<'a> {
                 SymbolKind::File => file = name,
                 SymbolKind::Text if s.is_definition() && !name.is_empty() => {
                     // C's names begin with an underscore in Mach-O that is not in the source.
-                    let name = name.strip_prefix(b"_").filter(|_| mach_o).unwrap_or(name);
+                    let is_mach_o = object.format() == BinaryFormat::MachO;
+                    let name = name.strip_prefix(b"_").filter(|_| is_mach_o).unwrap_or(name);
                     let file = if s.is_global() { b"" } else { file };
-                    symbols.push(Symbol { address: s.address(), size: s.size(), name, file });
+                    self.0.push(Symbol { address: s.address(), size: s.size(), name, file });
                 }
                 _ => {}
             }
         }
-        symbols.sort_by_key(|s| (s.address, s.size));
-        Symbols(symbols)
     }
 
     /// The last function that begins at or before an address, unless it ends before it.

@@ -113,7 +113,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::profile::LoadOptions;
+    use crate::profile::{LoadOptions, Profile};
 
     fn load(text: &str) -> Result<Profile> {
         Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())

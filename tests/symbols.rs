@@ -1,0 +1,447 @@
+//! Names and lines from binaries: google/pprof, built and run live, says what it makes of addresses of C++, Rust and Go
+//! programs, Go's own tools of programs for other systems; which binary is taken, and what is said if there is none;
+//! damaged binaries.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use object::{Object, ObjectKind, ObjectSection, ObjectSegment, SectionKind};
+use pprofdiff::binary::Binaries;
+use pprofdiff::builder::ProfileBuilder;
+use pprofdiff::columns::Mapping;
+use pprofdiff::{Diff, ErrorKind, LoadOptions, Profile, Source, WriteOptions};
+
+use crate::{golibrary, tools};
+
+/// A place for what a test builds.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("symbols-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn run(folder: &Path, words: &str) -> String {
+    let mut words = words.split_whitespace();
+    let output = Command::new(words.next().unwrap()).args(words.clone()).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn parcels() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/cpp/parcels.cc")
+}
+
+/// C++ in a folder, by g++ with options, as the file `name`.
+fn cpp(folder: &Path, name: &str, options: &str) -> PathBuf {
+    run(folder, &format!("g++ -std=c++17 -pthread {options} -o {name} {}", parcels().display()));
+    folder.join(name)
+}
+
+/// Where a binary is loaded: its mapping, and what is added to its own addresses.
+struct Loaded {
+    mapping: Mapping,
+    slide: u64,
+    text: std::ops::Range<u64>,
+    build_id: String,
+}
+
+/// As a loader of programs would do it: the segment with the code, in whole pages, and anywhere if the binary allows that.
+fn loaded(binary: &Path) -> Loaded {
+    let bytes = std::fs::read(binary).unwrap();
+    let object = object::File::parse(&*bytes).unwrap();
+    let text = object.sections().filter(|s| s.kind() == SectionKind::Text).max_by_key(|s| s.size()).unwrap();
+    let holds = |s: &object::Segment<'_, '_>| (s.address()..s.address() + s.size()).contains(&text.address());
+    let segment = object.segments().find(holds).unwrap();
+    let page = segment.address() & !0xfff;
+    let slide = if object.kind() == ObjectKind::Dynamic { 0x7f00_1234_5000 } else { 0 };
+    let size = (segment.size() + 0x1fff) & !0xfff;
+    let mapping = Mapping { offset: segment.file_range().0 & !0xfff, ..mapping(page + slide, size) };
+    let build_id = object.build_id().unwrap().unwrap_or_default().iter().map(|b| format!("{b:02x}")).collect();
+    Loaded { mapping, slide, text: text.address()..text.address() + text.size(), build_id }
+}
+
+/// A mapping without names.
+fn mapping(start: u64, size: u64) -> Mapping {
+    let none = ProfileBuilder::new().string("");
+    Mapping { start, limit: start + size, offset: 0, file: none, build_id: none, flags: 0 }
+}
+
+/// A profile of addresses, each a sample, of one mapping.
+fn profile(file: &str, build_id: &str, mapping: Mapping, addresses: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    let mut builder = ProfileBuilder::new();
+    builder.sample_type("cpu", "nanoseconds");
+    let (file, build_id) = (builder.string(file), builder.string(build_id));
+    let mapping = builder.mapping(Mapping { file, build_id, ..mapping });
+    for address in addresses {
+        let location = builder.location(Some(mapping), address, &[]).unwrap();
+        builder.sample(&[location], &[1], &[]).unwrap();
+    }
+    builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap()
+}
+
+/// Addresses in the code, always the same.
+fn some(text: &std::ops::Range<u64>, n: usize) -> impl Iterator<Item = u64> + use<> {
+    let (begin, size) = (text.start, text.end - text.start);
+    let mut state = 88_172_645_463_325_252u64;
+    (0..n).map(move |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        begin + state % size
+    })
+}
+
+/// A frame: name, system name, file, line, column, the function's first line.
+type Frame = (String, String, String, i64, i64, i64);
+
+/// The frames of each address, innermost first. A frame without a name and a file says nothing; a column is none without
+/// its line; Go's `.` is in paths once, twice or not at all.
+fn frames(profile: &Profile) -> BTreeMap<u64, Vec<Frame>> {
+    let (locations, functions) = (profile.locations(), profile.functions());
+    let of = |l: u32| {
+        let frame = |line: u32| {
+            let (line, f) = (line as usize, locations.line_function[line as usize] as usize);
+            let text = |id| profile.text(id);
+            let number = locations.line_number[line];
+            let column = if number == 0 { 0 } else { locations.line_column[line] };
+            let file = text(functions.file[f]);
+            let file = file.trim_start_matches("./").to_owned();
+            (text(functions.name[f]), text(functions.system_name[f]), file, number, column, functions.start_line[f])
+        };
+        let said = |f: &Frame| !f.0.is_empty() || !f.2.is_empty();
+        (locations.address[l as usize], locations.lines(l).map(frame).filter(said).collect())
+    };
+    (0..locations.len() as u32).map(of).collect()
+}
+
+fn with(binary: &Path) -> LoadOptions {
+    LoadOptions::default().with_binaries(Binaries::new(vec![binary.to_owned()], vec![binary.to_owned()]))
+}
+
+/// What google/pprof makes of a binary and a profile.
+fn judged(folder: &Path, binary: &Path, profile: &Path) -> Profile {
+    static PPROF: OnceLock<PathBuf> = OnceLock::new();
+    let pprof = PPROF.get_or_init(|| golibrary::build("symbols").join("oracle"));
+    let out = folder.join("judged.pb.gz");
+    let output = Command::new(pprof)
+        .args(["-proto", "-symbolize=local", "-output"])
+        .args([&out, binary, profile])
+        .env("PPROF_TMPDIR", folder)
+        .env("HOME", folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Profile::open(&out, &LoadOptions::default()).unwrap()
+}
+
+/// Holds the frames of `n` addresses against google/pprof's.
+fn assert_judged(folder: &Path, binary: &Path, n: usize) {
+    let at = loaded(binary);
+    let bytes = profile(
+        &binary.to_string_lossy(),
+        &at.build_id,
+        at.mapping,
+        some(&at.text, n).map(|address| address + at.slide),
+    );
+    let path = folder.join("profile.pb.gz");
+    std::fs::write(&path, &bytes).unwrap();
+    let ours = Profile::open(&path, &with(binary)).unwrap();
+    assert_eq!(ours.warnings(), Vec::<String>::new());
+    let (ours, theirs) = (frames(&ours), frames(&judged(folder, binary, &path)));
+    assert_eq!(ours.len(), theirs.len());
+    let same = |(ours, theirs): (&Frame, &Frame)| {
+        // pprof turns the numbers of v0's closures around, or leaves the name mangled (`demangle`).
+        let known = theirs.0.contains("{closure#") || theirs.0.starts_with("_R");
+        (ours.0 == theirs.0 || known)
+            && (&ours.1, &ours.2, ours.3, ours.4, ours.5) == (&theirs.1, &theirs.2, theirs.3, theirs.4, theirs.5)
+    };
+    let all_same = |ours: &[Frame], theirs: &[Frame]| ours.len() == theirs.len() && ours.iter().zip(theirs).all(same);
+    let differ = ours.iter().find(|(address, frames)| !all_same(frames, &theirs[address]));
+    let shown = differ.map(|(address, frames)| format!("{address:x}: {frames:#?}\npprof: {:#?}", theirs[address]));
+    assert!(shown.is_none(), "{}: {}", binary.display(), shown.unwrap_or_default());
+    let (named, inlined) =
+        (ours.values().filter(|f| !f.is_empty()).count(), ours.values().filter(|f| f.len() > 1).count());
+    assert!(named > n / 2 && (inlined > n / 10 || binary.ends_with("symbols-only")), "{named} {inlined} of {n}");
+}
+
+fn has_judge(test: &str) -> bool {
+    tools::have("llvm-symbolizer", "--version", "llvm", test)
+}
+
+#[test]
+fn cpp_programs_have_pprofs_names_and_lines() {
+    if !has_judge("symbols::cpp_programs_have_pprofs_names_and_lines") {
+        return;
+    }
+    let folder = folder("cpp");
+    for (name, options) in [
+        ("dwarf2", "-O2 -gdwarf-2"),
+        ("dwarf4", "-O2 -gdwarf-4"),
+        ("dwarf5", "-O2 -gdwarf-5"),
+        ("fixed-without-id", "-O2 -gdwarf-3 -no-pie -Wl,--build-id=none"),
+        ("split", "-O2 -g -gsplit-dwarf"),
+        ("linked-late", "-O2 -g -flto"),
+    ] {
+        assert_judged(&folder, &cpp(&folder, name, options), 1000);
+    }
+    for (name, how) in [
+        ("packed", "--compress-debug-sections=zlib"),
+        ("packed-gnu", "--compress-debug-sections=zlib-gnu"),
+        ("symbols-only", "--strip-debug"),
+    ] {
+        run(&folder, &format!("objcopy {how} dwarf5 {name}"));
+        assert_judged(&folder, &folder.join(name), 1000);
+    }
+}
+
+#[test]
+fn rust_and_go_programs_have_pprofs_names_and_lines() {
+    if !has_judge("symbols::rust_and_go_programs_have_pprofs_names_and_lines") {
+        return;
+    }
+    let folder = folder("rust-go");
+    let source = "fn main() { let mut words: Vec<String> = std::env::args().collect(); words.sort(); \
+                  println!(\"{:?}\", words.iter().map(|w| w.len()).sum::<usize>()); }";
+    std::fs::write(folder.join("words.rs"), source).unwrap();
+    for (name, options) in [("rust", "-O -g"), ("rust-v0", "-O -g -Csymbol-mangling-version=v0")] {
+        run(&folder, &format!("rustc {options} -o {name} words.rs"));
+        assert_judged(&folder, &folder.join(name), 2000);
+    }
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");
+    std::fs::copy(program, folder.join("main.go")).unwrap();
+    for (name, options) in [("go", ""), ("go-pie", "-buildmode=pie")] {
+        run(&folder, &format!("go build {options} -o {name} main.go"));
+        assert_judged(&folder, &folder.join(name), 2000);
+    }
+}
+
+#[test]
+fn programs_for_other_systems_have_the_names_and_lines_of_gos_tools() {
+    let folder = folder("systems");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");
+    std::fs::copy(program, folder.join("main.go")).unwrap();
+    for (system, machine) in [("darwin", "arm64"), ("windows", "amd64"), ("linux", "arm64")] {
+        let name = format!("{system}-{machine}");
+        run(&folder, &format!("env CGO_ENABLED=0 GOOS={system} GOARCH={machine} go build -o {name} main.go"));
+        let symbols = run(&folder, &format!("go tool nm -size {name}"));
+        let functions: Vec<(u64, &str)> = symbols
+            .lines()
+            .filter_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+                [address, size, "T" | "t", name] if size != "0" => {
+                    Some((u64::from_str_radix(address, 16).unwrap(), name))
+                }
+                _ => None,
+            })
+            .filter(|(_, name)| !name.contains("..") && !name.starts_with("runtime.text") && !name.starts_with("go:"))
+            .step_by(7)
+            .collect();
+        assert!(functions.len() > 300, "{name}: {}", functions.len());
+        let bytes = profile("/app", "", mapping(0, 0), functions.iter().map(|f| f.0));
+        let ours = frames(&Profile::from_bytes("p", &bytes, &with(&folder.join(&name))).unwrap());
+        let asked: String = functions.iter().map(|f| format!("{:x}\n", f.0)).collect();
+        std::fs::write(folder.join("asked"), asked).unwrap();
+        std::fs::write(folder.join("ask"), format!("go tool addr2line {name} < asked\n")).unwrap();
+        let told = run(&folder, "sh ask");
+        let told: Vec<&str> = told.lines().collect();
+        assert_eq!(told.len(), 2 * functions.len(), "{name}");
+        let (mut lines, mut others) = (0, Vec::new());
+        for ((address, function), told) in functions.iter().zip(told.chunks(2)) {
+            let found = &ours[address];
+            let outermost = found.last().unwrap_or_else(|| panic!("{name}: nothing for {function}"));
+            // Of Mach-O the underscore that it puts before C's names is not shown.
+            let plain = |name: &str| name.trim_start_matches('_').to_owned();
+            assert_eq!(plain(&outermost.1), plain(function), "{name} {address:x}");
+            let innermost = &found[0];
+            let place = format!("{}:{}", innermost.2.rsplit('/').next().unwrap(), innermost.3);
+            // Mach-O's DWARF has no lines of what the compiler generates.
+            match told[1].ends_with(&place) || (told[1] == "<autogenerated>:1" && place == ":0") {
+                true => lines += 1,
+                false => others.push((function, place, told[1])),
+            }
+        }
+        // Where a function is inlined at the first address Go's table and its DWARF may name different lines.
+        assert!(lines * 100 >= functions.len() * 97, "{name}: {lines} of {} lines: {others:?}", functions.len());
+    }
+}
+
+/// A program, and a profile of it as of one that lay at `/opt/parcels`.
+fn elsewhere(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let built = BUILT.get_or_init(|| cpp(&self::folder("elsewhere"), "parcels", "-O1 -g"));
+    let binary = folder.join("parcels");
+    std::fs::copy(built, &binary).unwrap();
+    let at = loaded(&binary);
+    let bytes = profile("/opt/parcels", &at.build_id, at.mapping, some(&at.text, 50).map(|a| a + at.slide));
+    (binary, at, bytes)
+}
+
+fn names(profile: &Profile) -> usize {
+    frames(profile).values().filter(|f| !f.is_empty()).count()
+}
+
+#[test]
+fn binaries_are_searched_as_pprof_searches_them() {
+    let folder = folder("search");
+    let (binary, at, bytes) = elsewhere(&folder);
+    let id = at.build_id;
+    let load = |place: &Path| {
+        let binaries = Binaries::default().with_folders(vec![folder.join("nothing"), place.to_owned()]);
+        Profile::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap()
+    };
+    let named = names(&load(&folder));
+    assert!(named > 40, "{named}");
+    for place in [
+        format!("{id}/any name"),
+        id.clone(),
+        format!("{}/{}.debug", &id[..2], &id[2..]),
+        "parcels".to_owned(),
+        "opt/parcels".to_owned(),
+    ] {
+        let root = folder.join("root");
+        let _ = std::fs::remove_dir_all(&root);
+        std::fs::create_dir_all(root.join(&place).parent().unwrap()).unwrap();
+        std::fs::copy(&binary, root.join(&place)).unwrap();
+        assert_eq!(names(&load(&root)), named, "{place}");
+    }
+    // Of a folder that is given as a binary the same is true.
+    let p = Profile::from_bytes("p", &bytes, &with(&folder.join("root"))).unwrap();
+    assert_eq!((names(&p), p.warnings()), (named, Vec::new()));
+    // Debug information may be in a file of its own, which has the name of the build, or which the binary names.
+    run(&folder, "objcopy --only-keep-debug parcels parcels.debug");
+    run(&folder, "objcopy --strip-all --add-gnu-debuglink=parcels.debug parcels stripped");
+    assert_eq!(frames(&Profile::from_bytes("p", &bytes, &with(&folder.join("stripped"))).unwrap()), frames(&p));
+    std::fs::create_dir_all(folder.join(format!("debug/{}", &id[..2]))).unwrap();
+    std::fs::rename(folder.join("parcels.debug"), folder.join(format!("debug/{}/{}.debug", &id[..2], &id[2..])))
+        .unwrap();
+    let stripped = Binaries::new(Vec::new(), vec![folder.join("stripped"), folder.join("debug")]);
+    let options = LoadOptions::default().with_binaries(stripped);
+    let without_symbols = |p: &Profile| {
+        frames(p).into_values().map(|f| f.into_iter().map(|f| (f.2, f.3)).collect()).collect::<Vec<Vec<_>>>()
+    };
+    assert_eq!(without_symbols(&Profile::from_bytes("p", &bytes, &options).unwrap()), without_symbols(&p));
+}
+
+#[test]
+fn another_build_is_refused() {
+    let folder = folder("builds");
+    let (binary, at, bytes) = elsewhere(&folder);
+    let other = cpp(&folder, "other", "-O2 -g");
+    let refused = Profile::from_bytes("p.pb", &bytes, &with(&other)).unwrap_err();
+    let told = refused.to_string();
+    assert_eq!(refused.kind(), ErrorKind::Incompatible);
+    let other_id = loaded(&other).build_id;
+    for part in ["p.pb: ", "/opt/parcels", &at.build_id, &other_id, "--any-build"] {
+        assert!(told.contains(part), "{told}");
+    }
+    let both = vec![other.clone(), binary.clone()];
+    let insisted = Binaries::new(Vec::new(), vec![other.clone()]).with_any_build(true);
+    let load = |binaries| Profile::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap();
+    assert!(names(&load(insisted)) > 0);
+    // The binaries of both sides may be given in any order: each side takes its own.
+    let other_at = loaded(&other);
+    let new =
+        profile("/opt/parcels", &other_id, other_at.mapping, some(&other_at.text, 50).map(|a| a + other_at.slide));
+    let sides = [&bytes, &new].map(|b| [Source::Bytes("side".to_owned(), b.clone())]);
+    let options = LoadOptions::default().with_binaries(Binaries::new(both.clone(), both));
+    let diff = Diff::load(&sides[0], &sides[1], &options).unwrap();
+    let alone = [(&bytes, &binary), (&new, &other)]
+        .map(|(b, binary)| frames(&Profile::from_bytes("p", b, &with(binary)).unwrap()));
+    let together = [diff.base().next().unwrap(), diff.new_side().next().unwrap()].map(|p| frames(p));
+    assert_eq!(together, alone);
+    // And without build ids, a binary for each side.
+    let anonymous = |bytes: &[u8], at: &Loaded| {
+        let p = Profile::from_bytes("p", bytes, &LoadOptions::default()).unwrap();
+        let addresses = p.locations().address.clone();
+        [Source::Bytes("side".to_owned(), profile("", "", at.mapping, addresses))]
+    };
+    let options = LoadOptions::default().with_binaries(Binaries::new(vec![binary], vec![other]));
+    let diff = Diff::load(&anonymous(&bytes, &at), &anonymous(&new, &other_at), &options).unwrap();
+    assert_eq!([diff.base().next().unwrap(), diff.new_side().next().unwrap()].map(|p: &Arc<Profile>| frames(p)), alone);
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let folder = folder("missing");
+    let (_, at, bytes) = elsewhere(&folder);
+    let words = format!("/opt/parcels, build id {}", at.build_id);
+    let warning = |options: &LoadOptions| Profile::from_bytes("p.pb", &bytes, options).unwrap().warnings();
+    let told = warning(&LoadOptions::default());
+    assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains("--binary"), "{told:?}");
+    let empty = folder.join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let told = warning(&with(&empty));
+    assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains("not found"), "{told:?}");
+    // Another build of the name is as good as none, and is named.
+    std::fs::copy(cpp(&folder, "other", "-O2"), empty.join("parcels")).unwrap();
+    let told = warning(&with(&empty));
+    let other = loaded(&empty.join("parcels")).build_id;
+    assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains(&other), "{told:?}");
+    for (given, kind, said) in [
+        (folder.join("nowhere"), ErrorKind::Io, "nowhere"),
+        (PathBuf::from("/dev/zero"), ErrorKind::Query, "regular file"),
+        (parcels(), ErrorKind::Malformed, "ELF"),
+    ] {
+        let error = Profile::from_bytes("p", &bytes, &with(&given)).unwrap_err();
+        assert!(error.kind() == kind && error.to_string().contains(said), "{error}");
+    }
+}
+
+#[test]
+fn older_formats_have_names_too() {
+    let folder = folder("older");
+    let (binary, at, _) = elsewhere(&folder);
+    let stacks: Vec<String> = some(&at.text, 40).map(|a| format!("1: 100 [2: 200] @ {:#x}", a + at.slide)).collect();
+    let m = at.mapping;
+    let text = format!(
+        "heap profile: 40: 4000 [80: 8000] @ heap_v2/1\n{}\n\nMAPPED_LIBRARIES:\n{:x}-{:x} r-xp {:08x} 08:01 7 {}\n",
+        stacks.join("\n"),
+        m.start,
+        m.limit,
+        m.offset,
+        binary.display()
+    );
+    let path = folder.join("heap.txt");
+    std::fs::write(&path, text).unwrap();
+    let ours = Profile::open(&path, &with(&binary)).unwrap();
+    assert!(names(&ours) > 30, "{}", names(&ours));
+    if has_judge("symbols::older_formats_have_names_too") {
+        assert_eq!(frames(&ours), frames(&judged(&folder, &binary, &path)));
+    }
+}
+
+/// What is cut or changed anywhere gives names, fewer names, or an error; whatever is left is a valid profile.
+#[test]
+fn damaged_binaries_are_no_trouble() {
+    let folder = folder("damaged");
+    elsewhere(&folder);
+    run(&folder, "objcopy --compress-debug-sections=zlib parcels packed");
+    let original = folder.join("packed");
+    let (at, good) = (loaded(&original), std::fs::read(&original).unwrap());
+    let bytes = profile("/opt/packed", "", at.mapping, some(&at.text, 30).map(|a| a + at.slide));
+    let damaged = folder.join("damaged");
+    let mut refused = 0;
+    for (i, place) in some(&(0..good.len() as u64), 400).enumerate() {
+        let mut binary = good.clone();
+        // Most that can go wrong is in the headers and tables at the beginning and at the end.
+        let place = [place as usize, place as usize % 0x400, good.len() - 1 - place as usize % 0x2000][i % 3];
+        match i % 4 {
+            0 => binary.truncate(place.max(1)),
+            1 => binary[place] = 0xff,
+            2 => binary[place] = binary[place].wrapping_add(1),
+            _ => binary[place] ^= 0x80,
+        }
+        std::fs::write(&damaged, &binary).unwrap();
+        match Profile::from_bytes("p", &bytes, &with(&damaged)) {
+            Ok(p) => assert!(Diff::of_profile(&Arc::new(p)).is_ok()),
+            Err(e) => {
+                refused += 1;
+                assert_eq!(e.kind(), ErrorKind::Malformed, "{e}");
+                assert!(e.to_string().contains("damaged: "), "{e}");
+            }
+        }
+    }
+    assert!((10..390).contains(&refused), "{refused}");
+}
