@@ -10,6 +10,7 @@
 mod demangle;
 mod dwarf;
 mod file;
+pub mod instructions;
 mod search;
 
 #[doc(hidden)]

@@ -1,0 +1,62 @@
+//! Instructions of x86-64, decoded and written by iced-x86.
+
+use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, OpKind};
+
+use super::Instruction;
+
+/// As GNU objdump writes: hexadecimal and in small letters, no blanks between operands, `0x0(%rax)` where the code has
+/// a zero. What iced writes in its own way: prefixes without effect and a scale of 1 are left out, a shift by one says
+/// so.
+fn formatter() -> GasFormatter {
+    let mut formatter = GasFormatter::new();
+    let options = formatter.options_mut();
+    options.set_uppercase_hex(false);
+    options.set_small_hex_numbers_in_decimal(false);
+    options.set_branch_leading_zeros(false);
+    options.set_show_zero_displacements(true);
+    options.set_signed_immediate_operands(false);
+    options.set_rip_relative_addresses(true);
+    formatter
+}
+
+pub(super) fn decode(address: u64, code: &[u8], mut each: impl FnMut(Instruction)) {
+    let mut formatter = formatter();
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let mut decoded = iced_x86::Instruction::default();
+    while decoder.can_decode() {
+        let (start, at) = (decoder.position(), decoder.ip());
+        decoder.decode_out(&mut decoded);
+        if decoded.is_invalid() {
+            // Among data any byte may begin an instruction, so only one is given up.
+            each(Instruction::new(at, 1, "(bad)".to_owned()));
+            if decoder.set_position(start + 1).is_err() {
+                return;
+            }
+            decoder.set_ip(at.wrapping_add(1));
+            continue;
+        }
+        let mut text = String::new();
+        formatter.format(&decoded, &mut text);
+        let mut instruction = Instruction::new(at, decoded.len(), text);
+        find_target(&mut instruction, &decoded);
+        each(instruction);
+    }
+}
+
+fn find_target(instruction: &mut Instruction, decoded: &iced_x86::Instruction) {
+    let text = &instruction.text;
+    if matches!(decoded.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64) {
+        // It is the only operand.
+        let start = text.rfind(' ').map_or(text.len(), |blank| blank + 1);
+        let target = decoded.near_branch_target();
+        instruction.text = format!("{}{target:x}", &text[..start]);
+        instruction.relative = start..instruction.text.len();
+        instruction.target = Some(target);
+    } else if decoded.is_ip_rel_memory_operand()
+        && let Some(end) = text.find("(%rip").or_else(|| text.find("(%eip"))
+    {
+        let is_number = |c: char| c.is_ascii_hexdigit() || c == 'x' || c == '-';
+        instruction.relative = text[..end].rfind(|c| !is_number(c)).map_or(0, |before| before + 1)..end;
+        instruction.target = Some(decoded.ip_rel_memory_address());
+    }
+}
