@@ -11,6 +11,8 @@
 //! for all of its measures; each table is then one pass over the samples. A single profile has the same views, with one
 //! side.
 
+#[cfg(feature = "list")]
+mod alignment;
 pub mod edges;
 pub mod filter;
 pub mod flame;

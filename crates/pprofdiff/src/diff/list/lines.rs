@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
-
 use super::{Line, LineChange, Routine, SourceCode, SourceText};
 use crate::Result;
+use crate::diff::alignment::{MOST_PAIRS, Row, align};
 use crate::diff::matching::Moves;
 use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
@@ -18,11 +17,6 @@ use pprofdiff_profile::random::HashMap;
 
 /// Lines to show before and after those with samples, where the function's first line is not known.
 const MARGIN: i64 = 5;
-
-/// How many pairs of changed lines are compared for a listing (50,000 lines on each side, or as much in several files):
-/// about half a second in the worst case, of few distinct lines in random order. What both texts begin and end with is
-/// free.
-const MOST_ALIGNED: u64 = 2_500_000_000;
 
 /// What the source lines of all routines of a listing may take, in bytes. Functions of a profile can overlap, so a
 /// listing could otherwise be as long as functions times lines.
@@ -354,7 +348,7 @@ impl Text {
 /// The lines of two texts, matched.
 struct Aligned {
     /// The index of a line in each text, if it has one there, in the order of both.
-    rows: Vec<(Option<u32>, Option<u32>)>,
+    rows: Vec<Row>,
     /// In which row each line of the base is, and each of the new side.
     row_of: (Vec<u32>, Vec<u32>),
 }
@@ -371,7 +365,7 @@ struct Texts<'s> {
     by_address: HashMap<usize, Arc<Text>>,
     /// By both texts; `None` if there is too much to align.
     aligned: HashMap<(usize, usize), Option<Arc<Aligned>>>,
-    /// What is left of [`MOST_ALIGNED`].
+    /// What is left of [`MOST_PAIRS`].
     pairs_left: u64,
     /// What is left of [`MOST_TEXT`].
     left: usize,
@@ -380,7 +374,7 @@ struct Texts<'s> {
 impl<'s> Texts<'s> {
     fn new(sources: &'s dyn SourceCode, two_sided: bool) -> Texts<'s> {
         let (split, by_address, aligned) = Default::default();
-        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MOST_ALIGNED, left: MOST_TEXT }
+        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MOST_PAIRS, left: MOST_TEXT }
     }
 
     /// The text of a side's file, and where it was found.
@@ -424,7 +418,8 @@ impl<'s> Texts<'s> {
         let mut aligned = None;
         if let (Some(base), Some(new)) = &texts {
             let key = (base.id, new.id);
-            let known = self.aligned.entry(key).or_insert_with(|| align(base, new, &mut self.pairs_left).map(Arc::new));
+            let known =
+                self.aligned.entry(key).or_insert_with(|| Aligned::new(base, new, &mut self.pairs_left).map(Arc::new));
             aligned = known.clone().map(|aligned| (aligned, base, new));
         }
         let numbers = match &aligned {
@@ -512,51 +507,19 @@ fn line(g: &Group, base: Option<i64>, new: Option<i64>, change: LineChange, text
     Line { base, new, change, text, flat: Pair { base: b.0, new: n.0 }, cum: Pair { base: b.1, new: n.1 } }
 }
 
-/// Matches the lines of two texts; `None` if there are more pairs of changed lines than are `left`.
-fn align(base: &Text, new: &Text, left: &mut u64) -> Option<Aligned> {
-    let mut rows = Vec::with_capacity(new.len());
-    let number = |i: usize| Some(i as u32);
-    for op in compare(base, new, left)? {
-        match op {
-            DiffOp::Equal { old_index, new_index, len } => {
-                rows.extend((0..len).map(|i| (number(old_index + i), number(new_index + i))));
-            }
-            DiffOp::Delete { old_index, old_len, .. } => {
-                rows.extend((old_index..old_index + old_len).map(|i| (number(i), None)));
-            }
-            DiffOp::Insert { new_index, new_len, .. } => {
-                rows.extend((new_index..new_index + new_len).map(|i| (None, number(i))));
-            }
-            DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-                rows.extend((old_index..old_index + old_len).map(|i| (number(i), None)));
-                rows.extend((new_index..new_index + new_len).map(|i| (None, number(i))));
-            }
-        }
-    }
-    let at = |side: fn(&(Option<u32>, Option<u32>)) -> Option<u32>| -> Vec<u32> {
-        rows.iter().zip(0..).filter(|(row, _)| side(row).is_some()).map(|(_, i)| i).collect()
-    };
-    let row_of = (at(|row| row.0), at(|row| row.1));
-    Some(Aligned { rows, row_of })
-}
-
-/// Which lines of two texts are the same. Whitespace around a line does not count: what moves into a block stays
-/// itself.
-fn compare(base: &Text, new: &Text, left: &mut u64) -> Option<Vec<DiffOp>> {
-    if base.id == new.id {
-        return Some(vec![DiffOp::Equal { old_index: 0, new_index: 0, len: base.len() }]);
-    }
-    let base: Vec<&str> = base.text.lines().map(str::trim).collect();
-    let new: Vec<&str> = new.text.lines().map(str::trim).collect();
-    let prefix = base.iter().zip(&new).take_while(|(b, n)| b == n).count();
-    let (base_rest, new_rest) = (&base[prefix..], &new[prefix..]);
-    let suffix = base_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(b, n)| b == n).count();
-    let pairs = ((base_rest.len() - suffix) as u64).saturating_mul((new_rest.len() - suffix) as u64);
-    *left = left.checked_sub(pairs)?;
-    Some(capture_diff_slices(Algorithm::Myers, &base, &new))
-}
-
 impl Aligned {
+    /// Matches the lines of two texts; `None` if there are more pairs of changed lines than are `left`. Whitespace
+    /// around a line does not count: what moves into a block stays itself.
+    fn new(base: &Text, new: &Text, left: &mut u64) -> Option<Aligned> {
+        let [base, new] = [base, new].map(|text| text.text.lines().map(str::trim).collect::<Vec<_>>());
+        let rows = align(&base, &new, left)?;
+        let at = |side: fn(&Row) -> Option<u32>| -> Vec<u32> {
+            rows.iter().zip(0..).filter(|(row, _)| side(row).is_some()).map(|(_, i)| i).collect()
+        };
+        let row_of = (at(|row| row.0), at(|row| row.1));
+        Some(Aligned { rows, row_of })
+    }
+
     /// The lines in which a routine lies, or only those with samples. Samples on lines that a text does not have follow
     /// at the end, so that no cost is lost.
     fn rows_of(&self, g: &Group, base: &Text, new: &Text, whole: bool) -> Vec<Numbered> {
