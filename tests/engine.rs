@@ -11,6 +11,7 @@ mod explain;
 mod explain_faults;
 mod flame;
 mod folded;
+mod instructions;
 mod legacy;
 mod malformed;
 mod matching;
