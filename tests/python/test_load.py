@@ -9,6 +9,7 @@ import mmap
 import os
 import pickle
 import re
+import subprocess
 import tempfile
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -304,3 +305,45 @@ def test_every_function_that_loads_takes_the_format():
     with pytest.raises(pprofdiff.PprofError, match=r"line 1: .* does not end in a number") as caught:
         pprofdiff.load(b"a;b\n", input_format="folded")
     assert (caught.value.record, caught.value.offset) == ("line 1", 0)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> tuple[Path, bytes]:
+    """A program, and a heap profile of addresses in its functions `work` and `main`."""
+    source = tmp_path / "app.c"
+    source.write_text("int work(int n) { return n * 7; }\nint main(int n, char **v) { return work(n); }\n")
+    app = tmp_path / "app"
+    subprocess.run(["cc", "-g", "-O0", "-no-pie", "-o", app, source], check=True)
+    nm = subprocess.run(["nm", app], capture_output=True, text=True, check=True).stdout
+    at = {name: int(address, 16) for address, _, name in re.findall(r"^(\w+) (T) (work|main)$", nm, re.M)}
+    page = at["work"] & ~0xFFF
+    text = (
+        f"heap profile: 1: 5 [1: 5] @ heap_v2/1\n1: 5 [1: 5] @ {at['work'] + 4:#x} {at['main'] + 8:#x}\n\n"
+        f"MAPPED_LIBRARIES:\n{page:x}-{page + 0x1000:x} r-xp {page - 0x400000:08x} 08:01 7 /opt/app\n"
+    )
+    return app, text.encode()
+
+
+def test_names_come_from_binaries(program: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch):
+    app, heap = program
+    bare = pprofdiff.load(heap)
+    assert "/opt/app" in bare.warnings[0]
+    assert bare.top()[0]["name"] != "work"
+    for binary in (app, str(app), [app], [app.parent], app.parent):
+        named = pprofdiff.load(heap, binary=binary)
+        assert not named.warnings
+        rows = {(row["name"], row["line"]) for row in named.top(granularity="lines").to_dicts()}
+        assert rows == {("work", 1), ("main", 2)}, binary
+    assert pickle.loads(pickle.dumps(named)).top()[0]["name"] == "work"
+    how = {"binary": [app]}
+    assert pprofdiff.diff(heap, heap, **how).top()[0]["name"] == "work"
+    assert pprofdiff.merge([heap, heap], **how).top()[0]["name"] == "work"
+    assert pprofdiff.series([heap, heap], **how).values().to_dicts()[0]["name"] in ("work", "main")
+    with ThreadPoolExecutor(1) as executor:
+        for where in (None, executor):
+            (result,) = pprofdiff.batch([(heap, heap)], executor=where, **how).tables()
+            assert result.table[0]["name"] == "work"
+    with pytest.raises(FileNotFoundError):
+        pprofdiff.load(heap, binary=app.with_name("nothing"))
+    monkeypatch.setenv("PPROF_BINARY_PATH", str(app.parent))
+    assert pprofdiff.load(heap).top()[0]["name"] == "work"

@@ -1,0 +1,53 @@
+//! Any bytes as the binary of a profile: refused in one line, or names for some of its addresses, and a profile that is
+//! valid. Without an input's first byte: it says which addresses.
+
+#![no_main]
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use pprofdiff::binary::Binaries;
+use pprofdiff::builder::ProfileBuilder;
+use pprofdiff::columns::Mapping;
+use pprofdiff::{Diff, Profile, WriteOptions};
+use pprofdiff_fuzz::LIMIT;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Some((which, binary)) = data.split_first() else { return };
+    let profile = profile(u64::from(*which));
+    std::fs::write(file(), binary).unwrap_or_else(|e| panic!("{e}"));
+    let options = LIMIT.clone().with_binaries(Binaries::new(Vec::new(), vec![file().clone()]));
+    match Profile::from_bytes("in", &profile, &options) {
+        Ok(profile) => {
+            assert_eq!(profile.n_samples(), 64);
+            assert!(Diff::of_profile(&profile.into()).is_ok());
+        }
+        Err(e) => assert!(!e.to_string().contains('\n'), "an error of several lines: {e}"),
+    }
+});
+
+/// Where the binary is, in memory if the system has that.
+fn file() -> &'static PathBuf {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let memory = PathBuf::from("/dev/shm");
+        let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        folder.join(format!("pprofdiff-fuzz-{}", std::process::id()))
+    })
+}
+
+/// 64 addresses of a program that is loaded where it was linked, from one that the number says on.
+fn profile(which: u64) -> Vec<u8> {
+    let mut builder = ProfileBuilder::new();
+    builder.sample_type("samples", "count");
+    let none = builder.string("");
+    let mapping = Mapping { start: 0, limit: 0, offset: 0, file: none, build_id: none, flags: 0 };
+    let mapping = builder.mapping(mapping);
+    for i in 0..64 {
+        let location = builder.location(Some(mapping), 0x1000 + which * 64 + i * 16, &[]);
+        let sample = location.and_then(|l| builder.sample(&[l], &[1], &[]));
+        sample.unwrap_or_else(|e| panic!("{e}"));
+    }
+    let built = builder.build("made").and_then(|p| p.to_bytes(&WriteOptions::default()));
+    built.unwrap_or_else(|e| panic!("{e}"))
+}
