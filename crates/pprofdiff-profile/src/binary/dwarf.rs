@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use addr2line::{Context, Frame, LookupContinuation, LookupResult, SplitDwarfLoad};
@@ -276,7 +277,7 @@ const MOST_ORIGINS: u32 = 16;
 struct StartLines<'a> {
     known: HashMap<(Option<DebugInfoOffset>, UnitOffset), u32>,
     headers: Option<Vec<UnitHeader<Counted<'a>>>>,
-    units: HashMap<usize, Arc<Unit<Counted<'a>>>>,
+    units: HashMap<usize, Rc<Unit<Counted<'a>>>>,
 }
 
 impl<'a> StartLines<'a> {
@@ -320,7 +321,7 @@ impl<'a> StartLines<'a> {
         &mut self,
         dwarf: &Dwarf<Counted<'a>>,
         place: DebugInfoOffset,
-    ) -> gimli::Result<Option<(Arc<Unit<Counted<'a>>>, UnitOffset)>> {
+    ) -> gimli::Result<Option<(Rc<Unit<Counted<'a>>>, UnitOffset)>> {
         if self.headers.is_none() {
             let (mut all, mut headers) = (Vec::new(), dwarf.units());
             while let Some(header) = headers.next()? {
@@ -335,7 +336,7 @@ impl<'a> StartLines<'a> {
         if let Some(unit) = self.units.get(&index) {
             return Ok(Some((unit.clone(), offset)));
         }
-        let unit = Arc::new(dwarf.unit(headers[index].clone())?);
+        let unit = Rc::new(dwarf.unit(headers[index].clone())?);
         self.units.insert(index, unit.clone());
         Ok(Some((unit, offset)))
     }
@@ -363,6 +364,8 @@ impl<'a> Split<'a> {
         }
     }
 
+    // What counts is of one thread, and addr2line wants an Arc.
+    #[allow(clippy::arc_with_non_send_sync)]
     fn load(&self, load: &SplitDwarfLoad<Counted<'a>>) -> Option<Arc<Dwarf<Counted<'a>>>> {
         let package = self.package.get_or_init(|| {
             let mut path = self.path.as_os_str().to_owned();

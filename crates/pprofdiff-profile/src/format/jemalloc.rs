@@ -26,8 +26,7 @@ pub(super) const JEMALLOC: InputFormat = InputFormat {
     read: |name, text, _| {
         let mut lines = Lines::new(&text);
         let (head, kind) = header(&mut lines)?;
-        let read = legacy::read(name, &head, lines, |lines, sink| stacks(lines, &kind, sink));
-        read
+        legacy::read(name, &head, lines, |lines, sink| stacks(lines, &kind, sink))
     },
 };
 
