@@ -115,6 +115,7 @@ mod _native {
     /// sides without a common sample type and for values that add up past int64; OSError from the system.
     #[pyfunction]
     #[pyo3(signature = (base, new, *, sum = false, inflated_limit = None, input_format = None, input_type = None, binary = None))]
+    #[allow(clippy::too_many_arguments)]
     fn diff(
         py: Python<'_>,
         base: &Bound<'_, PyAny>,

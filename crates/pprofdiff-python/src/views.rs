@@ -1,5 +1,6 @@
 //! Profile and Diff: the same views, of one thing or of two.
 
+use pprofdiff::binary::Binaries;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Compression, Normalize, Query, Selection, Sort, WriteOptions};
@@ -371,7 +372,7 @@ impl Views {
             asked = asked.with_config(&text).map_err(|e| error::from_engine(py, &e))?;
         }
         let noise = noise.map(Side::new).transpose()?.map_or_else(Vec::new, |side| side.sources);
-        let (diff, load) = (self.diff.clone(), source::options(py, None, None, None)?);
+        let (diff, load) = (self.diff.clone(), source::options(py, None, None, None, None)?);
         runtime::run(py, move || {
             let request = options.request(Ask::Explain(asked.with_noise_runs(noise.len())));
             if noise.is_empty() {
@@ -804,7 +805,9 @@ pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> 
 pub fn rebuild_profile(py: Python<'_>, name: String, bytes: &[u8]) -> PyResult<Py<Profile>> {
     let bytes = bytes.to_vec();
     // It kept to its limit when it was loaded, and to that of all profiles.
-    let options = source::options(py, Some(u64::from(u32::MAX)), Some("pprof"), None)?;
+    let options = source::options(py, Some(u64::from(u32::MAX)), Some("pprof"), None, None)?;
+    // It has the names that it was pickled with.
+    let options = options.with_binaries(Binaries::default());
     let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
     Profile::new(py, profile.into())
 }

@@ -16,6 +16,8 @@ use crate::random::HashMap;
 pub struct Binaries {
     /// The base's, and the new side's, or those of a profile that has no side.
     named: [Vec<PathBuf>; 2],
+    /// True where the base's are meant.
+    is_base: bool,
     folders: Vec<PathBuf>,
     any_build: bool,
     opened: Arc<Mutex<HashMap<PathBuf, Arc<Binary>>>>,
@@ -71,9 +73,14 @@ impl Binaries {
         Binaries { any_build, ..self }
     }
 
+    /// The same for the profiles of a base.
+    pub(crate) fn of_base(&self) -> Binaries {
+        Binaries { is_base: true, ..self.clone() }
+    }
+
     /// The profile with names and lines for its addresses, as far as their binaries are found.
-    pub(crate) fn symbolize(&self, is_base: bool, profile: Profile, limit: u64) -> Result<Profile> {
-        let named = &self.named[usize::from(!is_base)];
+    pub(crate) fn symbolize(&self, profile: Profile, limit: u64) -> Result<Profile> {
+        let named = &self.named[usize::from(!self.is_base)];
         if named.is_empty() && self.folders.is_empty() {
             return Ok(profile);
         }

@@ -30,8 +30,6 @@ pub struct LoadOptions {
     /// Where names of functions are looked up for addresses that have none.
     #[cfg(feature = "binary")]
     pub binaries: Binaries,
-    /// True of the profiles of a comparison's base, which has binaries of its own.
-    is_base: bool,
 }
 
 impl Default for LoadOptions {
@@ -43,7 +41,6 @@ impl Default for LoadOptions {
             input_type,
             #[cfg(feature = "binary")]
             binaries: Binaries::default(),
-            is_base: false,
         }
     }
 }
@@ -81,13 +78,17 @@ impl LoadOptions {
     /// The same for the profiles of a comparison's base, of which binaries may be another build.
     #[must_use]
     pub fn of_base(&self) -> LoadOptions {
-        LoadOptions { is_base: true, ..self.clone() }
+        LoadOptions {
+            #[cfg(feature = "binary")]
+            binaries: self.binaries.of_base(),
+            ..self.clone()
+        }
     }
 
     /// What is done with each profile that was read.
     fn finish(&self, profile: Profile) -> Result<Profile> {
         #[cfg(feature = "binary")]
-        return self.binaries.symbolize(self.is_base, profile, self.limit()?);
+        return self.binaries.symbolize(profile, self.limit()?);
         #[cfg(not(feature = "binary"))]
         Ok(profile)
     }
