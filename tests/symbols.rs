@@ -15,6 +15,8 @@ use pprofdiff::{Diff, ErrorKind, LoadOptions, Profile, Source, WriteOptions};
 
 use crate::{golibrary, tools};
 
+mod go;
+
 /// A place for what a test builds.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("symbols-{name}-{}", std::process::id()));

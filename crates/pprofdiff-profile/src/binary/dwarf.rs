@@ -32,9 +32,10 @@ const MOST_INFLATED: u64 = 100;
 
 /// A slice that counts what is read of it.
 #[derive(Debug, Clone)]
-struct Counted<'a> {
-    slice: EndianSlice<'a, RunTimeEndian>,
-    left: &'a Cell<u64>,
+pub(super) struct Counted<'a> {
+    pub slice: EndianSlice<'a, RunTimeEndian>,
+    /// Bytes that may be read yet, of all slices that share this.
+    pub left: &'a Cell<u64>,
 }
 
 impl Counted<'_> {

@@ -9,6 +9,7 @@ use object::{BinaryFormat, Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::demangle::demangled;
 use super::dwarf::{self, DebugFiles, Memory};
+use super::go;
 use crate::error::{Error, Result};
 use crate::interner::Sequences;
 use crate::profile::{FoundLine, Mapping};
@@ -159,13 +160,13 @@ impl Binary {
     ///
     /// # Errors
     /// The file can't be read any more.
-    pub fn look_up(&self, addresses: &[u64], by_build_id: Vec<PathBuf>) -> Result<Option<String>> {
+    pub fn look_up(&self, addresses: &[u64], by_build_id: Vec<PathBuf>) -> Result<Vec<String>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new: Vec<u64> = addresses.iter().copied().filter(|a| !known.addresses.contains_key(a)).collect();
         new.sort_unstable();
         new.dedup();
         if new.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let bytes = read(&self.path)?;
         let object = parse(&self.path, &bytes)?;
@@ -173,7 +174,16 @@ impl Binary {
         let separate = DebugFiles { binary: &self.path, by_build_id }.find(&object, &memory);
         let symbols = Symbols::new([Some(&object), separate.as_ref().map(|(_, object)| object)]);
         let (path, debug) = separate.as_ref().map_or((&self.path, &object), |(path, object)| (path, object));
-        Ok(dwarf::look_up(path, debug, &memory, &new, |address, found| known.add(address, found, &symbols)))
+        let mut without_lines = Vec::new();
+        let of_dwarf = dwarf::look_up(path, debug, &memory, &new, |address, found| {
+            known.add(address, found, &symbols);
+            if found.is_empty() {
+                without_lines.push(address);
+            }
+        });
+        let add = |address, found: &[Found<'_>]| known.add(address, found, &symbols);
+        let of_go = go::look_up(&self.path, &object, &without_lines, add);
+        Ok(of_dwarf.into_iter().chain(of_go).collect())
     }
 
     /// Calls `f` with the lines of an address that was looked up, innermost first.

@@ -10,6 +10,7 @@
 mod demangle;
 mod dwarf;
 mod file;
+mod go;
 pub mod instructions;
 mod search;
 
