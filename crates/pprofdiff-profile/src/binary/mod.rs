@@ -1,7 +1,7 @@
 //! Names and lines from binaries, for profiles that have addresses only.
 //!
 //! ```text
-//! search (what the user names, PPROF_BINARY_PATH) -> file (ELF, Mach-O, PE) -> dwarf, symbols -> demangle -> profile
+//! search (what the user names, PPROF_BINARY_PATH) -> file (ELF, Mach-O, PE) -> dwarf, symbols, go -> demangle -> profile
 //! ```
 //!
 //! Binaries are hostile input like any other: everything that is read of them is counted against a budget that follows
