@@ -1,5 +1,5 @@
-//! Stripped Go programs: frames are those of the same program's debug information, and `go tool addr2line`, run live, says
-//! the same functions and lines.
+//! Stripped Go programs: frames are those of the same program's debug information, and `go tool addr2line`, run live,
+//! says the same functions and lines.
 
 use std::io::Write;
 use std::ops::Range;

@@ -42,8 +42,8 @@ const NO_TREE: u32 = u32::MAX;
 const READS_PER_BYTE: u64 = 16;
 const READS_PER_ADDRESS: u64 = 1024;
 
-/// Looks sorted addresses up, and calls `f` with each that a Go function has and its frames, innermost first. Returns what
-/// a user should know.
+/// Looks sorted addresses up, and calls `f` with each that a Go function has and its frames, innermost first. Returns
+/// what a user should know.
 pub(super) fn look_up(
     path: &Path,
     object: &object::File<'_>,
@@ -303,7 +303,8 @@ fn words<'a>(object: &object::File<'a>, size: usize) -> impl Iterator<Item = (u6
     })
 }
 
-/// Words that the loader of a position-independent program fills in: their addresses, and what it adds to where it loads.
+/// Words that the loader of a position-independent program fills in: their addresses, and what it adds to where it
+/// loads. Go's linker and GNU's write that into the words as well; LLVM's leaves them 0.
 fn relocations(object: &object::File<'_>) -> impl Iterator<Item = (u64, u64)> {
     let all = object.dynamic_relocations().into_iter().flatten();
     let own = all.filter(|(_, r)| r.target() == RelocationTarget::Absolute && !r.has_implicit_addend());
