@@ -85,7 +85,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
     let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.input.load)?);
     let new = new.iter().map(|path| inputs.load(path)).collect::<Result<Vec<Arc<Profile>>>>()?;
     let mut baseline = Baseline::open(dir, &args.baseline)?;
-    let base = baseline.profiles(&new, &inputs.options);
+    let base = baseline.profiles(&new, &inputs.options.of_base());
     let mut warnings = baseline.warnings();
     if base.is_empty() {
         let nothing = format!("{} has no profile of {} to compare with", dir.display(), baseline.name());
