@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use object::{Object, ObjectKind, ObjectSection, ObjectSegment, SectionKind};
 use pprofdiff::binary::Binaries;
@@ -412,6 +413,33 @@ fn older_formats_have_names_too() {
     if has_judge("symbols::older_formats_have_names_too") {
         assert_eq!(frames(&ours), frames(&judged(&folder, &binary, &path)));
     }
+}
+
+/// However many addresses share a name of a megabyte: without that, each takes 18 ms.
+#[test]
+fn a_long_name_is_hashed_once() {
+    let folder = folder("long");
+    let time = |len: usize| {
+        let f = format!("f{}", "x".repeat(len));
+        let text = format!(
+            "int {f}(int x) {{\n{}return x; }}\nint main() {{ return {f}(1); }}\n",
+            "x = x * 3 + 1;\n".repeat(900)
+        );
+        std::fs::write(folder.join("long.c"), text).unwrap();
+        run(&folder, "gcc -g -O0 -o long long.c");
+        let (binary, at) = (folder.join("long"), loaded(&folder.join("long")));
+        let own = (at.text.start..at.text.end).map(|a| a + at.slide);
+        let bytes = profile("/opt/long", "", at.mapping, own);
+        let start = Instant::now();
+        let named = Profile::from_bytes("p", &bytes, &with(&binary)).unwrap();
+        let taken = start.elapsed();
+        let has_lines = |&location: &u32| !named.locations().lines(location).is_empty();
+        let n = (0..named.n_locations() as u32).filter(has_lines).count();
+        assert!(n > 6000, "{n}");
+        taken
+    };
+    let (short, long) = (time(1), time(1 << 20));
+    assert!(long < short * 20 + Duration::from_secs(2), "{long:?} with a long name, {short:?} with a short one");
 }
 
 /// What is cut or changed anywhere gives names, fewer names, or an error; whatever is left is a valid profile.

@@ -123,14 +123,27 @@ impl<'a> gimli::Reader for Counted<'a> {
 }
 
 /// What lives as long as a lookup: files and inflated sections, which everything else borrows.
-pub(super) struct Memory {
+pub struct Memory {
     bytes: Arena<Vec<u8>>,
-    left: Cell<u64>,
+    /// Bytes that may be read yet.
+    pub(super) left: Cell<u64>,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory { bytes: Arena::new(), left: Cell::new(READS) }
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("files", &self.bytes.len()).finish_non_exhaustive()
+    }
 }
 
 impl Memory {
-    pub(super) fn new() -> Memory {
-        Memory { bytes: Arena::new(), left: Cell::new(READS) }
+    pub(super) fn keep(&self, bytes: Vec<u8>) -> &[u8] {
+        self.bytes.alloc(bytes)
     }
 
     /// A section's content, inflated; empty if there is none, or if it would be out of proportion.
@@ -173,7 +186,7 @@ pub(super) struct DebugFiles<'a> {
     /// The binary itself.
     pub binary: &'a Path,
     /// Files that have the name of its build id.
-    pub by_build_id: Vec<PathBuf>,
+    pub by_build_id: &'a [PathBuf],
 }
 
 impl DebugFiles<'_> {
@@ -188,7 +201,7 @@ impl DebugFiles<'_> {
         }
         let wanted = build_id(object);
         let same_build = |found: &object::File<'a>| build_id(found) == wanted && has_units(found);
-        let mut candidates = self.by_build_id.clone();
+        let mut candidates = self.by_build_id.to_vec();
         if let (Ok(Some((name, _))), Some(folder)) = (object.gnu_debuglink(), self.binary.parent()) {
             // Where gdb looks for it, too.
             let name = PathBuf::from(String::from_utf8_lossy(name).into_owned());

@@ -12,7 +12,7 @@ use super::dwarf::{self, DebugFiles, Memory};
 use super::go;
 use crate::error::{Error, Result};
 use crate::interner::Sequences;
-use crate::profile::{FoundLine, Mapping};
+use crate::profile::{FoundLine, Mapping, Text};
 use crate::random::{HashMap, RandomState};
 
 /// The largest binary that is read. It is read as a whole, since nothing else is safe from other processes.
@@ -60,6 +60,10 @@ struct Frame {
     start_line: u32,
 }
 
+/// The numbers of texts by where they lie, while what they are read of is at hand: however many addresses share a name,
+/// it is hashed once.
+type Places = HashMap<(*const u8, usize), u32>;
+
 /// What the lookups of debug information and symbols tell.
 #[derive(Default)]
 pub(super) struct Found<'a> {
@@ -81,7 +85,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
         if metadata.len() > MOST_BYTES {
             return Err(Error::query(format!("this is larger than the {MOST_BYTES} bytes that a binary may have")));
         }
-        let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
+        // A sparse file may say that it is larger than all memory.
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(metadata.len() as usize + 1).map_err(|e| Error::io(e.into()))?;
         File::open(path).and_then(|f| f.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(Error::io)?;
         Ok(bytes)
     };
@@ -160,7 +166,7 @@ impl Binary {
     ///
     /// # Errors
     /// The file can't be read any more.
-    pub fn look_up(&self, addresses: &[u64], by_build_id: Vec<PathBuf>) -> Result<Vec<String>> {
+    pub fn look_up(&self, addresses: &[u64], by_build_id: &[PathBuf]) -> Result<Vec<String>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new: Vec<u64> = addresses.iter().copied().filter(|a| !known.addresses.contains_key(a)).collect();
         new.sort_unstable();
@@ -170,18 +176,21 @@ impl Binary {
         }
         let bytes = read(&self.path)?;
         let object = parse(&self.path, &bytes)?;
-        let memory = Memory::new();
+        let memory = Memory::default();
         let separate = DebugFiles { binary: &self.path, by_build_id }.find(&object, &memory);
         let symbols = Symbols::new([Some(&object), separate.as_ref().map(|(_, object)| object)]);
         let (path, debug) = separate.as_ref().map_or((&self.path, &object), |(path, object)| (path, object));
         let mut without_lines = Vec::new();
+        let mut places = Places::default();
         let of_dwarf = dwarf::look_up(path, debug, &memory, &new, |address, found| {
-            known.add(address, found, &symbols);
+            known.add(address, found, &symbols, &mut places);
             if found.is_empty() {
                 without_lines.push(address);
             }
         });
-        let add = |address, found: &[Found<'_>]| known.add(address, found, &symbols);
+        // Paths that were put together of DWARF are gone, so others may lie there.
+        places.clear();
+        let add = |address, found: &[Found<'_>]| known.add(address, found, &symbols, &mut places);
         let of_go = go::look_up(&self.path, &object, &without_lines, add);
         Ok(of_dwarf.into_iter().chain(of_go).collect())
     }
@@ -190,7 +199,7 @@ impl Binary {
     pub fn frames(&self, address: u64, f: impl FnOnce(&mut dyn Iterator<Item = FoundLine<'_>>)) {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(&(from, to)) = known.addresses.get(&address) else { return };
-        let text = |number: u32| known.strings.get(number);
+        let text = |number: u32| Text { number, bytes: known.strings.get(number) };
         f(&mut known.frames[from as usize..to as usize].iter().map(|frame| FoundLine {
             name: text(known.demangled.get(&frame.name).copied().unwrap_or(frame.name)),
             system_name: text(frame.name),
@@ -203,52 +212,59 @@ impl Binary {
 }
 
 impl Known {
-    fn add(&mut self, address: u64, found: &[Found<'_>], symbols: &Symbols<'_>) {
+    fn add(&mut self, address: u64, found: &[Found<'_>], symbols: &Symbols<'_>, places: &mut Places) {
         let from = self.frames.len() as u32;
         let symbol = symbols.at(address);
         let outermost = found.len().wrapping_sub(1);
         for (i, f) in found.iter().enumerate() {
             // The linker's name says more than the compiler's: which clone of a function it is, what was folded into it.
             let name = symbol.filter(|_| i == outermost).map_or(f.name, |symbol| symbol.name);
-            self.push(name, f);
+            self.push(name, f, places);
         }
         if let (true, Some(symbol)) = (found.is_empty(), symbol) {
-            self.push(symbol.name, &Found { file: symbol.file, ..Found::default() });
+            self.push(symbol.name, &Found { file: symbol.file, ..Found::default() }, places);
         }
         self.addresses.insert(address, (from, self.frames.len() as u32));
     }
 
-    fn push(&mut self, name: &[u8], found: &Found<'_>) {
-        let number = self.strings.number(name);
+    fn push(&mut self, name: &[u8], found: &Found<'_>, places: &mut Places) {
+        let number = self.number(name, places);
         if !self.demangled.contains_key(&number) {
             let demangled = demangled(name);
             let demangled = self.strings.number(&demangled);
             self.demangled.insert(number, demangled);
         }
         // Go compiles in `.`, and names paths below it that its own profiles have as they are.
-        let file = self.strings.number(found.file.strip_prefix(b"./").unwrap_or(found.file));
+        let file = self.number(found.file.strip_prefix(b"./").unwrap_or(found.file), places);
         let &Found { line, column, start_line, .. } = found;
         self.frames.push(Frame { name: number, file, line, column, start_line });
+    }
+
+    fn number(&mut self, text: &[u8], places: &mut Places) -> u32 {
+        *places.entry((text.as_ptr(), text.len())).or_insert_with(|| self.strings.number(text))
     }
 }
 
 /// A function of a symbol table.
 #[derive(Clone, Copy)]
-struct Symbol<'a> {
-    address: u64,
+pub(super) struct Symbol<'a> {
+    pub address: u64,
     /// 0 if the table does not say it.
-    size: u64,
-    name: &'a [u8],
+    pub size: u64,
+    pub name: &'a [u8],
     /// What was compiled, of functions that no other file sees.
-    file: &'a [u8],
+    pub file: &'a [u8],
 }
+
+/// Bytes of names that are read for each symbol, all together: many symbols may name the parts of one long text.
+const NAME_BYTES: usize = 4096;
 
 /// The functions of the symbol tables, by address and size. Of several with the same, the last one of the table counts, as
 /// for LLVM's symbolizer.
-struct Symbols<'a>(Vec<Symbol<'a>>);
+pub(super) struct Symbols<'a>(pub Vec<Symbol<'a>>);
 
 impl<'a> Symbols<'a> {
-    fn new(objects: [Option<&object::File<'a>>; 2]) -> Symbols<'a> {
+    pub(super) fn new(objects: [Option<&object::File<'a>>; 2]) -> Symbols<'a> {
         let mut symbols = Symbols(Vec::new());
         objects.into_iter().flatten().for_each(|object| symbols.add(object));
         symbols.0.sort_by_key(|s| (s.address, s.size));
@@ -257,8 +273,13 @@ impl<'a> Symbols<'a> {
 
     fn add(&mut self, object: &object::File<'a>) {
         let mut file: &[u8] = b"";
+        let mut left = 0usize;
         for s in object.symbols().chain(object.dynamic_symbols()) {
             let Ok(name) = s.name_bytes() else { continue };
+            match (left + NAME_BYTES).checked_sub(name.len()) {
+                Some(rest) => left = rest,
+                None => return,
+            }
             match s.kind() {
                 // ELF has the local symbols of a file behind its name.
                 SymbolKind::File => file = name,
@@ -274,10 +295,37 @@ impl<'a> Symbols<'a> {
         }
     }
 
-    /// The last function that begins at or before an address, unless it ends before it.
     fn at(&self, address: u64) -> Option<Symbol<'a>> {
+        self.index(address).map(|index| self.0[index])
+    }
+
+    /// The last function that begins at or before an address, unless it ends before it.
+    pub(super) fn index(&self, address: u64) -> Option<usize> {
         let next = self.0.partition_point(|s| s.address <= address);
         let symbol = self.0.get(next.checked_sub(1)?)?;
-        (symbol.size == 0 || address - symbol.address < symbol.size).then_some(*symbol)
+        (symbol.size == 0 || address - symbol.address < symbol.size).then_some(next - 1)
+    }
+
+    /// Leaves one function of each address and gives it a size: where the table has none, it ends where the next one
+    /// begins, and with its part of the binary at the latest.
+    pub(super) fn end_each(&mut self, parts: &[(u64, &[u8])]) {
+        let by_address = std::mem::take(&mut self.0);
+        for symbol in by_address {
+            match self.0.last_mut() {
+                Some(last) if last.address == symbol.address => *last = symbol,
+                _ => self.0.push(symbol),
+            }
+        }
+        let mut next = u64::MAX;
+        for symbol in self.0.iter_mut().rev() {
+            let left = parts.iter().filter_map(|(start, bytes)| {
+                let from = symbol.address.checked_sub(*start)?;
+                (bytes.len() as u64).checked_sub(from)
+            });
+            let most = left.max().unwrap_or(0);
+            let size = if symbol.size == 0 { next - symbol.address } else { symbol.size };
+            (symbol.size, next) = (size.min(most), symbol.address);
+        }
+        self.0.retain(|symbol| symbol.size > 0);
     }
 }

@@ -17,8 +17,8 @@ use std::path::Path;
 use gimli::{EndianSlice, Endianity, Reader, RunTimeEndian};
 use object::{Object, ObjectSegment, RelocationTarget};
 
-use super::dwarf::Counted;
-use super::file::Found;
+use super::dwarf::{Counted, Memory};
+use super::file::{Found, Symbol};
 
 /// How a header begins, from Go 1.18 and from Go 1.20 on.
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
@@ -77,6 +77,23 @@ pub(super) fn look_up(
         e => e.to_string(),
     };
     Some(format!("{}: some of Go's tables were not read: {why}", path.display()))
+}
+
+/// All functions, as far as their names may be read.
+pub(super) fn functions<'a>(object: &object::File<'a>, memory: &'a Memory) -> Vec<Symbol<'a>> {
+    let Some(tables) = Tables::find(object, &memory.left) else { return Vec::new() };
+    let n = tables.functions.len();
+    memory.left.set(memory.left.get().saturating_add(READS_PER_ADDRESS.saturating_mul(n as u64)));
+    let begin =
+        |number: usize| tables.functions.get(number).map_or(tables.end, |function| tables.endian.read_u32(function));
+    let function = |number: usize| -> gimli::Result<Symbol<'a>> {
+        let mut record = at(&tables.records, tables.endian.read_u32(&tables.functions[number][4..]).into())?;
+        record.skip(4)?;
+        let name = text(&tables.names, record.read_u32()?)?;
+        let address = tables.text.saturating_add(begin(number).into());
+        Ok(Symbol { address, size: begin(number + 1).saturating_sub(begin(number)).into(), name, file: b"" })
+    };
+    (0..n).filter_map(|number| function(number).ok()).collect()
 }
 
 /// What the first eight bytes of the tables say.

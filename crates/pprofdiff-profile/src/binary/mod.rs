@@ -1,12 +1,14 @@
-//! Names and lines from binaries, for profiles that have addresses only.
+//! Names and lines from binaries, for profiles that have addresses only, and the instructions of functions.
 //!
 //! ```text
 //! search (what the user names, PPROF_BINARY_PATH) -> file (ELF, Mach-O, PE) -> dwarf, symbols, go -> demangle -> profile
+//!                                                                           -> code -> instructions
 //! ```
 //!
 //! Binaries are hostile input like any other: everything that is read of them is counted against a budget that follows
 //! from their size (`dwarf`), and files that they name are opened only if they are regular files.
 
+mod code;
 mod demangle;
 mod dwarf;
 mod file;
@@ -14,7 +16,11 @@ mod go;
 pub mod instructions;
 mod search;
 
+pub use code::Code;
 #[doc(hidden)]
 pub use demangle::demangled;
+pub use dwarf::Memory;
 pub use file::Binary;
-pub use search::Binaries;
+pub use search::{Binaries, Mapped, some_of};
+
+pub use crate::profile::{FoundLine, Text};

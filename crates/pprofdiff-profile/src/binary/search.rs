@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::dwarf::SYSTEM;
+use super::code::Code;
+use super::dwarf::{Memory, SYSTEM};
 use super::file::Binary;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Mapping, NONE, Profile, Symbolizer};
@@ -25,6 +26,47 @@ pub struct Binaries {
 
 /// How many missing binaries a warning names.
 const MOST_NAMED: usize = 3;
+
+/// Missing binaries as a warning names them: the first ones, and how many more there are.
+pub fn some_of(mut missing: Vec<String>) -> String {
+    let more = missing.len().saturating_sub(MOST_NAMED);
+    missing.truncate(MOST_NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", missing.join(", "))
+}
+
+/// A binary where a process had mapped it.
+#[derive(Debug, Clone)]
+pub struct Mapped {
+    /// The file.
+    pub binary: Arc<Binary>,
+    mapping: Option<Mapping>,
+    /// Where its debug information may be.
+    by_build_id: Vec<PathBuf>,
+}
+
+impl Mapped {
+    /// The address in the file's own numbers of an address of the process; see [`Binary::own_address`].
+    pub fn own_address(&self, address: u64) -> Option<u64> {
+        self.binary.own_address(self.mapping.as_ref(), address)
+    }
+
+    /// Looks addresses of the file up, so that [`Binary::frames`] knows them. Returns what a user should know.
+    ///
+    /// # Errors
+    /// The file can't be read any more.
+    pub fn look_up(&self, addresses: &[u64]) -> Result<Vec<String>> {
+        self.binary.look_up(addresses, &self.by_build_id)
+    }
+
+    /// The functions and instructions. `memory` holds what they borrow.
+    ///
+    /// # Errors
+    /// The file can't be read any more, or it is for another machine than x86-64 and arm64.
+    pub fn code<'a>(&self, memory: &'a Memory) -> Result<Code<'a>> {
+        Code::read(&self.binary, &self.by_build_id, memory)
+    }
+}
 
 /// A mapping as texts.
 struct Wanted<'a> {
@@ -78,57 +120,84 @@ impl Binaries {
         Binaries { is_base: true, ..self.clone() }
     }
 
+    /// True if neither a binary nor a folder is named.
+    pub fn is_empty(&self) -> bool {
+        self.named[usize::from(!self.is_base)].is_empty() && self.folders.is_empty()
+    }
+
+    /// True if they are those of a base.
+    pub fn is_of_base(&self) -> bool {
+        self.is_base
+    }
+
+    /// The binaries of mappings of a profile, in their order: `Ok(None)` of what is no file, such as the kernel's own
+    /// parts, and of what was not found an error in words that begin with what is missing.
+    ///
+    /// # Errors
+    /// A binary that is named can't be read, or it is another build than the profile's.
+    pub fn find(
+        &self,
+        profile: &Profile,
+        mappings: &[u32],
+    ) -> Result<Vec<std::result::Result<Option<Mapped>, String>>> {
+        let named = &self.named[usize::from(!self.is_base)];
+        let (given, folders): (Vec<_>, Vec<_>) = named.iter().cloned().partition(|path| !path.is_dir());
+        let given = given.iter().map(|path| self.open(path)).collect::<Result<Vec<_>>>()?;
+        let folders: Vec<&PathBuf> = folders.iter().chain(&self.folders).collect();
+        let wanted: Vec<Wanted<'_>> = mappings.iter().map(|&mapping| wanted(profile, mapping)).collect();
+        let chosen = self.assign(&given, &wanted).map_err(|e| e.in_input(profile.name()))?;
+        let found = wanted.iter().zip(chosen).map(|(wanted, chosen)| {
+            let binary = match chosen {
+                Some(binary) => Some(binary),
+                None => self.search(&folders, wanted).map_err(|why| format!("{} ({why})", wanted.words))?,
+            };
+            Ok(binary.map(|binary| {
+                let by_build_id = debug_files(&folders, binary.build_id());
+                Mapped { binary, mapping: wanted.mapping.cloned(), by_build_id }
+            }))
+        });
+        Ok(found.collect())
+    }
+
     /// The profile with names and lines for its addresses, as far as their binaries are found.
     pub(crate) fn symbolize(&self, profile: Profile, limit: u64) -> Result<Profile> {
-        let named = &self.named[usize::from(!self.is_base)];
-        if named.is_empty() && self.folders.is_empty() {
+        if self.is_empty() {
             return Ok(profile);
         }
         let groups = without_lines(&profile);
         if groups.is_empty() {
             return Ok(profile);
         }
-        let (given, folders): (Vec<_>, Vec<_>) = named.iter().cloned().partition(|path| !path.is_dir());
-        let given = given.iter().map(|path| self.open(path)).collect::<Result<Vec<_>>>()?;
-        let folders: Vec<&PathBuf> = folders.iter().chain(&self.folders).collect();
-        let wanted: Vec<Wanted<'_>> = groups.iter().map(|(mapping, _)| wanted(&profile, *mapping)).collect();
-        let mut chosen = self.assign(&given, &wanted).map_err(|e| e.in_input(profile.name()))?;
+        let mappings: Vec<u32> = groups.iter().map(|(mapping, _)| *mapping).collect();
         let (mut notes, mut missing) = (Vec::new(), Vec::new());
         let mut symbolizer = Symbolizer::default();
-        for ((_, locations), (wanted, chosen)) in groups.iter().zip(wanted.iter().zip(&mut chosen)) {
-            let binary = match chosen.take() {
-                Some(binary) => binary,
-                None => match self.search(&folders, wanted) {
-                    Ok(Some(binary)) => binary,
-                    Ok(None) => continue,
-                    Err(why) => {
-                        missing.push(format!("{} ({why})", wanted.words));
-                        continue;
-                    }
-                },
+        for (n, ((mapping, locations), found)) in groups.iter().zip(self.find(&profile, &mappings)?).enumerate() {
+            let mapped = match found {
+                Ok(Some(mapped)) => mapped,
+                Ok(None) => continue,
+                Err(words) => {
+                    missing.push(words);
+                    continue;
+                }
             };
-            let own =
-                |&l: &u32| Some((l, binary.own_address(wanted.mapping, profile.locations().address[l as usize])?));
+            let own = |&l: &u32| Some((l, mapped.own_address(profile.locations().address[l as usize])?));
             let own: Vec<(u32, u64)> = locations.iter().filter_map(own).collect();
             let addresses: Vec<u64> = own.iter().map(|&(_, address)| address).collect();
-            notes.extend(binary.look_up(&addresses, debug_files(&folders, binary.build_id()))?);
+            notes.extend(mapped.look_up(&addresses)?);
             let before = symbolizer.len();
             for (location, address) in own {
-                binary.frames(address, |lines| symbolizer.add(&profile, location, lines));
+                mapped.binary.frames(address, |lines| symbolizer.add(&profile, location, n, lines));
             }
             if symbolizer.len() == before {
                 notes.push(format!(
                     "{} has neither debug information nor symbols for the addresses of {}",
-                    binary.path().display(),
-                    wanted.words
+                    mapped.binary.path().display(),
+                    wanted(&profile, *mapping).words
                 ));
             }
         }
         if !missing.is_empty() {
-            let more = missing.len().saturating_sub(MOST_NAMED);
-            missing.truncate(MOST_NAMED);
-            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            notes.push(format!("there are no names for what is in {}{more}", missing.join(", ")));
+            notes.push(format!("there are no names for what is in {}", some_of(missing)));
         }
         let name = profile.name().to_owned();
         let profile = symbolizer.finish(profile, limit).map_err(|e| e.in_input(&name))?;

@@ -108,6 +108,8 @@ fn tables(name: &str, data: &[u8]) -> Result<Profile> {
         has_labels: false,
         usual_samples: false,
         notes: Vec::new(),
+        #[cfg(feature = "binary")]
+        binaries: Default::default(),
     })
 }
 

@@ -88,7 +88,7 @@ impl LoadOptions {
     /// What is done with each profile that was read.
     fn finish(&self, profile: Profile) -> Result<Profile> {
         #[cfg(feature = "binary")]
-        return self.binaries.symbolize(profile, self.limit()?);
+        return Ok(self.binaries.symbolize(profile, self.limit()?)?.with_binaries(self.binaries.clone()));
         #[cfg(not(feature = "binary"))]
         Ok(profile)
     }

@@ -43,10 +43,14 @@ pub use merge::{Fields, Merger, Part, Selection, merge, merge_weighted};
 pub(crate) use message::{About, MessageWriter, Tables};
 pub(crate) use samples::{Label, LabelValue, Sample};
 #[cfg(feature = "binary")]
-pub(crate) use symbolize::{FoundLine, Symbolizer};
+pub(crate) use symbolize::Symbolizer;
+#[cfg(feature = "binary")]
+pub use symbolize::{FoundLine, Text};
 pub use types::{CommonType, common_types, default_type};
 
 use crate::advice;
+#[cfg(feature = "binary")]
+use crate::binary::Binaries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashSet;
 
@@ -77,6 +81,9 @@ pub struct Profile {
     usual_samples: bool,
     /// What a user should know of how it was loaded.
     notes: Vec<String>,
+    /// Where the binaries of its mappings are.
+    #[cfg(feature = "binary")]
+    binaries: Binaries,
 }
 
 impl Profile {
@@ -222,7 +229,7 @@ impl Profile {
     }
 
     /// A mapped binary as errors name it: `/usr/bin/x, build id 1234`, as far as it is known.
-    pub(crate) fn mapping_words(&self, mapping: &Mapping) -> String {
+    pub fn mapping_words(&self, mapping: &Mapping) -> String {
         let (file, build_id) = (self.text(mapping.file), self.text(mapping.build_id));
         let file = if file.is_empty() { "a binary without a name" } else { &file };
         if build_id.is_empty() { file.to_owned() } else { format!("{file}, build id {build_id}") }
@@ -232,6 +239,18 @@ impl Profile {
     #[cfg(feature = "binary")]
     pub(crate) fn with_notes(self, notes: Vec<String>) -> Self {
         Profile { notes, ..self }
+    }
+
+    /// The same profile, with where the binaries of its mappings are.
+    #[cfg(feature = "binary")]
+    pub(crate) fn with_binaries(self, binaries: Binaries) -> Self {
+        Profile { binaries, ..self }
+    }
+
+    /// Where the binaries of its mappings are, as [`LoadOptions`] had it.
+    #[cfg(feature = "binary")]
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
     }
 
     fn lacks_names(&self) -> bool {

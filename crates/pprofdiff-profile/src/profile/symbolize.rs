@@ -8,15 +8,24 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interner::{Interner, Sequences};
 use crate::random::{HashMap, RandomState};
 
+/// A text of a binary: its number there, by which it is known again, and its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Text<'a> {
+    /// Equal texts of one binary have the same.
+    pub number: u32,
+    /// What it says.
+    pub bytes: &'a [u8],
+}
+
 /// A line that was found for an address.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundLine<'a> {
     /// The function's name as people read it.
-    pub name: &'a [u8],
+    pub name: Text<'a>,
     /// Its name as the linker has it.
-    pub system_name: &'a [u8],
+    pub system_name: Text<'a>,
     /// The source file's path; empty if it is not known.
-    pub file: &'a [u8],
+    pub file: Text<'a>,
     /// The line number; 0 if it is not known.
     pub line: u32,
     /// The column; 0 if it is not known.
@@ -29,6 +38,8 @@ pub struct FoundLine<'a> {
 #[derive(Default)]
 pub struct Symbolizer {
     strings: Sequences<u8, RandomState>,
+    /// By the binary, and the number there: however many locations share a text, it is hashed once.
+    known: HashMap<(usize, u32), u32>,
     functions: Interner<([u32; 3], u32), RandomState>,
     lines: HashMap<u32, Vec<(u32, u32, u32)>>,
     /// For each mapping of which something was found: its flags as in [`Mapping`](super::Mapping).
@@ -36,13 +47,23 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
-    /// Gives a location that has no lines the lines that were found, the innermost inlined function first.
-    pub fn add<'a>(&mut self, profile: &Profile, location: u32, lines: impl Iterator<Item = FoundLine<'a>>) {
+    /// Gives a location that has no lines the lines that were found, the innermost inlined function first. `binary` is any
+    /// number that tells the one of their texts from others.
+    pub fn add<'a>(
+        &mut self,
+        profile: &Profile,
+        location: u32,
+        binary: usize,
+        lines: impl Iterator<Item = FoundLine<'a>>,
+    ) {
         let mut flags = 0;
         let lines: Vec<_> = lines
             .map(|l| {
-                flags |= u8::from(!l.name.is_empty()) | u8::from(!l.file.is_empty()) << 1 | u8::from(l.line != 0) << 2;
-                let strings = [l.name, l.system_name, l.file].map(|s| self.strings.number(s));
+                let has = |text: Text<'_>| u8::from(!text.bytes.is_empty());
+                flags |= has(l.name) | has(l.file) << 1 | u8::from(l.line != 0) << 2;
+                let mut number = |text: Text<'_>| self.strings.number(text.bytes);
+                let strings = [l.name, l.system_name, l.file]
+                    .map(|text| *self.known.entry((binary, text.number)).or_insert_with(|| number(text)));
                 (self.functions.number((strings, l.start_line)), l.line, l.column)
             })
             .collect();
