@@ -22,6 +22,7 @@ Examples:
   pprofdiff main.pb.gz branch.pb.gz --sort cum         with what it calls
   pprofdiff peek tableInsensitive main.pb.gz branch.pb.gz   its callers and callees, both sides
   pprofdiff list names.compare main.pb.gz branch.pb.gz --base-source main/ --new-source branch/
+  pprofdiff disasm names.compare main.pb.gz branch.pb.gz --base-binary main/app --new-binary branch/app
   pprofdiff main.pb.gz branch.pb.gz --format svg -o callgraph.svg
   pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
   pprofdiff --base a1.pb.gz a2.pb.gz --new b1.pb.gz b2.pb.gz  several runs a side: means, and what is more than chance
@@ -72,6 +73,13 @@ pub enum Verb {
         regex: String,
         #[command(flatten)]
         sources: SourceArgs,
+        #[command(flatten)]
+        view: ViewArgs,
+    },
+    /// Instructions with their costs, of functions that match; --binary says where the binaries are
+    Disasm {
+        /// Matched against each function's name in its binary
+        regex: String,
         #[command(flatten)]
         view: ViewArgs,
     },
@@ -138,8 +146,8 @@ pub struct LoadArgs {
     /// What profiles count that do not say it, such as folded stacks: cpu/nanoseconds [default: samples/count]
     #[arg(long, value_name = "TYPE/UNIT")]
     pub input_type: Option<String>,
-    /// Where names of functions and lines are looked up for addresses without names: a binary, or a folder that is
-    /// searched as pprof searches those of PPROF_BINARY_PATH, which come after it
+    /// Where names of functions and lines are looked up for addresses without names, and instructions: a binary, or a
+    /// folder that is searched as pprof searches those of PPROF_BINARY_PATH, which come after it
     #[arg(long, value_name = "PATH")]
     pub binary: Vec<PathBuf>,
     /// The same for the base alone

@@ -36,7 +36,8 @@ const PICTURE: &str =
     "-o graph.svg is a picture that needs no Graphviz; other kinds: --format dot | dot -Tpng -o graph.png";
 const BROWSER: &str = "-o report.html --open writes a page and opens it in the browser; no server runs";
 const SERVER: &str = "pprofdiff serve --open FILES shows them in the browser";
-const MACHINE_CODE: &str = "there is no disassembly; --granularity addresses shows what each instruction costs";
+const WEBLIST: &str =
+    "list REGEX --binary PATH --source-path DIR -o list.html --open is a page of lines that open to their instructions";
 const CERTIFICATES: &str =
     "https uses the system's certificates; fetch the profile with curl: curl ... | pprofdiff top -";
 const SYMBOLS: &str =
@@ -46,7 +47,7 @@ const SYMBOLS: &str =
 const WORDS: &[(&str, Meaning)] = &[
     ("callgrind", View(&["top", "--format", "callgrind"])),
     ("comments", View(&["comments"])),
-    ("disasm", Answer(MACHINE_CODE)),
+    ("disasm", ViewOf("disasm")),
     ("dot", View(&["top", "--format", "dot"])),
     ("eog", Answer(BROWSER)),
     ("evince", Answer(BROWSER)),
@@ -68,7 +69,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("traces", View(&["traces"])),
     ("tree", View(&["tree"])),
     ("web", Answer(BROWSER)),
-    ("weblist", Answer("-o report.html --source-path DIR --open is a page with source lines")),
+    ("weblist", Answer(WEBLIST)),
     ("call_tree", Switch(&["--call-tree"])),
     ("compact_labels", Answer("headers are short; --format csv has none")),
     ("divide_by", Answer("--normalize FACTOR scales the new side; one profile is shown as it is")),
@@ -77,7 +78,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("focus", Valued("--focus", "")),
     ("hide", Valued("--hide", "")),
     ("ignore", Valued("--ignore", "")),
-    ("intel_syntax", Answer(MACHINE_CODE)),
+    ("intel_syntax", Answer("instructions are written in AT&T's syntax, as objdump does")),
     ("mean", Switch(&["--mean"])),
     ("nodecount", Valued("-n", "")),
     ("nodefraction", InPictures("--node-fraction")),
@@ -305,7 +306,7 @@ impl Translation {
             (Some(verb), Some((word, _))) => {
                 return Err(format!("-{word} is a view of pprof's, {verb} one of ours; ask for one"));
             }
-            (Some(verb), None) if ["peek", "list"].contains(&verb.as_str()) => 2,
+            (Some(verb), None) if ["peek", "list", "disasm"].contains(&verb.as_str()) => 2,
             (Some(_), None) => 1,
             (None, _) => 0,
         };

@@ -166,6 +166,9 @@ fn execute(cli: Cli) -> Result<u8> {
             let ask = Ask::List { regex, sources: sources.dirs(), limit: None };
             show(&args, Some(&sources), ask, &open_view(&args)?)
         }
+        Some(Verb::Disasm { regex, view: args }) => {
+            show(&args, None, Ask::Disasm { regex, limit: None }, &open_view(&args)?)
+        }
         Some(Verb::Stacks { labels, view: args }) => {
             show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open_view(&args)?)
         }
@@ -257,7 +260,8 @@ fn show_with(
     let mut request = args.query.request(ask)?.for_format(format)?;
     request.query.showing = args.showing.showing();
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
-    if args.n.is_some() && format.writes_whole() {
+    let is_listing = matches!(request.ask, Ask::List { .. } | Ask::Disasm { .. });
+    if args.n.is_some() && format.writes_whole() && !is_listing {
         return refuse(&format!("-n limits rows; {} is written whole", format.name));
     }
     match &mut request.ask {
@@ -265,30 +269,34 @@ fn show_with(
         _ if args.graph.call_tree => return refuse("--call-tree is for call graphs: --format dot, svg or callgrind"),
         _ => {}
     }
+    if format.name == "html" {
+        if output.is_none() && (args.open || io::stdout().is_terminal()) {
+            return refuse("a page is for a browser; name a file for it with -o");
+        }
+    } else if args.open {
+        return refuse("--open shows a page in the browser; it needs --format html");
+    }
     match &mut request.ask {
         Ask::Page { options, sources: dirs } => {
             if args.n.is_some() {
                 return refuse("-n limits rows; a page is limited by --min-width and --max-frames");
             }
-            if output.is_none() && (args.open || io::stdout().is_terminal()) {
-                return refuse("a page is for a browser; name a file for it with -o");
-            }
             (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
             options.explain = explain::own_runtime(None)?;
             *dirs = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
         }
-        _ if args.open => return refuse("--open shows a page in the browser; it needs --format html"),
         Ask::Profile(options) => *options = packing(output),
-        _ if format.writes_whole() => {}
-        Ask::Graph(options) => *options = args.graph_options(),
+        Ask::Disasm { limit, .. } => *limit = args.n.filter(|&n| n > 0),
         Ask::List { limit, sources: dirs, .. } => {
             *limit = args.n.filter(|&n| n > 0);
-            let is_watched = format.name == "text" && output.is_none() && io::stdout().is_terminal();
+            let is_watched = args.open || format.name == "text" && output.is_none() && io::stdout().is_terminal();
             if is_watched && sources.is_none_or(SourceArgs::is_empty) {
                 // Whoever looks at a listing most likely stands in the checkout of what was built last.
                 *dirs = SourceDirs::new(Vec::new(), vec![PathBuf::from(".")]);
             }
         }
+        _ if format.writes_whole() => {}
+        Ask::Graph(options) => *options = args.graph_options(),
         ask => {
             if let Some(limit) = ask.limit_mut() {
                 *limit = args.limit(format);
@@ -332,7 +340,7 @@ fn show_with(
 /// An expression that no frame matches is most likely a mistake.
 fn must_match(request: &Request, report: &Report) -> Result<()> {
     if report.matches_nothing()
-        && let Ask::Peek { regex, .. } | Ask::List { regex, .. } = &request.ask
+        && let Ask::Peek { regex, .. } | Ask::List { regex, .. } | Ask::Disasm { regex, .. } = &request.ask
     {
         let what = if matches!(request.ask, Ask::Peek { .. }) { "frame" } else { "function" };
         return Err(Failure::Message(format!("no {what} matches {regex:?}")));

@@ -1,4 +1,5 @@
-//! A listing of source lines with their costs: for people, as JSON (schema `pprofdiff/1`) and as an HTML fragment.
+//! A listing of source lines or instructions with their costs: for people, as JSON (schema `pprofdiff/1`) and as HTML,
+//! where lines open to their instructions.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ use super::json::header as json_header;
 use super::numbers::{CostFormat, whole};
 use super::text::{self, Shown, TextOptions, grid, header};
 use pprofdiff::Pair;
-use pprofdiff::list::{Line, LineChange, Listing, Routine};
+use pprofdiff::list::{Instruction, Line, LineChange, Listed, Listing, Place, Routine};
 use pprofdiff::text::harmless;
 
 const STYLE: &str = "<style>
@@ -18,24 +19,37 @@ const STYLE: &str = "<style>
 .pprofdiff table.list .text{text-align:left}
 .pprofdiff table.list tr.inserted .text,.pprofdiff table.list tr.deleted .text{background:rgba(128,128,128,.18)}
 .pprofdiff table.list tr.deleted .text{text-decoration:line-through;text-decoration-color:rgba(128,128,128,.7)}
+.pprofdiff table.list tr.code{display:none}
+.pprofdiff table.list tbody:has(input:checked) tr.code{display:table-row}
+.pprofdiff table.list tr.code td{opacity:.8}
+.pprofdiff table.list tr.code .text{padding-left:2.5em}
+.pprofdiff table.list input{appearance:none;margin:0;width:1.2em;cursor:pointer}
+.pprofdiff table.list input::before{content:\"\\25b8\"}
+.pprofdiff table.list input:checked::before{content:\"\\25be\"}
 </style>";
 
 fn two_sided(listing: &Listing) -> bool {
     listing.summary.base.is_some()
 }
 
-/// How the lines' own cost and their cum are formatted.
+/// How the own costs of lines and instructions and their cum are formatted.
 fn costs(listing: &Listing) -> [CostFormat; 2] {
-    let lines = listing.routines.iter().flat_map(|r| &r.lines);
-    [
-        CostFormat::new(&listing.summary, lines.clone().map(|l| l.flat)),
-        CostFormat::new(&listing.summary, lines.map(|l| l.cum)),
-    ]
+    let of = |line: fn(&Line) -> Pair, instruction: fn(&Instruction) -> Pair| {
+        let pairs = listing.routines.iter().flat_map(move |r| {
+            let under = r.lines.iter().flat_map(|l| &l.instructions).chain(&r.instructions);
+            r.lines.iter().map(line).chain(under.map(instruction))
+        });
+        CostFormat::new(&listing.summary, pairs)
+    };
+    [of(|l| l.flat, |i| i.flat), of(|l| l.cum, |i| i.cum)]
 }
 
 /// For which sides sources are missing, and which option names their folder: `options` are those for the base's
 /// sources, for the new side's and for both (or for a single profile's), as the caller's users write them.
 pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> {
+    if listing.of == Listed::Instructions {
+        return None;
+    }
     let [base, new, both] = options;
     let without = |has: fn(&Routine) -> bool| listing.routines.iter().filter(|r| !has(r)).count();
     let without_base = if two_sided(listing) { without(|r| r.places.0.is_some()) } else { 0 };
@@ -70,13 +84,17 @@ fn in_words(listing: &Listing, r: &Routine, arrow: &str) -> [String; 2] {
 
 /// The heads of the columns. Cum has growth and share: what a line calls is most of what it costs.
 fn heads(listing: &Listing) -> Vec<String> {
+    let (number, text) = match listing.of {
+        Listed::Lines => ("line", "source"),
+        Listed::Instructions => ("address", "instruction"),
+    };
     if !two_sided(listing) {
-        return ["flat", "cum", "line", "source"].map(str::to_owned).to_vec();
+        return ["flat", "cum", number, text].map(str::to_owned).to_vec();
     }
     let sides = ["base", "new", "delta"];
     let mut heads = text::heads("flat", true, sides, false);
     heads.extend(text::heads("cum", true, sides, true));
-    heads.extend(["line: base", "new", "source"].map(str::to_owned));
+    heads.extend([format!("{number}: base"), "new".to_owned(), text.to_owned()]);
     heads
 }
 
@@ -92,10 +110,13 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
     }
     for r in &listing.routines {
         let status = if two_sided(listing) { format!("  ({})", r.status.name()) } else { String::new() };
-        let file = r.file.as_deref().unwrap_or("a file that the profile does not name");
-        writeln!(out, "\n{} in {}{status}", harmless(&r.name), harmless(file))?;
+        let file = match listing.of {
+            Listed::Lines => format!(" in {}", r.file.as_deref().unwrap_or("a file that the profile does not name")),
+            Listed::Instructions => String::new(),
+        };
+        writeln!(out, "\n{}{}{status}", harmless(&r.name), harmless(&file))?;
         in_words(listing, r, "->").iter().try_for_each(|words| writeln!(out, "{words}"))?;
-        if let Some(places) = places(r) {
+        if let Some(places) = places(listing, r) {
             writeln!(out, "{}", harmless(&places))?;
         }
         r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", harmless(note)))?;
@@ -103,42 +124,81 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
         if let Some(last) = head.last_mut() {
             last.insert_str(0, "  ");
         }
-        grid(out, options, &head, |push| r.lines.iter().try_for_each(|l| push(cells(listing, l, costs))))?;
+        grid(out, options, &head, |push| {
+            r.lines.iter().try_for_each(|l| push(cells(listing, l, costs)))?;
+            with_places(r, &r.instructions).try_for_each(|(i, place)| push(code_cells(listing, i, place, costs)))
+        })?;
     }
     Ok(())
 }
 
+/// Instructions, each with what it was made of where that is not what the one before was made of: the line, and the
+/// function if it was inlined.
+fn with_places<'a>(r: &'a Routine, instructions: &'a [Instruction]) -> impl Iterator<Item = (&'a Instruction, String)> {
+    let mut last = None;
+    instructions.iter().map(move |i| {
+        let place = i.place.as_ref().filter(|place| last != Some(*place));
+        last = i.place.as_ref();
+        let said = |place: &Place| {
+            let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
+            let function = if place.function == r.name { String::new() } else { format!("{} ", place.function) };
+            format!("  ; {function}{file}:{}", place.line)
+        };
+        (i, place.map_or_else(String::new, said))
+    })
+}
+
 fn cells(listing: &Listing, l: &Line, costs: [CostFormat; 2]) -> Vec<Shown> {
-    let number = |n: Option<i64>| Shown::from(n.map_or_else(String::new, |n| n.to_string()));
-    let mark = match l.change {
+    let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
+    // A tab is as wide as four spaces; no other control character reaches a terminal.
+    let text = l.text.as_deref().unwrap_or_default().replace('\t', "    ");
+    row(listing, [l.flat, l.cum], [number(l.base), number(l.new)], l.change, &text, costs)
+}
+
+/// An instruction's cells, in the columns of the lines.
+fn code_cells(listing: &Listing, i: &Instruction, place: String, costs: [CostFormat; 2]) -> Vec<Shown> {
+    let number = |n: Option<u64>| n.map_or_else(String::new, |n| format!("{n:x}"));
+    row(listing, [i.flat, i.cum], [number(i.base), number(i.new)], i.change, &format!("{}{place}", i.text), costs)
+}
+
+fn row(
+    listing: &Listing,
+    [flat, cum]: [Pair; 2],
+    [base, new]: [String; 2],
+    change: LineChange,
+    text: &str,
+    costs: [CostFormat; 2],
+) -> Vec<Shown> {
+    let mark = match change {
         LineChange::Same => ' ',
         LineChange::Inserted => '+',
         LineChange::Deleted => '-',
     };
-    // A tab is as wide as four spaces; no other control character reaches a terminal.
-    let text = l.text.as_deref().unwrap_or_default().replace('\t', "    ");
-    let text = Shown::from(format!("{mark} {text}").trim_end().to_owned());
     let pair = |p: Pair, cost: CostFormat, full: bool| match (p == Pair::default(), two_sided(listing)) {
         (true, true) => (0..if full { 5 } else { 3 }).map(|_| ".".into()).collect(),
         (true, false) => vec![".".into()],
         (false, true) => text::change_cells(cost, p, full.then(|| whole(&listing.summary))),
         (false, false) => vec![cost.sides.format(p.new).into()],
     };
-    let mut cells: Vec<Shown> = pair(l.flat, costs[0], false);
-    cells.extend(pair(l.cum, costs[1], true));
+    let mut cells: Vec<Shown> = pair(flat, costs[0], false);
+    cells.extend(pair(cum, costs[1], true));
     if two_sided(listing) {
-        cells.push(number(l.base));
+        cells.push(Shown::from(base));
     }
-    cells.extend([number(l.new), text]);
+    cells.extend([Shown::from(new), Shown::from(format!("{mark} {text}").trim_end().to_owned())]);
     cells
 }
 
-/// Writes the listing as JSON: the header, then one object a routine with an object a line.
+/// Writes the listing as JSON: the header, then one object a routine with an object a line or instruction.
 ///
 /// # Errors
 /// The writer's.
 pub fn listing_json(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"list\"")?;
+    let (kind, rows) = match listing.of {
+        Listed::Lines => ("list", "lines"),
+        Listed::Instructions => ("disasm", "instructions"),
+    };
+    write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"{kind}\"")?;
     for (name, value) in json_header(&listing.summary) {
         write!(out, ",\n \"{name}\": {value}")?;
     }
@@ -147,9 +207,11 @@ pub fn listing_json(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
         // The object is left open for its lines, which are written one by one.
         let routine = routine_json(listing, r).to_string();
         let routine = routine.strip_suffix('}').unwrap_or(&routine);
-        write!(out, "{}\n  {routine},\"lines\":[", if i == 0 { "" } else { "," })?;
-        for (i, l) in r.lines.iter().enumerate() {
-            write!(out, "{}{}", if i == 0 { "" } else { "," }, line_json(listing, l))?;
+        write!(out, "{}\n  {routine},\"{rows}\":[", if i == 0 { "" } else { "," })?;
+        let lines = r.lines.iter().map(|l| line_json(listing, l));
+        let instructions = r.instructions.iter().map(|i| instruction_json(listing, i));
+        for (i, row) in lines.chain(instructions).enumerate() {
+            write!(out, "{}{row}", if i == 0 { "" } else { "," })?;
         }
         write!(out, "]}}")?;
     }
@@ -158,13 +220,20 @@ pub fn listing_json(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
 
 /// A routine without its lines.
 fn routine_json(listing: &Listing, r: &Routine) -> Value {
-    let mut routine = json!({"name": r.name, "file": r.file});
+    let mut routine = json!({"name": r.name});
+    let places = match listing.of {
+        Listed::Lines => {
+            routine["file"] = json!(r.file);
+            "source"
+        }
+        Listed::Instructions => "binary",
+    };
     if two_sided(listing) {
-        routine["base_source"] = json!(r.places.0);
-        routine["new_source"] = json!(r.places.1);
+        routine[format!("base_{places}")] = json!(r.places.0);
+        routine[format!("new_{places}")] = json!(r.places.1);
         routine["status"] = json!(r.status.name());
     } else {
-        routine["source"] = json!(r.places.1);
+        routine[places] = json!(r.places.1);
     }
     costs_json(listing, &mut routine, r.flat, r.cum);
     routine["notes"] = json!(r.notes);
@@ -177,7 +246,23 @@ fn line_json(listing: &Listing, l: &Line) -> Value {
         false => json!({"line": l.new, "text": l.text}),
     };
     costs_json(listing, &mut line, l.flat, l.cum);
+    if !l.instructions.is_empty() {
+        line["instructions"] = l.instructions.iter().map(|i| instruction_json(listing, i)).collect();
+    }
     line
+}
+
+fn instruction_json(listing: &Listing, i: &Instruction) -> Value {
+    let mut instruction = match two_sided(listing) {
+        true => json!({"base_address": i.base, "new_address": i.new, "change": i.change.name(), "text": i.text}),
+        false => json!({"address": i.new, "text": i.text}),
+    };
+    let place = i.place.as_ref();
+    instruction["function"] = json!(place.map(|p| &p.function));
+    instruction["file"] = json!(place.map(|p| &p.file));
+    instruction["line"] = json!(place.map(|p| p.line));
+    costs_json(listing, &mut instruction, i.flat, i.cum);
+    instruction
 }
 
 fn costs_json(listing: &Listing, to: &mut Value, flat: Pair, cum: Pair) {
@@ -205,7 +290,8 @@ pub fn to_html_page(listing: &Listing) -> String {
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
     let mut html = format!(
         "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
-         content=\"{policy}\"><title>pprofdiff list</title></head><body>\n"
+         content=\"{policy}\"><title>pprofdiff {}</title></head><body>\n",
+        if listing.of == Listed::Lines { "list" } else { "disasm" }
     );
     push_html(listing, &mut html);
     html.push_str("\n</body></html>\n");
@@ -241,27 +327,46 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
             "<details open=\"\"><summary><b>{}</b>{file}{status}<div class=\"note\">{flat} · {cum}</div></summary>",
             escape(&r.name)
         );
-        for note in places(r).iter().chain(&r.notes) {
+        for note in places(listing, r).iter().chain(&r.notes) {
             let _ = write!(html, "<div class=\"note\">{}</div>", escape(note));
         }
         let _ = write!(html, "<table class=\"list\"><thead><tr>{head}</tr></thead><tbody>");
-        for l in &r.lines {
-            let _ = write!(html, "<tr class=\"{}\">", l.change.name());
-            for (i, cell) in cells(listing, l, costs).into_iter().enumerate() {
+        let push = |html: &mut String, class: &str, opens: bool, cells: Vec<Shown>| {
+            let _ = write!(html, "<tr class=\"{class}\">");
+            for (i, cell) in cells.into_iter().enumerate() {
                 let class = ["less", text(i), "more"][(cell.sign + 1) as usize];
-                let _ = write!(html, "<td{}>{}</td>", in_class(class), escape(&cell.text));
+                let (mut before, mut after) = ("", "");
+                if opens && i + 1 == heads.len() {
+                    (before, after) = ("<label><input type=\"checkbox\" aria-label=\"instructions\">", "</label>");
+                }
+                let _ = write!(html, "<td{}>{before}{}{after}</td>", in_class(class), escape(&cell.text));
             }
             html.push_str("</tr>");
+        };
+        for l in &r.lines {
+            // What opens together is a body of its own.
+            let opens = !l.instructions.is_empty();
+            let parted = if opens { "</tbody><tbody>" } else { "" };
+            html.push_str(parted);
+            push(html, l.change.name(), opens, cells(listing, l, costs));
+            for (i, place) in with_places(r, &l.instructions) {
+                push(html, &format!("code {}", i.change.name()), false, code_cells(listing, i, place, costs));
+            }
+            html.push_str(parted);
+        }
+        for (i, place) in with_places(r, &r.instructions) {
+            push(html, i.change.name(), false, code_cells(listing, i, place, costs));
         }
         html.push_str("</tbody></table></details>");
     }
 }
 
-/// Where the texts come from, if there are some.
-fn places(r: &Routine) -> Option<String> {
+/// Where the texts come from, or the instructions, if there are some.
+fn places(listing: &Listing, r: &Routine) -> Option<String> {
+    let what = if listing.of == Listed::Lines { "source" } else { "binary" };
     let (base, new) = (r.places.0.as_ref(), r.places.1.as_ref());
     match (base, new) {
-        (Some(base), Some(new)) if base != new => Some(format!("source {base} -> {new}")),
-        _ => new.or(base).map(|place| format!("source {place}")),
+        (Some(base), Some(new)) if base != new => Some(format!("{what} {base} -> {new}")),
+        _ => new.or(base).map(|place| format!("{what} {place}")),
     }
 }

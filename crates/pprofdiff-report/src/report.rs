@@ -24,7 +24,7 @@ pub enum Report {
     Stacks(Stacks, usize),
     /// Whole stacks with their labels: a table of stacks that people read from the leaf.
     Traces(Table),
-    /// Source lines.
+    /// Source lines, or instructions.
     Listing(Listing),
     /// The call graph.
     Graph(Graph),

@@ -92,6 +92,13 @@ pub enum Ask {
         /// The most functions.
         limit: Option<usize>,
     },
+    /// Instructions of the functions that match, of profiles that were loaded with binaries.
+    Disasm {
+        /// Matched against each function's name in its binary.
+        regex: String,
+        /// The most functions.
+        limit: Option<usize>,
+    },
     /// The call graph.
     Graph(GraphOptions),
     /// The page for a browser.
@@ -241,6 +248,7 @@ impl Ask {
             Ask::Traces { .. } => "traces",
             Ask::Labels { .. } => "labels",
             Ask::List { .. } => "list",
+            Ask::Disasm { .. } => "disasm",
             Ask::Graph(_) => "graph",
             #[cfg(feature = "html")]
             Ask::Page { .. } => "page",
@@ -270,6 +278,7 @@ impl Ask {
             | Ask::Traces { limit }
             | Ask::Labels { limit }
             | Ask::List { limit, .. }
+            | Ask::Disasm { limit, .. }
             | Ask::Movers { limit, .. }
             | Ask::Steps { limit, .. }
             | Ask::Shifts { limit, .. }
@@ -408,6 +417,7 @@ impl Request {
             Ask::List { regex, sources, limit } => {
                 Report::Listing(diff.list(query, regex, &sources.files())?.head(most(limit)))
             }
+            Ask::Disasm { regex, limit } => Report::Listing(diff.disasm(query, regex, most(limit))?),
             Ask::Graph(options) => Report::Graph(one()?.graph(options)?),
             #[cfg(feature = "html")]
             Ask::Page { options, sources } => {
@@ -444,8 +454,8 @@ impl Request {
         let (ask, showing) = (&self.ask, &self.query.showing);
         let edges = matches!(ask, Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. });
         let frames = edges || matches!(ask, Ask::Graph(_));
-        let rows =
-            frames || matches!(ask, Ask::Stacks { .. } | Ask::Traces { .. } | Ask::Labels { .. } | Ask::List { .. });
+        let listing = matches!(ask, Ask::List { .. } | Ask::Disasm { .. });
+        let rows = frames || listing || matches!(ask, Ask::Stacks { .. } | Ask::Traces { .. } | Ask::Labels { .. });
         let set = [
             ("unit", showing.unit.is_some(), rows),
             ("relative_percentages", showing.relative_percentages, rows),

@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::table::{Kind, Table};
 use pprofdiff::Pair;
 use pprofdiff::list::Listing;
-use pprofdiff::random::HashMap;
+use pprofdiff::random::{HashMap, HashSet};
 
 /// How many tokens of a language model a text is: more than any common one counts in tables, names and commands, and
 /// without its vocabulary. Each digit, capital, sign and byte that is not ASCII is a token, and so are two small
@@ -110,7 +110,7 @@ impl Report {
             }
             Report::Listing(listing) => {
                 let (functions, first) = (listing.routines.len(), listing.clone().head(1));
-                let lines = first.routines.iter().map(|r| r.lines.len()).sum();
+                let lines = first.routines.iter().map(|r| r.lines.len() + r.instructions.len()).sum();
                 let heads = move |n| (Report::Listing(listing.clone().head(n)), functions - n);
                 let dearest = move |n| (Report::Listing(dearest_lines(&first, n)), lines - n);
                 vec![(1..=functions, "function", Box::new(heads)), (0..=lines, "line", Box::new(dearest))]
@@ -180,19 +180,25 @@ impl Table {
     }
 }
 
-/// Of the first function the `n` lines that changed or cost most, in their order.
+/// Of the first function the `n` lines or instructions that changed or cost most, in their order.
 fn dearest_lines(listing: &Listing, n: usize) -> Listing {
     let mut shorter = listing.clone().head(1);
+    let weight = |p: Pair| if listing.summary.base.is_some() { p.delta().unsigned_abs() } else { p.new.unsigned_abs() };
     for routine in &mut shorter.routines {
-        let weight =
-            |p: Pair| if listing.summary.base.is_some() { p.delta().unsigned_abs() } else { p.new.unsigned_abs() };
-        let mut order: Vec<usize> = (0..routine.lines.len()).collect();
-        order.sort_by_key(|&i| (Reverse(weight(routine.lines[i].cum)), Reverse(weight(routine.lines[i].flat)), i));
-        order.truncate(n);
-        order.sort_unstable();
-        routine.lines = order.into_iter().map(|i| routine.lines[i].clone()).collect();
+        dearest(&mut routine.lines, n, |l| (weight(l.cum), weight(l.flat)));
+        dearest(&mut routine.instructions, n, |i| (weight(i.cum), weight(i.flat)));
     }
     shorter
+}
+
+/// Leaves the `n` of the most weight.
+fn dearest<T>(all: &mut Vec<T>, n: usize, weight: impl Fn(&T) -> (u64, u64)) {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|&i| (Reverse(weight(&all[i])), i));
+    order.truncate(n);
+    let kept: HashSet<usize> = order.into_iter().collect();
+    let mut i = 0..;
+    all.retain(|_| i.next().is_some_and(|i| kept.contains(&i)));
 }
 
 #[cfg(test)]

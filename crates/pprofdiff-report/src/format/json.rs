@@ -28,7 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     shows: |request| match request.ask {
         #[cfg(feature = "check")]
         Ask::Check(_) => Some(request.clone()),
-        Ask::List { .. } | Ask::Info | Ask::Explain(_) => Some(request.clone()),
+        Ask::List { .. } | Ask::Disasm { .. } | Ask::Info | Ask::Explain(_) => Some(request.clone()),
         _ => rows(request),
     },
     write: |report, out, _| match report {

@@ -32,7 +32,8 @@ pub(crate) const FORMAT: Format = Format {
     shows: |request| match request.ask {
         #[cfg(feature = "check")]
         Ask::Check(_) => Some(request.clone()),
-        Ask::List { .. } | Ask::Info | Ask::Explain(_) | Ask::Raw | Ask::Comments => Some(request.clone()),
+        Ask::List { .. } | Ask::Disasm { .. } => Some(request.clone()),
+        Ask::Info | Ask::Explain(_) | Ask::Raw | Ask::Comments => Some(request.clone()),
         _ => rows(request),
     },
     write: |report, out, style| match report {

@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use super::explain::explain_panel;
 use super::html::{escape, escape_ours};
-use super::listing::push_routines;
+use super::listing::{push_routines, to_html_page};
 use super::numbers::{extent, share, whole};
 use super::palette::{LESS, MORE, Shades, hex};
 use super::text::inputs;
@@ -57,11 +57,12 @@ pub(crate) const FORMAT: Format = Format {
         }
         Ask::Shifts { sort, limit, .. } => Some(request.asking(courses(true, sort, limit))),
         Ask::Movers { sort, limit } => Some(request.asking(courses(false, sort, limit))),
-        Ask::Page { .. } | Ask::Courses { .. } => Some(request.clone()),
+        Ask::Page { .. } | Ask::Courses { .. } | Ask::List { .. } | Ask::Disasm { .. } => Some(request.clone()),
         _ => None,
     },
     write: |report, out, _| match report {
         Report::Page(page) => out.write_all(page.html.as_bytes()),
+        Report::Listing(listing) => out.write_all(to_html_page(listing).as_bytes()),
         _ => Err(unsupported()),
     },
     each: None,

@@ -161,6 +161,8 @@ impl Diff {
         let mut texts = Texts::new(sources, self.is_two_sided());
         let routines = choose(&mut groups.into_iter().map(|(_, g)| texts.routine(g)));
         let summary = Summary { trim_path: trim.to_vec(), ..(**measure.summary()).clone() };
+        #[cfg(feature = "binary")]
+        let (routines, summary) = super::code::opened(&measure, routines, summary, trim)?;
         Ok((Arc::new(summary), routines))
     }
 }
@@ -447,7 +449,17 @@ impl<'s> Texts<'s> {
         let (flat, cum) = (g.flat(), g.cum());
         let equal = flat.delta() == 0 && cum.delta() == 0;
         let status = Status::new(!g.base.lines.is_empty(), !g.new.lines.is_empty(), equal);
-        Routine { flat, cum, name: g.name, file: Some(g.file).filter(|f| !f.is_empty()), places, status, lines, notes }
+        Routine {
+            flat,
+            cum,
+            name: g.name,
+            file: Some(g.file).filter(|f| !f.is_empty()),
+            places,
+            status,
+            lines,
+            instructions: Vec::new(),
+            notes,
+        }
     }
 
     /// The lines to show where nothing is aligned: with a text, whole stretches of it; else those with samples.
@@ -504,7 +516,8 @@ impl<'s> Texts<'s> {
 fn line(g: &Group, base: Option<i64>, new: Option<i64>, change: LineChange, text: Option<String>) -> Line {
     let cost = |side: &Side, n: Option<i64>| n.and_then(|n| side.lines.get(&n)).copied().unwrap_or_default();
     let (b, n) = (cost(&g.base, base), cost(&g.new, new));
-    Line { base, new, change, text, flat: Pair { base: b.0, new: n.0 }, cum: Pair { base: b.1, new: n.1 } }
+    let (flat, cum) = (Pair { base: b.0, new: n.0 }, Pair { base: b.1, new: n.1 });
+    Line { base, new, change, text, flat, cum, instructions: Vec::new() }
 }
 
 impl Aligned {

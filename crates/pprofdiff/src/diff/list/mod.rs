@@ -1,4 +1,5 @@
-//! Source lines with what they cost: functions by a regular expression, line by line, both sides.
+//! Source lines and instructions with what they cost: functions by a regular expression, line by line or instruction by
+//! instruction, both sides.
 //!
 //! The cost of a line of the base belongs to the same statement of the new side, whatever its number has become
 //! there. So where the texts of both builds are at hand, their lines are aligned by a text diff, which looks at
@@ -8,6 +9,8 @@
 //!
 //! This module reads no files: the texts come from a [`SourceCode`].
 
+#[cfg(all(feature = "list", feature = "binary"))]
+mod code;
 #[cfg(feature = "list")]
 mod lines;
 
@@ -48,7 +51,7 @@ impl SourceText {
     }
 }
 
-/// What became of a line between the builds.
+/// What became of a line or an instruction between the builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineChange {
     /// Both builds have it, or it is not known.
@@ -87,6 +90,41 @@ pub struct Line {
     pub flat: Pair,
     /// What it cost with all that it calls.
     pub cum: Pair,
+    /// The instructions that were made of it, where the profiles were loaded with binaries: those of all functions that
+    /// have it, inlined or not, and that samples ran.
+    pub instructions: Vec<Instruction>,
+}
+
+/// An instruction of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Instruction {
+    /// Its address in the base's binary; `None` if the base does not have it, or if this is a single profile.
+    pub base: Option<u64>,
+    /// Its address in the new side's binary.
+    pub new: Option<u64>,
+    /// What became of it: the same is one with the same operation, registers and function that is meant.
+    pub change: LineChange,
+    /// What it says, that of the new side if both have it: as GNU objdump writes it, in AT&T's syntax.
+    pub text: String,
+    /// What it was made of, on the same side as the text.
+    pub place: Option<Place>,
+    /// What its samples cost themselves.
+    pub flat: Pair,
+    /// What it cost with all that it calls; a sample counts once.
+    pub cum: Pair,
+}
+
+/// A source line as debug information tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// The function, the innermost of those that were inlined.
+    pub function: String,
+    /// Its file, trimmed; empty if it is not known.
+    pub file: String,
+    /// The line number.
+    pub line: u32,
 }
 
 /// A function in a file.
@@ -97,7 +135,7 @@ pub struct Routine {
     pub name: String,
     /// Its file, trimmed: that of the new side, if the builds name it differently. `None` if the profiles do not say.
     pub file: Option<String>,
-    /// Where the texts were found: of the base, and of the new side.
+    /// Where the texts were found, or the binaries: of the base, and of the new side.
     pub places: (Option<String>, Option<String>),
     /// What it cost itself.
     pub flat: Pair,
@@ -107,14 +145,27 @@ pub struct Routine {
     pub status: Status,
     /// Its lines in order: with texts, whole stretches of them; without, those with samples.
     pub lines: Vec<Line>,
+    /// Its instructions in order, where they are asked for.
+    pub instructions: Vec<Instruction>,
     /// What a user should know before trusting the lines.
     pub notes: Vec<String>,
 }
 
-/// Functions, line by line.
+/// What a listing shows of functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// Source lines.
+    Lines,
+    /// Instructions.
+    Instructions,
+}
+
+/// Functions, line by line or instruction by instruction.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Listing {
+    /// What it shows of them.
+    pub of: Listed,
     /// What the listing is of.
     pub summary: Arc<Summary>,
     /// Ordered by |delta| of cum descending, then by that of flat, then by name and file.
@@ -141,7 +192,7 @@ impl Diff {
         }
         let regex = super::pattern::compile("list", pattern)?;
         let (summary, routines) = self.routines(query, &|name| regex.is_match(name), sources, |all| all.collect())?;
-        Ok(Listing { summary, routines })
+        Ok(Listing { of: Listed::Lines, summary, routines })
     }
 
     /// The first `n` functions of those that a text is found for, line by line. As [`Diff::list`] otherwise.
@@ -152,7 +203,26 @@ impl Diff {
         let has_text = |r: &Routine| r.places != (None, None);
         let (summary, routines) =
             self.routines(query, &|_| true, sources, |all| all.filter(has_text).take(n).collect())?;
-        Ok(Listing { summary, routines })
+        Ok(Listing { of: Listed::Lines, summary, routines })
+    }
+
+    /// The first `n` functions whose name in their binaries matches, instruction by instruction. Where the binaries are,
+    /// [`LoadOptions::with_binaries`](crate::LoadOptions::with_binaries) told when the profiles were loaded. The query's
+    /// granularity does not matter: it is `addresses`, without inlined frames, since an address is one instruction.
+    ///
+    /// Operations, registers and the names of what is called are compared; addresses are not.
+    ///
+    /// # Errors
+    /// As [`Diff::measure`]; an invalid regular expression; a binary is missing, or for another machine than x86-64 and
+    /// arm64.
+    pub fn disasm(&self, query: &Query, pattern: &str, n: usize) -> Result<Listing> {
+        #[cfg(all(feature = "list", feature = "binary"))]
+        return self.disassembled(query, pattern, n);
+        #[cfg(not(all(feature = "list", feature = "binary")))]
+        {
+            let _ = (query, pattern, n);
+            Err(Error::query("this build has no instructions (no feature \"binary\", or no \"list\")"))
+        }
     }
 
     /// Of a build without the feature `list`.
