@@ -16,6 +16,7 @@ use pprofdiff::{Diff, ErrorKind, LoadOptions, Profile, Source, WriteOptions};
 
 use crate::{golibrary, tools};
 
+mod code;
 mod go;
 
 /// A place for what a test builds.
@@ -124,12 +125,16 @@ fn with(binary: &Path) -> LoadOptions {
     LoadOptions::default().with_binaries(Binaries::new(vec![binary.to_owned()], vec![binary.to_owned()]))
 }
 
+/// google/pprof's command.
+fn judge() -> &'static Path {
+    static PPROF: OnceLock<PathBuf> = OnceLock::new();
+    PPROF.get_or_init(|| golibrary::build("symbols").join("oracle"))
+}
+
 /// What google/pprof makes of a binary and a profile.
 fn judged(folder: &Path, binary: &Path, profile: &Path) -> Profile {
-    static PPROF: OnceLock<PathBuf> = OnceLock::new();
-    let pprof = PPROF.get_or_init(|| golibrary::build("symbols").join("oracle"));
     let out = folder.join("judged.pb.gz");
-    let output = Command::new(pprof)
+    let output = Command::new(judge())
         .args(["-proto", "-symbolize=local", "-output"])
         .args([&out, binary, profile])
         .env("PPROF_TMPDIR", folder)

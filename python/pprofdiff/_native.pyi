@@ -424,6 +424,17 @@ class Views:
         Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
         own base cost although its number shifted. Without the sources of both, lines are paired by their offset in the
         function, and the notes say so.
+
+        Of profiles that were loaded with `binary`, lines open to their instructions (`instructions` of each line).
+        """
+    def disasm(self, regex: str, **options: Unpack[ViewOptions]) -> Listing:
+        """Instructions with their flat and cum, of the functions whose name in their binary matches a regular expression.
+
+        The profiles are to be loaded with `binary`, each side with that of its own build (x86-64 or arm64). The
+        sequences of both are aligned: operations, registers and the names of what is called are compared, addresses
+        are not. Instructions are written as objdump does (AT&T's syntax); an address is the binary's own.
+
+        Values are per address, whatever was inlined there. Missing binaries raise PprofError, which names them.
         """
     def to_html(
         self,
@@ -716,7 +727,7 @@ class CallGraph:
 
 @final
 class Listing:
-    """Source lines with their costs, made by list()."""
+    """Source lines or instructions with their costs, made by list() or disasm()."""
 
     @property
     def routines(self) -> list[Routine]:
@@ -724,6 +735,10 @@ class Listing:
         None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
         dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
         "deleted"), text and the same costs. Of one profile: source, flat and cum, and line; no status or change.
+
+        Lines of profiles that were loaded with `binary` have instructions, a list of dicts: base_address and
+        new_address, change, text, function, file and line (the innermost that it was made of), and the same costs. Made
+        by disasm(), functions have them and no lines, and base_binary and new_binary.
         """
     def to_json(self) -> str:
         """The listing as JSON, schema pprofdiff/1."""

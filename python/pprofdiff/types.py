@@ -148,6 +148,21 @@ class Costs(TypedDict):
     cum: NotRequired[int]
 
 
+class Instruction(Costs):
+    """An instruction of a Listing: its address in the binary, of two sides in each (None where it is not), and the
+    innermost function, file and line that it was made of (None where the binary does not say).
+    """
+
+    base_address: NotRequired[int | None]
+    new_address: NotRequired[int | None]
+    change: NotRequired[Literal["same", "inserted", "deleted"]]
+    address: NotRequired[int | None]
+    text: str
+    function: str | None
+    file: str | None
+    line: int | None
+
+
 class SourceLine(Costs):
     """A line of a Listing. Of two sides its number in each (None where it is not), of one profile `line`."""
 
@@ -156,10 +171,13 @@ class SourceLine(Costs):
     change: NotRequired[Literal["same", "inserted", "deleted"]]
     line: NotRequired[int | None]
     text: str | None
+    instructions: NotRequired[list[Instruction]]
 
 
 class Routine(Costs):
-    """A function of a Listing: where the texts were found (None if nowhere), its costs and its lines."""
+    """A function of a Listing: where the texts or the binaries were found (None if nowhere), its costs, and its lines
+    or instructions.
+    """
 
     name: str
     file: str | None
@@ -167,8 +185,12 @@ class Routine(Costs):
     new_source: NotRequired[str | None]
     status: NotRequired[Status]
     source: NotRequired[str | None]
+    base_binary: NotRequired[str | None]
+    new_binary: NotRequired[str | None]
+    binary: NotRequired[str | None]
     notes: list[str]
     lines: list[SourceLine]
+    instructions: NotRequired[list[Instruction]]
 
 
 class Runs(TypedDict):

@@ -135,12 +135,18 @@ impl ViewOptions {
         Ok(())
     }
 
-    /// The options of a view that shows lines at any rate.
-    pub fn by_lines(mut self, given: Option<&Bound<'_, PyDict>>) -> PyResult<ViewOptions> {
+    /// The options of a view that has one granularity.
+    pub fn by_rows_of(
+        mut self,
+        view: &str,
+        granularity: Granularity,
+        given: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<ViewOptions> {
         if given.is_some_and(|given| given.contains("granularity").unwrap_or(false)) {
-            return Err(PyTypeError::new_err("list() shows lines, so it takes no granularity"));
+            let rows = granularity.name();
+            return Err(PyTypeError::new_err(format!("{view}() shows {rows}, so it takes no granularity")));
         }
-        self.query.granularity = Granularity::Lines;
+        self.query.granularity = granularity;
         Ok(self)
     }
 

@@ -91,7 +91,7 @@ impl CallGraph {
     }
 }
 
-/// Source lines with their costs, made by list().
+/// Source lines or instructions with their costs, made by list() or disasm().
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Listing {
     text: String,
@@ -129,6 +129,10 @@ impl Listing {
     /// None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
     /// dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
     /// "deleted"), text and the same costs. Of one profile: source, flat and cum, and line; no status or change.
+    ///
+    /// Lines of profiles that were loaded with `binary` have instructions, a list of dicts: base_address and
+    /// new_address, change, text, function, file and line (the innermost that it was made of), and the same costs. Made
+    /// by disasm(), functions have them and no lines, and base_binary and new_binary.
     #[getter]
     fn routines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.json,))?.get_item("routines")

@@ -3,7 +3,7 @@
 use pprofdiff::binary::Binaries;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
-use pprofdiff::{Compression, Normalize, Query, Selection, Sort, WriteOptions};
+use pprofdiff::{Compression, Granularity, Normalize, Query, Selection, Sort, WriteOptions};
 use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -144,6 +144,13 @@ impl Views {
         match self.report(py, options.request(ask))?.table() {
             Some(table) => Ok(Table::new(table.into_owned())),
             None => Err(PyTypeError::new_err("this view is no table")),
+        }
+    }
+
+    fn listing(&self, py: Python<'_>, request: Request) -> PyResult<Listing> {
+        match self.report(py, request)? {
+            Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
+            _ => Err(PyTypeError::new_err("this view is no listing")),
         }
     }
 
@@ -446,6 +453,8 @@ impl Views {
     /// Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
     /// own base cost although its number shifted. Without the sources of both, lines are paired by their offset in the
     /// function, and the notes say so.
+    ///
+    /// Of profiles that were loaded with `binary`, lines open to their instructions (`instructions` of each line).
     #[pyo3(signature = (
         regex, *, base_source = None, new_source = None, source_path = None, **options
     ))]
@@ -459,12 +468,22 @@ impl Views {
         source_path: Option<OneOrMore<PathBuf>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Listing> {
-        let options = self.options(py, options)?.by_lines(options)?;
+        let options = self.options(py, options)?.by_rows_of("list", Granularity::Lines, options)?;
         let sources = source_dirs(base_source, new_source, source_path);
-        match self.report(py, options.request(Ask::List { regex, sources, limit: None }))? {
-            Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
-            _ => Err(PyTypeError::new_err("this view is no listing")),
-        }
+        self.listing(py, options.request(Ask::List { regex, sources, limit: None }))
+    }
+
+    /// Instructions with their flat and cum, of the functions whose name in their binary matches a regular expression.
+    ///
+    /// The profiles are to be loaded with `binary`, each side with that of its own build (x86-64 or arm64). The
+    /// sequences of both are aligned: operations, registers and the names of what is called are compared, addresses
+    /// are not. Instructions are written as objdump does (AT&T's syntax); an address is the binary's own.
+    ///
+    /// Values are per address, whatever was inlined there. Missing binaries raise PprofError, which names them.
+    #[pyo3(signature = (regex, **options))]
+    fn disasm(&self, py: Python<'_>, regex: String, options: Option<&Bound<'_, PyDict>>) -> PyResult<Listing> {
+        let options = self.options(py, options)?.by_rows_of("disasm", Granularity::Addresses, options)?;
+        self.listing(py, options.request(Ask::Disasm { regex, limit: None }))
     }
 
     /// The page for a browser, as text: summary, what explain() says, flame graph, table, callers and callees, and

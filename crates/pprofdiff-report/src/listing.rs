@@ -194,9 +194,9 @@ fn row(
 /// # Errors
 /// The writer's.
 pub fn listing_json(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
-    let (kind, rows) = match listing.of {
-        Listed::Lines => ("list", "lines"),
-        Listed::Instructions => ("disasm", "instructions"),
+    let kind = match listing.of {
+        Listed::Lines => "list",
+        Listed::Instructions => "disasm",
     };
     write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"{kind}\"")?;
     for (name, value) in json_header(&listing.summary) {
@@ -207,27 +207,28 @@ pub fn listing_json(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
         // The object is left open for its lines, which are written one by one.
         let routine = routine_json(listing, r).to_string();
         let routine = routine.strip_suffix('}').unwrap_or(&routine);
-        write!(out, "{}\n  {routine},\"{rows}\":[", if i == 0 { "" } else { "," })?;
-        let lines = r.lines.iter().map(|l| line_json(listing, l));
-        let instructions = r.instructions.iter().map(|i| instruction_json(listing, i));
-        for (i, row) in lines.chain(instructions).enumerate() {
-            write!(out, "{}{row}", if i == 0 { "" } else { "," })?;
+        write!(out, "{}\n  {routine}", if i == 0 { "" } else { "," })?;
+        if listing.of == Listed::Instructions {
+            write_array(out, "instructions", r.instructions.iter().map(|i| instruction_json(listing, i)))?;
         }
-        write!(out, "]}}")?;
+        write_array(out, "lines", r.lines.iter().map(|l| line_json(listing, l)))?;
+        write!(out, "}}")?;
     }
     writeln!(out, "]}}")
 }
 
+fn write_array(out: &mut dyn Write, name: &str, all: impl Iterator<Item = Value>) -> io::Result<()> {
+    write!(out, ",\"{name}\":[")?;
+    for (i, value) in all.enumerate() {
+        write!(out, "{}{value}", if i == 0 { "" } else { "," })?;
+    }
+    write!(out, "]")
+}
+
 /// A routine without its lines.
 fn routine_json(listing: &Listing, r: &Routine) -> Value {
-    let mut routine = json!({"name": r.name});
-    let places = match listing.of {
-        Listed::Lines => {
-            routine["file"] = json!(r.file);
-            "source"
-        }
-        Listed::Instructions => "binary",
-    };
+    let mut routine = json!({"name": r.name, "file": r.file});
+    let places = places_are(listing);
     if two_sided(listing) {
         routine[format!("base_{places}")] = json!(r.places.0);
         routine[format!("new_{places}")] = json!(r.places.1);
@@ -361,9 +362,17 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     }
 }
 
+/// What the places of a listing are.
+fn places_are(listing: &Listing) -> &'static str {
+    match listing.of {
+        Listed::Lines => "source",
+        Listed::Instructions => "binary",
+    }
+}
+
 /// Where the texts come from, or the instructions, if there are some.
 fn places(listing: &Listing, r: &Routine) -> Option<String> {
-    let what = if listing.of == Listed::Lines { "source" } else { "binary" };
+    let what = places_are(listing);
     let (base, new) = (r.places.0.as_ref(), r.places.1.as_ref());
     match (base, new) {
         (Some(base), Some(new)) if base != new => Some(format!("{what} {base} -> {new}")),

@@ -576,9 +576,10 @@ impl Diff {
         let matches =
             |f: Function| regex.is_match(machine.linker_name(f)) || regex.is_match(machine.name(f).as_bytes());
         let pairs = machine.pairs(matches);
-        if pairs.is_empty() {
-            refuse(std::mem::take(&mut machine.unknown))?;
-        }
+        // What a side without names costs is not known as long as its binaries are not.
+        let ran = |side: usize| machine.ran(side).any(|(_, function)| matches(function));
+        let unknown = [0, 1].map(|side| if ran(side) { Vec::new() } else { machine.unknown[side].clone() });
+        refuse(unknown)?;
         let sized = |pair: [Option<Function>; 2]| {
             let (flat, cum, _) = machine.sums(pair);
             (Reverse(Sort::Cum.size(flat, cum)), pair[1].or(pair[0]).map(|f| machine.name(f)), pair)
