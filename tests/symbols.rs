@@ -175,6 +175,12 @@ fn assert_judged(folder: &Path, binary: &Path, n: usize) {
     assert!(named > n / 2 && (inlined > n / 10 || binary.ends_with("symbols-only")), "{named} {inlined} of {n}");
 }
 
+/// That all frames are equal; if not, shows the first that differ.
+fn assert_alike(name: &str, ours: &BTreeMap<u64, Vec<Frame>>, theirs: &BTreeMap<u64, Vec<Frame>>) {
+    let differ = ours.iter().zip(theirs).find(|(ours, theirs)| ours != theirs);
+    assert!(ours.len() == theirs.len() && differ.is_none(), "{name}: {differ:#x?}");
+}
+
 fn has_judge(test: &str) -> bool {
     tools::have("llvm-symbolizer", "--version", "llvm", test)
 }
@@ -233,7 +239,8 @@ fn programs_for_other_systems_have_the_names_and_lines_of_gos_tools() {
     std::fs::copy(program, folder.join("main.go")).unwrap();
     for (system, machine) in [("darwin", "arm64"), ("windows", "amd64"), ("linux", "arm64")] {
         let name = format!("{system}-{machine}");
-        run(&folder, &format!("env CGO_ENABLED=0 GOOS={system} GOARCH={machine} go build -o {name} main.go"));
+        let build = format!("env CGO_ENABLED=0 GOOS={system} GOARCH={machine} go build");
+        run(&folder, &format!("{build} -o {name} main.go"));
         let symbols = run(&folder, &format!("go tool nm -size {name}"));
         let functions: Vec<(u64, &str)> = symbols
             .lines()
@@ -248,7 +255,11 @@ fn programs_for_other_systems_have_the_names_and_lines_of_gos_tools() {
             .collect();
         assert!(functions.len() > 300, "{name}: {}", functions.len());
         let bytes = profile("/app", "", mapping(0, 0), functions.iter().map(|f| f.0));
-        let ours = frames(&Profile::from_bytes("p", &bytes, &with(&folder.join(&name))).unwrap());
+        let of = |name: &str| frames(&Profile::from_bytes("p", &bytes, &with(&folder.join(name))).unwrap());
+        let ours = of(&name);
+        // The linker packs debug information. If that were not read, Go's own tables would say almost the same.
+        run(&folder, &format!("{build} -ldflags=-compressdwarf=false -o plain main.go"));
+        assert_alike(&name, &ours, &of("plain"));
         let asked: String = functions.iter().map(|f| format!("{:x}\n", f.0)).collect();
         std::fs::write(folder.join("asked"), asked).unwrap();
         std::fs::write(folder.join("ask"), format!("go tool addr2line {name} < asked\n")).unwrap();

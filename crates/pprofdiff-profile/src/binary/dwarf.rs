@@ -17,7 +17,7 @@ use gimli::{
     AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, Dwarf, DwarfPackage, EndianSlice, ReaderOffsetId,
     RunTimeEndian, SectionId, Unit, UnitHeader, UnitOffset, UnitRef,
 };
-use object::{Object, ObjectSection};
+use object::{CompressedData, CompressionFormat, Object, ObjectSection};
 use typed_arena::Arena;
 
 use super::file::{Found, build_id, hex, parse, read};
@@ -149,7 +149,7 @@ impl Memory {
     /// A section's content, inflated; empty if there is none, or if it would be out of proportion.
     fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Counted<'a> {
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let data = object.section_by_name(name).and_then(|s| s.compressed_data().ok());
+        let data = content(object, name);
         let data = data.filter(|d| d.uncompressed_size <= MOST_INFLATED * d.data.len() as u64);
         let data: &'a [u8] = match data.and_then(|d| d.decompress().ok()) {
             None => &[],
@@ -216,7 +216,19 @@ impl DebugFiles<'_> {
 pub(super) const SYSTEM: &str = "/usr/lib/debug";
 
 fn has_units(object: &object::File<'_>) -> bool {
-    object.section_by_name(".debug_info").is_some_and(|s| s.size() > 0)
+    content(object, ".debug_info").is_some_and(|data| data.uncompressed_size > 0)
+}
+
+/// A section's content, as it is in the file.
+fn content<'a>(object: &object::File<'a>, name: &str) -> Option<CompressedData<'a>> {
+    if let Some(section) = object.section_by_name(name) {
+        return section.compressed_data().ok();
+    }
+    // Of Windows' binaries `object` does not know the form that Go's linker packs: another name, ZLIB, the size.
+    let section = object.section_by_name(&format!(".z{}", name.strip_prefix('.')?))?;
+    let (size, data) = section.data().ok()?.strip_prefix(b"ZLIB")?.split_first_chunk()?;
+    let uncompressed_size = u64::from_be_bytes(*size);
+    Some(CompressedData { format: CompressionFormat::Zlib, data, uncompressed_size })
 }
 
 /// Looks sorted addresses up in the debug information of a file, and calls `f` with each and its frames, innermost first;
