@@ -175,6 +175,19 @@ fn assert_judged(folder: &Path, binary: &Path, n: usize) {
     assert!(named > n / 2 && (inlined > n / 10 || binary.ends_with("symbols-only")), "{named} {inlined} of {n}");
 }
 
+/// Holds the frames of `n` addresses against those of the same program whose debug information is in another form.
+fn assert_same(binary: &Path, original: &Path, n: usize) {
+    let at = loaded(original);
+    let bytes = profile("/app", &at.build_id, at.mapping, some(&at.text, n).map(|address| address + at.slide));
+    let [ours, theirs] = [binary, original].map(|binary| {
+        let p = Profile::from_bytes("p", &bytes, &with(binary)).unwrap();
+        assert_eq!(p.warnings(), Vec::<String>::new(), "{}", binary.display());
+        frames(&p)
+    });
+    assert_alike(&binary.display().to_string(), &ours, &theirs);
+    assert!(ours.values().filter(|f| f.len() > 1 && f[0].3 > 0).count() > n / 10, "{}", binary.display());
+}
+
 /// That all frames are equal; if not, shows the first that differ.
 fn assert_alike(name: &str, ours: &BTreeMap<u64, Vec<Frame>>, theirs: &BTreeMap<u64, Vec<Frame>>) {
     let differ = ours.iter().zip(theirs).find(|(ours, theirs)| ours != theirs);
@@ -191,12 +204,16 @@ fn cpp_programs_have_pprofs_names_and_lines() {
         return;
     }
     let folder = folder("cpp");
+    // A second unit that differs by its lines alone, so a place in the one is also one in the other.
+    let source = std::fs::read_to_string(parcels()).unwrap();
+    assert!(source.contains("int main("));
+    std::fs::write(folder.join("moved.cc"), format!("\n\n\n{}", source.replace("int main(", "void other("))).unwrap();
     for (name, options) in [
         ("dwarf2", "-O2 -gdwarf-2"),
         ("dwarf4", "-O2 -gdwarf-4"),
         ("dwarf5", "-O2 -gdwarf-5"),
         ("fixed-without-id", "-O2 -gdwarf-3 -no-pie -Wl,--build-id=none"),
-        ("split", "-O2 -g -gsplit-dwarf"),
+        ("split", "-O2 -g -gsplit-dwarf moved.cc"),
         ("linked-late", "-O2 -g -flto"),
     ] {
         assert_judged(&folder, &cpp(&folder, name, options), 1000);
@@ -208,6 +225,33 @@ fn cpp_programs_have_pprofs_names_and_lines() {
     ] {
         run(&folder, &format!("objcopy {how} dwarf5 {name}"));
         assert_judged(&folder, &folder.join(name), 1000);
+    }
+    run(&folder, "llvm-dwp -e split -o split.dwp");
+    for unit in ["moved", "parcels"] {
+        std::fs::remove_file(folder.join(format!("split-{unit}.dwo"))).unwrap();
+    }
+    assert_judged(&folder, &folder.join("split"), 1000);
+    // Not each distribution's llvm reads these, so it is not asked.
+    run(&folder, "objcopy --compress-debug-sections=zstd dwarf5 packed-zstd");
+    assert_same(&folder.join("packed-zstd"), &folder.join("dwarf5"), 1000);
+}
+
+#[test]
+fn binaries_that_share_debug_information_have_all_of_it() {
+    if !tools::have("dwz", "--version", "dwz", "symbols::binaries_that_share_debug_information_have_all_of_it") {
+        return;
+    }
+    let folder = folder("shared");
+    let originals = [elsewhere(&folder).0, another_build(&folder).0];
+    let binaries = ["one", "two"].map(|name| folder.join(name));
+    for (original, binary) in originals.iter().zip(&binaries) {
+        std::fs::copy(original, binary).unwrap();
+    }
+    run(&folder, "dwz -m shared one two");
+    for (original, binary) in originals.iter().zip(&binaries) {
+        let bytes = std::fs::read(binary).unwrap();
+        assert!(object::File::parse(&*bytes).unwrap().gnu_debugaltlink().unwrap().is_some());
+        assert_same(binary, original, 2000);
     }
 }
 
@@ -289,8 +333,17 @@ fn programs_for_other_systems_have_the_names_and_lines_of_gos_tools() {
 /// A program, and a profile of it as of one that lay at `/opt/parcels`.
 fn elsewhere(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let built = BUILT.get_or_init(|| cpp(&self::folder("elsewhere"), "parcels", "-O1 -g"));
-    let binary = folder.join("parcels");
+    moved(BUILT.get_or_init(|| cpp(&self::folder("elsewhere"), "parcels", "-O1 -g")), folder)
+}
+
+/// The same of another build of the program.
+fn another_build(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    moved(BUILT.get_or_init(|| cpp(&self::folder("another-build"), "other", "-O2 -g")), folder)
+}
+
+fn moved(built: &Path, folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+    let binary = folder.join(built.file_name().unwrap());
     std::fs::copy(built, &binary).unwrap();
     let at = loaded(&binary);
     let bytes = profile("/opt/parcels", &at.build_id, at.mapping, some(&at.text, 50).map(|a| a + at.slide));
@@ -347,12 +400,11 @@ fn binaries_are_searched_as_pprof_searches_them() {
 fn another_build_is_refused() {
     let folder = folder("builds");
     let (binary, at, bytes) = elsewhere(&folder);
-    let other = cpp(&folder, "other", "-O2 -g");
+    let (other, other_at, new) = another_build(&folder);
     let refused = Profile::from_bytes("p.pb", &bytes, &with(&other)).unwrap_err();
     let told = refused.to_string();
     assert_eq!(refused.kind(), ErrorKind::Incompatible);
-    let other_id = loaded(&other).build_id;
-    for part in ["p.pb: ", "/opt/parcels", &at.build_id, &other_id, "--any-build"] {
+    for part in ["p.pb: ", "/opt/parcels", &at.build_id, &other_at.build_id, "--any-build"] {
         assert!(told.contains(part), "{told}");
     }
     let both = vec![other.clone(), binary.clone()];
@@ -360,9 +412,6 @@ fn another_build_is_refused() {
     let load = |binaries| Profile::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap();
     assert!(names(&load(insisted)) > 0);
     // The binaries of both sides may be given in any order: each side takes its own.
-    let other_at = loaded(&other);
-    let new =
-        profile("/opt/parcels", &other_id, other_at.mapping, some(&other_at.text, 50).map(|a| a + other_at.slide));
     let sides = [&bytes, &new].map(|b| [Source::Bytes("side".to_owned(), b.clone())]);
     let options = LoadOptions::default().with_binaries(Binaries::new(both.clone(), both));
     let diff = Diff::load(&sides[0], &sides[1], &options).unwrap();
@@ -394,10 +443,10 @@ fn what_is_missing_is_said() {
     let told = warning(&with(&empty));
     assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains("not found"), "{told:?}");
     // Another build of the name is as good as none, and is named.
-    std::fs::copy(cpp(&folder, "other", "-O2"), empty.join("parcels")).unwrap();
+    let (other, other_at, _) = another_build(&folder);
+    std::fs::copy(other, empty.join("parcels")).unwrap();
     let told = warning(&with(&empty));
-    let other = loaded(&empty.join("parcels")).build_id;
-    assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains(&other), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains(&other_at.build_id), "{told:?}");
     for (given, kind, said) in [
         (folder.join("nowhere"), ErrorKind::Io, "nowhere"),
         (PathBuf::from("/dev/zero"), ErrorKind::Query, "regular file"),

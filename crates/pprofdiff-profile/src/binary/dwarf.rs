@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
+use std::collections::hash_map::Entry;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -297,13 +298,19 @@ pub(super) fn look_up<'a>(
 /// How many entries may stand between an inlined function and its declaration.
 const MOST_ORIGINS: u32 = 16;
 
-/// The lines that functions begin in. Link-time optimization puts a function's declaration into another unit, so those
-/// that were needed are kept.
+/// The lines that functions begin in. Files (the binary, what it shares with others, split units) are told apart by
+/// where the context keeps them, since places begin at 0 in each.
 #[derive(Default)]
 struct StartLines<'a> {
-    known: HashMap<(Option<DebugInfoOffset>, UnitOffset), u32>,
-    headers: Option<Vec<UnitHeader<Counted<'a>>>>,
-    units: HashMap<usize, Rc<Unit<Counted<'a>>>>,
+    known: HashMap<(*const Dwarf<Counted<'a>>, Option<DebugInfoOffset>, UnitOffset), u32>,
+    files: HashMap<*const Dwarf<Counted<'a>>, Units<'a>>,
+}
+
+/// The units of a file. Link-time optimization and dwz put a function's declaration into another unit, so those that
+/// were needed are kept.
+struct Units<'a> {
+    headers: Vec<UnitHeader<Counted<'a>>>,
+    read: HashMap<usize, Rc<Unit<Counted<'a>>>>,
 }
 
 impl<'a> StartLines<'a> {
@@ -313,7 +320,7 @@ impl<'a> StartLines<'a> {
         let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return vec![0; frames.len()] };
         let line = |frame: &Frame<'_, Counted<'a>>| {
             let offset = frame.dw_die_offset?;
-            let key = (unit.debug_info_offset(), offset);
+            let key = (std::ptr::from_ref(unit.dwarf), unit.debug_info_offset(), offset);
             if let Some(&line) = self.known.get(&key) {
                 return Some(line);
             }
@@ -331,13 +338,17 @@ impl<'a> StartLines<'a> {
             return Ok(u32::try_from(line).ok());
         }
         let origins = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification];
-        match origins.into_iter().find_map(|name| entry.attr_value(name)) {
-            Some(AttributeValue::UnitRef(origin)) if most > 0 => self.find(unit, origin, most - 1),
-            Some(AttributeValue::DebugInfoRef(origin)) if most > 0 => match self.unit(unit.dwarf, origin)? {
-                Some((other, origin)) => self.find(&other.unit_ref(unit.dwarf), origin, most - 1),
-                None => Ok(None),
-            },
-            _ => Ok(None),
+        let (file, origin) = match origins.into_iter().find_map(|name| entry.attr_value(name)) {
+            _ if most == 0 => return Ok(None),
+            Some(AttributeValue::UnitRef(origin)) => return self.find(unit, origin, most - 1),
+            Some(AttributeValue::DebugInfoRef(origin)) => (Some(unit.dwarf), origin),
+            Some(AttributeValue::DebugInfoRefSup(origin)) => (unit.dwarf.sup(), origin),
+            _ => return Ok(None),
+        };
+        let Some(file) = file else { return Ok(None) };
+        match self.unit(file, origin)? {
+            Some((other, origin)) => self.find(&other.unit_ref(file), origin, most - 1),
+            None => Ok(None),
         }
     }
 
@@ -348,22 +359,24 @@ impl<'a> StartLines<'a> {
         dwarf: &Dwarf<Counted<'a>>,
         place: DebugInfoOffset,
     ) -> gimli::Result<Option<(Rc<Unit<Counted<'a>>>, UnitOffset)>> {
-        if self.headers.is_none() {
-            let (mut all, mut headers) = (Vec::new(), dwarf.units());
-            while let Some(header) = headers.next()? {
-                all.push(header);
+        let units = match self.files.entry(dwarf) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let (mut all, mut headers) = (Vec::new(), dwarf.units());
+                while let Some(header) = headers.next()? {
+                    all.push(header);
+                }
+                new.insert(Units { headers: all, read: HashMap::default() })
             }
-            self.headers = Some(all);
-        }
-        let headers = self.headers.as_deref().unwrap_or_default();
-        let next = headers.partition_point(|h| h.debug_info_offset().is_some_and(|begin| begin <= place));
+        };
+        let next = units.headers.partition_point(|h| h.debug_info_offset().is_some_and(|begin| begin <= place));
         let Some(index) = next.checked_sub(1) else { return Ok(None) };
-        let Some(offset) = place.to_unit_offset(&headers[index]) else { return Ok(None) };
-        if let Some(unit) = self.units.get(&index) {
+        let Some(offset) = place.to_unit_offset(&units.headers[index]) else { return Ok(None) };
+        if let Some(unit) = units.read.get(&index) {
             return Ok(Some((unit.clone(), offset)));
         }
-        let unit = Rc::new(dwarf.unit(headers[index].clone())?);
-        self.units.insert(index, unit.clone());
+        let unit = Rc::new(dwarf.unit(units.headers[index].clone())?);
+        units.read.insert(index, unit.clone());
         Ok(Some((unit, offset)))
     }
 }
