@@ -431,6 +431,27 @@ fn another_build_is_refused() {
 }
 
 #[test]
+fn the_profiles_of_a_baseline_are_of_the_bases_binaries() {
+    let folder = folder("baseline");
+    let (base, new) = (elsewhere(&folder), another_build(&folder));
+    std::fs::write(folder.join("base.pb"), base.2).unwrap();
+    std::fs::write(folder.join("new.pb"), new.2).unwrap();
+    let command = env!("CARGO_BIN_EXE_pprofdiff");
+    let binaries = "--base-binary parcels --new-binary other";
+    // It is stored with addresses only.
+    run(&folder, &format!("{command} check base.pb --baseline store --store --fail-on total>+10%"));
+    let check = format!("{command} check new.pb --baseline store {binaries} --fail-on total>+10%");
+    let said: serde_json::Value =
+        serde_json::from_str(&run(&folder, &format!("{check} --format json --report checked.folded"))).unwrap();
+    assert_eq!((said["base"].as_array().unwrap().len(), said["warnings"].to_string()), (1, "[]".to_owned()));
+    run(&folder, &format!("{command} base.pb new.pb {binaries} -o compared.folded"));
+    let [checked, compared] =
+        ["checked", "compared"].map(|name| std::fs::read_to_string(folder.join(format!("{name}.folded"))).unwrap());
+    assert!(compared.contains("parcels::"), "{compared}");
+    assert_eq!(checked, compared);
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let folder = folder("missing");
     let (_, at, bytes) = elsewhere(&folder);
