@@ -586,6 +586,15 @@ x 71/72 2.0: 3 cycles:u:
         }
     }
 
+    /// As of a text without events that is cut behind its first header.
+    #[test]
+    fn the_error_about_samples_without_frames_says_where_the_text_ends() {
+        let text = b"a 5 1.5:\n";
+        let error = read("in", text.to_vec(), &LoadOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("no sample has an event or a frame"), "{error}");
+        assert_eq!(error.offset(), Some(text.len() as u64));
+    }
+
     #[test]
     fn it_is_recognised_by_a_sample_and_a_frame() {
         let lines = "a 5 1.5: 1 cycles:\n\tff f (/a)\n\n".repeat(5000);
