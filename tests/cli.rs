@@ -252,6 +252,19 @@ fn mistakes_end_with_2_and_one_line() {
     assert!(failure(&[&corpus("go-heap.base.pb.gz"), &new]).contains("no sample type is common"));
     assert!(failure(&[&base, &new, "-o", "/no/such/directory/x"]).contains("/no/such/directory/x"));
     assert!(failure(&[&corpus("."), &new]).contains("directory"));
+    let named = temp("named.pb.gz").display().to_string();
+    for without_base in [
+        &["top", &new][..],
+        &["info", &new],
+        &["merge", &new, &new, "-o", &named],
+        &["convert", &new, "-o", &named],
+        &["delta", &base, &new, "-o", &named],
+        &["series", &base, &new],
+        &["serve", &base, &new],
+    ] {
+        let said = failure(&[without_base, &["--base-binary", "app"]].concat());
+        assert!(said.contains("here name the binary with --binary"), "{without_base:?}: {said}");
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub fn run(args: &DeltaArgs) -> Result<()> {
 fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
     one_stdin(snapshots.iter())?;
     let mut deltas = Deltas::new(args, snapshots.len() > 2)?;
-    let inputs = Inputs::new(&args.load)?;
+    let inputs = Inputs::without_base(&args.load)?;
     let load = |path: &PathBuf| inputs.load(path);
     let mut next = load(&snapshots[0]);
     for path in snapshots[1..].iter().map(Some).chain([None]) {
@@ -59,7 +59,7 @@ fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
 /// Takes snapshots until there are enough. The last one stays beside the output until the last delta is written.
 fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
     let mut deltas = Deltas::new(args, schedule.count != Some(1))?;
-    let Inputs { options, fetcher } = Inputs::new(&args.load)?;
+    let Inputs { options, fetcher } = Inputs::without_base(&args.load)?;
     let kept = Kept::beside(&args.output);
     let begin = Instant::now();
     let mut taken = 0;

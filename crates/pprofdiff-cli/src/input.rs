@@ -78,6 +78,15 @@ impl Inputs {
         Ok(Inputs { options, fetcher })
     }
 
+    /// As [`Inputs::new`], where no profile is loaded as a base: its binaries would be ignored.
+    pub fn without_base(args: &LoadArgs) -> Result<Inputs> {
+        if !args.base_binary.is_empty() {
+            let message = "--base-binary is for a comparison of two sides; here name the binary with --binary";
+            return Err(Failure::Message(message.to_owned()));
+        }
+        Inputs::new(args)
+    }
+
     /// What a typed name stands for. Standard input is read at once; a URL is fetched when its profile is loaded, so
     /// that no more answers are in memory than profiles that are being worked on.
     pub fn source(&self, path: &Path) -> Result<Source> {
@@ -132,13 +141,13 @@ pub fn open(args: &InputArgs) -> Result<Diff> {
 
 /// As [`open`], with further profiles behind those of the base.
 pub fn open_with(args: &InputArgs, further: impl FnOnce(&Inputs) -> Result<Vec<Source>>) -> Result<Diff> {
+    if let [one] = args.files.as_slice() {
+        let diff = Diff::of_profile(&Inputs::without_base(&args.load)?.load(one)?)?;
+        advise(&diff);
+        return Ok(diff);
+    }
     let inputs = Inputs::new(&args.load)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match args.files.as_slice() {
-        [one] => {
-            let diff = Diff::of_profile(&inputs.load(one)?)?;
-            advise(&diff);
-            return Ok(diff);
-        }
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
         _ => (&args.base, &args.new),
     };

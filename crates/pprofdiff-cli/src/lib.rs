@@ -382,7 +382,7 @@ fn raw(args: &RawArgs, ask: Ask) -> Result<()> {
 }
 
 fn merge(args: &MergeArgs) -> Result<()> {
-    let inputs = Inputs::new(&args.load)?;
+    let inputs = Inputs::without_base(&args.load)?;
     one_stdin(args.files.iter())?;
     let weights = args.weights().map_err(Failure::Message)?;
     if let Ok(other) = Format::of_path(&args.output)
@@ -410,7 +410,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         let output = args.output.display();
         return refuse(&format!("{output}: a profile converts to {}; name one with --format", CONVERTED.join(", ")));
     };
-    let profile = Inputs::new(&args.load)?.load(&args.file)?;
+    let profile = Inputs::without_base(&args.load)?.load(&args.file)?;
     let output = Some(&*args.output);
     if format.name == "pprof" {
         if args.sample_type.is_some() {

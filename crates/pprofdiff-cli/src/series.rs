@@ -13,7 +13,7 @@ use crate::{Failure, Inputs, Result, explain, is_pattern, one_stdin, say, told, 
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
-    let inputs = Inputs::new(&args.load)?;
+    let inputs = Inputs::without_base(&args.load)?;
     let builds = builds(args, &inputs)?;
     // What can't be asked is said before a profile is loaded; how many builds there are shows when they are.
     let (asked, _) = ask(args, args.base.is_none() && builds.len() >= FEWEST_BUILDS, format)?;

@@ -29,7 +29,7 @@ use crate::{Failure, Inputs, Result, one_stdin, say, terminal};
 
 /// Serves until it is ended.
 pub fn run(args: &ServeArgs) -> Result<()> {
-    let inputs = Inputs::new(&args.load)?;
+    let inputs = Inputs::without_base(&args.load)?;
     let mut session = Session::new(inputs.options.clone());
     let (base, new) = if args.base.is_empty() && args.new.is_empty() {
         match args.files.as_slice() {
