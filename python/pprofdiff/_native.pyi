@@ -358,6 +358,7 @@ class Views:
         min_effect: float = 0.002,
         noise: _Side | None = None,
         config: str | PathLike[str] | None = None,
+        binary: _Paths | None = None,
         **options: Unpack[ViewOptions],
     ) -> Explanation:
         """Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.
@@ -365,7 +366,8 @@ class Views:
         The profiles of a side are runs of the same program, and do not add up: give several to measure the
         noise between runs instead of estimating it. `ops` is how many operations a run of the base and of the
         new side did, if that is known; `min_effect` the least change that is a cause, as a part of the base's
-        total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned;
+        total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and
+        `binary` is where their names are looked up, as in load();
         `config` is a pprofdiff.toml, whose table explain says what the program's own runtime is. What is
         promised, and what can't be known: docs/explain.md.
 

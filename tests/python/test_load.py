@@ -346,6 +346,7 @@ def test_names_come_from_binaries(program: tuple[Path, bytes], monkeypatch: pyte
     ):
         assert names_of(profile_or_diff.top()) == {"work", "main"}
     assert names_of(pprofdiff.series([heap, heap], **how).values()) == {"work", "main"}
+    assert not pprofdiff.diff(heap, heap, **how).explain(noise=[heap, heap], **how).to_dict()["warnings"]
     with ThreadPoolExecutor(1) as executor:
         for where in (None, executor):
             (result,) = pprofdiff.batch([(heap, heap)], executor=where, **how).tables()

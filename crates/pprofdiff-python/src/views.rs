@@ -352,14 +352,15 @@ impl Views {
     /// The profiles of a side are runs of the same program, and do not add up: give several to measure the
     /// noise between runs instead of estimating it. `ops` is how many operations a run of the base and of the
     /// new side did, if that is known; `min_effect` the least change that is a cause, as a part of the base's
-    /// total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned;
+    /// total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and
+    /// `binary` is where their names are looked up, as in load();
     /// `config` is a pprofdiff.toml, whose table explain says what the program's own runtime is. What is
     /// promised, and what can't be known: docs/explain.md.
     ///
     /// `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given.
     /// Raises PprofError for one profile, a normalization, and a granularity other than functions.
     #[pyo3(signature = (
-        *, ops = None, min_effect = 0.002, noise = None, config = None, **options
+        *, ops = None, min_effect = 0.002, noise = None, config = None, binary = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn explain(
@@ -369,6 +370,7 @@ impl Views {
         min_effect: f64,
         noise: Option<&Bound<'_, PyAny>>,
         config: Option<PathBuf>,
+        binary: Option<source::Binary>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Explanation> {
         let options = self.options(py, options)?;
@@ -379,7 +381,7 @@ impl Views {
             asked = asked.with_config(&text).map_err(|e| error::from_engine(py, &e))?;
         }
         let noise = noise.map(Side::new).transpose()?.map_or_else(Vec::new, |side| side.sources);
-        let (diff, load) = (self.diff.clone(), source::options(py, None, None, None, None)?);
+        let (diff, load) = (self.diff.clone(), source::options(py, None, None, None, binary)?);
         runtime::run(py, move || {
             let request = options.request(Ask::Explain(asked.with_noise_runs(noise.len())));
             if noise.is_empty() {
