@@ -1,20 +1,19 @@
 //! Instructions and what they cost: `go tool pprof` and google/pprof say it of each side alone; two builds of one program
 //! are aligned; lines open to the instructions that `-weblist` groups under them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use pprofdiff::binary::Binaries;
 use pprofdiff::builder::ProfileBuilder;
-use pprofdiff::list::{Instruction, LineChange, Listing};
+use pprofdiff::list::{Instruction, LineChange};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
 
-use super::{Loaded, cpp, folder, judge, loaded, parcels, run, some, with};
+use super::{Loaded, cpp, folder, judge, loaded, run, some, with};
 
-/// A profile of stacks of three addresses, whose values differ.
-fn stacks(binary: &Path, at: &Loaded, addresses: impl IntoIterator<Item = u64>) -> Vec<u8> {
+/// A profile of stacks of three addresses, whose values differ; some have one twice, if that is asked for.
+fn stacks(binary: &Path, at: &Loaded, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("samples", "count");
     let (file, build_id) = (builder.string(&*binary.to_string_lossy()), builder.string(&at.build_id));
@@ -25,9 +24,8 @@ fn stacks(binary: &Path, at: &Loaded, addresses: impl IntoIterator<Item = u64>) 
     };
     let all: Vec<_> = addresses.into_iter().map(&mut location).collect();
     for (i, stack) in all.windows(3).enumerate() {
-        // Recursion counts once.
-        let recursive = [stack[0], stack[1], stack[0]];
-        let stack = if i % 5 == 0 { &recursive } else { stack };
+        let twice = [stack[0], stack[1], stack[0]];
+        let stack = if recursive && i % 5 == 0 { &twice } else { stack };
         builder.sample(stack, &[1 + i as i64 % 7], &[]).unwrap();
     }
     builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap()
@@ -75,7 +73,7 @@ fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Co
         function.is_some_and(|(_, (end, name))| a < end && matches.is_match(name))
     };
     let path = folder.join("stacks.pb.gz");
-    std::fs::write(&path, stacks(binary, &at, some(&at.text, 100_000).filter(is_asked).take(10_000))).unwrap();
+    std::fs::write(&path, stacks(binary, &at, some(&at.text, 100_000).filter(is_asked).take(4000), true)).unwrap();
     let profile = Arc::new(Profile::open(&path, &with(binary)).unwrap());
     let listing = Diff::of_profile(&profile).unwrap().disasm(&Query::default(), regex, usize::MAX).unwrap();
     let ours = costs(listing.routines.iter().flat_map(|r| &r.instructions));
@@ -135,11 +133,12 @@ fn lines_open_to_what_weblist_groups() {
     let own = functions.iter().filter(|(_, (_, name))| name.contains("parcels"));
     let addresses = own.flat_map(|(&from, &(to, _))| (from..to).step_by(3));
     let path = folder.join("stacks.pb.gz");
-    std::fs::write(&path, stacks(&binary, &at, addresses)).unwrap();
+    // -weblist counts recursion twice, which -disasm does not.
+    std::fs::write(&path, stacks(&binary, &at, addresses, false)).unwrap();
     let profile = Arc::new(Profile::open(&path, &with(&binary)).unwrap());
     let listing = Diff::of_profile(&profile).unwrap().list(&Query::default(), "parcels::", &()).unwrap();
     let mut ours: BTreeMap<(String, i64), Costs> = BTreeMap::new();
-    for r in &listing.routines {
+    for r in listing.routines.iter().filter(|r| r.file.as_ref().is_some_and(|file| file.ends_with("/parcels.cc"))) {
         for l in r.lines.iter().filter(|l| !l.instructions.is_empty()) {
             let key = (r.file.clone().unwrap(), l.new.unwrap());
             ours.entry(key).or_default().extend(costs(&l.instructions));
@@ -149,17 +148,136 @@ fn lines_open_to_what_weblist_groups() {
     let mut pprof = Command::new(judge());
     pprof.args(["-weblist=parcels::", "-symbolize=local", "-output"]).args([&page, &binary, &path]);
     let output = pprof.env("PPROF_TMPDIR", &folder).env("HOME", &folder).output().unwrap();
-    eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-    let theirs = grouped(&std::fs::read_to_string(&page).unwrap());
-    let n: usize = ours.values().map(|c| c.len()).sum();
-    let m: usize = theirs.values().map(|c| c.len()).sum();
-    eprintln!("{} lines {n}, {} lines {m}", ours.len(), theirs.len());
-    for (key, costs) in &ours {
-        if theirs.get(key) != Some(costs) {
-            eprintln!("{key:?} {costs:x?}\n theirs {:x?}", theirs.get(key));
-        }
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut theirs = grouped(&std::fs::read_to_string(&page).unwrap());
+    // It also has the lines of the standard library that have our names in theirs.
+    theirs.retain(|(file, _), _| file.ends_with("/parcels.cc"));
+    assert!(theirs.len() > 30 && theirs.values().any(|costs| costs.len() > 30), "{}", theirs.len());
+    for (line, costs) in &theirs {
+        // It looks around each sample, and so into functions that no sample ran.
+        let mut own = ours.get(line).cloned().unwrap_or_default();
+        costs.iter().filter(|(_, cost)| **cost == (0, 0)).for_each(|(&a, &cost)| {
+            own.entry(a).or_insert(cost);
+        });
+        let differ = own.iter().find(|(a, cost)| costs.get(a) != Some(cost));
+        assert!(differ.is_none() && own.len() == costs.len(), "{line:?}: {differ:x?}, {} {}", own.len(), costs.len());
     }
-    for key in theirs.keys().filter(|key| !ours.contains_key(key)) {
-        eprintln!("only theirs {key:?} {:?}", theirs[key].len());
+    assert!(ours.keys().all(|line| theirs.contains_key(line)));
+}
+
+/// A program in C; each build is a file of its own, at `name` in the folder.
+fn c(folder: &Path, name: &str, code: &str) -> PathBuf {
+    std::fs::write(folder.join(format!("{name}.c")), code).unwrap();
+    run(folder, &format!("gcc -O1 -g -fno-inline -o {name} {name}.c"));
+    folder.join(name)
+}
+
+/// The addresses of one function, each a sample.
+fn samples_of(folder: &Path, binary: &Path, function: &str) -> Vec<u8> {
+    let at = loaded(binary);
+    let all = functions(folder, binary);
+    let (&from, &(to, _)) = all.iter().find(|(_, (_, name))| name == function).unwrap();
+    super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, (from..=to).map(|a| a + at.slide))
+}
+
+const OLD: &str = "int sum(int *v, int n) { int s = 0; for (int i = 0; i < n; i++) s += v[i]; return s; }\n\
+                   int work(int *v, int n) {\n  int s = sum(v, n);\n  return s ^ 5;\n}\n\
+                   int main(int n, char **v) { return work((int *)v, n); }\n";
+
+/// The new build has another function before `work`, so all addresses moved, and one more call in it.
+fn new_code() -> String {
+    let added = OLD.replace("return s ^ 5;", "s += sum(v, n / 2);\n  return s ^ 5;");
+    format!("int before(int n) {{ return n * 3; }}\n{added}")
+}
+
+fn builds(name: &str) -> (PathBuf, [PathBuf; 2], Diff) {
+    let folder = folder(name);
+    let binaries = [c(&folder, "old", OLD), c(&folder, "new", &new_code())];
+    let profiles = binaries.each_ref().map(|binary| {
+        let bytes = samples_of(&folder, binary, "work");
+        Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
+    });
+    let [base, new] = profiles;
+    (folder, binaries, Diff::between(base, new).unwrap())
+}
+
+#[test]
+fn two_builds_are_aligned() {
+    let (_, binaries, diff) = builds("builds");
+    let listing = diff.disasm(&Query::default(), "^work$", usize::MAX).unwrap();
+    let [work] = &listing.routines[..] else { panic!("{:?}", listing.routines) };
+    let places = binaries.each_ref().map(|b| Some(b.display().to_string()));
+    assert_eq!(work.places, places.into());
+    let texts = |change: LineChange| -> Vec<&str> {
+        work.instructions.iter().filter(|i| i.change == change).map(|i| &*i.text).collect()
+    };
+    let (same, inserted) = (texts(LineChange::Same), texts(LineChange::Inserted));
+    let calls = |all: &[&str]| all.iter().filter(|text| text.starts_with("call ") && text.ends_with("<sum>")).count();
+    assert_eq!((calls(&same), calls(&inserted)), (1, 1), "{:#?}", work.instructions);
+    assert!(same.iter().any(|text| text.starts_with("xor $0x5,")) && same.contains(&"ret"));
+    // Each byte is a sample, so an instruction costs its length on the sides that have it.
+    let mut last = (None, None);
+    for i in &work.instructions {
+        let (base, new) = (i.base.is_some(), i.new.is_some());
+        assert!((i.flat.base > 0) == base && (i.flat.new > 0) == new && (base || new), "{i:?}");
+        assert_eq!(base && new, i.change == LineChange::Same);
+        assert!(!(base && new) || i.base != i.new, "nothing moved: {i:?}");
+        assert!(i.base.is_none_or(|a| last.0 < Some(a)) && i.new.is_none_or(|a| last.1 < Some(a)));
+        last = (i.base.or(last.0), i.new.or(last.1));
     }
+    let sum = |of: fn(&Instruction) -> i64| work.instructions.iter().map(of).sum::<i64>();
+    assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
+    // The same under the lines: those of the call are of both sides, the added line's of the new one.
+    let listing = diff.list(&Query::default(), "^work$", &()).unwrap();
+    let under: Vec<&Instruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
+    assert_eq!(under.len(), work.instructions.len());
+    assert_eq!(under.iter().map(|i| i.flat.new).sum::<i64>(), work.flat.new);
+}
+
+/// Only one side's samples ran it: the other side's code is there all the same.
+#[test]
+fn code_without_samples_is_found() {
+    let (folder, [old, new], _) = builds("unsampled");
+    let [base, new] = [(&old, "main"), (&new, "work")].map(|(binary, function)| {
+        let bytes = samples_of(&folder, binary, function);
+        Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
+    });
+    let listing = Diff::between(base, new).unwrap().disasm(&Query::default(), "^work$", usize::MAX).unwrap();
+    let work = &listing.routines[0];
+    assert_eq!((work.status.name(), work.flat.base), ("added", 0));
+    let ret = work.instructions.iter().find(|i| i.text == "ret").unwrap();
+    assert!(ret.change == LineChange::Same && ret.base.is_some() && ret.base != ret.new, "{ret:?}");
+}
+
+#[test]
+fn missing_binaries_are_named_by_side() {
+    let (folder, [old, new], _) = builds("missing");
+    let open = |binary: &Path, options: &LoadOptions| {
+        let bytes = samples_of(&folder, binary, "work");
+        Arc::new(Profile::from_bytes("p", &bytes, options).unwrap())
+    };
+    let (unnamed, named) = (LoadOptions::default(), with(&new));
+    let refused = |diff: &Diff| diff.disasm(&Query::default(), "work", 1).unwrap_err().to_string();
+    let words = |binary: &Path| format!("{}, build id {}", binary.display(), loaded(binary).build_id);
+    let base = Diff::between(open(&old, &unnamed), open(&new, &named)).unwrap();
+    assert_eq!(
+        refused(&base),
+        format!(
+            "the instructions are in binaries that are missing: of the base {}; name them with --base-binary and \
+             --new-binary, or --binary for both",
+            words(&old)
+        )
+    );
+    let both = refused(&Diff::between(open(&old, &unnamed), open(&new, &unnamed)).unwrap());
+    assert!(both.contains(&words(&old)) && both.contains(&format!("of the new side {}", words(&new))), "{both}");
+    let one = refused(&Diff::of_profile(&open(&new, &unnamed)).unwrap());
+    assert!(one.ends_with(&format!("missing: {}; name them with --binary", words(&new))), "{one}");
+    // Of a profile that has names already, too.
+    let named = open(&new, &named).to_bytes(&WriteOptions::default()).unwrap();
+    let named = Arc::new(Profile::from_bytes("p", &named, &unnamed).unwrap());
+    let one = refused(&Diff::of_profile(&named).unwrap());
+    assert!(one.contains(&words(&new)), "{one}");
+    // Its lines do without.
+    let listing = Diff::of_profile(&named).unwrap().list(&Query::default(), "work", &()).unwrap();
+    assert!(listing.routines[0].lines.iter().all(|l| l.instructions.is_empty()));
 }

@@ -1,5 +1,5 @@
 //! Any bytes as the binary of a profile: refused in one line, or names for some of its addresses, and a profile that is
-//! valid. Without an input's first byte: it says which addresses.
+//! valid, and its instructions. Without an input's first byte: it says which addresses.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use pprofdiff::binary::Binaries;
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::columns::Mapping;
-use pprofdiff::{Diff, Profile, WriteOptions};
+use pprofdiff::{Diff, Profile, Query, WriteOptions};
 use pprofdiff_fuzz::LIMIT;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -20,7 +20,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     match Profile::from_bytes("in", &profile, &options) {
         Ok(profile) => {
             assert_eq!(profile.n_samples(), 64);
-            assert!(Diff::of_profile(&profile.into()).is_ok());
+            let diff = Diff::of_profile(&profile.into()).unwrap_or_else(|e| panic!("{e}"));
+            match diff.disasm(&Query::default(), ".", 8) {
+                Ok(listing) => assert!(listing.routines.len() <= 8),
+                Err(e) => assert!(!e.to_string().contains('\n'), "an error of several lines: {e}"),
+            }
         }
         Err(e) => assert!(!e.to_string().contains('\n'), "an error of several lines: {e}"),
     }

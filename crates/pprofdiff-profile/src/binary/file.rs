@@ -18,6 +18,9 @@ use crate::random::{HashMap, RandomState};
 /// The largest binary that is read. It is read as a whole, since nothing else is safe from other processes.
 const MOST_BYTES: u64 = 8 << 30;
 
+/// Segments beyond these are not looked at: programs have ten, and each address is looked for in all.
+pub(super) const MOST_SEGMENTS: usize = 1024;
+
 /// A part of the file that is loaded, and where.
 #[derive(Debug)]
 struct Segment {
@@ -121,6 +124,7 @@ impl Binary {
         let object = parse(path, &bytes)?;
         let segments: Vec<Segment> = object
             .segments()
+            .take(MOST_SEGMENTS)
             .map(|s| {
                 let (offset, size) = s.file_range();
                 Segment { address: s.address(), offset, size, executable: s.permissions().executable() }

@@ -124,9 +124,28 @@ impl<'m> Machine<'m> {
             pairs_left: MOST_PAIRS,
             bytes_left: MOST_CODE,
         };
+        let mut all: Vec<Vec<Wanted>> = measure.walks().map(|walk| wanted(&walk.input.profile, matches)).collect();
+        // The other side has the function, too, though no sample ran it there: in the program itself, which is the first
+        // mapping whatever the builds are called, or in a library of the same name.
+        let key = |profile: &Profile, mapping: u32| {
+            let file = profile.mappings().get(mapping as usize).filter(|_| mapping > 0);
+            file.map_or_else(String::new, |m| file_name(&profile.text(m.file)).to_owned())
+        };
+        let mut keys: HashSet<String> = HashSet::default();
+        for (walk, wanted) in measure.walks().zip(&all) {
+            keys.extend(wanted.iter().filter(|w| w.surely).map(|w| key(&walk.input.profile, w.mapping)));
+        }
+        for (walk, wanted) in measure.walks().zip(&mut all) {
+            let profile = &walk.input.profile;
+            for mapping in 0..profile.mappings().len() as u32 {
+                if keys.contains(&key(profile, mapping)) && wanted.iter().all(|w| w.mapping != mapping) {
+                    wanted.push(Wanted { mapping, surely: false });
+                }
+            }
+        }
         let mut stamp = 0;
-        for walk in measure.walks() {
-            let at = machine.places(&walk, matches, memory)?;
+        for (walk, wanted) in measure.walks().zip(&all) {
+            let at = machine.places(&walk, wanted, memory)?;
             machine.add(&walk, &at, &mut stamp);
         }
         machine.order = (0..machine.addresses.values.len() as u32).collect();
@@ -142,14 +161,9 @@ impl<'m> Machine<'m> {
     }
 
     /// Where each location of a profile lies, as far as it is wanted.
-    fn places(
-        &mut self,
-        walk: &Walk<'_>,
-        matches: &dyn Fn(&[u8]) -> bool,
-        memory: &'m Memory,
-    ) -> Result<Vec<Option<At>>> {
+    fn places(&mut self, walk: &Walk<'_>, wanted: &[Wanted], memory: &'m Memory) -> Result<Vec<Option<At>>> {
         let (profile, base) = (&*walk.input.profile, usize::from(!walk.input.base));
-        let (wanted, locations) = (wanted(profile, matches), profile.locations());
+        let locations = profile.locations();
         let mut places = vec![None; locations.len()];
         let mappings: Vec<u32> = wanted.iter().map(|w| w.mapping).collect();
         let found = match profile.binaries().is_empty() {
