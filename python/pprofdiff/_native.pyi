@@ -430,7 +430,7 @@ class Views:
         Of profiles that were loaded with `binary`, lines open to their instructions (`instructions` of each line).
         """
     def disasm(self, regex: str, **options: Unpack[ViewOptions]) -> Listing:
-        """Instructions with their flat and cum, of the functions whose name in their binary matches a regular expression.
+        """Instructions with their flat and cum, of the functions whose name matches a regular expression.
 
         The profiles are to be loaded with `binary`, each side with that of its own build (x86-64 or arm64). The
         sequences of both are aligned: operations, registers and the names of what is called are compared, addresses

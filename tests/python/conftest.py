@@ -3,6 +3,7 @@ sees whether others may run.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,23 @@ def story() -> pprofdiff.Diff:
 @pytest.fixture(scope="session")
 def labelled() -> pprofdiff.Diff:
     return pprofdiff.diff(*pair("go-labels-cpu"))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> tuple[Path, bytes]:
+    """A program, and a heap profile of addresses in its functions `work` and `main`."""
+    source = tmp_path / "app.c"
+    source.write_text("int work(int n) { return n * 7; }\nint main(int n, char **v) { return work(n); }\n")
+    app = tmp_path / "app"
+    subprocess.run(["cc", "-g", "-O0", "-no-pie", "-o", app, source], check=True)
+    nm = subprocess.run(["nm", app], capture_output=True, text=True, check=True).stdout
+    at = {name: int(address, 16) for address, _, name in re.findall(r"^(\w+) (T) (work|main)$", nm, re.M)}
+    page = at["work"] & ~0xFFF
+    text = (
+        f"heap profile: 1: 5 [1: 5] @ heap_v2/1\n1: 5 [1: 5] @ {at['work'] + 4:#x} {at['main'] + 8:#x}\n\n"
+        f"MAPPED_LIBRARIES:\n{page:x}-{page + 0x1000:x} r-xp {page - 0x400000:08x} 08:01 7 /opt/app\n"
+    )
+    return app, text.encode()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import mmap
 import os
 import pickle
 import re
-import subprocess
 import tempfile
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -307,23 +306,6 @@ def test_every_function_that_loads_takes_the_format():
     assert (caught.value.record, caught.value.offset) == ("line 1", 0)
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> tuple[Path, bytes]:
-    """A program, and a heap profile of addresses in its functions `work` and `main`."""
-    source = tmp_path / "app.c"
-    source.write_text("int work(int n) { return n * 7; }\nint main(int n, char **v) { return work(n); }\n")
-    app = tmp_path / "app"
-    subprocess.run(["cc", "-g", "-O0", "-no-pie", "-o", app, source], check=True)
-    nm = subprocess.run(["nm", app], capture_output=True, text=True, check=True).stdout
-    at = {name: int(address, 16) for address, _, name in re.findall(r"^(\w+) (T) (work|main)$", nm, re.M)}
-    page = at["work"] & ~0xFFF
-    text = (
-        f"heap profile: 1: 5 [1: 5] @ heap_v2/1\n1: 5 [1: 5] @ {at['work'] + 4:#x} {at['main'] + 8:#x}\n\n"
-        f"MAPPED_LIBRARIES:\n{page:x}-{page + 0x1000:x} r-xp {page - 0x400000:08x} 08:01 7 /opt/app\n"
-    )
-    return app, text.encode()
-
-
 def names_of(table: pprofdiff.Table) -> set[str]:
     return {row["name"] for row in table.to_dicts()}
 
@@ -355,3 +337,28 @@ def test_names_come_from_binaries(program: tuple[Path, bytes], monkeypatch: pyte
         pprofdiff.load(heap, binary=app.with_name("nothing"))
     monkeypatch.setenv("PPROF_BINARY_PATH", str(app.parent))
     assert names_of(pprofdiff.load(heap).top()) == {"work", "main"}
+
+
+def test_instructions_come_from_binaries(program: tuple[Path, bytes], tmp_path: Path):
+    app, heap = program
+    with pytest.raises(pprofdiff.PprofError, match="binaries that are missing: /opt/app; name them with --binary"):
+        pprofdiff.load(heap).disasm("work")
+    one = pprofdiff.load(heap, binary=app)
+    (work,) = one.disasm("^work$", unit="B").routines
+    assert (work["name"], work["binary"], work["cum"], work["lines"]) == ("work", str(app), 5, [])
+    costly = [i for i in work["instructions"] if i["flat"]]
+    assert [(i["flat"], i["function"], i["line"]) for i in costly] == [(5, "work", 1)]
+    assert work["instructions"][-1]["text"] == "ret"
+    two = pprofdiff.diff(heap, heap, binary=[app]).disasm("main")
+    (main,) = two.routines
+    assert (main["status"], main["base_binary"], main["new_binary"]) == ("same", str(app), str(app))
+    assert {i["change"] for i in main["instructions"]} == {"same"}
+    assert any(i["text"].startswith("call ") and i["text"].endswith("<work>") for i in main["instructions"])
+    assert "call " in two._repr_html_()
+    assert pickle.loads(pickle.dumps(two)).routines == two.routines
+    two.save(tmp_path / "main.txt")
+    assert "address: base" in (tmp_path / "main.txt").read_text()
+    (line,) = one.list("work").routines[0]["lines"]
+    assert sum(i["flat"] for i in line["instructions"]) == line["flat"] == 5
+    with pytest.raises(TypeError, match="disasm"):
+        one.disasm("work", granularity="lines")

@@ -792,6 +792,29 @@ def test_source_lines_come_along_where_there_are_sources(show: Open, story: ppro
     assert (tmp_path / "saved.html").read_text() == story.to_html(source_path=story_sources)
 
 
+def test_lines_open_to_their_instructions(show: Open, program: tuple[Path, bytes]):
+    app, heap = program
+    both = pprofdiff.diff(heap, heap, binary=[app])
+    page = show(both.to_html(source_path=app.parent), viewport=PHONE)
+    work = page.locator("#source details").filter(has_text="work in")
+    line = work.locator("tr", has_text="return n * 7")
+    code = work.locator("tr", has_text="push %rbp")
+    assert (line.is_visible(), code.is_visible()) == (True, False)
+    line.locator("input").click()
+    assert code.is_visible()
+    # What lies before the costs of the line lies before those of its instructions.
+    cells = [row.locator("td").nth(2).bounding_box() for row in (line, code)]
+    assert cells[0]
+    assert cells[1]
+    assert abs(cells[0]["x"] - cells[1]["x"]) < 1
+    page.set_viewport_size(SCREEN)
+    settle(page)
+    assert code.is_visible()
+    line.locator("label").click()
+    assert not code.is_visible()
+    assert page.locator("#source details").filter(has_text="main in").locator("tr.code:visible").count() == 0
+
+
 def test_hostile_sources_stay_text(show: Open, story: pprofdiff.Diff, tmp_path: Path):
     file = tmp_path / "headers" / "table.go"
     file.parent.mkdir()

@@ -475,7 +475,7 @@ impl Views {
         self.listing(py, options.request(Ask::List { regex, sources, limit: None }))
     }
 
-    /// Instructions with their flat and cum, of the functions whose name in their binary matches a regular expression.
+    /// Instructions with their flat and cum, of the functions whose name matches a regular expression.
     ///
     /// The profiles are to be loaded with `binary`, each side with that of its own build (x86-64 or arm64). The
     /// sequences of both are aligned: operations, registers and the names of what is called are compared, addresses

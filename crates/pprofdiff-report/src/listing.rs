@@ -22,8 +22,9 @@ const STYLE: &str = "<style>
 .pprofdiff table.list tr.code{display:none}
 .pprofdiff table.list tbody:has(input:checked) tr.code{display:table-row}
 .pprofdiff table.list tr.code td{opacity:.8}
-.pprofdiff table.list tr.code .text{padding-left:2.5em}
-.pprofdiff table.list input{appearance:none;margin:0;width:1.2em;cursor:pointer}
+.pprofdiff table.list:has(input) tr.code td.text:not(:has(input)){padding-left:3.5em}
+.pprofdiff table.list:has(input) td.text:not(:has(input)){padding-left:calc(8px + 1.2em)}
+.pprofdiff table.list input{appearance:none;margin:0;width:1.2em;font:inherit;cursor:pointer}
 .pprofdiff table.list input::before{content:\"\\25b8\"}
 .pprofdiff table.list input:checked::before{content:\"\\25be\"}
 </style>";
@@ -126,18 +127,26 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
         }
         grid(out, options, &head, |push| {
             r.lines.iter().try_for_each(|l| push(cells(listing, l, costs)))?;
-            with_places(r, &r.instructions).try_for_each(|(i, place)| push(code_cells(listing, i, place, costs)))
+            with_places(r, None, &r.instructions).try_for_each(|(i, place)| push(code_cells(listing, i, place, costs)))
         })?;
     }
     Ok(())
 }
 
 /// Instructions, each with what it was made of where that is not what the one before was made of: the line, and the
-/// function if it was inlined.
-fn with_places<'a>(r: &'a Routine, instructions: &'a [Instruction]) -> impl Iterator<Item = (&'a Instruction, String)> {
+/// function if it was inlined. Under a line, that line need not be said.
+fn with_places<'a>(
+    r: &'a Routine,
+    under: Option<&'a Line>,
+    instructions: &'a [Instruction],
+) -> impl Iterator<Item = (&'a Instruction, String)> {
+    let is_under = move |place: &Place| {
+        let number = Some(i64::from(place.line));
+        place.function == r.name && under.is_some_and(|l| l.new == number || l.base == number)
+    };
     let mut last = None;
     instructions.iter().map(move |i| {
-        let place = i.place.as_ref().filter(|place| last != Some(*place));
+        let place = i.place.as_ref().filter(|place| last != Some(*place) && !is_under(place));
         last = i.place.as_ref();
         let said = |place: &Place| {
             let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -338,7 +347,7 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
                 let class = ["less", text(i), "more"][(cell.sign + 1) as usize];
                 let (mut before, mut after) = ("", "");
                 if opens && i + 1 == heads.len() {
-                    (before, after) = ("<label><input type=\"checkbox\" aria-label=\"instructions\">", "</label>");
+                    (before, after) = ("<label><input type=\"checkbox\" aria-label=\"instructions\"/>", "</label>");
                 }
                 let _ = write!(html, "<td{}>{before}{}{after}</td>", in_class(class), escape(&cell.text));
             }
@@ -350,12 +359,12 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
             let parted = if opens { "</tbody><tbody>" } else { "" };
             html.push_str(parted);
             push(html, l.change.name(), opens, cells(listing, l, costs));
-            for (i, place) in with_places(r, &l.instructions) {
+            for (i, place) in with_places(r, Some(l), &l.instructions) {
                 push(html, &format!("code {}", i.change.name()), false, code_cells(listing, i, place, costs));
             }
             html.push_str(parted);
         }
-        for (i, place) in with_places(r, &r.instructions) {
+        for (i, place) in with_places(r, None, &r.instructions) {
             push(html, i.change.name(), false, code_cells(listing, i, place, costs));
         }
         html.push_str("</tbody></table></details>");
