@@ -78,7 +78,7 @@ fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Co
     let listing = Diff::of_profile(&profile).unwrap().disasm(&Query::default(), regex, usize::MAX).unwrap();
     let ours = costs(listing.routines.iter().flat_map(|r| &r.instructions));
     pprof.arg(format!("-disasm={regex}")).arg("-symbolize=local").args([binary, &path]);
-    let output = pprof.env("PPROF_TMPDIR", folder).env("HOME", folder).output().unwrap();
+    let output = pprof.env("PPROF_TMPDIR", folder).output().unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
     // Go's disassembler splits what it does not know into several.
     let mut theirs: Costs = ours.keys().map(|&address| (address, (0, 0))).collect();
@@ -97,7 +97,7 @@ fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Co
 fn each_side_costs_what_pprof_disassembles() {
     let folder = folder("disasm");
     for (name, options) in [("movable", "-O2 -g"), ("fixed", "-O1 -no-pie")] {
-        assert_disassembled(&folder, &cpp(&folder, name, options), ".", &mut Command::new(judge()));
+        assert_disassembled(&folder, &cpp(&folder, name, options), ".", Command::new(judge()).env("HOME", &folder));
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();

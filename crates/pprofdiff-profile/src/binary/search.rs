@@ -120,14 +120,14 @@ impl Binaries {
         Binaries { is_base: true, ..self.clone() }
     }
 
-    /// True if neither a binary nor a folder is named.
+    /// True if there is nothing to look into.
     pub fn is_empty(&self) -> bool {
         self.named[usize::from(!self.is_base)].is_empty() && self.folders.is_empty()
     }
 
-    /// True if they are those of a base.
-    pub fn is_of_base(&self) -> bool {
-        self.is_base
+    /// True if a binary or a folder is named, and not only folders that are searched anyway.
+    pub fn is_named(&self) -> bool {
+        !self.named[usize::from(!self.is_base)].is_empty()
     }
 
     /// The binaries of mappings of a profile, in their order: `Ok(None)` of what is no file, such as the kernel's own

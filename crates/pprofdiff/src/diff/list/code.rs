@@ -485,7 +485,8 @@ pub(super) fn opened(
     let mut machine = Machine::new(measure, &matches, trim, &memory)?;
     let missing = std::mem::take(&mut machine.missing);
     if let Some(told) = told(missing, measure.selection().diff().is_two_sided()) {
-        summary.warnings.push(told);
+        // Who only has folders that are searched anyway did not ask for instructions.
+        summary.warnings.extend(measure.walks().any(|w| w.input.profile.binaries().is_named()).then_some(told));
         return Ok((routines, summary));
     }
     let mut functions = machine.functions_of(&names.iter().map(|name| plain(name)).collect())?;
