@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
-use pprofdiff::list::{Instruction, LineChange};
+use pprofdiff::list::{Instruction, LineChange, Routine};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
 
 use super::{Loaded, cpp, folder, judge, loaded, run, some, with};
@@ -227,11 +227,11 @@ fn two_builds_are_aligned() {
     }
     let sum = |of: fn(&Instruction) -> i64| work.instructions.iter().map(of).sum::<i64>();
     assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
-    // The same under the lines: those of the call are of both sides, the added line's of the new one.
+    // The same under the lines, where each line is aligned by itself; no source says which of them are the same.
     let listing = diff.list(&Query::default(), "^work$", &()).unwrap();
     let under: Vec<&Instruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
-    assert_eq!(under.len(), work.instructions.len());
-    assert_eq!(under.iter().map(|i| i.flat.new).sum::<i64>(), work.flat.new);
+    let sum = |of: fn(&Instruction) -> i64| under.iter().map(|i| of(i)).sum::<i64>();
+    assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
 }
 
 /// Only one side's samples ran it: the other side's code is there all the same.
@@ -280,4 +280,101 @@ fn missing_binaries_are_named_by_side() {
     // Its lines do without.
     let listing = Diff::of_profile(&named).unwrap().list(&Query::default(), "work", &()).unwrap();
     assert!(listing.routines[0].lines.iter().all(|l| l.instructions.is_empty()));
+}
+
+/// Functions that only their files see: two of one name, which are paired by their files, and have instructions each.
+#[test]
+fn functions_of_one_name_are_told_apart() {
+    let folder = folder("names");
+    for (file, times) in [("a", 3), ("b", 5)] {
+        let code =
+            format!("static int cmp(int x) {{\n  return x * {times};\n}}\nint {file}(int x) {{ return cmp(x); }}\n");
+        std::fs::write(folder.join(format!("{file}.c")), code).unwrap();
+    }
+    std::fs::write(
+        folder.join("main.c"),
+        "int a(int); int b(int);\nint main(int n, char **v) { return a(n) + b(n); }\n",
+    )
+    .unwrap();
+    // The order of the files is the other one in the new build.
+    let build = |name: &str, files: &str| {
+        run(&folder, &format!("gcc -O1 -g -fno-inline -fno-ipa-icf -o {name} main.c {files}"));
+        folder.join(name)
+    };
+    let open = |binary: &Path| {
+        let (at, all) = (loaded(binary), functions(&folder, binary));
+        let own = all.iter().filter(|(_, (_, name))| name == "cmp").map(|(&from, _)| from + at.slide);
+        let bytes = super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, own);
+        Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
+    };
+    let diff = Diff::between(open(&build("old", "a.c b.c")), open(&build("new", "b.c a.c"))).unwrap();
+    let listing = diff.disasm(&Query::default(), "^cmp$", usize::MAX).unwrap();
+    assert_eq!(listing.routines.len(), 2);
+    for r in &listing.routines {
+        assert!(
+            (r.flat.base, r.flat.new) == (1, 1) && r.instructions.iter().all(|i| i.change == LineChange::Same),
+            "{r:#?}"
+        );
+    }
+    let lines = diff.list(&Query::default(), "^cmp$", &()).unwrap();
+    let under = |r: &Routine| r.lines.iter().map(|l| l.instructions.len()).sum::<usize>();
+    assert_eq!(lines.routines.iter().map(under).collect::<Vec<_>>(), [1, 1], "the line of each, but for its ret");
+}
+
+/// A file that was renamed, and a machine whose code is not decoded: lines are listed all the same.
+#[test]
+fn lines_open_where_they_can() {
+    let folder = folder("renamed");
+    let binaries = [c(&folder, "x1", OLD), c(&folder, "y1", OLD)];
+    let [base, new] = binaries
+        .each_ref()
+        .map(|binary| Arc::new(Profile::from_bytes("p", &samples_of(&folder, binary, "work"), &with(binary)).unwrap()));
+    let listing = Diff::between(base, new).unwrap().list(&Query::default(), "^work$", &()).unwrap();
+    let code: Vec<&Instruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
+    assert!(code.len() > 2 && code.iter().all(|i| i.change == LineChange::Same), "{code:#?}");
+
+    let mut other = std::fs::read(&binaries[0]).unwrap();
+    other[18] = 243; // RISC-V
+    let path = folder.join("other");
+    std::fs::write(&path, other).unwrap();
+    let bytes = samples_of(&folder, &binaries[0], "work");
+    let profile = Arc::new(Profile::from_bytes("p", &bytes, &with(&path)).unwrap());
+    let diff = Diff::of_profile(&profile).unwrap();
+    let listing = diff.list(&Query::default(), "^work$", &()).unwrap();
+    assert!(listing.routines[0].lines.iter().all(|l| l.instructions.is_empty()));
+    assert!(listing.summary.warnings[0].contains("it is for Riscv64"), "{:?}", listing.summary.warnings);
+    assert!(diff.disasm(&Query::default(), "work", 1).unwrap_err().to_string().contains("it is for Riscv64"));
+}
+
+/// Samples in a library that is missing say nothing of a program that is there, nor does the program stand for it.
+#[test]
+fn libraries_are_not_the_program() {
+    let folder = folder("library");
+    let binary = c(&folder, "app", OLD);
+    let at = loaded(&binary);
+    let (&work, _) =
+        functions(&folder, &binary).iter().find(|(_, (_, name))| name == "work").map(|(a, f)| (a, f.clone())).unwrap();
+    let open = |in_work: bool| {
+        let mut builder = ProfileBuilder::new();
+        builder.sample_type("samples", "count");
+        let [app, lib, none] = ["/opt/app", "/lib/libx.so", ""].map(|text| builder.string(text));
+        let app = builder.mapping(pprofdiff::columns::Mapping { file: app, build_id: none, ..at.mapping });
+        let elsewhere = super::mapping(0x5000_0000, 0x10_0000);
+        let lib = builder.mapping(pprofdiff::columns::Mapping { file: lib, build_id: none, ..elsewhere });
+        let mut sample = |mapping, address| {
+            let location = builder.location(Some(mapping), address, &[]).unwrap();
+            builder.sample(&[location], &[1], &[]).unwrap();
+        };
+        sample(lib, 0x5000_1000);
+        if in_work {
+            sample(app, work + at.slide);
+        }
+        let bytes = builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap();
+        Arc::new(Profile::from_bytes("p", &bytes, &with(&binary)).unwrap())
+    };
+    let listing = Diff::between(open(false), open(true)).unwrap().disasm(&Query::default(), "work", 9).unwrap();
+    assert_eq!((listing.routines.len(), listing.routines[0].flat.new), (1, 1));
+    assert!(listing.summary.warnings.iter().any(|w| w.contains("/lib/libx.so")), "{:?}", listing.summary.warnings);
+    let of_lib = Diff::of_profile(&open(false)).unwrap().disasm(&Query::default(), ".", 9);
+    assert!(of_lib.unwrap_err().to_string().contains("/lib/libx.so"));
 }

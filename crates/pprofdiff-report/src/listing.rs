@@ -142,7 +142,7 @@ fn with_places<'a>(
 ) -> impl Iterator<Item = (&'a Instruction, String)> {
     let is_under = move |place: &Place| {
         let number = Some(i64::from(place.line));
-        place.function == r.name && under.is_some_and(|l| l.new == number || l.base == number)
+        place.is_of(&r.name) && under.is_some_and(|l| l.new == number || l.base == number)
     };
     let mut last = None;
     instructions.iter().map(move |i| {
@@ -150,7 +150,7 @@ fn with_places<'a>(
         last = i.place.as_ref();
         let said = |place: &Place| {
             let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
-            let function = if place.function == r.name { String::new() } else { format!("{} ", place.function) };
+            let function = if place.is_of(&r.name) { String::new() } else { format!("{} ", place.function) };
             format!("  ; {function}{file}:{}", place.line)
         };
         (i, place.map_or_else(String::new, said))
@@ -268,8 +268,8 @@ fn instruction_json(listing: &Listing, i: &Instruction) -> Value {
         false => json!({"address": i.new, "text": i.text}),
     };
     let place = i.place.as_ref();
-    instruction["function"] = json!(place.map(|p| &p.function));
-    instruction["file"] = json!(place.map(|p| &p.file));
+    instruction["function"] = json!(place.map(|p| &*p.function));
+    instruction["file"] = json!(place.map(|p| &*p.file));
     instruction["line"] = json!(place.map(|p| p.line));
     costs_json(listing, &mut instruction, i.flat, i.cum);
     instruction

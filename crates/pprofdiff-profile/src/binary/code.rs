@@ -21,9 +21,12 @@ pub struct Code<'a> {
     parts: Vec<(u64, &'a [u8])>,
     /// Each begins elsewhere, and says where it ends.
     functions: Symbols<'a>,
-    by_linker_name: OnceCell<HashMap<&'a [u8], u32>>,
+    by_origin: OnceCell<HashMap<Origin<'a>, Option<u32>>>,
     by_name: OnceCell<HashMap<Cow<'a, [u8]>, Option<u32>>>,
 }
+
+/// A function's name as the linker has it, and what it was compiled of if no other file sees it.
+pub type Origin<'a> = (&'a [u8], &'a [u8]);
 
 impl std::fmt::Debug for Code<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -57,8 +60,8 @@ impl<'a> Code<'a> {
             functions.0.sort_by_key(|function| function.address);
         }
         functions.end_each(&parts);
-        let (by_linker_name, by_name) = Default::default();
-        Ok(Code { architecture, parts, functions, by_linker_name, by_name })
+        let (by_origin, by_name) = Default::default();
+        Ok(Code { architecture, parts, functions, by_origin, by_name })
     }
 
     /// The function that an address lies in.
@@ -66,14 +69,15 @@ impl<'a> Code<'a> {
         self.functions.index(address).map(|index| index as u32)
     }
 
-    /// A function's name as the linker has it.
-    pub fn linker_name(&self, function: u32) -> &'a [u8] {
-        self.functions.0[function as usize].name
+    /// Which function it is, wherever it lies.
+    pub fn origin(&self, function: u32) -> Origin<'a> {
+        let Symbol { name, file, .. } = self.functions.0[function as usize];
+        (name, file)
     }
 
     /// A function's name as people read it.
     pub fn name(&self, function: u32) -> Cow<'a, [u8]> {
-        demangled(self.linker_name(function))
+        demangled(self.origin(function).0)
     }
 
     /// The address that a function begins at, and its bytes.
@@ -92,24 +96,24 @@ impl<'a> Code<'a> {
         instructions::decode(self.architecture, address, bytes, each);
     }
 
-    /// The function with a name as the linker has it.
-    pub fn find_linker_name(&self, name: &[u8]) -> Option<u32> {
-        let all = || {
-            let named = self.functions.0.iter().zip(0..).filter(|(f, _)| f.name.len() <= LONGEST_NAME);
-            named.map(|(f, number)| (f.name, number)).collect()
-        };
-        self.by_linker_name.get_or_init(all).get(name).copied()
+    /// The only function that is the same one.
+    pub fn find(&self, origin: Origin<'_>) -> Option<u32> {
+        let all = || self.only(|f| (f.name, f.file));
+        self.by_origin.get_or_init(all).get(&origin).copied().flatten()
     }
 
     /// The only function with a name as people read it.
     pub fn find_name(&self, name: &[u8]) -> Option<u32> {
-        let all = || {
-            let mut all: HashMap<Cow<'a, [u8]>, Option<u32>> = HashMap::default();
-            for (f, number) in self.functions.0.iter().zip(0..).filter(|(f, _)| f.name.len() <= LONGEST_NAME) {
-                all.entry(demangled(f.name)).and_modify(|only| *only = None).or_insert(Some(number));
-            }
-            all
-        };
+        let all = || self.only(|f| demangled(f.name));
         self.by_name.get_or_init(all).get(name).copied().flatten()
+    }
+
+    /// The functions by a key, with none where several have it.
+    fn only<K: Eq + std::hash::Hash>(&self, key: impl Fn(&Symbol<'a>) -> K) -> HashMap<K, Option<u32>> {
+        let mut all: HashMap<K, Option<u32>> = HashMap::default();
+        for (f, number) in self.functions.0.iter().zip(0..).filter(|(f, _)| f.name.len() <= LONGEST_NAME) {
+            all.entry(key(f)).and_modify(|only| *only = None).or_insert(Some(number));
+        }
+        all
     }
 }

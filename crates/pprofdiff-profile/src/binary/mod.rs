@@ -16,7 +16,7 @@ mod go;
 pub mod instructions;
 mod search;
 
-pub use code::Code;
+pub use code::{Code, Origin};
 #[doc(hidden)]
 pub use demangle::demangled;
 pub use dwarf::Memory;

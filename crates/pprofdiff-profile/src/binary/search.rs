@@ -75,6 +75,8 @@ struct Wanted<'a> {
     build_id: String,
     /// As errors say it.
     words: String,
+    /// It is the program itself: the first mapping, or all there is without mappings.
+    is_main: bool,
 }
 
 impl Wanted<'_> {
@@ -205,32 +207,35 @@ impl Binaries {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<Binary>> {
+        // A profile can spell one file's path in many ways.
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(binary) = opened().get(path) {
+        if let Some(binary) = opened().get(&real) {
             return Ok(binary.clone());
         }
         let binary = Arc::new(Binary::open(path)?);
-        Ok(opened().entry(path.to_owned()).or_insert(binary).clone())
+        Ok(opened().entry(real).or_insert(binary).clone())
     }
 
     /// For each mapping the binary that the user gave for it: the one with its build id, or with its file's name, and for
-    /// the first mapping, which is the main binary's, any other.
+    /// the program itself any other.
     fn assign(&self, given: &[Arc<Binary>], wanted: &[Wanted<'_>]) -> Result<Vec<Option<Arc<Binary>>>> {
         let mut chosen = vec![None; wanted.len()];
         let mut refused = None;
+        let main = wanted.iter().position(|w| w.is_main);
         for binary in given {
             let admits = |w: &&Wanted<'_>| self.any_build || w.admits(binary);
             let file_name = binary.path().file_name().and_then(|n| n.to_str());
             let same_name = |w: &Wanted<'_>| w.file_name().is_some() && w.file_name() == file_name;
             let by_name = || wanted.iter().position(|w| same_name(w) && admits(&w));
             let at = wanted.iter().position(|w| w.is(binary)).or_else(by_name);
-            match (at, wanted.first()) {
+            match (at, main) {
                 (Some(at), _) => chosen[at] = Some(binary.clone()),
-                (None, Some(main)) if admits(&main) => {
-                    chosen[0].get_or_insert_with(|| binary.clone());
+                (None, Some(main)) if admits(&&wanted[main]) => {
+                    chosen[main].get_or_insert_with(|| binary.clone());
                 }
                 (None, Some(main)) => {
-                    let same = wanted.iter().find(|w| same_name(w)).unwrap_or(main);
+                    let same = wanted.iter().find(|w| same_name(w)).unwrap_or(&wanted[main]);
                     refused.get_or_insert_with(|| {
                         Error::new(
                             ErrorKind::Incompatible,
@@ -326,9 +331,9 @@ fn without_lines(profile: &Profile) -> Vec<(u32, Vec<u32>)> {
     groups
 }
 
-fn wanted(profile: &Profile, mapping: u32) -> Wanted<'_> {
-    let mapping = profile.mappings().get(mapping as usize);
+fn wanted(profile: &Profile, number: u32) -> Wanted<'_> {
+    let mapping = profile.mappings().get(number as usize);
     let (file, build_id) = mapping.map_or_else(Default::default, |m| (profile.text(m.file), profile.text(m.build_id)));
     let words = mapping.map_or_else(|| "a binary that it does not name".to_owned(), |m| profile.mapping_words(m));
-    Wanted { mapping, file, build_id, words }
+    Wanted { mapping, file, build_id, words, is_main: number == 0 || profile.mappings().is_empty() }
 }

@@ -5,35 +5,36 @@
 //! all profiles of a side are summed, wherever they were loaded. What a sample has twice counts once.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Instruction, LineChange, Listed, Listing, Place, Routine};
+use super::{Instruction, LineChange, Listed, Listing, MOST_OF_NAME, Place, Routine};
 use crate::diff::alignment::{MOST_PAIRS, align};
+use crate::diff::matching::Matching;
 use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, Walk, identity};
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
-use pprofdiff_profile::binary::{Code, FoundLine, Mapped, Memory, Text, instructions, some_of};
-use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::binary::{Code, FoundLine, Mapped, Memory, Origin, instructions, some_of};
+use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{HashMap, HashSet, RandomState};
 
 /// The machine code that a listing shows at most, in bytes of both sides: about 300,000 instructions.
 const MOST_CODE: usize = 1 << 20;
 
-/// The characters of a function's name in an instruction.
-const MOST_OF_NAME: usize = 200;
-
 /// A function of a binary: the number of the code, and that of the function in it.
 type Function = (u32, u32);
+
+/// A function on both sides.
+type Both = [Option<Function>; 2];
 
 /// What an address or a function cost one side.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     flat: i64,
     cum: i64,
-    /// The last sample that was added to cum.
+    /// The last sample that was added to cum; 0 if none was.
     stamp: u64,
 }
 
@@ -45,12 +46,19 @@ impl Cost {
     }
 }
 
+/// What is in a binary, and what the binary is to a program: itself, or a library by its file's name.
+struct Opened<'m> {
+    mapped: Mapped,
+    code: Code<'m>,
+    library: String,
+}
+
 /// The code that the samples of both sides ran.
-pub(super) struct Machine<'m> {
+struct Machine<'m> {
     measure: &'m Measure,
     /// Prefixes to cut off the paths of files.
     trim: &'m [String],
-    codes: Vec<(Mapped, Code<'m>)>,
+    codes: Vec<Opened<'m>>,
     /// Addresses with samples, by code.
     addresses: Interner<(u32, u64), RandomState>,
     /// Of each address: of the base and of the new side.
@@ -60,11 +68,17 @@ pub(super) struct Machine<'m> {
     /// Functions with samples.
     functions: Interner<Function, RandomState>,
     sums: [Vec<Cost>; 2],
+    /// The sums of a function.
+    sums_of: HashMap<Function, [Cost; 2]>,
+    /// The codes that the samples of each side ran.
+    ran: [BTreeSet<u32>; 2],
     /// What was not found though a function that matches lies there, on each side.
     missing: [Vec<String>; 2],
-    /// What was not found, and may have functions that match.
-    unknown: [Vec<String>; 2],
+    /// What was not found, and may have functions that match, with what it is to the program.
+    unknown: [Vec<(String, String)>; 2],
     warnings: Vec<String>,
+    /// Names by code and number, and paths.
+    texts: HashMap<(u32, u32, bool), Arc<str>>,
     pairs_left: u64,
     bytes_left: usize,
 }
@@ -76,34 +90,39 @@ struct At {
     function: u32,
 }
 
-/// A mapping of a profile in which there may be functions that are asked for.
-struct Wanted {
-    mapping: u32,
-    /// It has such a function for certain.
-    surely: bool,
-}
+/// The mappings of a profile in which functions that are asked for may lie; true if one does for certain.
+type Wanted = BTreeMap<u32, bool>;
 
 /// The mappings with functions that match, and those without names.
-fn wanted(profile: &Profile, matches: &dyn Fn(&[u8]) -> bool) -> Vec<Wanted> {
+fn wanted(profile: &Profile, matches: &dyn Fn(&[u8]) -> bool) -> Wanted {
     let (locations, functions) = (profile.locations(), profile.functions());
-    let matching: Vec<bool> = (0..functions.name.len())
-        .map(|f| [functions.name[f], functions.system_name[f]].iter().any(|&name| matches(profile.string(name))))
-        .collect();
-    let mut all: BTreeMap<u32, bool> = BTreeMap::new();
+    // Many functions may share a name of a megabyte.
+    let mut known: HashMap<StringId, bool> = HashMap::default();
+    let mut matching = |name: StringId| *known.entry(name).or_insert_with(|| matches(profile.string(name)));
+    let names = functions.name.iter().zip(&functions.system_name);
+    let matching: Vec<bool> = names.map(|(&name, &system)| matching(name) || matching(system)).collect();
+    let mut all = Wanted::new();
     for location in 0..locations.len() as u32 {
         let lines = locations.lines(location);
         let surely = lines.clone().any(|line| matching[locations.line_function[line as usize] as usize]);
         let mapping = locations.mapping[location as usize];
-        if locations.address[location as usize] != 0 && (surely || lines.is_empty()) {
+        let is_somewhere = mapping != NONE || profile.mappings().is_empty();
+        if locations.address[location as usize] != 0 && is_somewhere && (surely || lines.is_empty()) {
             *all.entry(mapping).or_default() |= surely;
         }
     }
-    all.into_iter().map(|(mapping, surely)| Wanted { mapping, surely }).collect()
+    all
+}
+
+/// What a mapping is to the program: itself, whatever the build is called, or the library of a name.
+fn library(profile: &Profile, mapping: u32) -> String {
+    let file = profile.mappings().get(mapping as usize).filter(|_| mapping > 0);
+    file.map_or_else(String::new, |m| file_name(&profile.text(m.file)).to_owned())
 }
 
 impl<'m> Machine<'m> {
     /// Opens the binaries of what matches, and sums what their addresses cost.
-    pub(super) fn new(
+    fn new(
         measure: &'m Measure,
         matches: &dyn Fn(&[u8]) -> bool,
         trim: &'m [String],
@@ -118,30 +137,28 @@ impl<'m> Machine<'m> {
             order: Vec::new(),
             functions: Interner::default(),
             sums: Default::default(),
+            sums_of: HashMap::default(),
+            ran: Default::default(),
             missing: Default::default(),
             unknown: Default::default(),
             warnings: Vec::new(),
+            texts: HashMap::default(),
             pairs_left: MOST_PAIRS,
             bytes_left: MOST_CODE,
         };
-        let mut all: Vec<Vec<Wanted>> = measure.walks().map(|walk| wanted(&walk.input.profile, matches)).collect();
-        // The other side has the function, too, though no sample ran it there: in the program itself, which is the first
-        // mapping whatever the builds are called, or in a library of the same name.
-        let key = |profile: &Profile, mapping: u32| {
-            let file = profile.mappings().get(mapping as usize).filter(|_| mapping > 0);
-            file.map_or_else(String::new, |m| file_name(&profile.text(m.file)).to_owned())
-        };
-        let mut keys: HashSet<String> = HashSet::default();
+        let mut all: Vec<Wanted> = measure.walks().map(|walk| wanted(&walk.input.profile, matches)).collect();
+        // The other side has the function, too, though no sample ran it there.
+        let mut libraries: HashSet<String> = HashSet::default();
         for (walk, wanted) in measure.walks().zip(&all) {
-            keys.extend(wanted.iter().filter(|w| w.surely).map(|w| key(&walk.input.profile, w.mapping)));
+            let surely = wanted.iter().filter(|(_, surely)| **surely);
+            libraries.extend(surely.map(|(&mapping, _)| library(&walk.input.profile, mapping)));
         }
         for (walk, wanted) in measure.walks().zip(&mut all) {
             let profile = &walk.input.profile;
-            for mapping in 0..profile.mappings().len() as u32 {
-                if keys.contains(&key(profile, mapping)) && wanted.iter().all(|w| w.mapping != mapping) {
-                    wanted.push(Wanted { mapping, surely: false });
-                }
-            }
+            let there = (0..profile.mappings().len() as u32).filter(|&m| libraries.contains(&library(profile, m)));
+            there.for_each(|mapping| {
+                wanted.entry(mapping).or_default();
+            });
         }
         let mut stamp = 0;
         for (walk, wanted) in measure.walks().zip(&all) {
@@ -150,6 +167,13 @@ impl<'m> Machine<'m> {
         }
         machine.order = (0..machine.addresses.values.len() as u32).collect();
         machine.order.sort_unstable_by_key(|&n| machine.addresses.values[n as usize]);
+        for (n, &function) in machine.functions.values.iter().enumerate() {
+            let sums = [machine.sums[0][n], machine.sums[1][n]];
+            for side in (0..2).filter(|&side| sums[side].stamp != 0) {
+                machine.ran[side].insert(function.0);
+            }
+            machine.sums_of.insert(function, sums);
+        }
         Ok(machine)
     }
 
@@ -161,31 +185,36 @@ impl<'m> Machine<'m> {
     }
 
     /// Where each location of a profile lies, as far as it is wanted.
-    fn places(&mut self, walk: &Walk<'_>, wanted: &[Wanted], memory: &'m Memory) -> Result<Vec<Option<At>>> {
-        let (profile, base) = (&*walk.input.profile, usize::from(!walk.input.base));
+    fn places(&mut self, walk: &Walk<'_>, wanted: &Wanted, memory: &'m Memory) -> Result<Vec<Option<At>>> {
+        let (profile, side) = (&*walk.input.profile, usize::from(!walk.input.base));
         let locations = profile.locations();
         let mut places = vec![None; locations.len()];
-        let mappings: Vec<u32> = wanted.iter().map(|w| w.mapping).collect();
+        let mappings: Vec<u32> = wanted.keys().copied().collect();
         let found = match profile.binaries().is_empty() {
             false => profile.binaries().find(profile, &mappings)?,
             true => mappings.iter().map(|&mapping| Err(words(profile, mapping))).collect(),
         };
         let mut code_of: HashMap<u32, usize> = HashMap::default();
-        for (wanted, found) in wanted.iter().zip(found) {
-            match found {
-                Ok(Some(mapped)) => {
-                    code_of.insert(wanted.mapping, self.open(mapped, memory)?);
+        for ((&mapping, &surely), found) in wanted.iter().zip(found) {
+            let library = library(profile, mapping);
+            let opened = match found {
+                Ok(None) => continue,
+                Ok(Some(mapped)) => self.open(mapped, library.clone(), memory).map_err(|e| e.to_string()),
+                Err(words) => Err(words),
+            };
+            match opened {
+                Ok(code) => {
+                    code_of.insert(mapping, code);
                 }
-                Ok(None) => {}
-                Err(words) if wanted.surely => self.missing[base].push(words),
-                Err(words) => self.unknown[base].push(words),
+                Err(words) if surely => self.missing[side].push(words),
+                Err(words) => self.unknown[side].push((library, words)),
             }
         }
         for (location, place) in places.iter_mut().enumerate() {
             let Some(&code) = code_of.get(&locations.mapping[location]) else { continue };
             // Several profiles may have mapped one binary in several places, so its mapping is this profile's own.
             let mapping = profile.mappings().get(locations.mapping[location] as usize);
-            let (mapped, functions) = &self.codes[code];
+            let Opened { mapped, code: functions, .. } = &self.codes[code];
             let Some(own) = mapped.binary.own_address(mapping, locations.address[location]) else { continue };
             let Some(function) = functions.function_at(own) else { continue };
             *place = Some(At {
@@ -200,16 +229,16 @@ impl<'m> Machine<'m> {
         Ok(places)
     }
 
-    fn open(&mut self, mapped: Mapped, memory: &'m Memory) -> Result<usize> {
-        let known = self.codes.iter().position(|(m, _)| m.binary.path() == mapped.binary.path());
-        known.map_or_else(
-            || {
-                let code = mapped.code(memory)?;
-                self.codes.push((mapped, code));
-                Ok(self.codes.len() - 1)
-            },
-            Ok,
-        )
+    fn open(&mut self, mapped: Mapped, library: String, memory: &'m Memory) -> Result<usize> {
+        let is_same = |opened: &Opened<'_>| {
+            Arc::ptr_eq(&opened.mapped.binary, &mapped.binary) || opened.mapped.binary.path() == mapped.binary.path()
+        };
+        if let Some(known) = self.codes.iter().position(is_same) {
+            return Ok(known);
+        }
+        let code = mapped.code(memory)?;
+        self.codes.push(Opened { mapped, code, library });
+        Ok(self.codes.len() - 1)
     }
 
     fn add(&mut self, walk: &Walk<'_>, places: &[Option<At>], stamp: &mut u64) {
@@ -230,135 +259,175 @@ impl<'m> Machine<'m> {
         });
     }
 
-    /// What of both sides cost, scaled.
+    fn is_two_sided(&self) -> bool {
+        self.measure.selection().diff().is_two_sided()
+    }
+
+    /// What both sides cost, scaled.
     fn pair(&self, base: i64, new: i64) -> Pair {
         self.measure.scales.apply(Pair { base, new })
     }
 
     fn name(&self, (code, function): Function) -> String {
-        String::from_utf8_lossy(&self.codes[code as usize].1.name(function)).into_owned()
+        String::from_utf8_lossy(&self.codes[code as usize].code.name(function)).into_owned()
     }
 
-    fn linker_name(&self, (code, function): Function) -> &'m [u8] {
-        self.codes[code as usize].1.linker_name(function)
+    /// Which function it is, in whatever build.
+    fn origin(&self, (code, function): Function) -> (&str, Origin<'m>) {
+        let opened = &self.codes[code as usize];
+        (&opened.library, opened.code.origin(function))
     }
 
-    /// The functions that samples of a side ran.
-    fn ran(&self, side: usize) -> impl Iterator<Item = (usize, Function)> + '_ {
-        let sums = &self.sums[side];
-        let functions = self.functions.values.iter().copied().enumerate();
-        functions.filter(|(i, _)| sums.get(*i).is_some_and(|sum| sum.stamp != 0 || sum.flat != 0))
+    /// The functions that samples of a side ran, by binary and address.
+    fn ran(&self, side: usize) -> impl Iterator<Item = Function> + '_ {
+        let mut ran: Vec<Function> =
+            self.sums_of.iter().filter(|(_, sums)| sums[side].stamp != 0).map(|(&function, _)| function).collect();
+        ran.sort_unstable();
+        ran.into_iter()
     }
 
-    /// The codes of a side: those that its samples ran.
-    fn codes_of(&self, side: usize) -> BTreeSet<u32> {
-        self.ran(side).map(|(_, (code, _))| code).collect()
-    }
-
-    /// The function of another side that is called the same, though no sample ran it.
+    /// What another side has in the place of a function, though no sample ran it.
     fn partner(&self, function: Function, side: usize) -> Option<Function> {
-        let in_codes = |find: &dyn Fn(&Code<'m>) -> Option<u32>| {
-            self.codes_of(side).into_iter().find_map(|code| Some((code, find(&self.codes[code as usize].1)?)))
-        };
         let (code, number) = function;
-        in_codes(&|code| code.find_linker_name(self.linker_name(function)))
-            .or_else(|| in_codes(&|other| other.find_name(&self.codes[code as usize].1.name(number))))
+        if self.ran[side].contains(&code) {
+            return Some(function);
+        }
+        let Opened { code: own, library, .. } = &self.codes[code as usize];
+        let in_codes = |find: &dyn Fn(&Code<'m>) -> Option<u32>| {
+            let codes = self.ran[side].iter().filter(|&&other| self.codes[other as usize].library == *library);
+            codes.copied().find_map(|other| Some((other, find(&self.codes[other as usize].code)?)))
+        };
+        in_codes(&|other| other.find(own.origin(number))).or_else(|| in_codes(&|o| o.find_name(&own.name(number))))
     }
 
-    /// Brings the functions of both sides together: those with one linker's name; of the others with one name, if there
-    /// is one on each side, these; then those that only one side's samples ran with what the other has of that name.
-    fn pairs(&self, wanted: impl Fn(Function) -> bool) -> Vec<[Option<Function>; 2]> {
+    /// Brings the functions of both sides together: what is the same one in the same binary; then what has the same
+    /// linker's name, file and library; of the others with one name, if there is one on each side, these; then those
+    /// that only one side's samples ran with what the other has there.
+    fn pairs(&self, wanted: impl Fn(Function) -> bool) -> Vec<Both> {
         let mut by_name: BTreeMap<String, [Vec<Function>; 2]> = BTreeMap::new();
         for side in 0..2 {
-            for (_, function) in self.ran(side).filter(|(_, function)| wanted(*function)) {
+            for function in self.ran(side).filter(|function| wanted(*function)) {
                 by_name.entry(self.name(function)).or_default()[side].push(function);
             }
         }
-        let mut pairs = Vec::new();
-        for [mut base, new] in by_name.into_values() {
-            let mut alone = Vec::new();
-            for function in new {
-                let same = |other: &Function| self.linker_name(*other) == self.linker_name(function);
-                match base.iter().position(same) {
-                    Some(at) => pairs.push([Some(base.remove(at)), Some(function)]),
-                    None => alone.push(function),
+        let mut pairs: Vec<Both> = Vec::new();
+        let mut alone: Vec<(usize, Function)> = Vec::new();
+        for [base, new] in by_name.into_values() {
+            let both: BTreeSet<Function> = base.iter().filter(|f| new.binary_search(f).is_ok()).copied().collect();
+            pairs.extend(both.iter().map(|&f| [Some(f), Some(f)]));
+            let mut by_origin: BTreeMap<_, VecDeque<Function>> = BTreeMap::new();
+            for f in base.into_iter().filter(|f| !both.contains(f)) {
+                by_origin.entry(self.origin(f)).or_default().push_back(f);
+            }
+            let mut others = Vec::new();
+            for f in new.into_iter().filter(|f| !both.contains(f)) {
+                match by_origin.get_mut(&self.origin(f)).and_then(VecDeque::pop_front) {
+                    Some(old) => pairs.push([Some(old), Some(f)]),
+                    None => others.push(f),
                 }
             }
-            if let ([old], [new]) = (&base[..], &alone[..]) {
-                pairs.push([Some(*old), Some(*new)]);
-                continue;
+            let old: Vec<Function> = by_origin.into_values().flatten().collect();
+            match (&old[..], &others[..]) {
+                (&[old], &[new]) => pairs.push([Some(old), Some(new)]),
+                _ => alone.extend(old.into_iter().map(|f| (0, f)).chain(others.into_iter().map(|f| (1, f)))),
             }
-            let is_two_sided = self.measure.selection().diff().is_two_sided();
-            let partner = |function, side| if is_two_sided { self.partner(function, side) } else { None };
-            pairs.extend(base.into_iter().map(|f| [Some(f), partner(f, 1)]));
-            pairs.extend(alone.into_iter().map(|f| [partner(f, 0), Some(f)]));
+        }
+        let mut taken: [HashSet<Function>; 2] = Default::default();
+        for pair in &pairs {
+            (0..2).for_each(|side| taken[side].extend(pair[side]));
+        }
+        for (side, function) in alone {
+            let partner = if self.is_two_sided() { self.partner(function, 1 - side) } else { None };
+            let mut pair = [None; 2];
+            pair[side] = Some(function);
+            pair[1 - side] = partner.filter(|&partner| taken[1 - side].insert(partner));
+            pairs.push(pair);
         }
         pairs
     }
 
     /// The sums of a pair of functions: flat, cum, and on which sides samples ran it.
-    fn sums(&self, pair: [Option<Function>; 2]) -> (Pair, Pair, [bool; 2]) {
-        let number = |f: Function| self.functions.values.iter().position(|other| *other == f);
-        let of = |side: usize| pair[side].and_then(number).map(|n| self.sums[side][n]).unwrap_or_default();
+    fn sums(&self, pair: Both) -> (Pair, Pair, [bool; 2]) {
+        let of = |side: usize| pair[side].and_then(|f| self.sums_of.get(&f)).map(|sums| sums[side]).unwrap_or_default();
         let [base, new] = [of(0), of(1)];
         let ran = [base, new].map(|sum| sum.stamp != 0);
         (self.pair(base.flat, new.flat), self.pair(base.cum, new.cum), ran)
     }
 
-    /// The bytes of a pair of functions are taken from what a listing may show; false if they are too many.
-    fn takes(&mut self, pair: [Option<Function>; 2]) -> bool {
-        let size = |f: Function| self.codes[f.0 as usize].1.bytes(f.1).1.len();
-        let size = pair.into_iter().flatten().map(size).sum();
+    /// The bytes of functions are taken from what a listing may show; false if they are too many.
+    fn takes(&mut self, functions: impl Iterator<Item = Function>) -> bool {
+        let size = functions.map(|(code, f)| self.codes[code as usize].code.bytes(f).1.len()).sum();
         self.bytes_left.checked_sub(size).map(|left| self.bytes_left = left).is_some()
     }
 
     /// A function's instructions with what they cost one side.
-    fn decode(&mut self, (code, function): Function, side: usize) -> Result<Vec<Decoded>> {
-        let (mapped, functions) = &self.codes[code as usize];
+    fn decode(&self, (number, function): Function, side: usize) -> Vec<Decoded> {
+        let code = &self.codes[number as usize].code;
         let mut decoded: Vec<instructions::Instruction> = Vec::new();
-        functions.instructions(function, |instruction| decoded.push(instruction));
-        let target = |i: &instructions::Instruction| functions.function_at(i.target?);
+        code.instructions(function, |instruction| decoded.push(instruction));
+        let target = |i: &instructions::Instruction| code.function_at(i.target?);
         let targets: BTreeSet<u32> = decoded.iter().filter_map(target).collect();
-        let short = |name: &[u8]| String::from_utf8_lossy(name).chars().take(MOST_OF_NAME).collect::<String>();
-        let names: BTreeMap<u32, String> = targets.into_iter().map(|f| (f, short(&functions.name(f)))).collect();
+        let names: BTreeMap<u32, String> = targets.into_iter().map(|f| (f, short(&code.name(f)))).collect();
         let symbol = |address: u64| {
-            let target = functions.function_at(address)?;
-            Some((&*names[&target], address - functions.bytes(target).0))
+            let target = code.function_at(address)?;
+            Some((&*names[&target], address - code.bytes(target).0))
         };
-        let elsewhere = |address: u64| symbol(address).filter(|_| functions.function_at(address) != Some(function));
-        let addresses: Vec<u64> = decoded.iter().map(|i| i.address).collect();
-        self.warnings.extend(mapped.look_up(&addresses)?);
-        let values = &self.addresses.values;
-        let from = self.order.partition_point(|&n| values[n as usize] < (code, functions.bytes(function).0));
-        let mut costs =
-            self.order[from..].iter().map(|&n| (values[n as usize], self.costs[side][n as usize])).peekable();
+        let elsewhere = |address: u64| symbol(address).filter(|_| code.function_at(address) != Some(function));
+        let mut costs = self.sampled(number, code.bytes(function).0).peekable();
         let mut all = Vec::with_capacity(decoded.len());
         for i in decoded {
-            let mut cost = Cost::default();
+            let (mut flat, mut cum) = (0, 0);
             // Also of an address in the middle: that of a caller is often one before where it goes on.
-            while let Some((_, more)) =
-                costs.next_if(|&((c, address), _)| c == code && address.wrapping_sub(i.address) < u64::from(i.len))
-            {
-                (cost.flat, cost.cum) = (cost.flat + more.flat, cost.cum + more.cum);
+            while let Some((_, n)) = costs.next_if(|(a, _)| a.wrapping_sub(i.address) < u64::from(i.len)) {
+                let cost = self.costs[side][n as usize];
+                (flat, cum) = (flat + cost.flat, cum + cost.cum);
             }
-            let (key, text) = (i.compared(elsewhere), i.named(symbol));
-            all.push(Decoded { code, address: i.address, key, text, flat: cost.flat, cum: cost.cum });
+            all.push(Decoded {
+                code: number,
+                address: i.address,
+                key: i.compared(elsewhere),
+                text: i.named(symbol),
+                flat,
+                cum,
+            });
         }
-        Ok(all)
+        all
+    }
+
+    /// The addresses of a code that have samples, from one on, with their numbers.
+    fn sampled(&self, code: u32, from: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let values = &self.addresses.values;
+        let first = self.order.partition_point(|&n| values[n as usize] < (code, from));
+        let own = self.order[first..].iter().map(move |&n| (values[n as usize], n));
+        own.take_while(move |((c, _), _)| *c == code).map(|((_, address), n)| (address, n))
+    }
+
+    /// Looks up what instructions were made of: of each binary at once, since it is read for that.
+    fn look_up<'d>(&mut self, all: impl Iterator<Item = &'d Decoded>) -> Result<()> {
+        let mut addresses: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        all.for_each(|i| addresses.entry(i.code).or_default().push(i.address));
+        for (code, addresses) in addresses {
+            self.warnings.extend(self.codes[code as usize].mapped.look_up(&addresses)?);
+        }
+        Ok(())
     }
 
     /// The instructions of both sides, aligned; with a note if there are too many to compare.
     fn aligned(&mut self, base: &[&Decoded], new: &[&Decoded], notes: &mut Vec<String>) -> Vec<Instruction> {
         let [b, n] = [base, new].map(|side| side.iter().map(|i| &*i.key).collect::<Vec<_>>());
         let rows = align(&b, &n, &mut self.pairs_left).unwrap_or_else(|| {
-            notes.push("the sides differ in too many instructions to be compared".to_owned());
+            let note = "the sides differ in too many instructions to be compared";
+            if notes.iter().all(|known| known != note) {
+                notes.push(note.to_owned());
+            }
             let (b, n) = (0..b.len() as u32, 0..n.len() as u32);
             b.map(|i| (Some(i), None)).chain(n.map(|i| (None, Some(i)))).collect()
         });
-        let is_two_sided = self.measure.selection().diff().is_two_sided();
+        let is_two_sided = self.is_two_sided();
         let row = |(b, n): (Option<u32>, Option<u32>)| {
             let (b, n) = (b.map(|i| base[i as usize]), n.map(|i| new[i as usize]));
             let cost = |of: fn(&Decoded) -> i64| self.pair(b.map_or(0, of), n.map_or(0, of));
+            let (flat, cum) = (cost(|i| i.flat), cost(|i| i.cum));
             Some(Instruction {
                 base: b.map(|i| i.address),
                 new: n.map(|i| i.address),
@@ -369,58 +438,143 @@ impl<'m> Machine<'m> {
                 },
                 text: n.or(b)?.text.clone(),
                 place: self.place(n.or(b)?),
-                flat: cost(|i| i.flat),
-                cum: cost(|i| i.cum),
+                flat,
+                cum,
             })
         };
         rows.into_iter().filter_map(row).collect()
     }
 
     /// What the innermost frame of an instruction says.
-    fn place(&self, i: &Decoded) -> Option<Place> {
-        let mut place = None;
-        self.codes[i.code as usize].0.binary.frames(i.address, |lines| {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let innermost = lines.next().filter(|line| line.line != 0);
-            place = innermost.map(|line| Place {
-                function: text(line.name.bytes),
-                file: text(&identity::file_path(line.file.bytes, self.trim)),
-                line: line.line,
+    fn place(&mut self, i: &Decoded) -> Option<Place> {
+        let (mut place, trim, texts) = (None, self.trim, &mut self.texts);
+        self.codes[i.code as usize].mapped.binary.frames(i.address, |lines| {
+            place = lines.next().filter(|line| line.line != 0).map(|line| {
+                let function = texts.entry((i.code, line.name.number, false));
+                let function = function.or_insert_with(|| short(line.name.bytes).into()).clone();
+                let file = texts.entry((i.code, line.file.number, true));
+                let file = file.or_insert_with(|| short(&identity::file_path(line.file.bytes, trim)).into()).clone();
+                Place { function, file, line: line.line }
             });
         });
         place
     }
 
-    /// A pair of functions, instruction by instruction.
-    fn routine(&mut self, pair: [Option<Function>; 2]) -> Result<Routine> {
-        let (flat, cum, ran) = self.sums(pair);
-        let mut notes = Vec::new();
-        let instructions = if self.takes(pair) {
-            let [base, new] = [0, 1].map(|side| pair[side].map_or(Ok(Vec::new()), |f| self.decode(f, side)));
-            let (base, new) = (base?, new?);
-            self.aligned(&base.iter().collect::<Vec<_>>(), &new.iter().collect::<Vec<_>>(), &mut notes)
-        } else {
-            notes.push(
-                "its instructions are left out, since the listing is too long: ask for fewer functions".to_owned(),
-            );
-            Vec::new()
+    /// Functions, instruction by instruction.
+    fn routines(&mut self, pairs: &[Both]) -> Result<Vec<Routine>> {
+        let mut decoded: Vec<Option<[Vec<Decoded>; 2]>> = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            let has_room = self.takes(pair.iter().flatten().copied());
+            let decode = |side: usize| pair[side].map_or_else(Vec::new, |f| self.decode(f, side));
+            decoded.push(has_room.then(|| [0, 1].map(decode)));
+        }
+        self.look_up(decoded.iter().flatten().flatten().flatten())?;
+        let routine = |(&pair, decoded): (&Both, Option<[Vec<Decoded>; 2]>)| {
+            let (flat, cum, ran) = self.sums(pair);
+            let mut notes = Vec::new();
+            let instructions = match decoded {
+                Some(sides) => {
+                    let [base, new] = sides.each_ref().map(|side| side.iter().collect::<Vec<_>>());
+                    self.aligned(&base, &new, &mut notes)
+                }
+                None => {
+                    notes.push(TOO_LONG.to_owned());
+                    Vec::new()
+                }
+            };
+            let path = |f: Function| self.codes[f.0 as usize].mapped.binary.path().display().to_string();
+            let [base, new] = pair.map(|f| f.map(path));
+            Routine {
+                name: pair[1].or(pair[0]).map(|f| self.name(f)).unwrap_or_default(),
+                file: None,
+                base_file: None,
+                places: (base, new),
+                flat,
+                cum,
+                status: Status::new(ran[0], ran[1], flat.delta() == 0 && cum.delta() == 0),
+                lines: Vec::new(),
+                instructions,
+                notes,
+            }
         };
-        let path = |f: Function| self.codes[f.0 as usize].0.binary.path().display().to_string();
-        let [base, new] = pair.map(|f| f.map(path));
-        let function = pair[1].or(pair[0]);
-        Ok(Routine {
-            name: function.map(|f| self.name(f)).unwrap_or_default(),
-            file: None,
-            places: (base, new),
-            flat,
-            cum,
-            status: Status::new(ran[0], ran[1], flat.delta() == 0 && cum.delta() == 0),
-            lines: Vec::new(),
-            instructions,
-            notes,
-        })
+        Ok(pairs.iter().zip(decoded).map(routine).collect())
+    }
+
+    /// In which functions of a binary the samples of each side ran those with these names.
+    fn functions_of(&mut self, names: &HashSet<String>) -> Result<HashMap<String, [BTreeSet<Function>; 2]>> {
+        let mut found: HashMap<String, [BTreeSet<Function>; 2]> = HashMap::default();
+        for (number, Opened { mapped, code, .. }) in self.codes.iter().enumerate() {
+            let number = number as u32;
+            let addresses: Vec<(u64, u32)> = self.sampled(number, 0).collect();
+            self.warnings.extend(mapped.look_up(&addresses.iter().map(|(a, _)| *a).collect::<Vec<_>>())?);
+            // By the number of the name: texts are compared once.
+            let mut wanted: HashMap<u32, Option<String>> = HashMap::default();
+            for (address, n) in addresses {
+                let Some(function) = code.function_at(address) else { continue };
+                mapped.binary.frames(address, |lines| {
+                    for line in lines {
+                        let name = wanted.entry(line.name.number).or_insert_with(|| {
+                            Some(plain(&String::from_utf8_lossy(line.name.bytes))).filter(|name| names.contains(name))
+                        });
+                        let Some(name) = name else { continue };
+                        if !found.contains_key(name) {
+                            found.insert(name.clone(), Default::default());
+                        }
+                        let Some(functions) = found.get_mut(name) else { continue };
+                        for side in (0..2).filter(|&side| self.costs[side][n as usize].stamp != 0) {
+                            functions[side].insert((number, function));
+                        }
+                    }
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The instructions of a routine's functions on both sides, if there is room for them.
+    fn decode_all(&mut self, functions: &[BTreeSet<Function>; 2]) -> Option<[Vec<Decoded>; 2]> {
+        let mut sides = functions.clone();
+        if self.is_two_sided() {
+            for (side, own) in functions.iter().enumerate() {
+                sides[1 - side].extend(own.iter().filter_map(|&f| self.partner(f, 1 - side)));
+            }
+        }
+        let has_room = self.takes(sides.iter().flatten().copied());
+        let decode = |side: usize| sides[side].iter().flat_map(|&f| self.decode(f, side)).collect();
+        has_room.then(|| [0, 1].map(decode))
+    }
+
+    /// Opens the lines of a routine.
+    fn open_lines(&mut self, r: &mut Routine, decoded: &[Vec<Decoded>; 2]) {
+        let name = plain(&r.name);
+        let mut by_line: [BTreeMap<i64, Vec<&Decoded>>; 2] = Default::default();
+        for (side, decoded) in decoded.iter().enumerate() {
+            let file = if side == 0 { r.base_file.as_ref().or(r.file.as_ref()) } else { r.file.as_ref() };
+            // By the numbers of name and file: texts are compared once.
+            let mut own: HashMap<(u32, u32, u32), bool> = HashMap::default();
+            for i in decoded {
+                let mut lines = BTreeSet::new();
+                self.codes[i.code as usize].mapped.binary.frames(i.address, |frames| {
+                    let is_own = |frame: &FoundLine<'_>| {
+                        *own.entry((i.code, frame.name.number, frame.file.number)).or_insert_with(|| {
+                            let [of, path] = [frame.name, frame.file].map(|t| String::from_utf8_lossy(t.bytes));
+                            plain(&of) == name && file.is_none_or(|file| file_name(&path) == file_name(file))
+                        })
+                    };
+                    lines.extend(frames.filter(is_own).map(|frame| i64::from(frame.line)));
+                });
+                lines.into_iter().for_each(|line| by_line[side].entry(line).or_default().push(i));
+            }
+        }
+        for line in &mut r.lines {
+            let mut of = |side: usize, n: Option<i64>| n.and_then(|n| by_line[side].remove(&n)).unwrap_or_default();
+            let (base, new) = (of(0, line.base), of(1, line.new));
+            line.instructions = self.aligned(&base, &new, &mut r.notes);
+        }
     }
 }
+
+const TOO_LONG: &str = "its instructions are left out, since the listing is too long: ask for fewer functions";
 
 /// An instruction of one side.
 struct Decoded {
@@ -434,26 +588,17 @@ struct Decoded {
 }
 
 fn words(profile: &Profile, mapping: u32) -> String {
-    match profile.mappings().get(mapping as usize).filter(|_| mapping != NONE) {
+    match profile.mappings().get(mapping as usize) {
         Some(mapping) => profile.mapping_words(mapping),
         None => "a binary that the profile does not name".to_owned(),
     }
 }
 
-/// Which binaries are missing, and of which side; nothing if none is.
-fn told(missing: [Vec<String>; 2], is_two_sided: bool) -> Option<String> {
-    let mut told = Vec::new();
-    for (mut words, side) in missing.into_iter().zip(["of the base ", "of the new side "]) {
-        words.sort();
-        words.dedup();
-        if !words.is_empty() {
-            told.push(format!("{}{}", if is_two_sided { side } else { "" }, some_of(words)));
-        }
-    }
-    let options = if is_two_sided { "--base-binary and --new-binary, or --binary for both" } else { "--binary" };
-    (!told.is_empty()).then(|| {
-        format!("the instructions are in binaries that are missing: {}; name them with {options}", told.join(", "))
-    })
+/// The beginning of a text.
+fn short(text: &[u8]) -> String {
+    // A character has four bytes at most.
+    let start = &text[..text.len().min(4 * MOST_OF_NAME)];
+    String::from_utf8_lossy(start).chars().take(MOST_OF_NAME).collect()
 }
 
 /// A function's name as all instances of a generic one have it: Go's profiles write `[...]`, its binaries the types.
@@ -466,6 +611,25 @@ fn plain(name: &str) -> String {
 
 fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// Which binaries are missing, or are none that can be read, and of which side; nothing if none is.
+fn told(missing: [Vec<String>; 2], measure: &Measure) -> Option<String> {
+    let diff = measure.selection().diff();
+    // A written diff is one file, which has one option.
+    let has_sides = diff.is_two_sided() && measure.walks().all(|walk| walk.input.part.is_none());
+    let mut told = Vec::new();
+    for (mut words, side) in missing.into_iter().zip(["of the base ", "of the new side "]) {
+        words.sort();
+        words.dedup();
+        if !words.is_empty() {
+            told.push(format!("{}{}", if has_sides { side } else { "" }, some_of(words)));
+        }
+    }
+    let options = if has_sides { "--base-binary and --new-binary, or --binary for both" } else { "--binary" };
+    (!told.is_empty()).then(|| {
+        format!("the instructions are in binaries that are missing: {}; name them with {options}", told.join(", "))
+    })
 }
 
 /// Puts the instructions of both sides under the lines that they were made of, where binaries are named: those of all
@@ -483,127 +647,70 @@ pub(super) fn opened(
     let names: HashSet<String> = routines.iter().map(|r| r.name.clone()).collect();
     let matches = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
     let mut machine = Machine::new(measure, &matches, trim, &memory)?;
-    let missing = std::mem::take(&mut machine.missing);
-    if let Some(told) = told(missing, measure.selection().diff().is_two_sided()) {
+    if let Some(told) = told(std::mem::take(&mut machine.missing), measure) {
         // Who only has folders that are searched anyway did not ask for instructions.
         summary.warnings.extend(measure.walks().any(|w| w.input.profile.binaries().is_named()).then_some(told));
         return Ok((routines, summary));
     }
-    let mut functions = machine.functions_of(&names.iter().map(|name| plain(name)).collect())?;
-    for r in &mut routines {
-        let of_r = functions.remove(&plain(&r.name)).unwrap_or_default();
-        machine.open_routine(r, of_r)?;
+    let functions = machine.functions_of(&names.iter().map(|name| plain(name)).collect())?;
+    let none = Default::default();
+    let of = |r: &Routine| functions.get(&plain(&r.name)).unwrap_or(&none);
+    let decoded: Vec<_> = routines.iter().map(|r| machine.decode_all(of(r))).collect();
+    machine.look_up(decoded.iter().flatten().flatten().flatten())?;
+    for (r, decoded) in routines.iter_mut().zip(&decoded) {
+        match decoded {
+            Some(decoded) => machine.open_lines(r, decoded),
+            None => r.notes.push(TOO_LONG.to_owned()),
+        }
     }
     summary.warnings.extend(machine.warnings());
     Ok((routines, summary))
 }
 
-impl Machine<'_> {
-    /// In which functions of a binary the samples of each side ran those with these names.
-    fn functions_of(&mut self, names: &HashSet<String>) -> Result<HashMap<String, [BTreeSet<Function>; 2]>> {
-        let mut found: HashMap<String, [BTreeSet<Function>; 2]> = HashMap::default();
-        for (number, (mapped, code)) in self.codes.iter().enumerate() {
-            let own = |n: &u32| self.addresses.values[*n as usize].0 == number as u32;
-            let addresses: Vec<u32> = self.order.iter().copied().filter(own).collect();
-            let values: Vec<u64> = addresses.iter().map(|&n| self.addresses.values[n as usize].1).collect();
-            self.warnings.extend(mapped.look_up(&values)?);
-            // By the number of the name: texts are compared once.
-            let mut wanted: HashMap<u32, Option<String>> = HashMap::default();
-            for (n, address) in addresses.into_iter().zip(values) {
-                let Some(function) = code.function_at(address) else { continue };
-                mapped.binary.frames(address, |lines| {
-                    for line in lines {
-                        let name = wanted.entry(line.name.number).or_insert_with(|| {
-                            Some(plain(&String::from_utf8_lossy(line.name.bytes))).filter(|name| names.contains(name))
-                        });
-                        let Some(name) = name else { continue };
-                        for side in [0, 1].into_iter().filter(|&side| self.costs[side][n as usize].stamp != 0) {
-                            let functions = found.entry(name.clone()).or_default();
-                            functions[side].insert((number as u32, function));
-                        }
-                    }
-                });
-            }
-        }
-        Ok(found)
-    }
-
-    /// Opens the lines of a routine.
-    fn open_routine(&mut self, r: &mut Routine, functions: [BTreeSet<Function>; 2]) -> Result<()> {
-        let mut sides = functions.clone();
-        if self.measure.selection().diff().is_two_sided() {
-            for (side, own) in functions.iter().enumerate() {
-                sides[1 - side].extend(own.iter().filter_map(|&f| self.partner(f, 1 - side)));
-            }
-        }
-        let all = sides.iter().flatten().map(|&f| [Some(f), None]).collect::<Vec<_>>();
-        if !all.into_iter().all(|pair| self.takes(pair)) {
-            r.notes
-                .push("its instructions are left out, since the listing is too long: list fewer functions".to_owned());
-            return Ok(());
-        }
-        let (name, file) = (plain(&r.name), r.file.clone());
-        let mut decoded: [Vec<Decoded>; 2] = Default::default();
-        let mut by_line: [BTreeMap<i64, Vec<usize>>; 2] = Default::default();
-        for side in 0..2 {
-            for &function in &sides[side] {
-                for i in self.decode(function, side)? {
-                    let mut lines = BTreeSet::new();
-                    self.codes[i.code as usize].0.binary.frames(i.address, |frames| {
-                        let is_own = |frame: &FoundLine<'_>| {
-                            let text = |text: Text<'_>| String::from_utf8_lossy(text.bytes).into_owned();
-                            let same_file = |file: &String| file_name(&text(frame.file)) == file_name(file);
-                            plain(&text(frame.name)) == name && file.as_ref().is_none_or(same_file)
-                        };
-                        lines.extend(frames.filter(is_own).map(|frame| i64::from(frame.line)));
-                    });
-                    for line in lines {
-                        by_line[side].entry(line).or_default().push(decoded[side].len());
-                    }
-                    decoded[side].push(i);
-                }
-            }
-        }
-        for line in &mut r.lines {
-            let of = |side: usize, n: Option<i64>| -> Vec<&Decoded> {
-                let indexes = n.and_then(|n| by_line[side].get(&n)).into_iter().flatten();
-                indexes.map(|&i| &decoded[side][i]).collect()
-            };
-            line.instructions = self.aligned(&of(0, line.base), &of(1, line.new), &mut r.notes);
-        }
-        Ok(())
-    }
-}
-
 impl Diff {
     /// As [`Diff::disasm`] says it.
     pub(super) fn disassembled(&self, query: &Query, pattern: &str, n: usize) -> Result<Listing> {
+        if query.matching != Matching::Exact {
+            return Err(Error::query("disasm pairs functions by their names as they are; matching is for other views"));
+        }
         let regex = crate::diff::compile("disasm", pattern)?;
         self.find_sample_type(query.sample_type.as_deref())?;
         // An address stands for what was inlined there, too: it is one instruction.
-        let query = Query { granularity: Granularity::Addresses, no_inlines: true, ..query.clone() };
-        let measure = self.select_with(&query, &Default::default())?;
+        let own = Query { granularity: Granularity::Addresses, no_inlines: true, ..query.clone() };
+        let measure = self.select_with(&own, &Default::default())?;
         let measure = measure.measure(query.sample_type.as_deref(), query.normalize)?;
         let memory = Memory::default();
-        let mut machine = Machine::new(&measure, &|name| regex.is_match(name), &query.trim_path, &memory)?;
-        let refuse = |missing| told(missing, self.is_two_sided()).map_or(Ok(()), |told| Err(Error::query(told)));
+        let matches = |name: &[u8]| regex.is_match(name);
+        let mut machine = Machine::new(&measure, &matches, &query.trim_path, &memory)?;
+        let refuse = |missing| told(missing, &measure).map_or(Ok(()), |told| Err(Error::query(told)));
         refuse(std::mem::take(&mut machine.missing))?;
-        let matches =
-            |f: Function| regex.is_match(machine.linker_name(f)) || regex.is_match(machine.name(f).as_bytes());
-        let pairs = machine.pairs(matches);
-        // What a side without names costs is not known as long as its binaries are not.
-        let ran = |side: usize| machine.ran(side).any(|(_, function)| matches(function));
-        let unknown = [0, 1].map(|side| if ran(side) { Vec::new() } else { machine.unknown[side].clone() });
-        refuse(unknown)?;
-        let sized = |pair: [Option<Function>; 2]| {
+        let is_asked = |f: Function| matches(machine.origin(f).1.0) || matches(machine.name(f).as_bytes());
+        let pairs = machine.pairs(is_asked);
+        // What a side without names costs there is not known as long as the binary is not.
+        let libraries: BTreeSet<&str> = pairs.iter().flatten().flatten().map(|&f| machine.origin(f).0).collect();
+        let is_there = |library: &str| pairs.is_empty() || libraries.contains(library);
+        let (there, elsewhere): (Vec<_>, Vec<_>) = (0..2)
+            .flat_map(|side| machine.unknown[side].iter().map(move |unknown| (side, unknown)))
+            .partition(|(_, (library, _))| is_there(library));
+        let by_side = |all: Vec<(usize, &(String, String))>| {
+            let mut sides: [Vec<String>; 2] = Default::default();
+            all.into_iter().for_each(|(side, (_, words))| sides[side].push(words.clone()));
+            sides
+        };
+        let elsewhere = told(by_side(elsewhere), &measure);
+        refuse(by_side(there))?;
+        let sized = |pair: Both| {
             let (flat, cum, _) = machine.sums(pair);
             (Reverse(Sort::Cum.size(flat, cum)), pair[1].or(pair[0]).map(|f| machine.name(f)), pair)
         };
         let mut sized: Vec<_> = pairs.into_iter().map(sized).collect();
         sized.sort();
-        let routines = sized.into_iter().take(n).map(|(_, _, pair)| machine.routine(pair)).collect::<Result<_>>()?;
+        let pairs: Vec<Both> = sized.into_iter().take(n).map(|(_, _, pair)| pair).collect();
+        let routines = machine.routines(&pairs)?;
         let mut summary = measure.summary().clone();
-        Arc::make_mut(&mut summary).warnings.extend(machine.warnings());
+        let warnings = &mut Arc::make_mut(&mut summary).warnings;
+        warnings.extend(machine.warnings());
+        warnings.extend(elsewhere);
         Ok(Listing { of: Listed::Instructions, summary, routines })
     }
 }

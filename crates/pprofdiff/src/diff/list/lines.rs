@@ -450,6 +450,7 @@ impl<'s> Texts<'s> {
         let equal = flat.delta() == 0 && cum.delta() == 0;
         let status = Status::new(!g.base.lines.is_empty(), !g.new.lines.is_empty(), equal);
         Routine {
+            base_file: g.base_file.filter(|file| *file != g.file),
             flat,
             cum,
             name: g.name,

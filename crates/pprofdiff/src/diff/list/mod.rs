@@ -111,7 +111,7 @@ pub struct Instruction {
     pub place: Option<Place>,
     /// What its samples cost themselves.
     pub flat: Pair,
-    /// What it cost with all that it calls; a sample counts once.
+    /// What it cost with all that it calls; a sample counts once for each address in it.
     pub cum: Pair,
 }
 
@@ -119,12 +119,22 @@ pub struct Instruction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The function, the innermost of those that were inlined.
-    pub function: String,
+    /// The function, the innermost of those that were inlined; the first 200 characters of its name.
+    pub function: Arc<str>,
     /// Its file, trimmed; empty if it is not known.
-    pub file: String,
+    pub file: Arc<str>,
     /// The line number.
     pub line: u32,
+}
+
+/// The characters of a name that a [`Place`] has.
+const MOST_OF_NAME: usize = 200;
+
+impl Place {
+    /// True if the function is this one.
+    pub fn is_of(&self, function: &str) -> bool {
+        self.function.chars().eq(function.chars().take(MOST_OF_NAME))
+    }
 }
 
 /// A function in a file.
@@ -135,6 +145,8 @@ pub struct Routine {
     pub name: String,
     /// Its file, trimmed: that of the new side, if the builds name it differently. `None` if the profiles do not say.
     pub file: Option<String>,
+    /// That of the base, if it is another one.
+    pub(crate) base_file: Option<String>,
     /// Where the texts were found, or the binaries: of the base, and of the new side.
     pub places: (Option<String>, Option<String>),
     /// What it cost itself.
