@@ -146,7 +146,7 @@ pub struct Routine {
     /// Its file, trimmed: that of the new side, if the builds name it differently. `None` if the profiles do not say.
     pub file: Option<String>,
     /// That of the base, if it is another one.
-    pub(crate) base_file: Option<String>,
+    pub base_file: Option<String>,
     /// Where the texts were found, or the binaries: of the base, and of the new side.
     pub places: (Option<String>, Option<String>),
     /// What it cost itself.
