@@ -260,8 +260,10 @@ pub(super) struct Symbol<'a> {
     pub file: &'a [u8],
 }
 
-/// Bytes of names that are read for each symbol, all together: many symbols may name the parts of one long text.
+/// Bytes of names that are read for each symbol and on top of that, all together: many symbols may name the parts of one
+/// long text.
 const NAME_BYTES: usize = 4096;
+const MORE_NAME_BYTES: usize = 16 << 20;
 
 /// The functions of the symbol tables, by address and size. Of several with the same, the last one of the table counts, as
 /// for LLVM's symbolizer.
@@ -277,7 +279,7 @@ impl<'a> Symbols<'a> {
 
     fn add(&mut self, object: &object::File<'a>) {
         let mut file: &[u8] = b"";
-        let mut left = 0usize;
+        let mut left = MORE_NAME_BYTES;
         for s in object.symbols().chain(object.dynamic_symbols()) {
             let Ok(name) = s.name_bytes() else { continue };
             match (left + NAME_BYTES).checked_sub(name.len()) {

@@ -512,9 +512,9 @@ impl<'m> Machine<'m> {
             for (address, n) in addresses {
                 let Some(function) = code.function_at(address) else { continue };
                 mapped.binary.frames(address, |lines| {
-                    for line in lines {
-                        let name = wanted.entry(line.name.number).or_insert_with(|| {
-                            Some(plain(&String::from_utf8_lossy(line.name.bytes))).filter(|name| names.contains(name))
+                    for text in lines.flat_map(|line| [line.name, line.system_name]) {
+                        let name = wanted.entry(text.number).or_insert_with(|| {
+                            Some(plain(&String::from_utf8_lossy(text.bytes))).filter(|name| names.contains(name))
                         });
                         let Some(name) = name else { continue };
                         if !found.contains_key(name) {
@@ -550,15 +550,17 @@ impl<'m> Machine<'m> {
         let mut by_line: [BTreeMap<i64, Vec<&Decoded>>; 2] = Default::default();
         for (side, decoded) in decoded.iter().enumerate() {
             let file = if side == 0 { r.base_file.as_ref().or(r.file.as_ref()) } else { r.file.as_ref() };
-            // By the numbers of name and file: texts are compared once.
-            let mut own: HashMap<(u32, u32, u32), bool> = HashMap::default();
+            // By the numbers of names and file: texts are compared once.
+            let mut own: HashMap<(u32, [u32; 3]), bool> = HashMap::default();
             for i in decoded {
                 let mut lines = BTreeSet::new();
                 self.codes[i.code as usize].mapped.binary.frames(i.address, |frames| {
                     let is_own = |frame: &FoundLine<'_>| {
-                        *own.entry((i.code, frame.name.number, frame.file.number)).or_insert_with(|| {
-                            let [of, path] = [frame.name, frame.file].map(|t| String::from_utf8_lossy(t.bytes));
-                            plain(&of) == name && file.is_none_or(|file| file_name(&path) == file_name(file))
+                        let texts = [frame.name, frame.system_name, frame.file];
+                        *own.entry((i.code, texts.map(|text| text.number))).or_insert_with(|| {
+                            let [of, system, path] = texts.map(|text| String::from_utf8_lossy(text.bytes));
+                            (plain(&of) == name || plain(&system) == name)
+                                && file.is_none_or(|file| file_name(&path) == file_name(file))
                         })
                     };
                     lines.extend(frames.filter(is_own).map(|frame| i64::from(frame.line)));
@@ -613,8 +615,11 @@ fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
+/// What is said of binaries without which a question has no answer.
+const ASKED: &str = "the instructions are";
+
 /// Which binaries are missing, or are none that can be read, and of which side; nothing if none is.
-fn told(missing: [Vec<String>; 2], measure: &Measure) -> Option<String> {
+fn told(what: &str, missing: [Vec<String>; 2], measure: &Measure) -> Option<String> {
     let diff = measure.selection().diff();
     // A written diff is one file, which has one option.
     let has_sides = diff.is_two_sided() && measure.walks().all(|walk| walk.input.part.is_none());
@@ -627,9 +632,8 @@ fn told(missing: [Vec<String>; 2], measure: &Measure) -> Option<String> {
         }
     }
     let options = if has_sides { "--base-binary and --new-binary, or --binary for both" } else { "--binary" };
-    (!told.is_empty()).then(|| {
-        format!("the instructions are in binaries that are missing: {}; name them with {options}", told.join(", "))
-    })
+    (!told.is_empty())
+        .then(|| format!("{what} in binaries that are missing: {}; name them with {options}", told.join(", ")))
 }
 
 /// Puts the instructions of both sides under the lines that they were made of, where binaries are named: those of all
@@ -647,7 +651,7 @@ pub(super) fn opened(
     let names: HashSet<String> = routines.iter().map(|r| r.name.clone()).collect();
     let matches = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
     let mut machine = Machine::new(measure, &matches, trim, &memory)?;
-    if let Some(told) = told(std::mem::take(&mut machine.missing), measure) {
+    if let Some(told) = told(ASKED, std::mem::take(&mut machine.missing), measure) {
         // Who only has folders that are searched anyway did not ask for instructions.
         summary.warnings.extend(measure.walks().any(|w| w.input.profile.binaries().is_named()).then_some(told));
         return Ok((routines, summary));
@@ -682,7 +686,7 @@ impl Diff {
         let memory = Memory::default();
         let matches = |name: &[u8]| regex.is_match(name);
         let mut machine = Machine::new(&measure, &matches, &query.trim_path, &memory)?;
-        let refuse = |missing| told(missing, &measure).map_or(Ok(()), |told| Err(Error::query(told)));
+        let refuse = |missing| told(ASKED, missing, &measure).map_or(Ok(()), |told| Err(Error::query(told)));
         refuse(std::mem::take(&mut machine.missing))?;
         let is_asked = |f: Function| matches(machine.origin(f).1.0) || matches(machine.name(f).as_bytes());
         let pairs = machine.pairs(is_asked);
@@ -697,7 +701,7 @@ impl Diff {
             all.into_iter().for_each(|(side, (_, words))| sides[side].push(words.clone()));
             sides
         };
-        let elsewhere = told(by_side(elsewhere), &measure);
+        let elsewhere = told("functions without names are", by_side(elsewhere), &measure);
         refuse(by_side(there))?;
         let sized = |pair: Both| {
             let (flat, cum, _) = machine.sums(pair);
