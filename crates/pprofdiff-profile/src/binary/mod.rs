@@ -21,6 +21,8 @@ pub use code::{Code, Origin};
 pub use demangle::demangled;
 pub use dwarf::Memory;
 pub use file::Binary;
-pub use search::{Binaries, Mapped, some_of};
+#[doc(hidden)]
+pub use search::some_of;
+pub use search::{Binaries, Mapped};
 
 pub use crate::profile::{FoundLine, Text};
