@@ -200,7 +200,7 @@ fn a_weight_is_so_many_times_the_file() {
     merge(&[&base, &base, &base, &new], &repeated);
     assert_eq!(rows(&weighted), rows(&repeated));
     // A pattern weighs several; a weight of 1 is none.
-    merge(&[&base, &new, "--weight", "*story*.pb.gz=2"], &weighted);
+    merge(&[&base, &new, "--weight", "*story-cpu.*.pb.gz=2"], &weighted);
     merge(&[&base, &new, &base, &new], &repeated);
     assert_eq!(rows(&weighted), rows(&repeated));
     assert_eq!(merge(&[&base, &new, "--weight", "*=1"], &weighted), merge(&[&base, &new], &repeated));
@@ -212,7 +212,7 @@ fn a_weight_is_so_many_times_the_file() {
     merge(&[&base, "--weight", "*=0.1"], &weighted);
     assert_eq!(info(&weighted, "samples (count)"), "sample type  samples (count): 19");
     assert_eq!(info(&weighted, "cpu (nano"), "sample type  cpu (nanoseconds): 190ms  (default)");
-    merge(&[&base, &new, "--weight", "*base*=0.25", "--weight", "*new*=0.5"], &weighted);
+    merge(&[&base, &new, "--weight", "*.base.pb.gz=0.25", "--weight", "*.new.pb.gz=0.5"], &weighted);
     // 190 / 4 + 293 / 2.
     assert_eq!(info(&weighted, "samples (count)"), "sample type  samples (count): 194");
 

@@ -66,7 +66,11 @@ fn command(folder: &Path, args: &[&str]) -> Command {
 }
 
 fn verb(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    program(env!("CARGO_BIN_EXE_pprofdiff"), folder, args)
+}
+
+fn program(program: &str, folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.current_dir(folder).args(args).stdin(Stdio::null());
     // A proxy of the machine's is not for our own server.
     for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE"] {
@@ -146,11 +150,14 @@ fn what_was_taken_is_kept_when_the_next_one_fails() {
     assert!(load(&folder.join("2.pb.gz")).n_samples() > 0);
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn what_was_taken_is_kept_when_ctrl_c_comes() {
     let folder = folder("interrupted");
-    let mut child = command(&folder, &[&heap(), "--seconds", "3600", "-o", "out.pb.gz"]).spawn().unwrap();
+    // What started the tests may ignore Ctrl-C (nohup, a script's `&`), and so would all that they start.
+    let heeds_it = ["--default-signal=INT", env!("CARGO_BIN_EXE_pprofdiff")];
+    let args = ["delta", &heap(), "--seconds", "3600", "-o", "out.pb.gz"];
+    let mut child = program("env", &folder, &[&heeds_it[..], &args[..]].concat()).spawn().unwrap();
     let kept = folder.join("out.snapshot.pb.gz");
     let begin = Instant::now();
     while !kept.exists() {

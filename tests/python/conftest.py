@@ -5,6 +5,7 @@ sees whether others may run.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -18,13 +19,17 @@ import pprofdiff
 
 SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 
+# Whatever started the tests may ignore Ctrl-C (nohup, a script's `&`), which all that they start would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Nightly, with the packages of that group.
 collect_ignore = [] if os.environ.get("PPROFDIFF_CLUSTERS") else ["test_clusters.py"]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Lists the tests that are skipped, and why, where tests/run counts them."""
-    if report.skipped and not hasattr(report, "wasxfail") and SKIPPED:
+    in_worker = "PYTEST_XDIST_WORKER" in os.environ  # which reports to the process that lists them
+    if report.skipped and not hasattr(report, "wasxfail") and SKIPPED and not in_worker:
         assert isinstance(report.longrepr, tuple)  # file, line, reason
         with Path(SKIPPED).open("a") as file:
             file.write(f"{report.nodeid}: {report.longrepr[2].removeprefix('Skipped: ')}\n")

@@ -163,12 +163,6 @@ def test_a_series_is_ordered_by_its_names(ask: Callable[..., bytes | str]) -> No
         agree(answer, code, out, err)
 
 
-@pytest.mark.skipif(not FOLDER.exists(), reason="the page is missing (crates/pprofdiff-web/make)")
-def test_the_module_is_small() -> None:
-    module = (FOLDER / "pprofdiff_web_bg.wasm").read_bytes()
-    assert len(gzip.compress(module, 9)) <= 1_200_000
-
-
 # ------------------------------------------------------------------------------------------------------ in a browser
 
 
@@ -245,9 +239,14 @@ def drop(page: Page, files: list[Path], place: str = "") -> None:
     """Drops files as a person does, on one of the places that appear: the browser hears of a drag from outside."""
     session = page.context.new_cdp_session(page)
     data = {"items": [], "files": [str(path) for path in files], "dragOperationsMask": 1}
-    for kind in ["dragEnter", "dragOver"]:
-        session.send("Input.dispatchDragEvent", {"type": kind, "x": 150, "y": 300, "data": data})
     target = page.locator(f"[data-place='{place}']")
+    session.send("Input.dispatchDragEvent", {"type": "dragEnter", "x": 150, "y": 300, "data": data})
+    # A report that is just being shown hears of a drag only from then on; a person's goes on all the while.
+    for _ in range(100):
+        session.send("Input.dispatchDragEvent", {"type": "dragOver", "x": 150, "y": 300, "data": data})
+        if target.is_visible():
+            break
+        page.wait_for_timeout(50)
     expect(target).to_be_visible()
     box = target.bounding_box()
     assert box

@@ -1,6 +1,6 @@
 //! The page as a folder for any file server, and its size; see `make`.
 //!
-//! Arguments: the module that cargo made for wasm32-unknown-unknown, and DIR.
+//! Arguments: the module that cargo made for wasm32-unknown-unknown, DIR, and the bytes that the module may have with gzip.
 
 use std::error::Error;
 use std::fs;
@@ -11,7 +11,7 @@ use wasm_bindgen_cli_support::Bindgen;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [module, dir] = arguments.as_slice() else { return Err("arguments: MODULE DIR".into()) };
+    let [module, dir, max_packed @ ..] = arguments.as_slice() else { return Err("arguments: MODULE DIR [BYTES]".into()) };
     fs::create_dir_all(dir)?;
     Bindgen::new()
         .input_path(module)
@@ -44,6 +44,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let module = fs::read(dir.join("pprofdiff_web_bg.wasm"))?;
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut packed, &module)?;
-    println!("{}: a module of {} bytes, {} with gzip", dir.display(), module.len(), packed.finish()?.len());
-    Ok(())
+    let packed = packed.finish()?.len();
+    println!("{}: a module of {} bytes, {packed} with gzip", dir.display(), module.len());
+    match max_packed.first() {
+        Some(max) if packed > max.display().to_string().parse()? => {
+            Err(format!("that is more than {} with gzip, which a page may ask of a visitor", max.display()).into())
+        }
+        _ => Ok(()),
+    }
 }

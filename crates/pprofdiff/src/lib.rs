@@ -21,7 +21,7 @@
 //! - `check`: whether a change is within limits, for CI; [`mod@explain`]: which causes explain it;
 //! - [`series`]: many builds, frame by frame; [`mod@batch`]: many pairs of profiles on a pool;
 //! - of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
-//!   [`columns`], [`proto`], [`mod@delta`], [`units`] and [`text`].
+//!   [`columns`], `proto`, [`mod@delta`], [`units`] and [`text`].
 //!
 //! Reports and their formats are in `pprofdiff-report`. The crate starts no thread: inside a rayon pool of the caller's
 //! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
@@ -51,7 +51,9 @@ pub use pprofdiff_profile::output;
 pub use pprofdiff_profile::{
     Compression, Error, ErrorKind, LoadOptions, Profile, Result, Source, WriteOptions, delta, merge, merge_weighted,
 };
-pub use pprofdiff_profile::{builder, columns, input, proto, samples, text, units};
+#[cfg(feature = "proto")]
+pub use pprofdiff_profile::proto;
+pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
 
 #[doc(hidden)]
 pub use pprofdiff_profile::{advice, interner, random, shared::FoldedHeader};

@@ -8,14 +8,17 @@
 //! Binaries are hostile input like any other: everything that is read of them is counted against a budget that follows
 //! from their size (`dwarf`), and files that they name are opened only if they are regular files.
 
+#[cfg(feature = "disasm")]
 mod code;
 mod demangle;
 mod dwarf;
 mod file;
 mod go;
+#[cfg(feature = "disasm")]
 pub mod instructions;
 mod search;
 
+#[cfg(feature = "disasm")]
 pub use code::{Code, Origin};
 #[doc(hidden)]
 pub use demangle::demangled;

@@ -23,6 +23,7 @@ mod libdeflate;
 mod memo;
 mod merge;
 mod message;
+#[cfg(feature = "proto")]
 pub mod proto;
 pub mod samples;
 #[cfg(feature = "binary")]

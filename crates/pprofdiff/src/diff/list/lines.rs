@@ -161,7 +161,7 @@ impl Diff {
         let mut texts = Texts::new(sources, self.is_two_sided());
         let routines = choose(&mut groups.into_iter().map(|(_, g)| texts.routine(g)));
         let summary = Summary { trim_path: trim.to_vec(), ..(**measure.summary()).clone() };
-        #[cfg(feature = "binary")]
+        #[cfg(feature = "disasm")]
         let (routines, summary) = super::code::opened(&measure, routines, summary, trim)?;
         Ok((Arc::new(summary), routines))
     }

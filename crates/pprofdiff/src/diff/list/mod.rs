@@ -9,7 +9,7 @@
 //!
 //! This module reads no files: the texts come from a [`SourceCode`].
 
-#[cfg(all(feature = "list", feature = "binary"))]
+#[cfg(feature = "disasm")]
 mod code;
 #[cfg(feature = "list")]
 mod lines;
@@ -228,12 +228,12 @@ impl Diff {
     /// As [`Diff::measure`]; an invalid regular expression; a binary is missing, or for another machine than x86-64 and
     /// arm64.
     pub fn disasm(&self, query: &Query, pattern: &str, n: usize) -> Result<Listing> {
-        #[cfg(all(feature = "list", feature = "binary"))]
+        #[cfg(feature = "disasm")]
         return self.disassembled(query, pattern, n);
-        #[cfg(not(all(feature = "list", feature = "binary")))]
+        #[cfg(not(feature = "disasm"))]
         {
             let _ = (query, pattern, n);
-            Err(Error::query("this build has no instructions (no feature \"binary\", or no \"list\")"))
+            Err(Error::query("this build has no instructions (no feature \"disasm\")"))
         }
     }
 

@@ -1,16 +1,14 @@
 //! Any functions that call each other in any way: a picture of them all, in a time that has a bound, and Graphviz's text.
 
-#![no_main]
-
 use std::sync::Arc;
 
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, Query};
-use pprofdiff_fuzz::Choices;
+use crate::shared::Choices;
 use pprofdiff_report::{dot, svg};
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let mut choices = Choices(data);
     let n = 2 + u64::from(choices.byte());
     let few = usize::from(choices.byte());
@@ -52,4 +50,4 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         assert!(drawn > 0 || graph.calls.is_empty(), "no call is drawn");
         assert!(svg.len() < (1 << 20) + 2000 * (drawn + graph.nodes.len()), "{} bytes", svg.len());
     }
-});
+}

@@ -1,11 +1,9 @@
 //! Two profiles, any question, any view, every format: an answer or an error, and the same answer twice.
 
-#![no_main]
-
 use pprofdiff::Diff;
-use pprofdiff_fuzz::{Choices, load, look};
+use crate::shared::{Choices, load, look};
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let (options, rest) = data.split_at(data.len().min(32));
     let mut rest = Choices(rest);
     let parts = rest.parts(2);
@@ -17,4 +15,4 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(diff) = diff {
         look(&diff, &mut Choices(options));
     }
-});
+}

@@ -1,12 +1,10 @@
 //! Any bytes as each input format: refused in one line, or a profile that is written and read as the same totals.
 
-#![no_main]
-
 use pprofdiff::input::InputFormat;
 use pprofdiff::{LoadOptions, Profile, WriteOptions};
-use pprofdiff_fuzz::LIMIT;
+use crate::shared::LIMIT;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     let formats: Vec<&InputFormat> = InputFormat::all().collect();
     // One number more, for none that is named.
@@ -22,7 +20,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     for i in 0..profile.sample_types().len() {
         assert_eq!(profile.total(i), again.total(i), "{i}");
     }
-});
+}
 
 fn read(bytes: &[u8], options: &LoadOptions) -> Option<Profile> {
     match Profile::from_bytes("in", bytes, options) {

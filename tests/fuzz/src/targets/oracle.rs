@@ -1,25 +1,21 @@
 //! Against the plain version: prost's messages and the rules of validity, one by one. Both accept or both refuse, and
 //! what is accepted has the same samples and the same rows.
 
-#![no_main]
-
-#[path = "../../oracle/mod.rs"]
-mod oracle;
-
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::samples::LabelValue;
 use pprofdiff::{Diff, Granularity, LoadOptions, Profile, Query, Sort};
-use pprofdiff_fuzz::LIMIT;
+use crate::oracle;
+use crate::shared::LIMIT;
 use prost::Message as _;
 
 /// Other formats are none of prost's.
 static PPROF: LazyLock<LoadOptions> =
     LazyLock::new(|| LIMIT.clone().with_input_format("pprof").unwrap_or_else(|e| panic!("{e}")));
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     if data.starts_with(&[0x1f, 0x8b]) || data.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || !is_plain(data, &PROFILE) {
         return;
     }
@@ -31,7 +27,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         (Ok(_), Err(e)) => panic!("accepted, but: {e}"),
         (Err(e), Ok(_)) => panic!("refused, but valid: {e}"),
     }
-});
+}
 
 /// Message fields that have message fields of their own, or none.
 struct Kind(&'static [(u64, Kind)]);

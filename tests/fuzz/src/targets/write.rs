@@ -1,11 +1,9 @@
 //! What was loaded and written loads again, and is the same; merging and merging again change nothing.
 
-#![no_main]
-
 use pprofdiff::{Compression, Profile, WriteOptions, merge};
-use pprofdiff_fuzz::{BARE, LIMIT, load};
+use crate::shared::{BARE, LIMIT, load};
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let Some(profile) = load("in", data) else { return };
     let bytes = |p: &Profile, options: &WriteOptions| p.to_bytes(options).unwrap_or_else(|e| panic!("{e}"));
     let again = |b: &[u8]| Profile::from_bytes("again", b, &LIMIT).unwrap_or_else(|e| panic!("it does not load: {e}"));
@@ -30,4 +28,4 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(both) = merge(&[&profile, &once]) {
         again(&bytes(&both, &BARE));
     }
-});
+}

@@ -1,11 +1,9 @@
 //! A stream of snapshots: every delta loads, a refused one changes nothing, and no counter is negative.
 
-#![no_main]
-
 use pprofdiff::delta::{CUMULATIVE, DeltaComputer, DeltaOptions, OnReset};
-use pprofdiff_fuzz::{BARE, Choices, LIMIT, load};
+use crate::shared::{BARE, Choices, LIMIT, load};
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let mut choices = Choices(data);
     let policies = [OnReset::Error, OnReset::Pass, OnReset::Clamp];
     let on_reset = policies[usize::from(choices.byte()) % 3];
@@ -35,7 +33,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             assert_eq!(nothing.total(t), Some(0), "{} grew by nothing", treatment.sample_type);
         }
     }
-});
+}
 
 /// Names that the policy gives must occur; of those that are known, one.
 fn stream_refuses(snapshot: &pprofdiff::Profile, policy: &DeltaOptions) -> bool {

@@ -1,20 +1,18 @@
 //! Tables and a series that were stored and changed: each is refused, or is one that every format can be made of.
 
-#![no_main]
-
 use std::sync::{Arc, LazyLock};
 
 use pprofdiff::series::{Series, SeriesOptions};
 
 use pprofdiff::{Diff, Profile, Query, Sort, Source};
-use pprofdiff_fuzz::{Choices, LIMIT, table};
+use crate::shared::{Choices, LIMIT, table};
 use pprofdiff_report::{Kind, Table, series_html};
 
 /// What is changed: a table of each kind, and a series.
 static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     let files = [
-        include_bytes!("../../corpus/go-mutex.base.pb.gz").as_slice(),
-        include_bytes!("../../corpus/go-mutex.new.pb.gz").as_slice(),
+        include_bytes!("../../../corpus/go-mutex.base.pb.gz").as_slice(),
+        include_bytes!("../../../corpus/go-mutex.new.pb.gz").as_slice(),
     ];
     let load = |bytes: &[u8]| Arc::new(Profile::from_bytes("in", bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}")));
     let [base, new] = files.map(load);
@@ -42,7 +40,7 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     (tables.iter().map(bytes).collect(), serde_json::to_vec(&builds).unwrap_or_else(|e| panic!("{e}")))
 });
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let mut choices = Choices(data);
     let (tables, series) = &*STORED;
     let which = usize::from(choices.byte()) % (tables.len() + 1);
@@ -70,4 +68,4 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     } else if let Ok(stored) = postcard::from_bytes::<Table>(&bytes) {
         table(&stored);
     }
-});
+}

@@ -1,13 +1,11 @@
 //! Folded stacks of any bytes: refused at a line, or a profile that is written and read as the same values.
 
-#![no_main]
-
 use std::sync::Arc;
 
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
-use pprofdiff_fuzz::LIMIT;
+use crate::shared::LIMIT;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let Some((which, text)) = data.split_first() else { return };
     let as_format = |name: &str| LIMIT.clone().with_input_format(name).unwrap_or_else(|e| panic!("{e}"));
     let options = [LIMIT.clone(), as_format("folded"), as_format("folded2")];
@@ -21,7 +19,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     assert_eq!(first.is_two_sided(), second.is_two_sided());
     // Samples without a stack are in no table of stacks, and names that become the same may cancel.
     assert!(other.base <= total.base && other.new <= total.new, "{total:?} {other:?}");
-});
+}
 
 fn read(text: &[u8], options: &LoadOptions) -> Option<(Diff, pprofdiff::Pair)> {
     match Profile::from_bytes("in", text, options) {

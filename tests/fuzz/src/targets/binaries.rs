@@ -1,8 +1,6 @@
 //! Any bytes as the binary of a profile: refused in one line, or names for some of its addresses, and a profile that is
 //! valid, and its instructions. Without an input's first byte: it says which addresses.
 
-#![no_main]
-
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -10,9 +8,9 @@ use pprofdiff::binary::Binaries;
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::columns::Mapping;
 use pprofdiff::{Diff, Profile, Query, WriteOptions};
-use pprofdiff_fuzz::LIMIT;
+use crate::shared::LIMIT;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let Some((which, binary)) = data.split_first() else { return };
     let profile = profile(u64::from(*which));
     std::fs::write(file(), binary).unwrap_or_else(|e| panic!("{e}"));
@@ -28,7 +26,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         }
         Err(e) => assert!(!e.to_string().contains('\n'), "an error of several lines: {e}"),
     }
-});
+}
 
 /// Where the binary is, in memory if the system has that.
 fn file() -> &'static PathBuf {

@@ -1,11 +1,9 @@
 //! Any text for a filter on a real profile: an answer or an error of one line, within time.
 
-#![no_main]
-
 use std::sync::{Arc, LazyLock};
 
 use pprofdiff::{Diff, Profile, Query, Sort};
-use pprofdiff_fuzz::{Choices, LIMIT};
+use crate::shared::{Choices, LIMIT};
 use pprofdiff_report::Table;
 
 static DIFF: LazyLock<Diff> = LazyLock::new(|| {
@@ -13,12 +11,12 @@ static DIFF: LazyLock<Diff> = LazyLock::new(|| {
         Ok(p) => Arc::new(p),
         Err(e) => panic!("{e}"),
     };
-    let base = load("base", include_bytes!("../../corpus/node-time.base.pb.gz"));
-    let new = load("new", include_bytes!("../../corpus/node-time.new.pb.gz"));
+    let base = load("base", include_bytes!("../../../corpus/node-time.base.pb.gz"));
+    let new = load("new", include_bytes!("../../../corpus/node-time.new.pb.gz"));
     Diff::new(&[base], &[new]).unwrap_or_else(|e| panic!("{e}"))
 });
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let mut choices = Choices(data);
     let query = Query::default().with_filters(choices.filters());
     let checked = query.filters.check();
@@ -35,4 +33,4 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(view) = DIFF.measure(&Query::default()) {
         let _ = view.edges(Some(&pattern), Sort::Cum);
     }
-});
+}

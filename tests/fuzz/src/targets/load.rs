@@ -1,13 +1,11 @@
 //! Any bytes: they load, or the error is one line; and what loads can be walked to the end.
 
-#![no_main]
-
 use pprofdiff::samples::LabelValue;
 
 use pprofdiff::Profile;
-use pprofdiff_fuzz::LIMIT;
+use crate::shared::LIMIT;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let loaded = Profile::from_bytes("in", data, &LIMIT);
     // By the other way in, in small pieces, it is the same.
     let read = Profile::from_reader("in", Slow(data), &LIMIT);
@@ -43,7 +41,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
     assert_eq!(n, p.n_samples());
     (p.warnings(), p.comments(), p.doc_url(), p.mapping_files(), p.period_type(), p.default_sample_type());
-});
+}
 
 /// Seven bytes at a time.
 struct Slow<'a>(&'a [u8]);
