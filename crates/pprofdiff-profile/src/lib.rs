@@ -32,9 +32,9 @@ pub mod units;
 pub use delta::delta;
 pub use error::{Error, ErrorKind, Result};
 pub use input::Source;
-pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge, merge_weighted};
 #[cfg(feature = "proto")]
 pub use profile::proto;
+pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge, merge_weighted};
 pub use profile::{builder, columns, samples};
 
 /// Text of profiles and URLs, made safe to show.

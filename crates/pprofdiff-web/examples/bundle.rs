@@ -11,7 +11,9 @@ use wasm_bindgen_cli_support::Bindgen;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [module, dir, max_packed @ ..] = arguments.as_slice() else { return Err("arguments: MODULE DIR [BYTES]".into()) };
+    let [module, dir, max_packed @ ..] = arguments.as_slice() else {
+        return Err("arguments: MODULE DIR [BYTES]".into());
+    };
     fs::create_dir_all(dir)?;
     Bindgen::new()
         .input_path(module)

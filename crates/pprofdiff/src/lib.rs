@@ -48,11 +48,11 @@ pub use diff::{edges, filter, flame, graph, labels, stacks, top};
 pub use pprofdiff_profile::binary;
 #[cfg(feature = "files")]
 pub use pprofdiff_profile::output;
+#[cfg(feature = "proto")]
+pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{
     Compression, Error, ErrorKind, LoadOptions, Profile, Result, Source, WriteOptions, delta, merge, merge_weighted,
 };
-#[cfg(feature = "proto")]
-pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
 
 #[doc(hidden)]

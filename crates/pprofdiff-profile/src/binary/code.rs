@@ -11,6 +11,7 @@ use super::dwarf::{DebugFiles, Memory};
 use super::file::{Binary, MOST_SEGMENTS, Symbol, Symbols, parse, read};
 use super::go;
 use super::instructions::{self, Architecture, Instruction};
+use super::search::Mapped;
 use crate::error::{Error, Result};
 use crate::random::HashMap;
 
@@ -34,12 +35,22 @@ impl std::fmt::Debug for Code<'_> {
     }
 }
 
+impl Mapped {
+    /// The functions and instructions. `memory` holds what they borrow.
+    ///
+    /// # Errors
+    /// The file can't be read any more, or it is for another machine than x86-64 and arm64.
+    pub fn code<'a>(&self, memory: &'a Memory) -> Result<Code<'a>> {
+        Code::read(&self.binary, &self.by_build_id, memory)
+    }
+}
+
 /// Longer names are not looked for: a table of symbols can name one text from each of its bytes on.
 const LONGEST_NAME: usize = 4096;
 
 impl<'a> Code<'a> {
     /// Reads the functions of a binary: those of its symbols, or where it has none, of Go's own tables.
-    pub(super) fn read(binary: &Binary, by_build_id: &[PathBuf], memory: &'a Memory) -> Result<Code<'a>> {
+    fn read(binary: &Binary, by_build_id: &[PathBuf], memory: &'a Memory) -> Result<Code<'a>> {
         let path = binary.path();
         let object = parse(path, memory.keep(read(path)?))?;
         let architecture = match object.architecture() {

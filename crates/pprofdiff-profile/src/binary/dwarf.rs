@@ -143,6 +143,7 @@ impl std::fmt::Debug for Memory {
 }
 
 impl Memory {
+    #[cfg(feature = "disasm")]
     pub(super) fn keep(&self, bytes: Vec<u8>) -> &[u8] {
         self.bytes.alloc(bytes)
     }

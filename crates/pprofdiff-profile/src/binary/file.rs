@@ -314,6 +314,7 @@ impl<'a> Symbols<'a> {
 
     /// Leaves one function of each address and gives it a size: where the table has none, it ends where the next one
     /// begins, and with its part of the binary at the latest.
+    #[cfg(feature = "disasm")]
     pub(super) fn end_each(&mut self, parts: &[(u64, &[u8])]) {
         let by_address = std::mem::take(&mut self.0);
         for symbol in by_address {

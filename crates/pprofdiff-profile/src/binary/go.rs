@@ -17,8 +17,12 @@ use std::path::Path;
 use gimli::{EndianSlice, Endianity, Reader, RunTimeEndian};
 use object::{Object, ObjectSegment, RelocationTarget};
 
-use super::dwarf::{Counted, Memory};
-use super::file::{Found, Symbol};
+use super::dwarf::Counted;
+#[cfg(feature = "disasm")]
+use super::dwarf::Memory;
+use super::file::Found;
+#[cfg(feature = "disasm")]
+use super::file::Symbol;
 
 /// How a header begins, from Go 1.18 and from Go 1.20 on.
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
@@ -80,6 +84,7 @@ pub(super) fn look_up(
 }
 
 /// All functions, as far as their names may be read.
+#[cfg(feature = "disasm")]
 pub(super) fn functions<'a>(object: &object::File<'a>, memory: &'a Memory) -> Vec<Symbol<'a>> {
     let Some(tables) = Tables::find(object, &memory.left) else { return Vec::new() };
     let n = tables.functions.len();

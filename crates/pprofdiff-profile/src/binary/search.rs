@@ -5,8 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::code::Code;
-use super::dwarf::{Memory, SYSTEM};
+use super::dwarf::SYSTEM;
 use super::file::Binary;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Mapping, NONE, Profile, Symbolizer};
@@ -42,7 +41,7 @@ pub struct Mapped {
     pub binary: Arc<Binary>,
     mapping: Option<Mapping>,
     /// Where its debug information may be.
-    by_build_id: Vec<PathBuf>,
+    pub(super) by_build_id: Vec<PathBuf>,
 }
 
 impl Mapped {
@@ -57,14 +56,6 @@ impl Mapped {
     /// The file can't be read any more.
     pub fn look_up(&self, addresses: &[u64]) -> Result<Vec<String>> {
         self.binary.look_up(addresses, &self.by_build_id)
-    }
-
-    /// The functions and instructions. `memory` holds what they borrow.
-    ///
-    /// # Errors
-    /// The file can't be read any more, or it is for another machine than x86-64 and arm64.
-    pub fn code<'a>(&self, memory: &'a Memory) -> Result<Code<'a>> {
-        Code::read(&self.binary, &self.by_build_id, memory)
     }
 }
 

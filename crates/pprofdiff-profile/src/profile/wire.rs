@@ -549,6 +549,7 @@ impl<'a> SampleParts<'a> {
 
 /// Appends varints and length-delimited fields to a buffer: the writing half.
 pub(crate) mod put {
+    #[inline]
     pub(crate) fn varint(out: &mut Vec<u8>, mut v: u64) {
         while v >= 0x80 {
             out.push(v as u8 | 0x80);
@@ -558,6 +559,7 @@ pub(crate) mod put {
     }
 
     /// A scalar field; zero is the default and is left out, as proto3 does.
+    #[inline]
     pub(crate) fn int(out: &mut Vec<u8>, field: u32, v: u64) {
         if v != 0 {
             varint(out, u64::from(field << 3));
@@ -565,6 +567,7 @@ pub(crate) mod put {
         }
     }
 
+    #[inline]
     pub(crate) fn bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
         varint(out, u64::from(field << 3 | 2));
         varint(out, bytes.len() as u64);

@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use crate::shared::LIMIT;
 use pprofdiff::binary::Binaries;
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::columns::Mapping;
 use pprofdiff::{Diff, Profile, Query, WriteOptions};
-use crate::shared::LIMIT;
 
 pub fn run(data: &[u8]) {
     let Some((which, binary)) = data.split_first() else { return };

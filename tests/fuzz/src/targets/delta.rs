@@ -1,7 +1,7 @@
 //! A stream of snapshots: every delta loads, a refused one changes nothing, and no counter is negative.
 
-use pprofdiff::delta::{CUMULATIVE, DeltaComputer, DeltaOptions, OnReset};
 use crate::shared::{BARE, Choices, LIMIT, load};
+use pprofdiff::delta::{CUMULATIVE, DeltaComputer, DeltaOptions, OnReset};
 
 pub fn run(data: &[u8]) {
     let mut choices = Choices(data);

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pprofdiff::{Diff, Profile, Query, Sort};
 use crate::shared::{Choices, LIMIT};
+use pprofdiff::{Diff, Profile, Query, Sort};
 use pprofdiff_report::Table;
 
 static DIFF: LazyLock<Diff> = LazyLock::new(|| {

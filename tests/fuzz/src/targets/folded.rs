@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pprofdiff::{Diff, LoadOptions, Profile, Query};
 use crate::shared::LIMIT;
+use pprofdiff::{Diff, LoadOptions, Profile, Query};
 
 pub fn run(data: &[u8]) {
     let Some((which, text)) = data.split_first() else { return };

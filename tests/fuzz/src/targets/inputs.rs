@@ -1,8 +1,8 @@
 //! Any bytes as each input format: refused in one line, or a profile that is written and read as the same totals.
 
+use crate::shared::LIMIT;
 use pprofdiff::input::InputFormat;
 use pprofdiff::{LoadOptions, Profile, WriteOptions};
-use crate::shared::LIMIT;
 
 pub fn run(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };

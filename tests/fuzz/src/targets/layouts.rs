@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::shared::Choices;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, Query};
-use crate::shared::Choices;
 use pprofdiff_report::{dot, svg};
 
 pub fn run(data: &[u8]) {

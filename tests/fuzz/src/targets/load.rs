@@ -2,8 +2,8 @@
 
 use pprofdiff::samples::LabelValue;
 
-use pprofdiff::Profile;
 use crate::shared::LIMIT;
+use pprofdiff::Profile;
 
 pub fn run(data: &[u8]) {
     let loaded = Profile::from_bytes("in", data, &LIMIT);

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
+use crate::oracle;
+use crate::shared::LIMIT;
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::samples::LabelValue;
 use pprofdiff::{Diff, Granularity, LoadOptions, Profile, Query, Sort};
-use crate::oracle;
-use crate::shared::LIMIT;
 use prost::Message as _;
 
 /// Other formats are none of prost's.

@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use pprofdiff::series::{Series, SeriesOptions};
 
-use pprofdiff::{Diff, Profile, Query, Sort, Source};
 use crate::shared::{Choices, LIMIT, table};
+use pprofdiff::{Diff, Profile, Query, Sort, Source};
 use pprofdiff_report::{Kind, Table, series_html};
 
 /// What is changed: a table of each kind, and a series.

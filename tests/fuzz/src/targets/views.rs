@@ -1,7 +1,7 @@
 //! Two profiles, any question, any view, every format: an answer or an error, and the same answer twice.
 
-use pprofdiff::Diff;
 use crate::shared::{Choices, load, look};
+use pprofdiff::Diff;
 
 pub fn run(data: &[u8]) {
     let (options, rest) = data.split_at(data.len().min(32));

@@ -1,7 +1,7 @@
 //! What was loaded and written loads again, and is the same; merging and merging again change nothing.
 
-use pprofdiff::{Compression, Profile, WriteOptions, merge};
 use crate::shared::{BARE, LIMIT, load};
+use pprofdiff::{Compression, Profile, WriteOptions, merge};
 
 pub fn run(data: &[u8]) {
     let Some(profile) = load("in", data) else { return };
