@@ -225,6 +225,26 @@ fn longer(a: i64, times: i64, seconds: i64) -> Vec<u8> {
     p.encode_to_vec()
 }
 
+/// The median of an even number of runs lies between the two in the middle, for shares as for all that is limited.
+#[test]
+fn a_limit_on_a_share_is_compared_with_the_median() {
+    let d = Dir::new("shares");
+    for share in [290, 310, 900] {
+        d.write(&share.to_string(), second(share));
+    }
+    d.write("base", second(290));
+    let strict = |new: &[&'static str], rule: &'static str| {
+        let args = [&["--strict", "--base", "base", "--new"], new, &["--fail-on", rule]].concat();
+        d.run(&args).status.code()
+    };
+    let rule = "flat:regex=^enc/>30%";
+    assert_eq!(strict(&["900", "290", "900", "290"], rule), Some(1), "two of four");
+    assert_eq!(strict(&["310", "290"], rule), Some(0), "at the limit");
+    assert_eq!(strict(&["310", "290"], "flat:regex=^enc/>29.999999999%"), Some(1));
+    assert_eq!(strict(&["900", "290", "290"], rule), Some(0), "one of three");
+    assert_eq!(strict(&["900", "310", "290"], rule), Some(1), "two of three");
+}
+
 #[test]
 fn runs_of_the_new_side_are_normalized_each_by_itself() {
     let d = Dir::new("normalize");

@@ -1,5 +1,6 @@
 """JupyterLab in a browser, offline: what is clicked in a flame graph comes back to Python, and charts are drawn."""
 
+import contextlib
 import json
 import os
 import secrets
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import nbformat
 import pytest
+from playwright.sync_api import expect
 
 import pprofdiff
 from conftest import pair
@@ -77,8 +79,16 @@ def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", la
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(timeout=90_000)
 
     def run(number: int) -> None:
-        cell.nth(number).locator(".cm-content").click()
-        page.keyboard.press("Control+Enter")
+        """Again, if nothing came of it: JupyterLab may still be starting, and take the focus back."""
+        prompt = cell.nth(number).locator(".jp-InputPrompt")
+        before = prompt.inner_text()
+        for _ in range(20):
+            cell.nth(number).locator(".cm-content").click()
+            page.keyboard.press("Control+Enter")
+            with contextlib.suppress(AssertionError):
+                expect(prompt).not_to_have_text(before, timeout=3000)
+                return
+        pytest.fail(f"cell {number} does not run")
 
     runs = 3
 
@@ -92,6 +102,7 @@ def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", la
 
     for number in range(3):
         run(number)
+        cell.nth(number).locator(".jp-InputPrompt").get_by_text(f"[{number + 1}]:").wait_for(timeout=90_000)
     canvas = page.frame_locator("iframe").locator("#canvas")
     canvas.wait_for(timeout=60_000)
     page.locator(".vega-embed canvas, .vega-embed svg").nth(1).wait_for()

@@ -36,6 +36,15 @@ impl Decimal {
         self.percentage(value) > self.digits.saturating_mul(of.twice().abs())
     }
 
+    /// By how many percent of the other's magnitude the value is above this many. The sign is exact.
+    pub(super) fn excess(self, value: Halves, of: Halves) -> f64 {
+        let above = self.percentage(value).saturating_sub(self.digits.saturating_mul(of.twice().abs()));
+        match of.twice() {
+            0 if above <= 0 => -self.to_f64(), // nothing of nothing
+            whole => above as f64 / self.scale() as f64 / whole.abs() as f64,
+        }
+    }
+
     /// Is the value's magnitude at least this many percent of another?
     pub(super) fn is_reached_by(self, value: Halves, of: Halves) -> bool {
         self.percentage(value.abs()) >= self.digits.saturating_mul(of.twice().abs())

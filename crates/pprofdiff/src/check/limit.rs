@@ -77,8 +77,10 @@ impl<'a> Test<'a> {
             Limit::Value(most, _) => most.is_exceeded(new.median, self.factors),
             Limit::Share(percent) => {
                 let runs = new.values.iter().zip(&self.runs.total[1].values);
-                let over = |&(&v, &total): &(&i64, &i64)| percent.is_exceeded_percentage(v.into(), total.into());
-                2 * runs.filter(over).count() > new.values.len()
+                let mut above: Vec<f64> = runs.map(|(&v, &total)| percent.excess(v.into(), total.into())).collect();
+                above.sort_by(f64::total_cmp);
+                // The median of shares; of an even number of runs the mean of the two in the middle.
+                above[(above.len() - 1) / 2] + above[above.len() / 2] > 0.0
             }
         }
     }
