@@ -234,7 +234,7 @@ fn a_limit_on_a_share_is_compared_with_the_median() {
     }
     d.write("base", second(290));
     let strict = |new: &[&'static str], rule: &'static str| {
-        let args = [&["--strict", "--base", "base", "--new"], new, &["--fail-on", rule]].concat();
+        let args = [&["--base", "base", "--new"], new, &["--fail-on", rule]].concat();
         d.run(&args).status.code()
     };
     let rule = "flat:regex=^enc/>30%";
