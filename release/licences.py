@@ -29,6 +29,17 @@ The texts of both licences stand below.
 """
 
 
+# The licence of crates that have no file of it. It asks for no notice, so that the words are here is for the reader.
+ZERO_CLAUSE_BSD = """\
+Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted.
+
+THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH REGARD TO THIS SOFTWARE INCLUDING ALL
+IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
+INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
+THIS SOFTWARE."""
+
+
 def linked() -> list[dict[str, Any]]:
     """The crates that are linked for any of the targets, and those that write code that is; by name."""
     metadata = ["cargo", "metadata", "--format-version", "1", "--locked"]
@@ -51,8 +62,11 @@ def texts(package: dict[str, Any]) -> Iterator[str]:
     # zstd is under BSD or GPL, of which the first is taken.
     found = [text for text in found if "GNU GENERAL PUBLIC LICENSE" not in text]
     if not found:
-        assert "MIT" in package["license"], f"{package['name']} has no licence file"
-        _, words = (ROOT / "LICENSE-MIT").read_text().strip("\n").split("\n", 1)
+        if package["license"] == "0BSD":
+            words = "\n" + ZERO_CLAUSE_BSD
+        else:
+            assert "MIT" in package["license"], f"{package['name']} has no licence file"
+            _, words = (ROOT / "LICENSE-MIT").read_text().strip("\n").split("\n", 1)
         found = [f"Copyright (c) {', '.join(package['authors'])}\n{words}"]
     yield from found
 

@@ -198,6 +198,63 @@ fn writers_at_once_lose_nothing() {
     assert!(!orphan.exists());
 }
 
+/// A store of which nothing can be compared with is no empty one: it must not adopt a regression as its beginning.
+#[test]
+fn a_store_without_a_usable_entry_is_an_error() {
+    // Ahead by four days, as by a job whose clock was wrong.
+    let ahead = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() + 4 * 86_400;
+    let broken: [(&str, &str, &dyn Fn(&Path)); 4] = [
+        ("profiles", "left out", &|path| {
+            if path.extension().unwrap() == "gz" {
+                std::fs::write(path, b"junk").unwrap();
+            }
+        }),
+        ("entries", "left out", &|path| {
+            if path.extension().unwrap() == "json" {
+                std::fs::write(path, b"junk").unwrap();
+            }
+        }),
+        ("types", "sample type", &|path| {
+            if path.extension().unwrap() == "gz" {
+                std::fs::copy(corpus("go-heap.base.pb.gz"), path).unwrap();
+            }
+        }),
+        ("clock", "it is of the future", &|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            std::fs::rename(path, path.with_file_name(format!("{ahead:012}{}", &name[12..]))).unwrap();
+        }),
+    ];
+    for (name, why, damage) in broken {
+        let d = filled(&format!("baseline-broken-{name}"), 4);
+        let store = d.0.join("store");
+        files(&store).iter().for_each(|name| damage(&store.join(name)));
+        let before = files(&store);
+        d.write("slow.pb", program(5, 70_000));
+        for more in [&[][..], &["--store"]] {
+            let out = d.run_with_chance(&[&["--baseline", "store", "slow.pb"], more, &RULE].concat());
+            let said = String::from_utf8(out.stderr).unwrap();
+            assert_eq!(out.status.code(), Some(2), "{name} {more:?}: {said}");
+            let last = said.lines().last().unwrap();
+            assert!(last.contains("none of the 4 entries of branch main is usable"), "{name}: {said}");
+            assert!(last.contains("--accept") && !last.contains("--store"), "{name}: {said}");
+            assert_eq!(said.lines().filter(|line| line.contains(": left out: ") && line.contains(why)).count(), 4);
+            assert_eq!(files(&store), before, "{name}");
+        }
+        // An entry that can be read is of its branch, which others need not mind.
+        if name != "entries" {
+            assert_eq!(checked(&d, &["slow.pb", "--store", "--branch", "release"]).0, 0, "{name}");
+        }
+        // The way to begin anew: it takes the place of those that are known to be of this branch.
+        let (code, json) = checked(&d, &["slow.pb", "--accept", "--commit", "new"]);
+        assert_eq!(code, 0, "{name}: {json}");
+        assert!(json["warnings"].to_string().contains("1 stored"), "{name}: {json}");
+        let left = files(&store).iter().filter(|file| before.contains(*file)).count();
+        assert_eq!(left, if name == "entries" { 8 } else { 0 }, "{name}");
+        let (code, json) = checked(&d, &["slow.pb"]);
+        assert_eq!((code, json["base"].to_string()), (0, r#"["main@new"]"#.to_owned()), "{name}");
+    }
+}
+
 /// The first profile of a branch is looked at like all others, and reported on.
 #[test]
 fn what_is_stored_first_is_checked() {

@@ -185,3 +185,40 @@ fn the_name_of_the_output_says_the_format() {
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+/// Pipes that were found would be waited for for ever.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_that_are_found_are_errors() {
+    let dir = trees("pipes");
+    let pipe = |path: &str| {
+        std::fs::create_dir_all(dir.join(path).parent().unwrap()).unwrap();
+        assert!(Command::new("mkfifo").arg(dir.join(path)).status().unwrap().success());
+    };
+    ["main/p/cpu.pb.gz", "branch/p/cpu.pb.gz", "main/q/cpu.pb.gz"].into_iter().for_each(pipe);
+    std::fs::create_dir_all(dir.join("branch/q")).unwrap();
+    std::fs::copy(dir.join("branch/db/cpu.pb.gz"), dir.join("branch/q/cpu.pb.gz")).unwrap();
+    let services =
+        [("api", false), ("bad", true), ("base", true), ("db", false), ("new", true), ("p", true), ("q", true)];
+    let files = services.map(|(name, bad)| (format!("{name}/cpu.pb.gz"), bad));
+    assert_eq!(outcomes(&dir, &["main", "branch"]), files);
+    let names = services.map(|(name, bad)| (name.to_owned(), bad));
+    assert_eq!(outcomes(&dir, &["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"]), names);
+    let said = |args: &[&str]| String::from_utf8(pprofdiff(&dir, args).stderr).unwrap();
+    let why = "main/q/cpu.pb.gz: a pipe or device, which is read only if it is named itself";
+    assert!(said(&["batch", "main", "branch"]).contains(why));
+    // A series has it as a build that failed.
+    let series = said(&["series", "main/[dqp]*/cpu.pb.gz"]);
+    assert!(series.contains(why) && series.contains("2 of 3 builds failed"), "{series}");
+    // What is named is waited for.
+    for args in [
+        &["batch", "main/q/cpu.pb.gz", "branch/db/cpu.pb.gz"][..],
+        &["series", "main/q/cpu.pb.gz", "branch/db/cpu.pb.gz"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let run = command.current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::piped()).args(args).spawn().unwrap();
+        std::fs::write(dir.join("main/q/cpu.pb.gz"), std::fs::read(dir.join("main/db/cpu.pb.gz")).unwrap()).unwrap();
+        assert!(run.wait_with_output().unwrap().status.success(), "{args:?}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -199,3 +199,31 @@ fn what_is_refused() {
         assert!(out.stdout.is_empty(), "{args:?}");
     }
 }
+
+/// By key the builds of a branch would stand before those of main, and what it made dearer would look like a gain.
+#[test]
+fn builds_of_two_names_are_no_history() {
+    let d = Builds::new("two-names", false);
+    let mut names = Vec::new();
+    for name in ["main", "branch"] {
+        for i in 1..=3 {
+            let file = format!("{name}-{i}.pb.gz");
+            std::fs::copy(d.0.join("build-9/heap.pb.gz"), d.0.join(&file)).unwrap();
+            names.push(file);
+        }
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let out = d.run(&names);
+    let error = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(2), "{error}");
+    assert!(
+        error.contains("branch-1.pb.gz to branch-3.pb.gz and main-1.pb.gz to main-3.pb.gz have no order"),
+        "{error}"
+    );
+    // What it says can be done.
+    assert!(error.contains("--base") && error.contains("--order given"), "{error}");
+    assert_eq!(keys(&d.json(&[&names[..], &["--order", "given"]].concat()))[0], "main-1.pb.gz");
+    let sides = [&["--base"], &names[..3], &["--new"], &names[3..]].concat();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    assert!(command.current_dir(&d.0).args(&sides).output().unwrap().status.success());
+}

@@ -595,7 +595,7 @@ fn markdown_fits_into_a_comment_and_names_stay_text() {
     };
     d.write("base", build(10));
     d.write("new", build(20));
-    let rules: Vec<String> = (0..40).map(|i| format!("flat:any>+{i}%")).collect();
+    let rules: Vec<String> = (0..100).map(|i| format!("flat:any>+{i}%")).collect();
     let mut args = vec!["base", "new", "--floor", "0"];
     rules.iter().for_each(|r| args.extend(["--fail-on", r]));
     let run = |format: &str| {
@@ -605,7 +605,7 @@ fn markdown_fits_into_a_comment_and_names_stay_text() {
     };
     let markdown = run("markdown");
     assert!(markdown.chars().count() < 65_000, "{}", markdown.chars().count());
-    assert!(markdown.contains(" of 3000 shown"), "a cut is not said");
+    assert!(markdown.contains("2995 more fail") && markdown.contains(" of 100 rules shown"), "a cut is not said");
     assert!(!markdown.contains("<b>"));
     let github = run("github");
     assert!(github.lines().all(|l| l.starts_with("::error title=") || l.starts_with("fail")), "a name breaks a line");
@@ -659,7 +659,7 @@ fn causes_are_told_whatever_the_verdict() {
     assert_eq!(code, 0);
     assert_eq!(json["rules"][0]["why"]["verdict"], "change", "{json}");
     assert!(d.json(&[&sides[..], &rules[..2]].concat()).1["rules"][0].get("why").is_none());
-    // Once a sample type: of the rule that fails, else of the first.
+    // Of rules that fail, else of the first of its sample type.
     let (_, json) = d.json(&[&sides[..], &rules, &["--explain"]].concat());
     let told: Vec<bool> = json["rules"].as_array().unwrap().iter().map(|rule| rule.get("why").is_some()).collect();
     assert_eq!(told, [false, true, true]);
@@ -668,17 +668,86 @@ fn causes_are_told_whatever_the_verdict() {
     assert!(markdown.contains("Why:\n- `logmill/names.compare` now calls"), "{markdown}");
 }
 
-/// GitHub looks for both after Markdown is read, so no backslash helps.
+/// What costs less, or lies elsewhere, is not why something costs more.
 #[test]
-fn markdown_mentions_nobody() {
+fn causes_are_those_of_what_a_rule_found() {
+    let d = Dir::new("why");
+    let write = |name: &str, a: i64, b: i64, c: i64| {
+        let others: String = (0..20).map(|i| format!("main;other{i} 100\n")).collect();
+        d.write(name, format!("{others}main;x;a {a}\nmain;y;b {b}\nmain;z;c {c}\n"));
+    };
+    write("base", 200, 900, 200);
+    write("new", 2_000, 100, 1_200);
+    let rules = ["total>+1%", "flat:each=^[ab]$>-95%", "cum:regex=^z$>+5%", "cum:regex=^y$>-95%", "flat:any>+10%"];
+    let rules: Vec<&str> = rules.iter().flat_map(|rule| ["--fail-on", rule]).collect();
+    let (code, json) = d.json(&[&["base", "new"], &rules[..]].concat());
+    assert_eq!(code, 1);
+    let whys = json["rules"].as_array().unwrap().iter().map(|rule| {
+        let causes = rule["why"]["causes"].as_array().map_or(&[][..], Vec::as_slice);
+        let names: Vec<&str> = causes.iter().map(|cause| cause["function"].as_str().unwrap()).collect();
+        names.join(" ")
+    });
+    assert_eq!(whys.collect::<Vec<_>>(), ["a c", "a", "c", "", "a c"], "{json}");
+    // For people each is said once.
+    let out = d.run(&[&["base", "new"], &rules[..]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with("  why: ")).count(), 2, "{text}");
+}
+
+/// A rule on any frame finds all frames on the way to what grew, and all below it.
+#[test]
+fn people_are_told_what_lies_in_nothing_else() {
+    let d = Dir::new("within");
+    let write = |name: &str, grown: i64| {
+        // Twelve handlers below one, seven by themselves, and what stays as it is; a frame above that is in nothing else.
+        let below = (0..12).map(|i| format!("main;serve;handle;h{i} {}\n", grown * (i + 1)));
+        let alone = (0..7).map(|i| format!("main;only{i} {}\n", grown * (100 + i)));
+        let all = below.chain(alone).chain(["main;still 100000\n".to_owned()]).collect::<String>();
+        d.write(name, all);
+    };
+    write("base", 10);
+    write("new", 20);
+    let rule = ["base", "new", "--fail-on", "cum:any>+50%", "--floor", "0"];
+    let (_, json) = d.json(&rule);
+    let findings = json["rules"][0]["findings"].as_array().unwrap();
+    let failed = |within: Value| findings.iter().filter(|f| f["within"] == within).count();
+    // serve costs what handle costs: the inner one stands for both.
+    assert_eq!((findings.len(), failed(Value::Null), failed("handle".into())), (21, 8, 13), "{json}");
+    let text = String::from_utf8(d.run(&rule).stdout).unwrap();
+    let names: Vec<&str> =
+        text.lines().filter(|l| l.starts_with("  fail")).map(|l| l.rsplit("  ").next().unwrap()).collect();
+    assert_eq!(names, ["only6", "only5", "only4", "only3", "only2"], "{text}");
+    assert!(text.contains("\n  16 more fail\n"), "{text}");
+    let text = String::from_utf8(d.run(&[&rule[..], &["--ignore", "only"]].concat()).stdout).unwrap();
+    assert!(text.contains("  handle\n  13 more fail, all in stacks of handle\n"), "{text}");
+    let out = d.run(&[&rule[..], &["--format", "markdown"]].concat());
+    assert!(String::from_utf8(out.stdout).unwrap().contains("\n16 more fail\n"));
+}
+
+/// GitHub shows an annotation beside the line that it names.
+#[test]
+fn annotations_say_where_and_why() {
+    let d = Dir::new("annotated");
+    let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
+    let sides = sides.each_ref().map(|side| side.to_str().unwrap());
+    let out = d.run(&[&sides[..], &["--fail-on", "cum:each=compare>+5%", "--format", "github"]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    let line = text.lines().next().unwrap();
+    assert!(line.starts_with("::error file=logmill/names/names.go,line="), "{text}");
+    assert!(line.contains("%0Awhy: logmill/names.compare now calls logmill/names.canonical: "), "{text}");
+}
+
+/// GitHub looks for all of these after Markdown is read, so no backslash helps.
+#[test]
+fn markdown_mentions_nobody_and_links_nowhere() {
     let d = Dir::new("mentions");
-    let strange = |v: i64| profile(&[("@octocat", "#1")], &[("main;@octocat #2", &[v])]);
+    let strange = |v: i64| profile(&[("@octocat www.x.org http://x", "#1")], &[("main;@octocat #2", &[v])]);
     d.write("base", strange(10));
     d.write("@octocat #3", strange(90));
     let out = d.run(&["base", "@octocat #3", "--fail-on", "flat:any>+10%", "--format", "markdown"]);
     let markdown = String::from_utf8(out.stdout).unwrap();
     let text: String = markdown.split('`').step_by(2).collect();
-    assert!(text.contains("(@&#8203;octocat, "), "{markdown}");
+    assert!(text.contains("(@&#8203;octocat www&#8203;.x.org http:&#8203;//x, "), "{markdown}");
     let text = text.replace("&#8203;", "\u{200b}");
     let is_plain = |mark: char| text.split(mark).skip(1).any(|rest| rest.starts_with(char::is_alphanumeric));
     assert!(!is_plain('@') && !is_plain('#'), "{markdown}");
@@ -973,5 +1042,65 @@ fn artefacts_of_profiling_are_no_frames_of_the_program() {
     d.write("new", side(1000));
     let code = |rule: &str| d.run_with_chance(&["base", "new", "--fail-on", rule]).status.code();
     assert_eq!(code("flat:any>+20%"), Some(0));
+    d.write("base2", side(120));
+    d.write("new2", side(1100));
     assert_eq!(code("flat:each=^runtime.asyncPreempt$>+20%"), Some(1));
+    // The table says why nothing is said of it, and which the words are; in JSON, too.
+    let table = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let output = command
+            .current_dir(&d.0)
+            .args(["--base", "base", "base2", "--new", "new", "new2"])
+            .args(args)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = table(&[]);
+    let row = text.lines().find(|line| line.ends_with(" runtime.asyncPreempt")).unwrap();
+    assert!(row.contains(" profiling ") && !row.contains('~'), "{text}");
+    assert!(text.contains("profiling or inlining where"), "{text}");
+    let rows: Value = serde_json::from_str(&table(&["--format", "json"])).unwrap();
+    let of = |name: &str| rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+    assert_eq!(of("runtime.asyncPreempt")["left_out"], "profiling");
+    assert_eq!(of("runtime.memmove")["left_out"], Value::Null);
+}
+
+/// Under filters the total is that of what they leave, as in every other rule; and nothing is no pass.
+#[test]
+fn totals_are_of_what_filters_leave() {
+    let d = Dir::new("focused");
+    // `enc/a` grows by half, and the rest falls by as much.
+    d.write("a.pb", second(200));
+    d.write("b.pb", second(300));
+    for (limit, focus, code) in [
+        ("total>+5%", None, 0),
+        ("total>+5%", Some("enc/a"), 1),
+        ("total>+51%", Some("enc/a"), 0),
+        // Shares stay those of the whole, as in tables.
+        ("cum:regex=enc/a>29%", Some("enc/a"), 1),
+        ("cum:regex=enc/a>31%", Some("enc/a"), 0),
+        ("total>+99ms", Some("enc/a"), 1),
+        ("total>+100ms", Some("enc/a"), 0),
+    ] {
+        let focus = focus.map_or(vec![], |focus| vec!["--focus", focus]);
+        let (found, json) = d.json(&[&["a.pb", "b.pb", "--fail-on", limit], &focus[..]].concat());
+        assert_eq!(found, code, "{limit} {focus:?}: {json}");
+    }
+    let (_, json) = d.json(&["a.pb", "b.pb", "--fail-on", "total>+5%", "--ignore", "enc/a"]);
+    let of = |side: &str| json["rules"][0]["findings"][0][side]["median"].as_i64();
+    assert_eq!((of("base"), of("new")), (Some(800_000_000), Some(700_000_000)), "{json}");
+    // With and without chance.
+    for rule in ["total>+5%", "flat:any>+5%", "cum:regex=a>+5%", "total>2s", "flat:each=b>30%"] {
+        for strict in [&["--strict"][..], &[]] {
+            let args = ["a.pb", "b.pb", "--fail-on", rule, "--focus", "nothing like it"];
+            let (code, json) = d.json_with_chance(&[&args[..], strict].concat());
+            assert_eq!((code, json["verdict"].as_str()), (3, Some("inconclusive")), "{rule}: {json}");
+            assert!(json["warnings"].to_string().contains("the filters leave nothing of cpu to check"), "{json}");
+        }
+    }
+    // What is on one side alone is there: it is gone, or new.
+    d.write("none.pb", profile(CPU, &[("main", &[1_000_000_000])]));
+    let of = |base: &str, new: &str| d.json(&[base, new, "--fail-on", "total>+5%", "--focus", "enc/a"]).0;
+    assert_eq!((of("a.pb", "none.pb"), of("none.pb", "a.pb")), (0, 1));
 }

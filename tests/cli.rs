@@ -241,6 +241,7 @@ fn mistakes_end_with_2_and_one_line() {
     assert!(failure(&[&base, &new, "--normalize", "0"]).contains("positive"));
     assert!(failure(&[&base, &new, "third.pb.gz"]).contains("third.pb.gz"));
     assert!(failure(&["peek", "no such frame", &base]).contains("no frame matches"));
+    assert!(failure(&["peek", "tableinsensitve$", &base]).contains("; like it are logmill/headers.tableInsensitive"));
     assert!(failure(&["merge", &base]).contains("--output"));
     assert!(failure(&["peek", "x", &base, "--format", "folded"]).contains("folded"));
     assert!(failure(&[&base, &new, "--format", "pprof", "-n", "3"]).contains("-n"));
@@ -293,6 +294,37 @@ fn help_and_version_are_no_errors() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(stdout(&["completions", shell]).contains("pprofdiff"));
     }
+}
+
+/// In a row of the table, whichever columns have it.
+#[test]
+fn what_is_equal_reads_the_same() {
+    let mut equal = 0;
+    for name in ["story-cpu", "go-heap", "rust-cpu", "node-time", "go-mutex"] {
+        let [base, new] = ["base", "new"].map(|side| corpus(&format!("{name}.{side}.pb.gz")));
+        let args = ["top", &base, &new, "--sort", "flat", "-n", "1000"];
+        let json: Value = serde_json::from_str(&stdout(&[&args[..], &["--format", "json"]].concat())).unwrap();
+        let columns = ["flat_base", "flat_new", "flat_delta", "cum_base", "cum_new", "cum_delta"];
+        let text = stdout(&args);
+        let rows = text.lines().skip_while(|line| !line.starts_with("flat:")).skip(1);
+        let mut n = 0;
+        for (row, line) in json["rows"].as_array().unwrap().iter().zip(rows) {
+            let cells: Vec<&str> = line.split_whitespace().collect();
+            let mut seen = std::collections::HashMap::new();
+            // Growth and share stand between.
+            for (column, at) in columns.iter().zip([0, 1, 2, 5, 6, 7]) {
+                let value = row[*column].as_i64().unwrap();
+                let shown = cells[at].trim_start_matches(['+', '-']);
+                equal += usize::from(seen.insert(value.abs(), shown).is_some_and(|before| {
+                    assert_eq!(before, shown, "{name}: {line}");
+                    true
+                }));
+            }
+            n += 1;
+        }
+        assert!(n > 5, "{text}");
+    }
+    assert!(equal > 500, "{equal}");
 }
 
 #[test]
@@ -692,6 +724,19 @@ fn list_shows_source_lines_of_functions() {
     assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("it can as text, json"));
 }
 
+/// What rows are ordered by stands first, whatever the rows are: by both costs they have the same order here.
+#[test]
+fn the_cost_that_rows_are_ordered_by_stands_first() {
+    let [base, new] = story();
+    for (sort, first) in [("flat", "flat: base"), ("cum", "cum: base")] {
+        for view in [&["-n", "1"][..], &["-n", "1", "--focus", "tableInsensitive$"]] {
+            let text = stdout(&[&[&base, &new, "--sort", sort][..], view].concat());
+            let head = text.lines().find(|line| line.ends_with("frame")).unwrap_or_default();
+            assert!(head.trim_start().starts_with(first), "{text}");
+        }
+    }
+}
+
 #[test]
 fn a_written_diff_is_no_input_beside_others() {
     let [base, new] = story();
@@ -919,7 +964,7 @@ fn several_files_on_a_side_are_runs_or_add_up() {
     let said = |more: &[&str]| stdout(&args(more).iter().map(String::as_str).collect::<Vec<_>>());
     let means = said(&["--sort", "cum"]);
     assert!(means.contains("base  mean of 3 runs: ") && means.contains("together\n"), "{means}");
-    assert!(means.contains("cpu (nanoseconds): 4.02s -> 4.76s  +736.67ms  +18.3%  p 0.006 (Mann-Whitney 0.100;"));
+    assert!(means.contains("cpu (nanoseconds): 4.02s -> 4.76s  +0.737s  +18.3%  p 0.006 (Mann-Whitney 0.100;"));
     let sums = said(&["--sort", "cum", "--sum"]);
     assert!(
         sums.contains("base  sum of 3: ") && sums.contains("cpu (nanoseconds): 12.06s -> 14.27s  +2.21s  +18.3%\n")
@@ -936,4 +981,52 @@ fn several_files_on_a_side_are_runs_or_add_up() {
     }
     let alone = run(&[base[0].as_str(), new[0].as_str(), "--sum"]);
     assert_eq!(alone.status.code(), Some(2));
+}
+
+#[test]
+fn speedscope_says_what_it_leaves_out() {
+    let (one, two) = (temp("negative.folded"), temp("both.folded"));
+    std::fs::write(&one, "a;b 5\na;c -3\n").unwrap();
+    std::fs::write(&two, "# pprofdiff-folded cpu/nanoseconds base new\na;b 4000 -1000\na;c -1000 3000\nd -5000 0\n")
+        .unwrap();
+    let (one, two, out) =
+        (one.display().to_string(), two.display().to_string(), temp("left-out").display().to_string());
+    let said = |args: &[&str]| {
+        let output = run(&[args, &["--format", "speedscope", "-o", &out]].concat());
+        assert!(output.status.success(), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let warning = "pprofdiff: warning: speedscope has no negative values: stacks of";
+    let of_one = format!("{warning} -3 are left out, 37.50% of the profile by magnitude\n");
+    assert_eq!(said(&["convert", &one]), of_one);
+    assert_eq!(said(&["stacks", &one]), of_one);
+    let of_two = format!(
+        "{warning} -6us are left out, 60.00% of base by magnitude\n\
+         {warning} -1us are left out, 25.00% of new by magnitude\n"
+    );
+    assert_eq!(said(&["stacks", &two]), of_two);
+    assert_eq!(said(&["stacks", &one, "--ignore", "c"]), "");
+    // Folded stacks have room for them.
+    assert_eq!(stdout(&["stacks", &one, "--format", "folded"]), "a;b 5\na;c -3\n");
+}
+
+#[test]
+fn a_misspelt_verb_is_no_file() {
+    let [base, new] = story();
+    for (typed, meant) in
+        [("explian", "explain"), ("tpo", "top"), ("sereis", "series"), ("Top", "top"), ("comment", "comments")]
+    {
+        let said = format!("pprofdiff: unknown verb {typed}; did you mean {meant}?\n");
+        assert_eq!(failure(&[typed, &base, &new]), said);
+        assert_eq!(failure(&[typed, &base]), said);
+        assert_eq!(failure(&[typed, "--noise", &base, &new]), said);
+    }
+    // What is far from all verbs, stands alone or is there is a file.
+    assert!(failure(&["other.pb.gz", &base]).contains("other.pb.gz: No such file"));
+    assert!(failure(&["explian"]).contains("explian: No such file"));
+    let dir = temp("verbs");
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::copy(&base, dir.join("explian")).unwrap();
+    let output = command().current_dir(&dir).args(["explian", &new]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }

@@ -108,3 +108,31 @@ fn collapsed_stacks_of_perf_are_read_as_a_plain_reading_has_them() {
         oracle::assert_same(&stacks(&open(&file)), &expected, &file);
     }
 }
+
+#[test]
+fn lines_without_a_stack_count_and_are_said() {
+    let read = |format: &str, text: &str| {
+        let options = LoadOptions::default().with_input_format(format).unwrap();
+        Profile::from_bytes("in", text.as_bytes(), &options)
+    };
+    // What py-spy writes where it finds no frames.
+    let text = "<module> (t.py:10);work (t.py:8) 6\n 1\n<module> (t.py:10) 2\n 4\n";
+    assert!(Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).is_ok());
+    for format in ["py-spy", "austin", "cpython", "perf-folded", "folded"] {
+        let p = read(format, text).unwrap();
+        assert_eq!((p.total(0), p.n_samples()), (Some(13), 4), "{format}");
+        assert_eq!(stacks(&p)[&(vec![], vec![])], [5], "{format}");
+        assert_eq!(
+            p.warnings(),
+            ["in: 2 lines have no stack, the first is line 2; their values count in the total alone"],
+            "{format}"
+        );
+        let none = read(format, "<module> (t.py:10);work (t.py:8) 6\n").unwrap();
+        assert_eq!(none.warnings(), [""; 0], "{format}");
+        // A number that nothing precedes is no stack's.
+        let error = read(format, "a (t.py:8) 6\n12\n").unwrap_err();
+        assert!(error.to_string().contains("line 2: \"12\" does not end in a number"), "{format}: {error}");
+    }
+    let two = read("folded2", "a 1 2\n 3 4\n").unwrap();
+    assert_eq!(two.warnings(), ["in: line 2 has no stack; its value counts in the total alone"]);
+}

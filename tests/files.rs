@@ -110,10 +110,11 @@ fn a_disk_that_is_full_leaves_the_old_file_and_nothing_else() {
     let target = directory.join("page.html");
     fs::write(&target, "old").unwrap();
     // No file may grow beyond 8 blocks (of 512 or 1024 bytes), which for a program looks as a full disk does.
-    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
-    for file in [&target, &directory.join("new.html")] {
+    let limited = "ulimit -f 8; exec \"$@\"";
+    for (file, ignored) in [(&target, ""), (&directory.join("new.html"), "trap '' XFSZ; ")] {
         let mut run = Command::new("sh");
-        run.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_pprofdiff"), &base, &new, "--format", "html", "-o"]);
+        let program = env!("CARGO_BIN_EXE_pprofdiff");
+        run.args(["-c", &format!("{ignored}{limited}"), "sh", program, &base, &new, "--format", "html", "-o"]);
         let line = failure(&run.arg(file).output().unwrap());
         assert!(line.contains(&file.display().to_string()) && line.contains("too large"), "{line}");
         assert_eq!(fs::read_to_string(&target).unwrap(), "old");
@@ -213,4 +214,90 @@ fn a_file_that_changes_while_it_is_read_is_whole_or_an_error() {
     }
     writing.join().unwrap();
     assert!(whole > 0, "{whole} whole, {cut_off} cut off");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn help_that_can_not_be_written_is_an_error() {
+    for args in [&["--help"][..], &["-h"], &["--version"], &["top", "--help"], &["help"], &["completions", "bash"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let line = failure(&command().args(args).stdout(full).stderr(Stdio::piped()).output().unwrap());
+        assert!(line.contains("No space left on device"), "{args:?}: {line}");
+        // A reader who has gone is no error.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert!(command().args(args).stdout(writer).status().unwrap().success(), "{args:?}");
+    }
+}
+
+#[test]
+fn an_input_is_not_written_over() {
+    let ([base, new], directory) = (story(), directory("over"));
+    fs::copy(base, directory.join("a.pb.gz")).unwrap();
+    fs::copy(new, directory.join("b.pb.gz")).unwrap();
+    fs::hard_link(directory.join("a.pb.gz"), directory.join("hard.pb.gz")).unwrap();
+    symlink("a.pb.gz", directory.join("soft.pb.gz")).unwrap();
+    let run = |args: &[&str]| command().current_dir(&directory).args(args).output().unwrap();
+    let content = || ["a.pb.gz", "b.pb.gz"].map(|file| fs::read(directory.join(file)).unwrap());
+    let before = content();
+    fs::write(directory.join("m.csv"), "base,new\na.pb.gz,b.pb.gz\n").unwrap();
+    fs::create_dir(directory.join("builds")).unwrap();
+    fs::create_dir(directory.join("base")).unwrap();
+    fs::create_dir(directory.join("sub")).unwrap();
+    for folder in ["base", "builds"] {
+        fs::hard_link(directory.join("b.pb.gz"), directory.join(folder).join("1.pb.gz")).unwrap();
+        fs::copy(directory.join("a.pb.gz"), directory.join(folder).join("2.pb.gz")).unwrap();
+    }
+    for (args, output) in [
+        (&["a.pb.gz", "b.pb.gz", "--format", "pprof"][..], "a.pb.gz"),
+        (&["a.pb.gz", "b.pb.gz", "--format", "pprof"], "sub/../b.pb.gz"),
+        (&["a.pb.gz", "b.pb.gz", "--format", "json"], "hard.pb.gz"),
+        (&["a.pb.gz", "b.pb.gz", "--format", "json"], "soft.pb.gz"),
+        (&["hard.pb.gz", "b.pb.gz"], "a.pb.gz"),
+        (&["top", "soft.pb.gz", "--format", "json"], "a.pb.gz"),
+        (&["--base", "b.pb.gz", "--new", "b.pb.gz", "a.pb.gz", "--format", "text"], "a.pb.gz"),
+        (&["list", ".", "a.pb.gz", "b.pb.gz", "--format", "text"], "b.pb.gz"),
+        (&["info", "a.pb.gz", "--format", "text"], "a.pb.gz"),
+        (&["raw", "a.pb.gz"], "a.pb.gz"),
+        (&["comments", "a.pb.gz"], "a.pb.gz"),
+        (&["merge", "b.pb.gz", "a.pb.gz"], "a.pb.gz"),
+        (&["convert", "a.pb.gz"], "a.pb.gz"),
+        (&["convert", "a.pb.gz", "--format", "folded"], "hard.pb.gz"),
+        (&["delta", "a.pb.gz", "b.pb.gz"], "a.pb.gz"),
+        (&["delta", "b.pb.gz", "a.pb.gz", "builds/2.pb.gz"], "builds/{index}.pb.gz"),
+        (&["explain", "a.pb.gz", "b.pb.gz", "--format", "text"], "a.pb.gz"),
+        (&["explain", "b.pb.gz", "b.pb.gz", "--noise", "a.pb.gz", "--format", "text"], "a.pb.gz"),
+        (&["check", "a.pb.gz", "b.pb.gz", "--fail-on", "total > +5%", "--format", "text"], "a.pb.gz"),
+        (&["check", "a.pb.gz", "b.pb.gz", "--fail-on", "total > +5%", "--report"], "b.pb.gz"),
+        (
+            &["check", "--baseline", "store", "--store", "b.pb.gz", "--fail-on", "total > +5%", "--format", "text"],
+            "b.pb.gz",
+        ),
+        (&["batch", "base", "builds", "--format", "csv"], "builds/1.pb.gz"),
+        (&["batch", "base/*.pb.gz", "builds/*.pb.gz", "--format", "csv"], "b.pb.gz"),
+        (&["batch", "m.csv", "--format", "csv"], "a.pb.gz"),
+        (&["batch", "m.csv", "--format", "csv"], "m.csv"),
+        (&["series", "a.pb.gz", "b.pb.gz", "--format", "csv"], "b.pb.gz"),
+        (&["series", "builds/*.pb.gz", "--format", "csv"], "b.pb.gz"),
+        (&["series", "b.pb.gz", "b.pb.gz", "--base", "a.pb.gz", "--format", "csv"], "a.pb.gz"),
+    ] {
+        let last: &[&str] = if args.ends_with(&["--report"]) { &[output] } else { &["-o", output] };
+        let output_of = run(&[args, last].concat());
+        let line = failure(&output_of);
+        let said = line.contains("is also read") && line.contains("name another file for it");
+        assert!(said && output_of.stdout.is_empty(), "{args:?} {output}: {line}");
+        assert_eq!(content(), before, "{args:?} {output}");
+    }
+    assert_eq!(fs::read_to_string(directory.join("m.csv")).unwrap(), "base,new\na.pb.gz,b.pb.gz\n");
+    assert_eq!(names(&directory), ["a.pb.gz", "b.pb.gz", "base", "builds", "hard.pb.gz", "m.csv", "soft.pb.gz", "sub"]);
+    // The text on standard input is a file, too.
+    let input = fs::File::open(directory.join("a.pb.gz")).unwrap();
+    let merged =
+        command().current_dir(&directory).args(["merge", "-", "b.pb.gz", "-o", "a.pb.gz"]).stdin(input).output();
+    assert!(failure(&merged.unwrap()).contains("is also read"));
+    assert_eq!(content(), before);
+    // A device is not replaced, and a copy is another file.
+    assert!(run(&["convert", "a.pb.gz", "--format", "pprof", "-o", "/dev/null"]).status.success());
+    assert!(run(&["convert", "a.pb.gz", "-o", "base/2.pb.gz"]).status.success());
+    assert!(run(&["batch", "base", "builds", "--format", "csv", "-o", "base/out.csv"]).status.code() == Some(0));
 }

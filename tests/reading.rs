@@ -63,7 +63,7 @@ fn growth_stands_beside_share_under_headings() {
     let text = of("story-cpu", &[], &["--sort", "cum"]);
     let head = ["cum: base", "new", "delta", "growth", "of total", "flat: base", "new", "delta", "frame"];
     assert_eq!(cells(&text, "frame"), head);
-    let row = ["0.20s", "1.68s", "+1.48s", "x8.4", "+77.89%", "170ms", "250ms", "+80ms", "logmill/names.compare"];
+    let row = ["0.20s", "1.68s", "+1.48s", "x8.4", "+77.89%", "0.17s", "0.25s", "+0.08s", "logmill/names.compare"];
     assert_eq!(cells(&text, "names.compare"), row);
     // By flat, flat leads and has them: 17 to 25 of 190.
     let text = of("story-cpu", &[], &["--sort", "flat"]);
@@ -84,7 +84,7 @@ fn growth_stands_beside_share_under_headings() {
     assert!(stacks.contains("\n0 -> 590ms  +590ms  new  +31.05% of total  added\n"), "{stacks}");
     let checked = of("story-cpu", &["check"], &["--fail-on", "cum:each=names.compare$>+5%", "--fail-on", "total>+5%"]);
     assert!(
-        checked.contains("200ms -> 1.68s  +1.48s  x8.4  +77.89% of total  p < 0.001  logmill/names.compare\n"),
+        checked.contains("0.20s -> 1.68s  +1.48s  x8.4  +77.89% of total  p < 0.001  logmill/names.compare\n"),
         "{checked}"
     );
     assert!(checked.contains("1.90s -> 2.93s  +1.03s  +54.2%  p 0.0"), "{checked}");
@@ -100,7 +100,7 @@ fn units_suit_what_a_column_shows() {
     let text = run(&[&base, &new]);
     assert!(text.contains("11hrs -> 11.02hrs  +54.30s  +0.14%\n"), "{text}");
     assert_eq!(cells(&text, "f0")[..5], ["8hrs", "8.02hrs", "+54.31s", "+0.19%", "+0.14%"]);
-    assert_eq!(cells(&text, "f1")[..5], ["3hrs", "3hrs", "-0.01s", "-<0.01%", "-<0.01%"]);
+    assert_eq!(cells(&text, "f1")[..5], ["3hrs", "3hrs", "-0.012s", "-<0.01%", "-<0.01%"]);
     assert_eq!(cells(&text, "f2")[..5], ["700ns", "900ns", "+200ns", "+28.6%", "+<0.01%"]);
     let alone = run(&["top", &base]);
     assert_eq!(cells(&alone, "f2")[..2], ["700ns", "<0.01%"]);

@@ -118,6 +118,98 @@ fn equal_builds_have_no_lasting_changes() {
     }
 }
 
+/// Noise of one course: as wide as a normal variable of deviation 1, or nearly.
+#[derive(Clone, Copy, Debug)]
+enum Wander {
+    /// Each build by itself.
+    Free,
+    /// A first-order autoregression of .7.
+    Lasting,
+    /// By the time of day.
+    Wave,
+    /// Student's with two degrees of freedom.
+    Heavy,
+}
+
+impl Wander {
+    fn course(self, random: &mut Random, builds: usize) -> Vec<f64> {
+        let normal = |random: &mut Random| (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+        let phase = random.below(628) as f64 / 100.0;
+        let period = [8.0, 12.0, 24.0][random.below(3) as usize];
+        let mut last = normal(random) / 0.51f64.sqrt();
+        let one = |build: usize| match self {
+            Wander::Free => normal(random),
+            Wander::Lasting => {
+                last = 0.7 * last + normal(random);
+                last
+            }
+            Wander::Wave => 1.4 * (phase + std::f64::consts::TAU * build as f64 / period).sin() + 0.3 * normal(random),
+            Wander::Heavy => {
+                let wide = (normal(random).powi(2) + normal(random).powi(2)) / 2.0;
+                (normal(random) / wide.sqrt().max(1e-3)).clamp(-60.0, 60.0)
+            }
+        };
+        (0..builds).map(one).collect()
+    }
+}
+
+/// Histories of forty builds of twenty functions with many samples, which differ by 5 % by themselves and by what all have
+/// in common; `factor` as in [`history`].
+fn wandering(seed: u64, own: Wander, common: Option<Wander>, factor: impl Fn(usize, usize) -> f64) -> Series {
+    const BUILDS: usize = 40;
+    let mut random = Random(seed);
+    let costs: Vec<f64> = (0..20).map(|_| 10f64.powf(6.5 + 2.5 * random.below(1000) as f64 / 1e3)).collect();
+    let courses: Vec<Vec<f64>> = (0..20).map(|_| own.course(&mut random, BUILDS)).collect();
+    let common = common.map_or(vec![0.0; BUILDS], |common| common.course(&mut random, BUILDS));
+    let build = |build: usize| {
+        let value = |i: usize| {
+            let noise = 0.05 * (courses[i][build] + common[build]);
+            (costs[i] * noise.exp() * factor(i, build)).max(1.0) as i64
+        };
+        let text: String = (0..20).map(|i| format!("main;g{};f{i} {}\n", i % 4, value(i))).collect();
+        (format!("{build:02}"), Source::Bytes(format!("{build:02}.folded"), text.into_bytes()))
+    };
+    series((0..BUILDS).map(build).collect(), Against::Previous)
+}
+
+/// A machine or a day that is slower for some builds, and noise with wide tails, are no lasting changes: one history in
+/// twenty may have a row. `PPROFDIFF_SEED` chooses other histories.
+#[test]
+fn what_wanders_or_reaches_far_is_no_lasting_change() {
+    let begin: u64 = std::env::var("PPROFDIFF_SEED").map_or(1000, |seed| seed.parse().unwrap());
+    for (own, common) in [
+        (Wander::Free, Some(Wander::Lasting)),
+        (Wander::Free, Some(Wander::Wave)),
+        (Wander::Lasting, None),
+        (Wander::Wave, None),
+        (Wander::Heavy, None),
+    ] {
+        let is_false = |seed: &u64| !wandering(*seed, own, common, |_, _| 1.0).shifts(Sort::Cum).rows.is_empty();
+        let with_rows = (begin..begin + 100).filter(is_false).count();
+        println!("{own:?}, in common {common:?}: {with_rows} of a hundred");
+        assert!(with_rows <= 5, "{own:?}, in common {common:?}: {with_rows} of a hundred");
+    }
+}
+
+/// Steps are still found beside such noise: of one function beside a machine that wanders, and of all.
+#[test]
+fn steps_are_found_beside_what_wanders() {
+    for (common, factor, functions, wanted) in
+        [(None, 1.15, 3..4, 16), (Some(Wander::Lasting), 1.2, 3..4, 16), (Some(Wander::Free), 1.3, 0..20, 16)]
+    {
+        let step = |i: usize, build: usize| if functions.contains(&i) && build >= 18 { factor } else { 1.0 };
+        let is_found = |seed: &u64| {
+            let series = wandering(*seed, Wander::Free, common, step);
+            let rows = series.shifts(Sort::Cum).rows;
+            // A step of all is one of the total.
+            let wanted = if functions.len() > 1 { "main" } else { "f3" };
+            rows.iter().any(|row| series.frames.name(row.frame) == wanted && row.build.abs_diff(18) <= 3)
+        };
+        let found = (1..=20).filter(is_found).count();
+        assert!(found >= wanted, "{common:?} {factor}: {found} of 20");
+    }
+}
+
 #[test]
 fn builds_that_fail_are_passed_over() {
     let mut builds = history(4, BUILDS, planted);

@@ -106,7 +106,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 fn use_it(table: &Table) {
     let mut out = Vec::new();
     for color in [false, true] {
-        table.write_text(&mut out, TextOptions { color }).unwrap();
+        table.write_text(&mut out, TextOptions { color, brief: false }).unwrap();
     }
     table.write_csv(&mut out, Default::default()).unwrap();
     table.write_markdown(&mut out).unwrap();

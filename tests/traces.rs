@@ -274,3 +274,115 @@ proptest! {
         }
     }
 }
+
+fn scope_of(profiles: Value) -> Vec<u8> {
+    let frames = json!([{"name": "a"}, {"name": "b"}]);
+    let scope = json!({"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": frames},
+        "profiles": profiles});
+    scope.to_string().into_bytes()
+}
+
+#[test]
+fn units_of_speedscope_are_not_added_up() {
+    let profile = |name: &str, unit: &str| {
+        let (samples, weights) = ([[0]], [7]);
+        json!({"type": "sampled", "name": name, "unit": unit, "samples": samples, "weights": weights})
+    };
+    let read = |profiles: Value, of: &str| {
+        let options = LoadOptions::default().with_input_type(of).unwrap();
+        Profile::from_bytes("in", &scope_of(profiles), &options)
+    };
+    for (first, second) in [("none", "milliseconds"), ("seconds", "none"), ("bytes", "none")] {
+        let of = if first == "bytes" { "heap/bytes" } else { "time/nanoseconds" };
+        let profiles = json!([profile("main", first), profile("wall\u{1b}[1m", second)]);
+        let error = read(profiles.clone(), of).unwrap_err();
+        let said = format!(
+            "in: profile 1: the unit of \"wall\\u{{1b}}[1m\" is {second} and that of \"main\" (profile 0) {first}, so \
+             the input type {of} can't be that of both; give one of another unit, such as samples/count"
+        );
+        assert!(error.to_string().starts_with(&said), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Malformed);
+        assert_eq!(read(profiles, "samples/count").unwrap().sample_types().len(), 2);
+    }
+    let times = json!([profile("main", "milliseconds"), profile("other", "seconds")]);
+    assert_eq!(read(times, "wall/nanoseconds").unwrap().total(0), Some(7_007_000_000));
+}
+
+/// The one sample of a text of perf script: frames with their binaries from the root, labels and value.
+fn perf(text: &str) -> (Vec<String>, Vec<String>, i64) {
+    let p = load(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let read = samples(&p);
+    let ([((_, labels), values)], [value]) =
+        (&read.iter().collect::<Vec<_>>()[..], &p.samples().map(|s| s.value(0)).collect::<Vec<_>>()[..])
+    else {
+        panic!("{text}: {read:?}")
+    };
+    assert_eq!(values[..], [*value]);
+    let mut frames = Vec::new();
+    p.samples().for_each(|s| {
+        s.for_each_location(|l| {
+            let mapping = p.mappings().get(p.locations().mapping[l as usize] as usize);
+            let binary = mapping.map_or_else(String::new, |m| p.text(m.file));
+            let lines = p.locations().lines(l).map(|line| {
+                let function = p.locations().line_function[line as usize] as usize;
+                p.text(p.functions().name[function])
+            });
+            frames.extend(lines.map(|name| format!("{name} in {binary}")));
+        });
+    });
+    frames.reverse();
+    (frames, labels.clone(), *value)
+}
+
+#[test]
+fn perf_script_has_paths_with_parentheses() {
+    for (line, frame) in [
+        ("main+0x10 (/home/x (copy)/a.out)", "main in /home/x (copy)/a.out"),
+        ("main (/home/x (copy)/a.out)", "main in /home/x (copy)/a.out"),
+        ("main (/home/x (copy)/a.out (deleted))", "main in /home/x (copy)/a.out"),
+        ("[unknown] (/home/x (copy)/a.out)", "[a.out] in /home/x (copy)/a.out"),
+        ("main+0x1 (/a (b/c)", "main in /a (b/c"),
+        ("main (/a (b/c)", "main in /a (b/c"),
+        ("main (/a) b/c)", "main in /a) b/c"),
+        ("(/home/x (copy)/a.out)", "[a.out] in /home/x (copy)/a.out"),
+        // Symbols have parentheses too.
+        ("operator()(int) (const) (/a.out)", "operator()(int) (const) in /a.out"),
+        ("(anonymous namespace)::f (int)+0x1 (/x (1)/a.out)", "(anonymous namespace)::f (int) in /x (1)/a.out"),
+        ("f (anonymous namespace)::g ([kernel.kallsyms])", "f (anonymous namespace)::g in [kernel.kallsyms]"),
+        ("compiled (/src/a.rb:3) (/tmp/perf-1.map)", "compiled (/src/a.rb:3) in /tmp/perf-1.map"),
+        ("main (a.out)", "main in a.out"),
+    ] {
+        let (frames, _, value) = perf(&format!("x 1/2 1.5: 100 cycles:\n\t12a7 {line}\n"));
+        assert_eq!((&frames[..], value), (&[frame.to_owned()][..], 100), "{line}");
+        let (frames, ..) = perf(&format!("x 1/2 1.5: 100 cycles: ffffffff12a7 {line}\n"));
+        assert_eq!(frames, [frame], "{line}");
+    }
+    let (frames, ..) = perf("x 1/2 1.5: 100 cycles:\n\t10 in1 (int) (inlined)\n\t10 f+0x2 (/x (1)/a)\n");
+    assert_eq!(frames, ["f in /x (1)/a", "in1 (int) in /x (1)/a"]);
+}
+
+#[test]
+fn perf_script_has_threads_of_any_name() {
+    let labels = |labels: &[&str]| labels.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
+    for (header, of) in [
+        ("                 1234/1234  [000]   100.5:        100 cycles:u: ", labels(&["pid=1234", "tid=1234"])),
+        ("                 1234   100.5:        100 cycles:u:", labels(&["tid=1234"])),
+        ("                 1234 [001]   100 cycles:u:", labels(&["tid=1234"])),
+        (" -1/-1 100.5: 100 cycles:u:", labels(&["pid=-1", "tid=-1"])),
+        ("#wrk 7/8 100.5: 100 cycles:u:", labels(&["comm=#wrk", "pid=7", "tid=8"])),
+        ("            #wrk     8 100.5: 100 cycles:u:", labels(&["comm=#wrk", "tid=8"])),
+        // A name that is a number.
+        ("12 34 100.5: 100 cycles:u:", labels(&["comm=12", "tid=34"])),
+        ("    12/3 34/35 [001] 100.5: 100 cycles:u:", labels(&["comm=12/3", "pid=34", "tid=35"])),
+    ] {
+        let found =
+            perf(&format!("# captured on: today 1.5: 3 cycles:\n#\n# nrcpus online : 8\n{header}\n\tff f (/a)\n\n"));
+        assert_eq!(found, (vec!["f in /a".to_owned()], of, 100), "{header}");
+    }
+    // Without periods and events a sample counts 1.
+    let found = perf("#wrk 8 100.5:\n\tff f (/a)\n#wrk did 3\n");
+    assert_eq!((found.1, found.2), (labels(&["comm=#wrk", "tid=8"]), 1));
+    // Empty lines are not needed between samples.
+    let two = load(b" 1/1 1.5: 100 cycles:\n\tff f (/a)\n 1/1 1.5: 50 cycles:\n\tff f (/a)\n").unwrap();
+    assert_eq!((two.n_samples(), two.total(0)), (1, Some(150)));
+}

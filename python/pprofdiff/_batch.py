@@ -49,7 +49,8 @@ def batch(
 
     `progress` shows a bar, if tqdm is installed. Ctrl-C ends the iterator, after all results that it gave until then.
 
-    The iterator belongs to the process that made it, and to one thread at a time.
+    The iterator belongs to the process that made it, and to one thread at a time. It gives its results once: another
+    loop over it is an error. Until it begins it can be pickled, if `pairs` can be.
     """
     if on_error not in ("collect", "raise"):
         raise _native.PprofError(f"on_error is 'collect' or 'raise', not {on_error!r}")
@@ -71,18 +72,25 @@ class Batch:
         self._job = job
         self._question = question
         self._results = None
+        self._done = False
 
     def __iter__(self):
+        if self._done:
+            raise RuntimeError("this batch is done; keep its results with collect(), or make another with batch()")
         return self
 
     def __next__(self):
         if self._results is None:
             self._results = self._job.run(self._question)
-        return next(self._results)
+        try:
+            return next(self._results)
+        except (StopIteration, KeyboardInterrupt):
+            self._done = True
+            raise
 
     def collect(self):
         """All results that are left, as a list, with all their profiles or tables in memory at once."""
-        return list(self)
+        return [] if self._done else list(self)
 
     def tables(self, n=None, *, view="top", sort="flat", **options):
         """The same pairs, but each Result has a Table (and no Diff), made where the pair is compared.
@@ -127,11 +135,20 @@ class _Job:
         self.raises = raises
         self.progress = progress
         self.load = load
+        self.begun = False
+
+    def __getstate__(self):
+        if self.begun:
+            raise TypeError("a batch that has begun can't be pickled or copied; collect() gives what is left of it")
+        return self.__dict__
 
     def run(self, question):
         """The results, one by one."""
         import os
 
+        if self.begun:
+            raise RuntimeError("the pairs of this batch were compared already; make another with batch()")
+        self.begun = True
         process = os.getpid()
         if self.executor is None:
             outcomes = _native._OnThreads(self.pairs, question, self.load)

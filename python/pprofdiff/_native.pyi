@@ -303,7 +303,8 @@ class Views:
 
         With several runs a side, or with `significant`, also base_sd and new_sd (the standard deviation of the
         runs), p (how probable it is that runs of equal builds differ as much) and q (the part of false ones among
-        all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell.
+        all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell, and
+        left_out (why they are not asked: "profiling" or "inlining" decides by chance whether the frame is there).
         `significant` leaves the rows with a q of at most 0.05; it needs no runs, but is the sharper with them.
         """
     def peek(
@@ -386,7 +387,7 @@ class Views:
         **options: Unpack[ViewOptions],
     ) -> str:
         """Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
-        Negative values, which it does not have, are left out.
+        Negative values, which it does not have, are left out with a warning.
         """
     def callgraph(
         self,

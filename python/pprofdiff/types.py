@@ -205,13 +205,23 @@ class Runs(TypedDict):
 Outcome = Literal["pass", "allowed", "inconclusive", "fail"]
 
 
+class Place(TypedDict):
+    """Where a function stands."""
+
+    file: str
+    line: int
+
+
 class Finding(TypedDict):
     """What a rule found. `frame` is None for a total, and for frames taken as one; `p_adjusted` is for all that the
-    check compares, and fails from 0.01 down; `runs_needed` is that of what is exceeded within chance.
+    check compares, and fails from 0.01 down; `runs_needed` is that of what is exceeded within chance; `within` is the
+    failing frame whose stacks have this one's.
     """
 
     frame: str | None
     outcome: Outcome
+    place: Place | None
+    within: str | None
     reason: str | None
     base: Runs
     new: Runs
@@ -224,7 +234,7 @@ class Finding(TypedDict):
 
 class RuleCheck(TypedDict):
     """What became of a rule. `floor` is in percent of the total, `below_floor` the number of frames below it; `why` is
-    there for the first rule of each sample type that fails.
+    there for a rule that fails, with the causes that concern it.
     """
 
     rule: str

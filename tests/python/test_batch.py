@@ -1,5 +1,6 @@
 """batch: in order, bounded, and one bad pair stops nothing."""
 
+import copy
 import itertools
 import os
 import pickle
@@ -469,3 +470,39 @@ print(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1])
 
     few, many = peak(1000), peak(10_000)
     assert many < few + 4096, f"{few} kB, {many} kB"
+
+
+def test_the_pairs_of_a_batch_are_compared_once():
+    pairs = [pair("story-cpu"), pair("go-mutex")]
+    done = pprofdiff.batch(pairs)
+    assert len(done.collect()) == 2
+    with pytest.raises(RuntimeError, match="this batch is done; keep its results with collect"):
+        list(done)
+    # An iterator that has ended stays so, and nothing is left of it.
+    assert next(done, None) is None
+    assert done.collect() == []
+    # What is left of one that has begun is given.
+    begun = pprofdiff.batch(pairs)
+    next(iter(begun))
+    assert len(begun.collect()) == 1
+    # Its tables are of the same pairs.
+    both = pprofdiff.batch(pairs)
+    assert len(both.tables(1).collect()) == 2
+    for again in (both.collect, both.tables(1).collect):
+        with pytest.raises(RuntimeError, match="the pairs of this batch were compared already"):
+            again()
+
+
+def test_a_batch_pickles_until_it_begins():
+    pairs = [pair("story-cpu"), pair("go-mutex")]
+    for made in (pprofdiff.batch(pairs), pprofdiff.batch(pairs).tables(1)):
+        assert len(pickle.loads(pickle.dumps(made)).collect()) == 2
+        next(made)
+        for copied in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match="a batch that has begun can't be pickled or copied; collect"):
+                copied(made)
+        assert len(made.collect()) == 1
+    unread = pprofdiff.batch(p for p in pairs)
+    with pytest.raises(TypeError, match="generator"):
+        pickle.dumps(unread)
+    assert len(unread.collect()) == 2

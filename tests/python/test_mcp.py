@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import re
+import select
 import shlex
 import string
 import subprocess
@@ -88,33 +89,40 @@ def without_next(answer: str) -> str:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_tools_take_options_of_the_verbs(mode: str):
-    view = "sample_type normalize focus ignore hide show show_from tagfocus tagignore"
+    view = "sample_type normalize focus ignore show tagfocus"
     takes = {
-        "load": "base new input_format input_type",
+        "load": "base new input_format",
         "explain": f"diff ops {view}",
         "top": f"diff sort significant granularity {view}",
-        "peek": f"diff regex granularity {view}",
+        "peek": f"diff regex {view}",
         "list": f"diff regex base_source new_source source_path {view}",
         "check": f"diff fail_on floor strict {view}",
+        "series": "builds base rows sort sample_type focus",
+        "batch": "pairs view sort sample_type focus",
     }
 
     async def talk(client: Client) -> None:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == list(takes)
+        described = {}
         for tool in tools:
             schema = tool.input_schema
             jsonschema.Draft202012Validator.check_schema(schema)
             assert list(schema["properties"]) == [*takes[tool.name].split(), "budget"]
             assert tool.description
-            assert all(option["description"] for option in schema["properties"].values())
+            # What an option is stands where it comes first.
+            for option, property_ in schema["properties"].items():
+                if "description" in property_:
+                    described[option] = property_["description"]
+                assert option in described
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint
         assert tools[2].input_schema["properties"]["sort"]["enum"] == ["flat", "cum"]
         assert "[TYPE:]total>LIMIT" in tools[5].description
         # An agent has them in its context all the time.
-        told = json.dumps([tool.model_dump(exclude_none=True) for tool in tools])
+        told = json.dumps([tool.model_dump(exclude_none=True, by_alias=True) for tool in tools], separators=(",", ":"))
         sizes = [len(vocabulary.encode_ordinary(told)) for vocabulary in VOCABULARIES]
-        assert max(sizes) < 3500, sizes
+        assert max(len(told) // 4, *sizes) <= 1500, (len(told), sizes)
 
     session(talk, mode=mode)
 
@@ -218,7 +226,9 @@ def test_no_answer_is_longer_than_its_budget(name: str):
                 assert shown >= lines, (tool, budget)
                 lines = shown
                 if "more: ask with a larger budget" not in answer and "..." not in answer and tool != "load":
-                    assert without_next(answer) == without_next(whole)
+                    # But for what a small budget has no room for above the rows.
+                    rows = without_next(answer).split("\n\n", 1)[-1]
+                    assert without_next(whole).endswith(rows)
             # It does not save too much: a third of a large budget is used, or all is said.
             for budget in [2000, 4000, 8000]:
                 answer = await say(client, tool, **named, **arguments, budget=budget)
@@ -253,6 +263,87 @@ def test_what_is_left_out_is_the_least_and_is_counted():
     session(talk)
 
 
+@pytest.mark.parametrize("name", ["story-cpu", "go-labels-cpu"])
+def test_a_small_budget_has_rows(name: str):
+    base, new = map(str, pair(name))
+
+    def rows(answer: str) -> int:
+        """What stands below the headings."""
+        lines = without_next(answer).splitlines()
+        below = [i for i, line in enumerate(lines) if re.search(" (frame|source)$", line)]
+        assert below, answer
+        return len([line for line in lines[below[0] + 1 :] if line and "more: ask" not in line])
+
+    async def talk(client: Client) -> None:
+        await say(client, "load", base=[base], new=[new])
+        for tool, arguments, fewest in [
+            ("top", {}, 2),
+            ("top", {"sort": "cum"}, 2),
+            ("peek", {"regex": "."}, 2),
+            ("list", {"regex": "."}, 1),
+        ]:
+            answer = await say(client, tool, diff="d1", **arguments, budget=300)
+            assert rows(answer) >= fewest, answer
+            assert re.search(r"^\w+ \(\w+\): .* -> ", answer, re.MULTILINE), answer
+
+    session(talk)
+
+
+def test_series_and_batches_are_tools(tmp_path: Path):
+    costs = [100, 101, 99, 100, 102, 100, 180, 181, 179, 180]
+    for build, cost in enumerate(costs):
+        content = profile([(["main", "parse"], cost, {}), (["main", "other"], 100, {})])
+        (tmp_path / f"build-{build}.pb").write_bytes(content)
+    for side, cost in [("main", 100), ("branch", 150)]:
+        (tmp_path / side).mkdir()
+        for name in ["a.pb", "b.pb"]:
+            (tmp_path / side / name).write_bytes(profile([(["main", "parse"], cost, {})]))
+    (tmp_path / "main" / "alone.pb").write_bytes(b"")
+    pattern, sides = str(tmp_path / "build-*.pb"), [str(tmp_path / "main"), str(tmp_path / "branch")]
+
+    async def talk(client: Client) -> None:
+        for tool, arguments, words in [
+            ("series", {"builds": [pattern]}, ["series", pattern]),
+            ("series", {"builds": [pattern], "rows": "movers"}, ["series", "--rows=movers", pattern]),
+        ]:
+            answer = await say(client, tool, **arguments)
+            assert without_next(answer) == command(*words, "-n", "0").strip()
+            # What to look at is the change: the builds around it.
+            step, loaded, _ = next_step(answer)
+            assert (step, loaded) == (
+                "load",
+                {"base": [str(tmp_path / "build-5.pb")], "new": [str(tmp_path / "build-6.pb")]},
+            )
+        assert "parse" in await say(client, "peek", diff=(await say(client, step, **loaded)).split()[1], regex="parse")
+        answer = await say(client, "batch", pairs=sides)
+        done = subprocess.run([COMMAND, "batch", *sides], cwd=ROOT, capture_output=True, text=True)
+        assert [line for line in without_next(answer).splitlines() if not line.startswith("alone.pb")] == [
+            line for line in done.stdout.strip().splitlines() if not line.startswith("alone.pb")
+        ]
+        assert re.search(r"^alone.pb  failed: .*alone.pb", answer, re.MULTILINE)
+        assert next_step(answer)[:2] == (
+            "load",
+            {"base": [str(tmp_path / "main/a.pb")], "new": [str(tmp_path / "branch/a.pb")]},
+        )
+        for tool, arguments in [("series", {"builds": [pattern], "rows": "steps"}), ("batch", {"pairs": sides})]:
+            for budget in [100, 150, 250, 400]:
+                answer = await say(client, tool, **arguments, budget=budget)
+                assert all(len(v.encode_ordinary(answer)) <= budget for v in VOCABULARIES)
+                assert answer.splitlines()[-1].startswith("Next: ")
+        assert "1 of 3 pairs" in await say(client, "batch", pairs=sides, budget=200)
+        # The same files as load reads.
+        os.mkfifo(tmp_path / "main" / "fifo.pb")
+        os.mkfifo(tmp_path / "branch" / "fifo.pb")
+        assert re.search("fifo.pb  failed: .*a pipe or a device", await say(client, "batch", pairs=sides))
+        assert "a pipe or a device" in await refuse(client, "batch", pairs=["/dev/stdin"])
+        assert "a pipe or a device" in await refuse(client, "series", builds=["/dev/stdin", pattern.replace("*", "0")])
+        for url in [{"builds": ["http://localhost:1/x"]}, {"builds": [pattern], "base": "http://localhost:1/x"}]:
+            assert "--allow-urls" in await refuse(client, "series", **url)
+        assert "--allow-urls" in await refuse(client, "batch", pairs=["http://localhost:1/x", "http://localhost:1/y"])
+
+    session(talk)
+
+
 def test_errors_are_those_of_the_command():
     def refused(*arguments: str) -> str:
         done = subprocess.run([COMMAND, *arguments], cwd=ROOT, capture_output=True, text=True)
@@ -275,10 +366,20 @@ def test_errors_are_those_of_the_command():
             ("explain", {"ops": "3"}, ["explain", "--ops=3"]),
         ]:
             assert await refuse(client, tool, diff="d1", **arguments) == refused(*words, *both)
-        # A name of the command line that is none of the tool's.
-        assert 'top takes no "output"' in await refuse(client, "top", diff="d1", output="/tmp/x")
-        assert "can't be" in await refuse(client, "top", diff="d1", focus={"a": 1})
-        assert "budget" in await refuse(client, "top", diff="d1", budget=99)
+        # Arguments that the tool does not take: one of the command line, and values of other types.
+        for tool, arguments, why in [
+            ("top", {"output": "/tmp/x"}, 'top takes no "output"; it takes diff, budget, sort'),
+            ("top", {"focus": {"a": 1}}, "focus is .*, which it can't be; it is of type string"),
+            ("top", {"focus": ["a", "b"]}, "focus is .*, which it can't be; it is of type string"),
+            ("top", {"significant": "yes"}, "significant is .*, which it can't be; it is of type boolean"),
+            ("check", {"fail_on": [["total>+5%"]]}, "fail_on is .*, which it can't be; it is of type array"),
+            ("top", {"budget": 99}, "budget is a number of tokens from 100 on, not 99"),
+            ("top", {"diff": 1}, "diff is the name that load gave, not 1"),
+            ("load", {"diff": "d1", "new": both}, 'load takes no "diff"; it takes budget, base'),
+        ]:
+            with pytest.raises(MCPError, match=why) as wrong:
+                await client.call_tool(tool, {"diff": "d1", **arguments} if tool != "load" else arguments)
+            assert wrong.value.error.code == -32602
         assert "diff is missing" in await refuse(client, "top")
         assert "need a base" in await refuse(client, "load", new=both)
         assert "--allow-urls" in await refuse(client, "load", new=["http://localhost:1/x"])
@@ -371,6 +472,120 @@ def test_urls_are_loaded_where_the_user_allows_it(profiles_by_http: str):
         assert url in await say(client, "load", new=[url])
 
     session(talk, "--allow-urls")
+
+
+class Lines:
+    """A server to which lines are sent as they are."""
+
+    def __init__(self) -> None:
+        self.server = subprocess.Popen([COMMAND, "mcp"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.server.stdin is not None
+        assert self.server.stdout is not None
+        self.stdin, self.stdout = self.server.stdin, self.server.stdout
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        assert self.ask("initialize", hello)["id"] == 0
+        self.send({"method": "notifications/initialized"})
+
+    def __enter__(self) -> "Lines":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.kill()
+        self.server.wait()
+        self.stdin.close()
+        self.stdout.close()
+
+    def send(self, message: dict[str, Any] | bytes) -> None:
+        line = message if isinstance(message, bytes) else json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.stdin.write(line + b"\n")
+        self.stdin.flush()
+
+    def answer(self, seconds: float = 20) -> dict[str, Any]:
+        ready, _, _ = select.select([self.stdout], [], [], seconds)
+        assert ready, "no answer"
+        return json.loads(self.stdout.readline())
+
+    def ask(self, method: str, params: dict[str, Any] | None = None, number: int = 0) -> dict[str, Any]:
+        self.send({"id": number, "method": method, "params": params or {}})
+        return self.answer()
+
+
+def test_what_is_no_message_is_answered_and_the_server_goes_on():
+    with Lines() as lines:
+        call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call"'
+        for line, code, number in [
+            (b"{", -32700, None),
+            (b"hello", -32700, None),
+            (b"\xff\xfe", -32700, None),
+            (b"[" * 200_000, -32700, None),
+            (b"x" * (20 << 20), -32600, None),
+            (b"[]", -32600, None),
+            (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', -32600, None),
+            (call + b"}", -32602, 7),
+            (call + b',"params":{"name":"top","arguments":[]}}', -32602, 7),
+            (call + b',"params":{"name":"top","arguments":{"diff":"d1","nope":1}}}', -32602, 7),
+            (call + b',"params":{"name":"nope"}}', -32602, 7),
+            (b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":3}', -32602, 7),
+            (b'{"jsonrpc":"2.0","id":7,"method":"nope"}', -32601, 7),
+        ]:
+            lines.send(line)
+            answer = lines.answer()
+            assert (answer["error"]["code"], answer["id"]) == (code, number), (line[:80], answer)
+            assert lines.ask("ping", number=8)["id"] == 8
+        # What has no answer.
+        lines.send(b"")
+        lines.send({"method": "notifications/elsewhere", "params": 3})
+        assert lines.ask("ping", number=9) == {"jsonrpc": "2.0", "id": 9, "result": {}}
+
+
+def test_pipes_and_devices_are_refused(tmp_path: Path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("/dev/stdin")
+    with Lines() as lines:
+        for name in [
+            "/dev/stdin",
+            "/proc/self/fd/0",
+            "/dev/zero",
+            tmp_path / "fifo",
+            tmp_path / "*fo",
+            tmp_path / "link",
+        ]:
+            for arguments in [{"new": [str(name)]}, {"base": [str(name)], "new": STORY["new"]}]:
+                answer = lines.ask("tools/call", {"name": "load", "arguments": arguments}, number=1)
+                assert answer["result"]["isError"], (name, answer)
+                (content,) = answer["result"]["content"]
+                assert "this is a pipe or a device" in content["text"], (name, answer)
+        assert "error" not in lines.ask("ping", number=2)
+
+
+def test_patterns_name_files_of_a_side():
+    async def talk(client: Client) -> None:
+        faults = "tests/corpus/faults/freight"
+        runs = {"base": [f"{faults}/base-*.cpu.pb.gz"], "new": [f"{faults}/calls-[123].cpu.pb.gz"]}
+        _, _, words = next_step(await say(client, "load", **runs, budget=WHOLE))
+        files = {side: sorted(str(f.relative_to(ROOT)) for f in ROOT.glob(of)) for side, (of,) in runs.items()}
+        assert len(files["new"]) == 3
+        assert words == ["explain", "--base", *files["base"], "--new", *files["new"]]
+        assert "no file matches" in await refuse(client, "load", new=[f"{faults}/none-*.pb.gz"])
+
+    session(talk)
+
+
+def test_a_call_that_was_cancelled_does_no_more_work():
+    files = [f"tests/corpus/{name}.{side}.pb.gz" for name in ("story-cpu", "cpp-cpu") for side in ("base", "new")]
+    with Lines() as lines:
+        load = {"name": "load", "arguments": {"base": files * 200, "new": files * 200}}
+        lines.send({"id": 1, "method": "tools/call", "params": load})
+        for number in range(2, 30):
+            lines.send({"id": number, "method": "tools/call", "params": load})
+        for number in range(1, 30):
+            lines.send({"method": "notifications/cancelled", "params": {"requestId": number}})
+        assert lines.ask("ping", number=99)["id"] == 99
+        story = {"name": "load", "arguments": STORY}
+        answer = lines.ask("tools/call", story, number=100)
+        # Those that were waiting were never loaded: no name was given to them.
+        assert answer["id"] == 100
+        assert int(answer["result"]["content"][0]["text"].split()[1].removeprefix("d")) < 10
 
 
 @pytest.mark.parametrize("busy", [False, True])

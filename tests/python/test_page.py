@@ -194,8 +194,14 @@ def test_a_box_tells_both_values(show: Open, story: pprofdiff.Diff):
     assert spot
     total = story.top().summary["total_base"]
 
-    def text(v: int) -> str:
-        return f"{v / 1e9:.2f}".removesuffix(".00") + "s" if v else "0"
+    def unit_of(v: int) -> tuple[str, float]:
+        return ("s", 1e9) if v >= 1e9 else ("ms", 1e6)
+
+    def text(v: int, unit: tuple[str, float]) -> str:
+        symbol, scaled = unit[0], v / unit[1]
+        digits = 2 if abs(scaled) >= 1 else 3
+        # Three significant digits; zeros beyond the second decimal are cut, and those of whole numbers.
+        return re.sub(r"\.00$|(?<=\.\d\d)0$", "", f"{scaled:.{digits}f}") + symbol if v else "0"
 
     def growth(base: int, new: int) -> str:
         if not base or not new:
@@ -211,8 +217,12 @@ def test_a_box_tells_both_values(show: Open, story: pprofdiff.Diff):
             return "0"
         sign = "+" if new > base else ""
         share = f"{sign}{100 * (new - base) / total:.2f}%" if new != base else "0%"
-        sides = f"{text(base)} → {text(new)}"
-        return f"{sides}, {sign}{text(new - base)}, {growth(base, new)}, {share} of total"
+        # Both sides in the unit of the larger; so is the delta, unless it is small in it.
+        unit = of_delta = unit_of(max(base, new))
+        if abs(new - base) < unit[1] / 10 and 0 not in (base, new):
+            of_delta = unit_of(abs(new - base))
+        sides = f"{text(base, unit)} → {text(new, unit)}"
+        return f"{sides}, {sign}{text(new - base, of_delta)}, {growth(base, new)}, {share} of total"
 
     ends = 0
     for depth, left, width, name, node in boxes_of(tree(story, "cpu"), "max", across):
@@ -289,7 +299,7 @@ def test_the_table_is_the_table(show: Open, story: pprofdiff.Diff):
     # Rows that are equal in cum are ordered by flat, then by name, here and there.
     assert page.locator("#table tbody td:first-child").all_inner_texts() == names
     assert rows.nth(0).locator("td").all_inner_texts() == re.split(
-        " ", "logmill/names.compare 170ms 250ms +80ms +47.1% +4.21% 0.20s 1.68s +1.48s x8.4 +77.89% changed"
+        " ", "logmill/names.compare 0.17s 0.25s +0.08s +47.1% +4.21% 0.20s 1.68s +1.48s x8.4 +77.89% changed"
     )
     page.click("#more")
     assert rows.count() == 156
@@ -595,6 +605,32 @@ def test_the_page_opens_with_what_explain_says(show: Open, story: pprofdiff.Diff
         other = show(html)
         assert other.is_hidden("#why")
         assert other.is_hidden("#grey")
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_no_page_of_the_corpus_complains(show: Open, name: str):
+    """All sample types, both directions, and what is told of boxes and rows; `show` fails if the console has a word."""
+    page = show(pprofdiff.diff(*pair(name)).to_html(), viewport={"width": 1400, "height": 900})
+    for kind in page.locator("#type option").all():
+        page.select_option("#type", kind.get_attribute("value"))
+        settle(page)
+        spot = page.locator("#canvas").bounding_box()
+        assert spot
+        for _ in range(2):
+            for row in range(6):
+                page.mouse.move(spot["x"] + 100 + 200 * row, spot["y"] + row * ROW + 5)
+                settle(page)
+            page.keyboard.press("i")
+
+
+def test_samples_that_can_not_tell_have_a_page(show: Open, tmp_path: Path):
+    """The base has no more than an event, so that there is no size at which a change would be told from chance."""
+    files = [tmp_path / "base.folded", tmp_path / "new.folded"]
+    for file, text in zip(files, ("main;a 1\n", "main;a 2\nmain;b 1\n"), strict=True):
+        file.write_text(text)
+    page = show(pprofdiff.diff(*files).to_html())
+    titles = page.eval_on_selector_all("td[title]", "cells => cells.map(cell => cell.title)")
+    assert any("these samples can't tell it from chance" in title for title in titles), titles
 
 
 def test_a_page_explains_a_few_sample_types(show: Open):
@@ -1033,7 +1069,7 @@ def test_on_a_phone_changes_come_first(show: Open, story: pprofdiff.Diff):
     ]  # fmt: skip
     row = page.locator("#table tbody tr").first.locator("td")
     assert row.all_inner_texts() == re.split(
-        " ", "logmill/names.compare +80ms +1.48s 170ms 250ms +47.1% +4.21% 0.20s 1.68s x8.4 +77.89% changed"
+        " ", "logmill/names.compare +0.08s +1.48s 0.17s 0.25s +47.1% +4.21% 0.20s 1.68s x8.4 +77.89% changed"
     )
     for cell in row.all()[:3]:
         box = cell.bounding_box()

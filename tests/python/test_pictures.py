@@ -73,7 +73,8 @@ def test_list_of_a_diff_and_of_one_profile(story: pprofdiff.Diff):
 
     (routine,) = story.new[0].list("tableInsensitive").routines
     assert {line["line"]: line["cum"] for line in routine["lines"]}[64] == 1_780_000_000
-    assert story.list("no such function").routines == []
+    with pytest.warns(UserWarning, match="no function matches"):
+        assert story.list("no such function").routines == []
 
 
 def test_each_side_has_its_sources(story: pprofdiff.Diff, tmp_path: Path):
@@ -137,3 +138,9 @@ def test_speedscope(story: pprofdiff.Diff):
     one = json.loads(story.base[0].to_speedscope(sample_type="samples"))
     assert [(p["name"], sum(p["weights"]), p["unit"]) for p in one["profiles"]] == [("samples", 190, "none")]
     assert pprofdiff.load(pair("go-heap")[0]).to_speedscope()
+
+
+def test_speedscope_warns_of_what_it_leaves_out():
+    negative = pprofdiff.load(b"a;b 5\na;c -3\n")
+    with pytest.warns(UserWarning, match="stacks of -3 are left out, 37.50% of the profile by magnitude"):
+        assert json.loads(negative.to_speedscope())["profiles"][0]["weights"] == [5]

@@ -76,7 +76,8 @@ def test_peek(story: pprofdiff.Diff):
     edges = story.peek("tableInsensitive")
     assert set(edges["node"]) == {"logmill/headers.tableInsensitive"}
     assert set(edges["relation"]) == {"caller", "callee"}
-    assert len(story.peek("no such function")) == 0
+    with pytest.warns(UserWarning, match="no frame matches"):
+        assert len(story.peek("no such function")) == 0
 
 
 def test_labels_of_stacks(labelled: pprofdiff.Diff):
@@ -132,10 +133,12 @@ def test_filters_add_up_and_can_be_taken_away(story: pprofdiff.Diff):
     assert len(both.top()) < len(focused.top()) < len(story.top())
     assert [p.name for p in both.base] == [p.name for p in story.base]
     assert both.base[0] is story.base[0]
-    nothing = story.filter(hide="no such function").top().summary["warnings"]
+    with pytest.warns(UserWarning, match="matched nothing"):
+        nothing = story.filter(hide="no such function").top().summary["warnings"]
     assert any("matched nothing" in w for w in nothing)
 
 
+@pytest.mark.filterwarnings("ignore:.*matched nothing:UserWarning")
 def test_every_filter_arrives(labelled: pprofdiff.Diff):
     # The keywords are the engine's; TypedDicts name them once more for editors, and help says what each does.
     names = Filters.__annotations__
@@ -298,3 +301,16 @@ def test_prefixes_are_cut_off_the_paths_of_files(story: pprofdiff.Diff, prefix: 
     assert many.table.to_csv() == files.to_csv()
     history = pprofdiff.series([story.base[0], story.new[0]], granularity="files", trim_path=prefix)
     assert "headers/table.go" in {r["file"] for r in history.movers()}
+
+
+def test_a_name_that_is_not_there_is_warned_of_with_the_nearest():
+    diff = pprofdiff.diff(*pair("story-cpu"))
+    like = r'matches "tableinsensitve"; like it are logmill/headers.tableInsensitive$'
+    with pytest.warns(UserWarning, match=f"^no frame {like}"):
+        assert len(diff.peek("tableinsensitve")) == 0
+    with pytest.warns(UserWarning, match=f"^no function {like}"):
+        assert diff.list("tableinsensitve").routines == []
+    with pytest.warns(UserWarning, match=r"^no frame matches \"no such frame\"$"):
+        diff.new[0].peek("no such frame")
+    with pytest.warns(UserWarning, match=r'^focus "tableinsensitve" matched nothing$'):
+        diff.filter(focus="tableinsensitve").top()

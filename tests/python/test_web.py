@@ -309,6 +309,28 @@ def test_one_then_another_then_a_series(address: str, visit: Callable[..., Page]
     expect(page.locator("#new .caption")).to_have_text(f"{len(BUILDS)} builds")
 
 
+def test_builds_of_two_names_are_asked_about(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+    names = [f"{name}-{i}.pb.gz" for name in ("branch", "main") for i in (1, 2, 3)]
+    for i, name in enumerate(names):
+        shutil.copy(BUILDS[i], tmp_path / name)
+        os.utime(tmp_path / name, (1_000_000 - i, 1_000_000 - i))
+    files = [tmp_path / name for name in names]
+    page = visit(address)
+    drop(page, files)
+    asked = page.get_by_role("group", name="What the builds are")
+    expect(asked).to_contain_text("branch-1.pb.gz to branch-3.pb.gz and main-1.pb.gz to main-3.pb.gz have no order between them")
+    asked.get_by_role("button", name="base: main-1").click()
+    expect(page.locator("#base .names")).to_have_text(", ".join(names[3:]))
+    expect(page.locator("#new .names")).to_have_text(", ".join(names[:3]))
+    total(page)
+    expect(asked).to_be_hidden()
+    drop(page, files)
+    asked.get_by_role("button", name="one history, oldest file first").click()
+    expect(page.frame_locator("#report").locator("#courses")).to_be_visible()
+    expect(page.locator("#new .names")).to_have_text(", ".join(reversed(names)))
+    expect(asked).to_be_hidden()
+
+
 def test_a_broken_file_is_said_and_breaks_nothing(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     broken = tmp_path / "broken.pb.gz"
     broken.write_bytes(pair("go-heap")[0].read_bytes()[:900])
@@ -467,17 +489,118 @@ def test_serve_shows_what_the_command_line_names(
         page.locator("[name=focus]").fill(value)
         page.locator("[name=focus]").press("Enter")
     expect(page.frame_locator("#report").locator("#notes")).to_contain_text("focus=main")
-    # Another tab opens other files: this one says so, and shows none of them under the names of its own.
+
+
+def ask_filter(page: Page, value: str, name: str = "focus") -> None:
+    """Sets a filter, and waits until the report follows it."""
+    if page.locator("#question").is_hidden():
+        page.get_by_role("button", name="Filter").click()
+    page.locator(f"[name={name}]").fill(value)
+    page.locator(f"[name={name}]").press("Enter")
+    expect(page.frame_locator("#report").locator("#notes")).to_contain_text(f"{name}={value}")
+
+
+def paths(page: Page) -> list[str]:
+    """The files that the report is of."""
+    total(page)
+    shown = page.frame_locator("#report").locator(".side .path").all_inner_texts()
+    return [Path(name).name for name in shown]
+
+
+STORY = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]
+HEAP = ["go-heap.base.pb.gz", "go-heap.new.pb.gz"]
+
+
+def test_tabs_of_serve_are_apart(served: Callable[..., str], visit: Callable[..., Page]) -> None:
+    page = visit(served(*pair("story-cpu")))
+    total(page)
     other = page.context.new_page()
     other.goto(page.url)
     other.locator("html[data-ready]").wait_for()
-    drop(other, list(pair("go-heap")))
     total(other)
+    drop(other, list(pair("go-heap")))
+    expect(other.frame_locator("#report").locator("#type")).to_contain_text("inuse")
+    assert paths(other) == HEAP
     page.bring_to_front()
-    page.locator("[name=focus]").fill("x")
-    page.locator("[name=focus]").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("another tab")
-    visit.said.clear()  # type: ignore[attr-defined]  # the browser says that it was refused
+    ask_filter(page, "tableInsensitive")
+    assert paths(page) == STORY
+    # Each finds its own again; so does one that is a copy of the other, but then each has its own.
+    page.reload()
+    assert paths(page) == STORY
+    other.reload()
+    assert paths(other) == HEAP
+    with other.expect_popup() as popup:
+        other.evaluate("() => { window.open(location.href); }")
+    assert paths(popup.value) == STORY
+
+
+def test_what_can_not_be_opened_leaves_what_is_open(
+    served: Callable[..., str], visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.pb.gz"
+    broken.write_bytes(pair("go-heap")[0].read_bytes()[:900])
+    page = visit(served(*pair("story-cpu")))
+    for what, files, place in [
+        ("broken", [broken], ""),
+        ("broken", [broken, pair("go-heap")[0]], ""),
+        ("sample type", [pair("go-heap")[0], pair("story-cpu")[0]], ""),
+        ("sample type", [pair("go-heap")[0]], "new"),
+        ("broken", [broken, broken, broken], ""),
+    ]:
+        assert paths(page) == STORY
+        drop(page, files, place)
+        expect(page.get_by_role("alert")).to_contain_text(what)
+        expect(page.locator("#new .names")).to_contain_text(STORY[1])
+        assert page.locator("#report").is_visible()
+        ask_filter(page, "main")
+        assert paths(page) == STORY
+        expect(page.get_by_role("alert")).to_be_hidden()
+        page.locator("[name=focus]").fill("")
+        page.locator("[name=focus]").press("Enter")
+        expect(page.frame_locator("#report").locator("#notes")).not_to_contain_text("focus")
+    page.reload()
+    assert paths(page) == STORY
+    visit.said.clear()  # type: ignore[attr-defined]  # the browser says that the server refused them
+
+
+def test_closed_and_loaded_anew_it_has_the_files_of_the_command_line(
+    served: Callable[..., str], visit: Callable[..., Page]
+) -> None:
+    page = visit(served(*pair("story-cpu")))
+    drop(page, list(pair("go-heap")))
+    expect(page.frame_locator("#report").locator("#type")).to_contain_text("inuse")
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator("#start")).to_be_visible()
+    page.reload()
+    assert paths(page) == STORY
+    page.get_by_role("button", name="Close").click()
+    drop(page, list(pair("go-heap")))
+    assert paths(page) == HEAP
+
+
+def test_a_link_of_serve_works_in_another_tab(served: Callable[..., str], visit: Callable[..., Page]) -> None:
+    page = visit(served(*pair("story-cpu")))
+    total(page)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ask_filter(page, "tableInsensitive")
+    page.frame_locator("#report").locator("#inverted").click()
+    page.wait_for_function("() => location.hash.includes('inverted')")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#link")).to_have_text("Copied")
+    link = page.evaluate("() => navigator.clipboard.readText()")
+    other = visit(link)
+    expect(other.frame_locator("#report").locator("#notes")).to_contain_text("focus=tableInsensitive")
+    expect(other.frame_locator("#report").locator("#inverted")).to_have_attribute("aria-pressed", "true")
+    assert total(other) == total(page)
+
+
+def test_the_total_follows_the_focus(served: Callable[..., str], visit: Callable[..., Page]) -> None:
+    page = visit(served(*pair("story-cpu")))
+    assert total(page) == "1.90s → 2.93s +1.03s +54.2%"
+    ask_filter(page, "tableInsensitive")
+    kept = pprofdiff.diff(*pair("story-cpu")).filter(focus="tableInsensitive").top(relative_percentages=True).summary
+    assert [kept["total_base"], kept["total_new"]] == [440_000_000, 1_820_000_000]
+    assert total(page) == "0.44s → 1.82s +1.38s x4.14 of 1.90s → 2.93s before filters"
 
 
 def test_serve_answers_its_own_page_alone(served: Callable[..., str]) -> None:
@@ -498,14 +621,26 @@ def test_serve_answers_its_own_page_alone(served: Callable[..., str]) -> None:
             return cast(int, answer.status)
 
     assert status(address) == 200
-    assert status(address + "state", body=b"null") == 200
-    assert status(address + "state", {"Origin": origin}, b"null") == 200
-    assert status(address + "state", {"Origin": "http://example.org"}, b"null") == 403
-    assert status(address + "state", {"Origin": "null"}, b"null") == 403
+    assert status(address + "tab/state", body=b"null") == 200
+    assert status(address + "tab/state", {"Origin": origin}, b"null") == 200
+    assert status(address + "tab/state", {"Origin": "http://example.org"}, b"null") == 403
+    assert status(address + "tab/state", {"Origin": "null"}, b"null") == 403
     assert status(address, {"Host": "example.org"}) == 421
     assert status(f"{origin}/") == status(f"{origin}/{'0' * 32}/") == status(f"{origin}/{secret}") == 404
     assert status(address + "../../etc/passwd") == status(address + "app.rs") == 404
-    assert status(address + "0/read", body=b"7") == 422
-    assert status(address + "1/read", body=b"0") == 409
-    assert status(address + "0/answer", body=b"{") == 400
+    assert status(address + "tab/read", body=b"7") == 422
+    assert status(address + "tab/answer", body=b"{") == 400
+    assert status(address + "tab/nothing", body=b"null") == 404
     assert status(address + "nothing", body=b"null") == 404
+    # The sessions of the 32 tabs that were used last are kept.
+    for n in range(32):
+        assert status(address + f"tab{n}/state", body=b"null") == 200
+        assert status(address + "tab0/read", body=b"0") == 200
+    assert status(address + "tab/read", body=b"0") == 410
+    assert status(address + "tab1/read", body=b"0") == 200
+    assert status(address + "other/begin", body=b"null") == 200
+    assert status(address + "other/read", body=b"0") == 422
+    assert status(address + "tab2/read", body=b"0") == 410
+    assert status(address + "tab1/end", body=b"null") == 200
+    assert status(address + "tab1/read", body=b"0") == 410
+    assert status(address + "a" * 65 + "/state", body=b"null") == 400

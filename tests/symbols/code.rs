@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::list::{Instruction, LineChange, Routine};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
+use pprofdiff_report::{Ask, Request};
 
 use super::{Loaded, cpp, folder, judge, loaded, run, some, with};
 
@@ -199,6 +200,27 @@ fn builds(name: &str) -> (PathBuf, [PathBuf; 2], Diff) {
     });
     let [base, new] = profiles;
     (folder, binaries, Diff::between(base, new).unwrap())
+}
+
+/// What has no code of its own is in that of others, which is said by name.
+#[test]
+fn what_is_only_inlined_says_into_what() {
+    let folder = folder("only-inlined");
+    let inline = OLD.replace("int sum(", "static inline __attribute__((always_inline)) int sum(");
+    let binary = c(&folder, "inlined", &inline);
+    let bytes = samples_of(&folder, &binary, "work");
+    let diff = Diff::of_profile(&Arc::new(Profile::from_bytes("p", &bytes, &with(&binary)).unwrap())).unwrap();
+    let unmatched = |ask: Ask| {
+        let request = Request { ask, ..Request::default() };
+        request.unmatched(&request.answer(&diff).unwrap(), &diff).unwrap()
+    };
+    let disasm = |regex: &str| Ask::Disasm { regex: regex.to_owned(), limit: None };
+    assert_eq!(unmatched(disasm("^sum$")).unwrap(), "sum has no instructions of its own: it is inlined into work");
+    assert_eq!(unmatched(disasm("^work$")), None);
+    assert!(unmatched(disasm("^summ$")).unwrap().starts_with("no function matches"));
+    let notes = |regex: &str| diff.list(&Query::default(), regex, &()).unwrap().routines[0].notes.join(";");
+    assert!(notes("^sum$").contains("inlined wherever samples ran it, into work"), "{}", notes("^sum$"));
+    assert!(!notes("^work$").contains("inlined"), "{}", notes("^work$"));
 }
 
 #[test]

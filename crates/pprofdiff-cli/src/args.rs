@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
 use pprofdiff::filter::Filter;
 use pprofdiff::graph::{GraphOptions, Rank};
@@ -55,17 +55,17 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Verb {
     /// What changed, frame by frame (the default verb)
-    Diff(TopArgs),
+    Diff(Later<TopArgs>),
     /// The frames of one profile, or of two
-    Top(TopArgs),
+    Top(Later<TopArgs>),
     /// The callers and callees of all frames
-    Tree(ViewArgs),
+    Tree(Later<ViewArgs>),
     /// The callers and callees of frames that match
     Peek {
         /// Matched against each frame's name, with its file and line at such granularities
         regex: String,
         #[command(flatten)]
-        view: ViewArgs,
+        view: Later<ViewArgs>,
     },
     /// Source lines with their costs, of functions that match
     List {
@@ -74,14 +74,14 @@ pub enum Verb {
         #[command(flatten)]
         sources: SourceArgs,
         #[command(flatten)]
-        view: ViewArgs,
+        view: Later<ViewArgs>,
     },
     /// Instructions with their costs, of functions that match; --binary says where the binaries are
     Disasm {
         /// Matched against each function's name in its binary
         regex: String,
         #[command(flatten)]
-        view: ViewArgs,
+        view: Later<ViewArgs>,
     },
     /// Whole stacks
     Stacks {
@@ -89,38 +89,38 @@ pub enum Verb {
         #[arg(long)]
         labels: bool,
         #[command(flatten)]
-        view: ViewArgs,
+        view: Later<ViewArgs>,
     },
     /// Whole stacks with their labels, from the leaf; what has the same frames and labels adds up
-    Traces(ViewArgs),
+    Traces(Later<ViewArgs>),
     /// What each label's values cost
-    Labels(ViewArgs),
+    Labels(Later<ViewArgs>),
     /// What is in the files: sample types, totals, times, mappings
-    Info(InfoArgs),
+    Info(Later<InfoArgs>),
     /// All samples, locations and mappings as text, as pprof's
-    Raw(RawArgs),
+    Raw(Later<RawArgs>),
     /// The comments that producers left, as pprof's
-    Comments(RawArgs),
+    Comments(Later<RawArgs>),
     /// Add profiles up to one
-    Merge(MergeArgs),
+    Merge(Later<MergeArgs>),
     /// Write a profile in another format: pprof, folded stacks or speedscope
-    Convert(ConvertArgs),
+    Convert(Later<ConvertArgs>),
     /// What happened between snapshots of a growing profile (heap, mutex, block)
-    Delta(DeltaArgs),
+    Delta(Later<DeltaArgs>),
     /// Why do two sides differ? The few causes, what only moved, and what is noise
-    Explain(ExplainArgs),
+    Explain(Later<ExplainArgs>),
     /// Is what changed within limits? For CI: the exit code is 0 for yes, 1 for no, 3 for inconclusive
-    Check(CheckArgs),
+    Check(Later<CheckArgs>),
     /// Compare many pairs: two directories, two patterns, or a manifest
-    Batch(BatchArgs),
+    Batch(Later<BatchArgs>),
     /// Follow frames along a history of builds, or compare many builds with one base
-    Series(SeriesArgs),
+    Series(Later<SeriesArgs>),
     /// Show profiles in the browser, served by this command to this machine alone: more can be dropped on the page
     #[cfg_attr(not(feature = "serve"), command(hide = true))]
-    Serve(ServeArgs),
+    Serve(Later<ServeArgs>),
     /// Be a server of the Model Context Protocol, on standard input and output: verbs as tools for agents
     #[cfg_attr(not(feature = "mcp"), command(hide = true))]
-    Mcp(McpArgs),
+    Mcp(Later<McpArgs>),
     /// Print a script that completes pprofdiff's words in a shell
     Completions {
         #[arg(value_name = "SHELL")]
@@ -131,6 +131,41 @@ pub enum Verb {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
+}
+
+/// The options of a verb, listed only when that verb is asked: listing those of all verbs takes longer than a small table.
+/// What looks at other verbs builds the command first, see [`whole`].
+pub struct Later<T>(pub T);
+
+impl<T: Args> Args for Later<T> {
+    fn augment_args(command: Command) -> Command {
+        // What the verb is about stands at the verb, and not at the options that verbs share.
+        command.defer(|command| {
+            let about = command.get_about().cloned().unwrap_or_default();
+            T::augment_args(command).about(about).long_about(None)
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Later::<T>::augment_args(command)
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Later<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Later<T>, clap::Error> {
+        T::from_arg_matches(matches).map(Later)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+/// The command with the options of all verbs.
+pub fn whole() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    command
 }
 
 /// How profiles are loaded: the same for all verbs.

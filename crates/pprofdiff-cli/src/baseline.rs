@@ -53,6 +53,10 @@ pub struct Baseline<'a> {
     keep: usize,
     /// The newest first, with their ids.
     entries: Vec<(String, Entry)>,
+    /// Those of the branch that are later than any right clock.
+    future: Vec<(String, Entry)>,
+    /// How many of this branch, or of none that could be read, are left out without a look at their profiles.
+    left_out: usize,
     /// What was left out, and why.
     said: Vec<String>,
 }
@@ -75,7 +79,8 @@ impl<'a> Baseline<'a> {
             time: args.time.unwrap_or_else(|| since_1970(SystemTime::now())),
             labels: args.label.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect(),
         };
-        let mut baseline = Baseline { dir, wanted, keep: args.keep.into(), entries: Vec::new(), said: Vec::new() };
+        let (entries, future, said) = (Vec::new(), Vec::new(), Vec::new());
+        let mut baseline = Baseline { dir, wanted, keep: args.keep.into(), entries, future, left_out: 0, said };
         let mut ids = baseline.ids("json")?;
         // By time, and by the rest of the id where that is equal.
         ids.sort_unstable_by(|a, b| b.cmp(a));
@@ -83,12 +88,20 @@ impl<'a> Baseline<'a> {
         for id in ids {
             let is_early =
                 id.split('-').next().and_then(|time| time.parse().ok()).is_none_or(|time: u64| time > latest);
-            let entry = if is_early { Err("it is of the future".to_owned()) } else { baseline.entry(&id) };
-            match entry {
-                Ok(entry) if baseline.is_wanted(&entry) => baseline.entries.push((id, entry)),
-                Ok(_) => {}
-                Err(why) => baseline.said.push(format!("{}: left out: {why}", baseline.path(&id, "json").display())),
-            }
+            let why = match baseline.entry(&id) {
+                Ok(entry) if !baseline.is_wanted(&entry) => continue,
+                Ok(entry) if is_early => {
+                    baseline.future.push((id.clone(), entry));
+                    "it is of the future; was the clock of the job that stored it right, and is this one?".to_owned()
+                }
+                Ok(entry) => {
+                    baseline.entries.push((id, entry));
+                    continue;
+                }
+                Err(why) => why,
+            };
+            baseline.left_out += 1;
+            baseline.said.push(format!("{}: left out: {why}", baseline.path(&id, "json").display()));
         }
         Ok(baseline)
     }
@@ -113,6 +126,11 @@ impl<'a> Baseline<'a> {
             }
         }
         found
+    }
+
+    /// How many entries there are of the branch and its labels, usable or not. One that can't be read may be of them.
+    pub fn count(&self) -> usize {
+        self.entries.len() + self.left_out
     }
 
     /// What the entries are of, for people: `branch main with os=linux`.
@@ -149,7 +167,10 @@ impl<'a> Baseline<'a> {
         }
         let others = std::mem::take(&mut self.entries);
         let mut same: Vec<_> = others.into_iter().filter(|(_, entry)| entry.labels == self.wanted.labels).collect();
-        if !alone {
+        if alone {
+            let future = std::mem::take(&mut self.future);
+            same.extend(future.into_iter().filter(|(_, entry)| entry.labels == self.wanted.labels));
+        } else {
             // By age, as a build that is measured late is no new one.
             same.append(&mut stored);
             same.sort_unstable_by(|a, b| b.0.cmp(&a.0));

@@ -2,12 +2,14 @@
 
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
 use pprofdiff::{Diff, Error, Source, batch};
-use pprofdiff_report::EachWriter;
+use pprofdiff_report::{EachWriter, Table};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::args::BatchArgs;
+use crate::outputs::Outputs;
 use crate::terminal::{Progress, interrupts};
 use crate::{Failure, Inputs, Result, fetch, say, told, write_to};
 
@@ -15,22 +17,22 @@ type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
 /// Compares the pairs; the exit code.
 pub fn run(args: &BatchArgs) -> Result<u8> {
-    let inputs = Inputs::new(&args.load)?;
-    let options = inputs.options.clone();
-    let (pairs, count) = pairs(args, inputs)?;
+    let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
+    let (options, outputs) = (inputs.options.clone(), inputs.outputs.clone());
+    let (pairs, count) = pairs(args, inputs, args.allow_urls)?;
     let mut writer = EachWriter::new(args.output.format()?, args.output.style())?;
-    let request = args.query.request(args.ask(writer.limit()))?;
+    let table = table(args, writer.limit())?;
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
     let progress = Progress::new(count, "pairs");
-    let table = move |diff: Diff| {
-        let report = request.answer(&diff)?;
-        report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("a batch writes tables"))
-    };
     let (mut done, mut failed) = (0_u64, 0_u64);
     let interrupted = interrupts();
     write_to(args.output.path(), |out| {
         for (name, result) in batch::map(pool, pairs, options, table) {
+            // A manifest names files while others are compared.
+            if let Some(why) = outputs.refusal() {
+                return Err(io::Error::other(why));
+            }
             done += 1;
             progress.suspend(|| match result {
                 Ok(table) => writer.write(&name, Ok(&table), out),
@@ -59,14 +61,27 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     }
 }
 
+/// What is made of a pair, with so many rows unless others are asked for.
+pub fn table(
+    args: &BatchArgs,
+    usual: Option<usize>,
+) -> Result<impl Fn(Diff) -> pprofdiff::Result<Table> + Send + Sync + 'static> {
+    let request = args.query.request(args.ask(usual))?;
+    Ok(move |diff: Diff| {
+        let report = request.answer(&diff)?;
+        report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("a batch writes tables"))
+    })
+}
+
 /// The pairs that the arguments name, and how many there are if that is known.
-fn pairs(args: &BatchArgs, inputs: Inputs) -> Result<Pairs> {
+pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some();
     match args.pairs.as_slice() {
         [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
         [manifest] => {
-            let allow_urls = args.allow_urls;
-            let pairs = manifest_pairs(Path::new(manifest))?.map(move |mut item| {
+            let manifest = Path::new(manifest);
+            inputs.outputs.check_input(manifest)?;
+            let pairs = manifest_pairs(manifest)?.map(move |mut item| {
                 let found = |side: Vec<Source>| {
                     side.into_iter().map(|s| inputs.found(s, allow_urls)).collect::<Result<Vec<_>, _>>()
                 };
@@ -82,6 +97,8 @@ fn pairs(args: &BatchArgs, inputs: Inputs) -> Result<Pairs> {
         }
         [base, new] => {
             let pairs = find_pairs(base, new)?;
+            let found = pairs.iter().filter_map(|pair| pair.sides.as_ref().ok());
+            found.flat_map(|(base, new)| base.iter().chain(new)).try_for_each(|source| inputs.check_found(source))?;
             let count = pairs.len() as u64;
             Ok((Box::new(pairs.into_iter()), Some(count)))
         }

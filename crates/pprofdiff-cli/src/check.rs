@@ -13,6 +13,7 @@ use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
 use crate::input::{Inputs, one_stdin};
+use crate::outputs::Outputs;
 use crate::{Failure, Result, is_stdin, open, packing, say, write_to};
 
 /// Read if it is there and no other is named.
@@ -69,29 +70,39 @@ fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> 
 /// A baseline, and the profiles that may be stored in it.
 type Store<'a> = (Baseline<'a>, Vec<Arc<Profile>>);
 
-/// What the check finds, what it compared, and where the new side may be stored. Where a baseline that is to be filled has nothing yet, the
-/// new side is compared with itself: its rules and profiles are then known to be good.
+/// What the check finds, what it compared, and where the new side may be stored. Where a baseline that is to be filled
+/// has nothing yet, the new side is compared with itself: its rules and profiles are then known to be good.
 fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, Option<Store<'a>>)> {
+    let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
     let Some(dir) = &args.baseline.dir else {
         if let [_] = args.input.files.as_slice() {
             return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
         }
-        let diff = open(&args.input)?;
+        let diff = open(&args.input, outputs)?;
         return Ok((request.answer(&diff)?, diff, None));
     };
     if is_stdin(dir) || url(dir).is_some() {
         return Err(Failure::Message(format!("--baseline is a folder, not {}", dir.display())));
     }
-    let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.input.load)?);
+    let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.input.load, outputs)?);
     let new = new.iter().map(|path| inputs.load(path)).collect::<Result<Vec<Arc<Profile>>>>()?;
     let mut baseline = Baseline::open(dir, &args.baseline)?;
     let base = baseline.profiles(&new, &inputs.options.of_base());
     let mut warnings = baseline.warnings();
     if base.is_empty() {
-        let nothing = format!("{} has no profile of {} to compare with", dir.display(), baseline.name());
-        if !(args.baseline.store || args.baseline.accept) {
+        let nothing = match baseline.count() {
+            0 => format!("{} has no profile of {} to compare with", dir.display(), baseline.name()),
+            n => format!("{}: none of the {n} entries of {} is usable", dir.display(), baseline.name()),
+        };
+        // A store that is broken is not a new one: whatever comes next would be its beginning, a regression too.
+        let may_begin = args.baseline.accept || args.baseline.store && baseline.count() == 0;
+        if !may_begin {
             warnings.iter().for_each(|said| say(&format!("warning: {said}")));
-            return Err(Failure::Message(format!("{nothing}; store some with --store")));
+            let way_out = match baseline.count() {
+                0 => "store some with --store",
+                _ => "repair or remove what was left out, or begin anew with these profiles: --accept",
+            };
+            return Err(Failure::Message(format!("{nothing}; {way_out}")));
         }
         warnings.push(format!("{nothing}; {} stored", new.len()));
     }

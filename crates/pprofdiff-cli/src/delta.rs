@@ -11,6 +11,7 @@ use pprofdiff::delta::{Delta, DeltaComputer};
 use pprofdiff::{ErrorKind, Profile, WriteOptions};
 
 use crate::args::{DeltaArgs, Schedule};
+use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, fetch, is_stdin, one_stdin, packing, say, write_to};
 
 /// What stands in the output's name for the number of the delta.
@@ -42,7 +43,8 @@ pub fn run(args: &DeltaArgs) -> Result<()> {
 fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
     one_stdin(snapshots.iter())?;
     let mut deltas = Deltas::new(args, snapshots.len() > 2)?;
-    let inputs = Inputs::without_base(&args.load)?;
+    let outputs = (1..snapshots.len() as u64).map(|number| numbered(&args.output, number));
+    let inputs = Inputs::without_base(&args.load, Outputs::new(outputs))?;
     let load = |path: &PathBuf| inputs.load(path);
     let mut next = load(&snapshots[0]);
     for path in snapshots[1..].iter().map(Some).chain([None]) {
@@ -59,7 +61,7 @@ fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
 /// Takes snapshots until there are enough. The last one stays beside the output until the last delta is written.
 fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
     let mut deltas = Deltas::new(args, schedule.count != Some(1))?;
-    let Inputs { options, fetcher } = Inputs::without_base(&args.load)?;
+    let Inputs { options, fetcher, .. } = Inputs::without_base(&args.load, Outputs::default())?;
     let kept = Kept::beside(&args.output);
     let begin = Instant::now();
     let mut taken = 0;
@@ -138,12 +140,16 @@ impl<'a> Deltas<'a> {
         }
         let delta = self.computer.update(snapshot).map_err(failure)?;
         let bytes = delta.to_bytes(&self.options)?;
-        let output = self.args.output.to_string_lossy().replace(INDEX, &(self.seen - 1).to_string());
-        let output = Path::new(&output);
-        write_to(Some(output), |out| out.write_all(&bytes))?;
-        tell(snapshot, &delta, output, bytes.len());
+        let output = numbered(&self.args.output, self.seen - 1);
+        write_to(Some(&output), |out| out.write_all(&bytes))?;
+        tell(snapshot, &delta, &output, bytes.len());
         Ok(())
     }
+}
+
+/// The file of a delta by its number.
+fn numbered(output: &Path, number: u64) -> PathBuf {
+    PathBuf::from(output.to_string_lossy().replace(INDEX, &number.to_string()))
 }
 
 /// Says what was written where somebody looks on, and always that counters went down or are gone.

@@ -7,6 +7,7 @@ use pprofdiff_report::{Ask, Report, Style, explain_exit_code};
 
 use crate::args::ExplainArgs;
 use crate::check::config;
+use crate::outputs::Outputs;
 use crate::{Failure, Result, open_with, write_to};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
@@ -16,7 +17,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options))?.for_format(format)?);
     ask(options.clone())?;
     let mut noise_runs = 0;
-    let diff = open_with(&args.input, |inputs| {
+    let diff = open_with(&args.input, Outputs::new(args.output.path()), |inputs| {
         let noise = inputs.named(&args.noise)?;
         noise_runs = noise.len();
         Ok(noise.into_iter().map(|(_, source)| source).collect())

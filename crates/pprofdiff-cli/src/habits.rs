@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, Command, CommandFactory};
 
-use crate::args::Cli;
+use crate::args::{self, Cli};
 
 /// What a word of pprof's is here.
 enum Meaning {
@@ -146,7 +146,7 @@ pub fn in_our_words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsSt
     if !args.iter().skip(1).any(is_known) {
         return Ok(args);
     }
-    let command = Cli::command();
+    let command = args::whole();
     if !args.iter().skip(1).any(|arg| arg.to_str().is_some_and(|arg| meaning(&command, arg).is_some())) {
         return Ok(args);
     }

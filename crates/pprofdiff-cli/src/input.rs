@@ -13,6 +13,7 @@ use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
 use crate::args::{InputArgs, LoadArgs};
 use crate::fetch::{Fetcher, url};
+use crate::outputs::Outputs;
 use crate::{Failure, Result, advise};
 
 /// The variable of the environment that says the most bytes that a profile may inflate to.
@@ -60,10 +61,16 @@ pub fn load_options(
 pub struct Inputs {
     pub options: LoadOptions,
     pub fetcher: Arc<Fetcher>,
+    /// What must not be read.
+    pub outputs: Arc<Outputs>,
 }
 
 impl Inputs {
-    pub fn new(args: &LoadArgs) -> Result<Inputs> {
+    /// Inputs of a command that writes these outputs.
+    pub fn new(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
+        for binary in [&args.binary, &args.base_binary, &args.new_binary].into_iter().flatten() {
+            outputs.check_input(binary)?;
+        }
         let binaries = |of_side: &[PathBuf]| [of_side, &args.binary].concat();
         let binaries = Binaries::new(binaries(&args.base_binary), binaries(&args.new_binary));
         let options = load_options(
@@ -75,16 +82,16 @@ impl Inputs {
         // A profile that is not packed is as long as what it holds; one that is longer packed than it may be inflated
         // is not worth its memory.
         let fetcher = Arc::new(Fetcher::new(args.timeout, options.inflated_limit));
-        Ok(Inputs { options, fetcher })
+        Ok(Inputs { options, fetcher, outputs: Arc::new(outputs) })
     }
 
     /// As [`Inputs::new`], where no profile is loaded as a base: its binaries would be ignored.
-    pub fn without_base(args: &LoadArgs) -> Result<Inputs> {
+    pub fn without_base(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
         if !args.base_binary.is_empty() {
             let message = "--base-binary is for a comparison of two sides; here name the binary with --binary";
             return Err(Failure::Message(message.to_owned()));
         }
-        Inputs::new(args)
+        Inputs::new(args, outputs)
     }
 
     /// What a typed name stands for. Standard input is read at once; a URL is fetched when its profile is loaded, so
@@ -93,6 +100,7 @@ impl Inputs {
         if let Some(url) = url(path) {
             return Ok(self.of_url(url));
         }
+        self.outputs.check_input(path)?;
         if !is_stdin(path) {
             return Ok(Source::Path(path.to_owned()));
         }
@@ -104,7 +112,11 @@ impl Inputs {
     /// Builds by their keys: those of files that are named, or of the files of a pattern.
     pub fn named(&self, files: &[PathBuf]) -> Result<Vec<(String, Source)>> {
         match files {
-            [one] if is_pattern(one) => Ok(pattern_builds(&one.to_string_lossy())?),
+            [one] if is_pattern(one) => {
+                let builds = pattern_builds(&one.to_string_lossy())?;
+                builds.iter().try_for_each(|(_, source)| self.check_found(source))?;
+                Ok(builds)
+            }
             files => {
                 let keys = file_builds(files).into_iter().map(|(key, _)| key);
                 keys.zip(files).map(|(key, file)| Ok((key, self.source(file)?))).collect()
@@ -112,10 +124,18 @@ impl Inputs {
         }
     }
 
+    /// Checks a file that a directory or a pattern has.
+    ///
+    /// # Errors
+    /// It will be written.
+    pub fn check_found(&self, source: &Source) -> pprofdiff::Result<()> {
+        source.path().map_or(Ok(()), |path| self.outputs.check_input(path))
+    }
+
     /// What a manifest or an agent names: URLs of which nobody typed a letter are fetched only if that is allowed.
     pub fn found(&self, source: Source, allow_urls: bool) -> pprofdiff::Result<Source> {
         match source.path().and_then(url) {
-            None => Ok(source),
+            None => self.check_found(&source).map(|()| source),
             Some(url) if allow_urls => Ok(self.of_url(url)),
             Some(_) => {
                 let detail = "URLs in a manifest, or from an agent, are fetched only with --allow-urls";
@@ -135,18 +155,22 @@ impl Inputs {
 }
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
-pub fn open(args: &InputArgs) -> Result<Diff> {
-    open_with(args, |_| Ok(Vec::new()))
+pub fn open(args: &InputArgs, outputs: Outputs) -> Result<Diff> {
+    open_with(args, outputs, |_| Ok(Vec::new()))
 }
 
 /// As [`open`], with further profiles behind those of the base.
-pub fn open_with(args: &InputArgs, further: impl FnOnce(&Inputs) -> Result<Vec<Source>>) -> Result<Diff> {
+pub fn open_with(
+    args: &InputArgs,
+    outputs: Outputs,
+    further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,
+) -> Result<Diff> {
     if let [one] = args.files.as_slice() {
-        let diff = Diff::of_profile(&Inputs::without_base(&args.load)?.load(one)?)?;
+        let diff = Diff::of_profile(&Inputs::without_base(&args.load, outputs)?.load(one)?)?;
         advise(&diff);
         return Ok(diff);
     }
-    let inputs = Inputs::new(&args.load)?;
+    let inputs = Inputs::new(&args.load, outputs)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match args.files.as_slice() {
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
         _ => (&args.base, &args.new),

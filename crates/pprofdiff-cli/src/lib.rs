@@ -14,6 +14,7 @@ mod habits;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod outputs;
 mod series;
 #[cfg(feature = "serve")]
 mod serve;
@@ -23,12 +24,13 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use args::{CONVERTED, Cli, ConvertArgs, InfoArgs, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs};
+use args::{CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
+use outputs::Outputs;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{harmless, redacted};
-use pprofdiff::{Compression, Diff, Granularity, Normalize, Showing, Summary, WriteOptions};
+use pprofdiff::{Compression, Diff, Granularity, Normalize, Showing, WriteOptions};
 use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
 
 pub use input::load_options;
@@ -107,29 +109,34 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args = match habits::in_our_words(args) {
         Ok(args) => args,
-        Err(message) => {
-            say(&message);
-            return 2;
-        }
+        Err(message) => return exit_code(Err(Failure::Message(message))),
     };
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
-        Err(e) => {
-            if !e.use_stderr() {
-                // Help and version go to standard output and are no error.
-                let _ = e.print();
-                return 0;
-            }
-            say(&format!("{}; see pprofdiff --help", usage(&e)));
-            return 2;
-        }
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) if cli.verb.is_some() => cli,
+        Err(e) if !e.use_stderr() => return exit_code(print_help(&e)),
+        parsed => match (misspelt_verb(&args), parsed) {
+            (Some(message), _) => return exit_code(Err(Failure::Message(message))),
+            (None, Ok(cli)) => cli,
+            (None, Err(e)) => return exit_code(Err(Failure::Message(format!("{}; see pprofdiff --help", usage(&e))))),
+        },
     };
     let pool = rayon::ThreadPoolBuilder::new().build();
-    let result = match pool {
+    exit_code(match pool {
         Ok(pool) => pool.install(|| execute(cli)),
         // Without threads (a limit of the system) one thread does it all.
         Err(_) => execute(cli),
-    };
+    })
+}
+
+/// Prints help or the version, which go to standard output and are no error.
+fn print_help(help: &clap::Error) -> Result<u8> {
+    help.print()?;
+    io::stdout().flush()?;
+    Ok(0)
+}
+
+/// The exit code of what was done; says why it was not.
+fn exit_code(result: Result<u8>) -> u8 {
     match result {
         Ok(code) => code,
         Err(Failure::ClosedPipe) => 0,
@@ -138,6 +145,23 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             2
         }
     }
+}
+
+/// What is wrong if the first word is meant as a verb: it is near one and no file, and operands follow it.
+fn misspelt_verb(args: &[OsString]) -> Option<String> {
+    let [_, first, rest @ ..] = args else { return None };
+    let typed = first.to_str().filter(|word| !word.starts_with('-') && !Path::new(word).exists())?;
+    if !rest.iter().any(|arg| !arg.as_encoded_bytes().starts_with(b"-")) {
+        return None;
+    }
+    let command = Cli::command();
+    // `man` takes no profile, and is near to `main`.
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
+    let near =
+        verbs.filter(|verb| *verb != "man").map(|verb| (strsim::osa_distance(verb, &typed.to_lowercase()), verb));
+    let (distance, verb) = near.min_by_key(|(distance, _)| *distance)?;
+    let most = if verb.len() > 4 { 2 } else { 1 };
+    (verb != typed && distance <= most).then(|| format!("unknown verb {typed}; did you mean {verb}?"))
 }
 
 /// What is wrong with arguments, in one line: clap explains over several, which end with the usage.
@@ -152,45 +176,45 @@ fn usage(e: &clap::Error) -> String {
 fn execute(cli: Cli) -> Result<u8> {
     match cli.verb {
         None => diff(&cli.diff),
-        Some(Verb::Diff(args)) => diff(&args),
-        Some(Verb::Top(args)) => show_top(&args, &open_view(&args.view)?),
-        Some(Verb::Tree(args)) => {
+        Some(Verb::Diff(Later(args))) => diff(&args),
+        Some(Verb::Top(Later(args))) => show_top(&args, &open_view(&args.view)?),
+        Some(Verb::Tree(Later(args))) => {
             let ask = Ask::Tree { sort: args.sort(), limit: None };
             show(&args, None, ask, &open_view(&args)?)
         }
-        Some(Verb::Peek { regex, view: args }) => {
+        Some(Verb::Peek { regex, view: Later(args) }) => {
             let ask = Ask::Peek { regex, sort: args.sort(), limit: None };
             show(&args, None, ask, &open_view(&args)?)
         }
-        Some(Verb::List { regex, sources, view: args }) => {
+        Some(Verb::List { regex, sources, view: Later(args) }) => {
             let ask = Ask::List { regex, sources: sources.dirs(), limit: None };
             show(&args, Some(&sources), ask, &open_view(&args)?)
         }
-        Some(Verb::Disasm { regex, view: args }) => {
+        Some(Verb::Disasm { regex, view: Later(args) }) => {
             show(&args, None, Ask::Disasm { regex, limit: None }, &open_view(&args)?)
         }
-        Some(Verb::Stacks { labels, view: args }) => {
+        Some(Verb::Stacks { labels, view: Later(args) }) => {
             show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open_view(&args)?)
         }
-        Some(Verb::Traces(args)) => show(&args, None, Ask::Traces { limit: None }, &open_view(&args)?),
-        Some(Verb::Labels(args)) => show(&args, None, Ask::Labels { limit: None }, &open_view(&args)?),
-        Some(Verb::Info(args)) => info(&args),
-        Some(Verb::Raw(args)) => raw(&args, Ask::Raw),
-        Some(Verb::Comments(args)) => raw(&args, Ask::Comments),
-        Some(Verb::Merge(args)) => merge(&args),
-        Some(Verb::Convert(args)) => convert(&args),
-        Some(Verb::Delta(args)) => delta::run(&args),
-        Some(Verb::Batch(args)) => return batch::run(&args),
-        Some(Verb::Series(args)) => series::run(&args),
-        Some(Verb::Check(args)) => return check::run(&args),
-        Some(Verb::Explain(args)) => return explain::run(&args),
-        Some(Verb::Serve(args)) => serve::run(&args),
-        Some(Verb::Mcp(args)) => mcp::run(&args),
+        Some(Verb::Traces(Later(args))) => show(&args, None, Ask::Traces { limit: None }, &open_view(&args)?),
+        Some(Verb::Labels(Later(args))) => show(&args, None, Ask::Labels { limit: None }, &open_view(&args)?),
+        Some(Verb::Info(Later(args))) => info(&args),
+        Some(Verb::Raw(Later(args))) => raw(&args, Ask::Raw),
+        Some(Verb::Comments(Later(args))) => raw(&args, Ask::Comments),
+        Some(Verb::Merge(Later(args))) => merge(&args),
+        Some(Verb::Convert(Later(args))) => convert(&args),
+        Some(Verb::Delta(Later(args))) => delta::run(&args),
+        Some(Verb::Batch(Later(args))) => return batch::run(&args),
+        Some(Verb::Series(Later(args))) => series::run(&args),
+        Some(Verb::Check(Later(args))) => return check::run(&args),
+        Some(Verb::Explain(Later(args))) => return explain::run(&args),
+        Some(Verb::Serve(Later(args))) => serve::run(&args),
+        Some(Verb::Mcp(Later(args))) => mcp::run(&args),
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "pprofdiff", &mut script);
-            Ok(io::stdout().write_all(&script)?)
+            Ok(io::stdout().write_all(&script).and_then(|()| io::stdout().flush())?)
         }
         Some(Verb::Man { dir }) => manual(&dir),
     }?;
@@ -238,7 +262,7 @@ fn open_view(args: &ViewArgs) -> Result<Diff> {
     if args.sum && args.input.base.is_empty() {
         return Err(Failure::Message("--sum adds up the files of --base, and those of --new".to_owned()));
     }
-    let diff = open(&args.input)?;
+    let diff = open(&args.input, Outputs::new(args.output.path()))?;
     Ok(if args.sum { diff.summed() } else { diff })
 }
 
@@ -310,14 +334,15 @@ fn show_with(
         return refuse("a profile is binary; name a file for it with -o");
     }
     let report = request.answer(diff)?;
-    must_match(&request, &report)?;
+    must_match(&request, &report, diff)?;
     match report.summary() {
-        Some(summary) if !format.warns => warn(summary),
+        Some(summary) if !format.warns => warn(&summary.warnings),
         None if matches!(request.ask, Ask::Profile(_)) && !request.query.filters.set().is_empty() => {
-            warn(diff.measure(&request.query)?.summary());
+            warn(&diff.measure(&request.query)?.summary().warnings);
         }
         _ => {}
     }
+    warn(&(format.leaves_out)(&report));
     write_to(output, |out| {
         (format.write)(&report, out, args.output.style())?;
         match &report {
@@ -338,19 +363,16 @@ fn show_with(
 }
 
 /// An expression that no frame matches is most likely a mistake.
-fn must_match(request: &Request, report: &Report) -> Result<()> {
-    if report.matches_nothing()
-        && let Ask::Peek { regex, .. } | Ask::List { regex, .. } | Ask::Disasm { regex, .. } = &request.ask
-    {
-        let what = if matches!(request.ask, Ask::Peek { .. }) { "frame" } else { "function" };
-        return Err(Failure::Message(format!("no {what} matches {regex:?}")));
+fn must_match(request: &Request, report: &Report, diff: &Diff) -> Result<()> {
+    match request.unmatched(report, diff)? {
+        Some(message) => Err(Failure::Message(message)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Says on standard error what the other formats have room for.
-fn warn(summary: &Summary) {
-    for warning in &summary.warnings {
+fn warn(warnings: &[String]) {
+    for warning in warnings {
         say(&format!("warning: {warning}"));
     }
 }
@@ -368,21 +390,21 @@ fn color_wanted() -> bool {
 }
 
 fn info(args: &InfoArgs) -> Result<()> {
-    let diff = open(&args.input)?;
+    let diff = open(&args.input, Outputs::new(args.output.path()))?;
     let format = args.output.format()?;
     let report = Request::default().asking(Ask::Info).for_format(format)?.answer(&diff)?;
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
 }
 
 fn raw(args: &RawArgs, ask: Ask) -> Result<()> {
-    let diff = open(&args.input)?.summed();
+    let diff = open(&args.input, Outputs::new(&args.output))?.summed();
     let format = Format::named("text")?;
     let report = Request::default().asking(ask).answer(&diff)?;
     write_to(args.output.as_deref(), |out| (format.write)(&report, out, Default::default()))
 }
 
 fn merge(args: &MergeArgs) -> Result<()> {
-    let inputs = Inputs::without_base(&args.load)?;
+    let inputs = Inputs::without_base(&args.load, Outputs::new([&args.output]))?;
     one_stdin(args.files.iter())?;
     let weights = args.weights().map_err(Failure::Message)?;
     if let Ok(other) = Format::of_path(&args.output)
@@ -410,7 +432,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         let output = args.output.display();
         return refuse(&format!("{output}: a profile converts to {}; name one with --format", CONVERTED.join(", ")));
     };
-    let profile = Inputs::without_base(&args.load)?.load(&args.file)?;
+    let profile = Inputs::without_base(&args.load, Outputs::new([&args.output]))?.load(&args.file)?;
     let output = Some(&*args.output);
     if format.name == "pprof" {
         if args.sample_type.is_some() {
@@ -426,8 +448,9 @@ fn convert(args: &ConvertArgs) -> Result<()> {
     request.query.sample_type.clone_from(&args.sample_type);
     let report = request.answer(&Diff::of_profile(&profile)?)?;
     if let Some(summary) = report.summary() {
-        warn(summary);
+        warn(&summary.warnings);
     }
+    warn(&(format.leaves_out)(&report));
     write_to(output, |out| (format.write)(&report, out, Default::default()))
 }
 

@@ -6,26 +6,33 @@
 //! answer can name its next step as a call and as a command. Two things are the server's own: what is loaded stays
 //! loaded under a short name, and an answer fits the tokens that the agent grants it.
 
-use std::io::{self, IsTerminal};
+mod stdio;
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clap::{Arg, ArgAction, Command, CommandFactory, Parser};
+use clap::{Arg, ArgAction, Command, Parser};
 use pprofdiff::advice::{exactly, operand, typed, word};
 use pprofdiff::check::Outcome;
+use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
 use pprofdiff::list::Routine;
 use pprofdiff::text::{harmless, redacted};
 use pprofdiff::{Diff, Source};
-use pprofdiff_report::{Ask, Format, Report, Request, missing_sources, text_head, tokens};
+use pprofdiff_report::{Ask, EachWriter, Format, Report, Request, Style, missing_sources, text_head, tokens};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
-use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, transport};
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 
-use crate::args::{Cli, InfoArgs, McpArgs, Verb};
-use crate::{Failure, Inputs, Result, check, explain, must_match, say, usage};
+use crate::args::{self, BatchArgs, Cli, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
+use crate::outputs::Outputs;
+use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series, usage};
 
 /// A verb that agents can call.
 struct Offer {
@@ -37,30 +44,39 @@ struct Offer {
     options: &'static [&'static [&'static str]],
 }
 
-/// The options of all views. Those that are rarely needed are left to the command: an agent pays for each.
-const VIEW: &[&str] =
-    &["sample_type", "normalize", "focus", "ignore", "hide", "show", "show_from", "tagfocus", "tagignore"];
+/// The most values of an option that its schema lists.
+const MAX_VALUES: usize = 8;
 
-const OFFERS: [Offer; 6] = [
+/// The options of all views. Those that are rarely needed are left to the command: an agent pays for each.
+const VIEW: &[&str] = &["sample_type", "normalize", "focus", "ignore", "show", "tagfocus"];
+const MANY: &[&str] = &["sample_type", "focus"];
+
+const OFFERS: [Offer; 8] = [
     Offer {
         tool: "load",
         verb: "info",
         about: Some(
-            "Load two sides to compare, or one profile (new alone); says what is in the files, and the name that the \
-             other tools take as diff",
+            "Load two sides, or one profile as new: what is in the files, and the name that other tools take as diff",
         ),
-        options: &[&["base", "new", "input_format", "input_type"]],
+        options: &[&["base", "new", "input_format"]],
     },
     Offer { tool: "explain", verb: "explain", about: None, options: &[&["ops"], VIEW] },
     Offer { tool: "top", verb: "top", about: None, options: &[&["sort", "significant", "granularity"], VIEW] },
-    Offer { tool: "peek", verb: "peek", about: None, options: &[&["regex", "granularity"], VIEW] },
+    Offer { tool: "peek", verb: "peek", about: None, options: &[&["regex"], VIEW] },
     Offer {
         tool: "list",
         verb: "list",
         about: None,
         options: &[&["regex", "base_source", "new_source", "source_path"], VIEW],
     },
-    Offer { tool: "check", verb: "check", about: None, options: &[&["fail_on", "floor", "strict"], VIEW] },
+    Offer {
+        tool: "check",
+        verb: "check",
+        about: Some("Is what changed within limits?"),
+        options: &[&["fail_on", "floor", "strict"], VIEW],
+    },
+    Offer { tool: "series", verb: "series", about: None, options: &[&["builds", "base", "rows", "sort"], MANY] },
+    Offer { tool: "batch", verb: "batch", about: None, options: &[&["pairs", "view", "sort"], MANY] },
 ];
 
 const INSTRUCTIONS: &str = "\
@@ -75,6 +91,12 @@ const MOST_LOADED: usize = 8;
 const BUDGET: u64 = 2000;
 const LEAST_BUDGET: u64 = 100;
 
+/// Tokens of what says how many pairs are shown.
+const ROOM_FOR_COUNT: usize = 40;
+
+/// Tokens of what is said of wrong arguments, which may be megabytes.
+const LONGEST_REFUSAL: usize = 500;
+
 /// Serves until the client goes.
 pub fn run(args: &McpArgs) -> Result<()> {
     if io::stdin().is_terminal() {
@@ -82,10 +104,11 @@ pub fn run(args: &McpArgs) -> Result<()> {
     }
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?;
-    let server = Server(Arc::new(Diffs { allow_urls: args.allow_urls, pool, loaded: Mutex::default() }));
+    let server =
+        Server(Arc::new(Diffs { allow_urls: args.allow_urls, pool: Arc::new(pool), loaded: Mutex::default() }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let served = runtime.block_on(async {
-        match server.serve(transport::stdio()).await {
+        match server.serve(stdio::Stdio::new()).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
             // A client that goes before it has said anything wants nothing.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -111,29 +134,59 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let cli = Cli::command();
-        Ok(ListToolsResult::with_all_items(OFFERS.iter().filter_map(|offer| offer.described(&cli)).collect()))
+        let (cli, mut known) = (args::whole(), Vec::new());
+        let tools = OFFERS.iter().filter_map(|offer| offer.described(&cli, &mut known)).collect();
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
-    /// Answers on the pool: this thread goes on reading, so that a client that goes or cancels is noticed.
+    /// Answers on the pool: this thread goes on with other messages, so that a client that goes or cancels is noticed.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(offer) = OFFERS.iter().find(|offer| offer.tool == request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
         };
         let diffs = self.0.clone();
         let arguments = request.arguments.unwrap_or_default();
-        let work = move || diffs.pool.install(|| diffs.answer(offer, arguments));
+        let is_cancelled = move || context.ct.is_cancelled();
+        let work = move || match offer.tool {
+            // It waits for the pool, which one of the pool's own threads can't.
+            "batch" => diffs.answer(offer, arguments, &is_cancelled),
+            _ => diffs.pool.install(|| diffs.answer(offer, arguments, &is_cancelled)),
+        };
         let result = match tokio::task::spawn_blocking(work).await {
             Ok(Ok(answer)) => CallToolResult::success(vec![ContentBlock::text(answer)]),
-            Ok(Err(error)) => CallToolResult::error(vec![ContentBlock::text(error)]),
+            Ok(Err(Refusal::Answer(error))) => CallToolResult::error(vec![ContentBlock::text(error)]),
+            Ok(Err(Refusal::Arguments(error))) => return Err(ErrorData::invalid_params(error, None)),
             Err(e) => return Err(ErrorData::internal_error(e.to_string(), None)),
         };
         Ok(result.into())
     }
+
+    /// A call of a tool whose parameters are none reaches rmcp's handlers as a method that it does not know.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        match request.method.as_str() {
+            "tools/call" => {
+                let why = "tools/call takes the name of a tool, and its arguments as an object";
+                Err(ErrorData::invalid_params(why, None))
+            }
+            method => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)),
+        }
+    }
+}
+
+/// Why a call has no answer.
+enum Refusal {
+    /// The tool does not take such arguments.
+    Arguments(String),
+    /// The tool was called, and can't answer.
+    Answer(String),
 }
 
 impl Offer {
@@ -141,22 +194,33 @@ impl Offer {
         self.options.iter().any(|names| names.contains(&name))
     }
 
-    /// The tool as agents see it: help and values of the verb's own options.
-    fn described(&self, cli: &Command) -> Option<Tool> {
+    /// True of what is asked of a loaded diff.
+    fn is_of_diff(&self) -> bool {
+        !["load", "series", "batch"].contains(&self.tool)
+    }
+
+    /// The tool as agents see it: help and values of the verb's own options. An agent has all tools before it, and pays for
+    /// each word, so that what an option is stands at the first tool that has it.
+    fn described(&self, cli: &Command, known: &mut Vec<String>) -> Option<Tool> {
         let verb = cli.find_subcommand(self.verb)?;
         let mut properties = JsonObject::new();
-        if self.tool != "load" {
+        if self.is_of_diff() {
             properties.insert("diff".to_owned(), json!({"type": "string", "description": "What load called it"}));
         }
         properties.extend(self.arguments(verb).map(|arg| (arg.get_id().to_string(), property(arg))));
-        let about = format!("The most tokens of the answer [default: {BUDGET}]");
-        let budget = json!({"type": "integer", "minimum": LEAST_BUDGET, "description": about});
+        let about = format!("The most tokens of the answer, from {LEAST_BUDGET} on [default: {BUDGET}]");
+        let budget = json!({"type": "integer", "description": about});
         properties.insert("budget".to_owned(), budget);
-        let needed = ["diff", "new", "regex"].into_iter();
+        for (name, property) in &mut properties {
+            let option = format!("{name}: {}", property["type"]);
+            match property {
+                Value::Object(property) if known.contains(&option) => drop(property.remove("description")),
+                _ => known.push(option),
+            }
+        }
+        let needed = ["diff", "new", "regex", "builds", "pairs"].into_iter();
         let required: Vec<&str> = needed.filter(|name| properties.contains_key(*name)).collect();
-        let schema = json!({
-            "type": "object", "properties": properties, "required": required, "additionalProperties": false
-        });
+        let schema = json!({"type": "object", "properties": properties, "required": required});
         let Value::Object(schema) = schema else { return None };
         let about = self.about.map(str::to_owned).or_else(|| verb.get_about().map(ToString::to_string));
         let mut about = about.unwrap_or_default();
@@ -164,7 +228,7 @@ impl Offer {
         let below = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
         if let Some(more) = below.split("\n\n").next().filter(|more| !more.is_empty() && !more.starts_with("Examples"))
         {
-            about = format!("{about}. {more}");
+            about = format!("{about} {}", more.replace('\n', " "));
         }
         let tool = Tool::new(self.tool, about, schema);
         Some(tool.with_annotations(ToolAnnotations::new().read_only(true)))
@@ -180,7 +244,11 @@ impl Offer {
 /// An option as JSON Schema has it.
 fn property(arg: &Arg) -> Value {
     let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    // Defaults and what follows from them are for who reads the help.
+    let about = about.split([';', '[']).next().unwrap_or_default().trim_end();
     let values: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    // A wrong name of a format is answered with all of them.
+    let values = if values.len() > MAX_VALUES { Vec::new() } else { values };
     let mut property = match arg.get_action() {
         ArgAction::SetTrue => json!({"type": "boolean"}),
         ArgAction::Append if arg.get_value_delimiter().is_none() => {
@@ -216,68 +284,104 @@ impl Call {
         self
     }
 
-    /// The verb and its options, each a word; what stands for itself comes last.
-    fn words(&self) -> Result<Vec<String>> {
-        let (cli, tool) = (Cli::command(), self.offer.tool);
+    /// Refuses names and types that the tool does not take.
+    fn check(&self) -> Result<(), String> {
+        let (cli, tool) = (args::whole(), self.offer.tool);
+        let verb = cli.find_subcommand(self.offer.verb);
+        for (name, value) in &self.arguments {
+            let Some(arg) = self.argument(verb, name) else {
+                let has = self.offer.options.concat().join(", ");
+                let diff = if self.offer.is_of_diff() { "diff, " } else { "" };
+                return Err(format!("{tool} takes no {name:?}; it takes {diff}budget, {has}"));
+            };
+            let wanted = property(arg);
+            let fits = match (wanted["type"].as_str(), value) {
+                (_, Value::Null) => true,
+                (Some("boolean"), value) => value.is_boolean(),
+                // A list of one may be written as that one.
+                (Some("array"), Value::Array(values)) => values.iter().all(|value| text(value).is_some()),
+                (_, value) => text(value).is_some(),
+            };
+            if !fits {
+                let wanted = wanted["type"].as_str().unwrap_or_default();
+                return Err(format!("{name} is {value}, which it can't be; it is of type {wanted}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The verb's option of a name, if the tool has it.
+    fn argument<'a>(&'a self, verb: Option<&'a Command>, name: &str) -> Option<&'a Arg> {
+        self.offer.arguments(verb?).find(|arg| arg.get_id() == name)
+    }
+
+    /// The verb and its options, each a word; what stands for itself comes last. What does not fit is left out.
+    fn words(&self) -> Vec<String> {
+        let cli = args::whole();
         let verb = cli.find_subcommand(self.offer.verb);
         let (mut words, mut last) = (vec![self.offer.verb.to_owned()], Vec::new());
         for (name, value) in &self.arguments {
-            let arg = verb.and_then(|verb| self.offer.arguments(verb).find(|arg| arg.get_id() == name.as_str()));
-            let Some(arg) = arg else {
-                let has = self.offer.options.concat().join(", ");
-                return Err(Failure::Message(format!("{tool} takes no {name:?}; it takes diff, budget, {has}")));
-            };
+            let Some(arg) = self.argument(verb, name) else { continue };
             let texts = match value {
-                Value::Null | Value::Bool(false) => continue,
-                Value::Bool(true) if matches!(arg.get_action(), ArgAction::SetTrue) => vec![None],
-                Value::Array(values) => values.iter().map(text).collect(),
-                value => vec![text(value)],
+                Value::Bool(set) => {
+                    words.extend(arg.get_long().filter(|_| *set).map(|long| format!("--{long}")));
+                    continue;
+                }
+                Value::Array(values) => values.iter().filter_map(text).collect(),
+                value => Vec::from_iter(text(value)),
             };
             for text in texts {
-                match (arg.get_long(), text) {
-                    (Some(long), None) if matches!(arg.get_action(), ArgAction::SetTrue) => {
-                        words.push(format!("--{long}"));
-                    }
-                    (Some(long), Some(text)) => words.push(format!("--{long}={text}")),
+                match arg.get_long() {
+                    Some(long) => words.push(format!("--{long}={text}")),
                     // An expression that begins with a dash is no option.
-                    (None, Some(text)) if text.starts_with('-') => last.push(format!("\\{text}")),
-                    (None, Some(text)) => last.push(text),
-                    _ => return Err(Failure::Message(format!("{name} is {value}, which it can't be"))),
+                    None if text.starts_with('-') => last.push(format!("\\{text}")),
+                    None => last.push(text),
                 }
             }
         }
         words.append(&mut last);
-        Ok(words)
+        words
     }
 
     /// What the words mean.
     fn verb(&self) -> Result<Verb> {
-        let words = std::iter::once("pprofdiff".to_owned()).chain(self.words()?);
+        let words = std::iter::once("pprofdiff".to_owned()).chain(self.words());
         let cli = Cli::try_parse_from(words).map_err(|e| Failure::Message(usage(&e)))?;
         cli.verb.ok_or_else(|| Failure::Message("nothing is asked".to_owned()))
     }
 
     /// The command for a shell, of these inputs.
-    fn command(&self, inputs: &str) -> Option<String> {
+    fn command(&self, inputs: &str) -> String {
         let quoted = |text: &String| match text.split_once('=') {
             Some((option, value)) if option.starts_with("--") => format!("{option}={}", word(value)),
             None if text.starts_with("--") => text.clone(),
             _ => word(text),
         };
-        let words: Vec<String> = self.words().ok()?.iter().map(quoted).collect();
-        Some(format!("pprofdiff {} {inputs}", words.join(" ")))
+        let words: Vec<String> = self.words().iter().map(quoted).collect();
+        format!("pprofdiff {} {inputs}", words.join(" ")).trim_end().to_owned()
     }
 
     /// The next step in a line, as a call and as a command; in less where it takes more than a quarter of the budget.
-    fn told(&self, loaded: &Loaded, budget: usize) -> String {
-        let mut arguments = JsonObject::from_iter([("diff".to_owned(), json!(loaded.name))]);
+    fn told(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
+        let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
         arguments.extend(self.arguments.clone());
         let tool = self.offer.tool;
         let call = format!("Next: {tool} {}", Value::Object(arguments));
-        let shell = self.command(&loaded.inputs).map(|command| format!("{call} or in a shell: {command}"));
-        let lines = shell.into_iter().chain([call, format!("Next: {tool}")]);
-        let mut lines = lines.map(|line| format!("\n{}\n", harmless(&line)));
+        let shell = format!("{call} or in a shell: {}", self.command(inputs));
+        let mut lines =
+            [shell, call, format!("Next: {tool}")].into_iter().map(|line| format!("\n{}\n", harmless(&line)));
         lines.find(|line| tokens(line) <= budget / 4).unwrap_or_default()
+    }
+}
+
+/// Asked between steps that take long.
+type IsCancelled<'a> = &'a (dyn Fn() -> bool + Sync);
+
+fn go_on(is_cancelled: IsCancelled) -> Result<()> {
+    match is_cancelled() {
+        // Nobody reads it: a request that is cancelled has no answer.
+        true => Err(Failure::Message("the request was cancelled".to_owned())),
+        false => Ok(()),
     }
 }
 
@@ -307,54 +411,79 @@ struct Store {
 
 struct Diffs {
     allow_urls: bool,
-    pool: rayon::ThreadPool,
+    pool: Arc<rayon::ThreadPool>,
     loaded: Mutex<Store>,
 }
 
 impl Diffs {
-    /// The answer to a call, or one line that says why there is none; neither is longer than the budget.
-    fn answer(&self, offer: &'static Offer, mut arguments: JsonObject) -> Result<String, String> {
+    /// The answer to a call, or one line that says why there is none; neither is longer than the budget. A call that is
+    /// cancelled goes no further than the file or view that it is at: the engine does not stop in the middle of one.
+    fn answer(
+        &self,
+        offer: &'static Offer,
+        mut arguments: JsonObject,
+        is_cancelled: IsCancelled,
+    ) -> Result<String, Refusal> {
+        let wrong = |message: &str| Refusal::Arguments(text_head(&harmless(&redacted(message)), LONGEST_REFUSAL));
         let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {
             Value::Number(n) if n.as_u64().is_some_and(|n| n >= LEAST_BUDGET) => n.as_u64().unwrap_or(BUDGET),
-            other => return Err(format!("budget is a number of tokens from {LEAST_BUDGET} on, not {other}")),
+            other => return Err(wrong(&format!("budget is a number of tokens from {LEAST_BUDGET} on, not {other}"))),
         };
         let budget = usize::try_from(budget).unwrap_or(usize::MAX);
-        self.answer_within(offer, arguments, budget).map_err(|failure| {
+        let name = if offer.is_of_diff() { arguments.remove("diff") } else { None };
+        if let Some(other) = name.as_ref().filter(|name| !name.is_string()) {
+            return Err(wrong(&format!("diff is the name that load gave, not {other}")));
+        }
+        let call = Call { offer, arguments };
+        call.check().map_err(|message| wrong(&message))?;
+        self.answer_within(&call, name, budget, is_cancelled).map_err(|failure| {
             let message = match failure {
                 Failure::Message(message) => message,
                 Failure::ClosedPipe => "the reader has gone".to_owned(),
             };
-            text_head(&harmless(&redacted(&message)), budget)
+            Refusal::Answer(text_head(&harmless(&redacted(&message)), budget))
         })
     }
 
-    fn answer_within(&self, offer: &'static Offer, mut arguments: JsonObject, budget: usize) -> Result<String> {
-        let name = arguments.remove("diff").filter(|_| offer.tool != "load");
-        let call = Call { offer, arguments };
+    fn answer_within(
+        &self,
+        call: &Call,
+        name: Option<Value>,
+        budget: usize,
+        is_cancelled: IsCancelled,
+    ) -> Result<String> {
+        go_on(is_cancelled)?;
         let verb = call.verb()?;
-        if let Verb::Info(args) = &verb {
-            return self.load(args, budget);
+        match &verb {
+            Verb::Info(Later(args)) => return self.load(args, budget, is_cancelled),
+            Verb::Series(Later(args)) => return self.series(args, budget, is_cancelled),
+            Verb::Batch(Later(args)) => return self.batch(args, budget, is_cancelled),
+            _ => {}
         }
         let loaded = self.named(name.as_ref())?;
         let request = request(&verb, budget)?.for_format(Format::named("text")?)?;
         let report = request.answer(&loaded.diff)?;
-        must_match(&request, &report)?;
-        let last = next(&call, &report).map_or_else(String::new, |step| step.told(&loaded, budget));
+        go_on(is_cancelled)?;
+        must_match(&request, &report, &loaded.diff)?;
+        let last =
+            next(call, &report).map_or_else(String::new, |step| step.told(Some(&loaded.name), &loaded.inputs, budget));
         let hint = match &report {
             Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
             _ => None,
         };
-        let hint = hint.map(|hint| format!("\n{hint}\n")).filter(|hint| tokens(hint) <= budget / 4).unwrap_or_default();
+        // With the next step no more than a quarter, as that alone.
+        let hint = hint.map(|hint| format!("\n{hint}\n"));
+        let hint = hint.filter(|hint| tokens(hint) + tokens(&last) <= budget / 4).unwrap_or_default();
         let text = report.text_within(budget.saturating_sub(tokens(&last) + tokens(&hint)))?;
         Ok(text + &hint + &last)
     }
 
     /// Loads what a call names, and says what it is.
-    fn load(&self, args: &InfoArgs, budget: usize) -> Result<String> {
-        let inputs = Inputs::new(&args.input.load)?;
-        let sources = |side: &[std::path::PathBuf]| {
-            let sources = side.iter().map(|path| inputs.found(Source::Path(path.clone()), self.allow_urls));
-            sources.collect::<pprofdiff::Result<Vec<_>>>()
+    fn load(&self, args: &InfoArgs, budget: usize, is_cancelled: IsCancelled) -> Result<String> {
+        let inputs = Inputs::new(&args.input.load, Outputs::default())?;
+        let sources = |side: &[PathBuf]| {
+            let sources = side.iter().map(|path| self.sources(path, &inputs)).collect::<Result<Vec<_>>>()?;
+            go_on(is_cancelled).map(|()| sources.concat())
         };
         let (base, new) = (sources(&args.input.base)?, sources(&args.input.new)?);
         let names = |side: &[Source], other| -> Vec<String> {
@@ -376,6 +505,7 @@ impl Diffs {
                 words.push_str(&format!(" {option}={}", word(value)));
             }
         }
+        go_on(is_cancelled)?;
         let report = Request::default().asking(Ask::Info).answer(&diff)?;
         let step = Call::new(if diff.is_two_sided() { "explain" } else { "top" }, []);
         let (loaded, dropped) = self.keep(diff, words);
@@ -384,9 +514,106 @@ impl Diffs {
             let why = format!("since {MOST_LOADED} stay loaded; load it again to ask of it");
             first.push_str(&format!("{} is dropped, {why}\n", dropped.name));
         }
-        let last = step.map_or_else(String::new, |step| step.told(&loaded, budget));
+        let last = step.map_or_else(String::new, |step| step.told(Some(&loaded.name), &loaded.inputs, budget));
         let text = report.text_within(budget.saturating_sub(tokens(&first) + tokens(&last)))?;
         Ok(first + &text + &last)
+    }
+
+    /// How frames go along builds, and next the builds around the largest change.
+    fn series(&self, args: &SeriesArgs, budget: usize, is_cancelled: IsCancelled) -> Result<String> {
+        let inputs = Inputs::without_base(&args.load, Outputs::default())?;
+        let mut builds = match args.builds.as_slice() {
+            [one] if is_pattern(one) => pattern_builds(&one.to_string_lossy())?,
+            files => {
+                let keys = file_builds(files).into_iter().map(|(key, _)| key);
+                keys.zip(files.iter().map(|file| Source::Path(file.clone()))).collect()
+            }
+        };
+        sort_builds(&mut builds);
+        let base = args.base.iter().map(|base| ("base".to_owned(), Source::Path(base.clone())));
+        let builds = base.chain(builds).map(|(key, source)| Ok((key, self.readable(source, &inputs)?)));
+        let builds = builds.collect::<Result<Vec<_>>>()?;
+        let (format, count) = (Format::named("text")?, builds.len());
+        let loaded = builds.into_iter().take_while(|_| !is_cancelled());
+        let series = series::load(args, &inputs, format, count, loaded)?;
+        go_on(is_cancelled)?;
+        let (report, _) = series::answer(args, &inputs, format, &series)?;
+        let point = series.largest_change(args.sort.into(), 1);
+        let last = point.map_or_else(String::new, |point| {
+            let before = if args.base.is_some() { 0 } else { series.builds.loaded_before(point.build) };
+            let path = |build: usize| json!([series.builds.all[build].path]);
+            let step = Call::new("load", [("base", path(before)), ("new", path(point.build))]);
+            step.map_or_else(String::new, |step| step.told(None, "", budget))
+        });
+        Ok(report.text_within(budget.saturating_sub(tokens(&last)))? + &last)
+    }
+
+    /// The pairs for which there is room, and next the first of them that can be compared.
+    fn batch(&self, args: &BatchArgs, budget: usize, is_cancelled: IsCancelled) -> Result<String> {
+        let inputs = Inputs::new(&args.load, Outputs::default())?;
+        for name in &args.pairs {
+            self.readable(Source::Path(name.into()), &inputs)?;
+        }
+        let mut writer = EachWriter::new(Format::named("text")?, Style::default())?;
+        let (options, table) = (inputs.options.clone(), batch::table(args, writer.limit())?);
+        let (pairs, count) = batch::pairs(args, inputs, self.allow_urls)?;
+        // Names of the pairs that are at work or done, with their paths.
+        let steps = Arc::new(Mutex::new(Vec::new()));
+        let known = steps.clone();
+        let pairs = pairs.map(move |mut item| {
+            item.sides = item.sides.and_then(|(base, new)| {
+                let names = |side: &[Source]| json!(side.iter().map(Source::name).collect::<Vec<_>>());
+                let step = Call::new("load", [("base", names(&base)), ("new", names(&new))]);
+                known.lock().unwrap_or_else(PoisonError::into_inner).push((item.name.clone(), step));
+                let regular = |side: Vec<Source>| side.into_iter().map(regular).collect::<pprofdiff::Result<Vec<_>>>();
+                Ok((regular(base)?, regular(new)?))
+            });
+            item
+        });
+        let (mut text, mut last, mut shown) = (String::new(), None, 0);
+        for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
+            go_on(is_cancelled)?;
+            let mut block = Vec::new();
+            match &result {
+                Ok(table) => writer.write(&name, Ok(table), &mut block)?,
+                Err(e) => writeln!(block, "{}  failed: {e}", harmless(&name))?,
+            }
+            let block = String::from_utf8_lossy(&block).into_owned();
+            let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = steps.iter().position(|(of, _)| *of == name);
+            let step = at.and_then(|at| steps.swap_remove(at).1);
+            drop(steps);
+            if last.is_none() && result.is_ok() {
+                last = step.map(|step| step.told(None, "", budget));
+            }
+            // Until the next step is known, it may take a quarter; and what is left out is counted.
+            let kept = last.as_deref().map_or(budget / 4, tokens) + ROOM_FOR_COUNT;
+            if tokens(&text) + tokens(&block) + kept > budget {
+                let all = count.map_or_else(String::new, |count| format!(" of {count}"));
+                let more = format!("{shown}{all} pairs are shown; the others: ask with a larger budget\n");
+                let room = budget.saturating_sub(kept);
+                let part = if shown == 0 { text_head(&block, room) } else { text };
+                return Ok(part + &more + last.as_deref().unwrap_or_default());
+            }
+            text.push_str(&block);
+            shown += 1;
+        }
+        Ok(text + last.as_deref().unwrap_or_default())
+    }
+
+    /// What a name stands for: a URL, a file, or the files of a pattern, which no shell has seen.
+    fn sources(&self, path: &Path, inputs: &Inputs) -> Result<Vec<Source>> {
+        let is_pattern = is_pattern(path) && path.to_string_lossy().contains(['*', '?', '[']);
+        let named = match is_pattern {
+            true => pattern_builds(&path.to_string_lossy())?.into_iter().map(|(_, source)| source).collect(),
+            false => vec![Source::Path(path.to_owned())],
+        };
+        named.into_iter().map(|source| self.readable(source, inputs)).collect()
+    }
+
+    /// What the server reads of what an agent names.
+    fn readable(&self, source: Source, inputs: &Inputs) -> Result<Source> {
+        Ok(regular(inputs.found(source, self.allow_urls)?)?)
     }
 
     /// Keeps a diff under a new name; the one that goes for it, if there are too many.
@@ -419,22 +646,35 @@ impl Diffs {
     }
 }
 
+/// Refuses pipes and devices, which may never end: standard input is the client's own, and whoever waits for another holds a
+/// thread for ever.
+fn regular(source: Source) -> pprofdiff::Result<Source> {
+    let other = source.path().and_then(|path| fs::metadata(path).ok()).filter(|m| !m.is_file() && !m.is_dir());
+    match other {
+        Some(_) => {
+            let why = "this is a pipe or a device, and mcp reads regular files only: write it to a file first";
+            Err(pprofdiff::Error::query(why).in_input(&source.name()))
+        }
+        None => Ok(source),
+    }
+}
+
 /// What a verb asks, of no more rows than there are tokens for.
 fn request(verb: &Verb, budget: usize) -> Result<Request> {
     let limit = Some(budget);
     Ok(match verb {
-        Verb::Top(args) => {
+        Verb::Top(Later(args)) => {
             let (sort, significant) = (args.view.sort(), args.significant);
             args.view.query.request(Ask::Top { sort, limit, significant })?
         }
-        Verb::Peek { regex, view } => {
+        Verb::Peek { regex, view: Later(view) } => {
             view.query.request(Ask::Peek { regex: regex.clone(), sort: view.sort(), limit })?
         }
-        Verb::List { regex, sources, view } => {
+        Verb::List { regex, sources, view: Later(view) } => {
             view.query.request(Ask::List { regex: regex.clone(), sources: sources.dirs(), limit })?
         }
-        Verb::Explain(args) => args.query.request(Ask::Explain(explain::options(args)?))?,
-        Verb::Check(args) => args.query.request(Ask::Check(check::options(args)?))?,
+        Verb::Explain(Later(args)) => args.query.request(Ask::Explain(explain::options(args)?))?,
+        Verb::Check(Later(args)) => args.query.request(Ask::Check(check::options(args)?))?,
         _ => return Err(Failure::Message("this verb is no tool".to_owned())),
     })
 }
@@ -458,8 +698,7 @@ fn next(call: &Call, report: &Report) -> Option<Call> {
         ("top", Report::Table(table)) if !table.is_empty() => {
             Call::new("peek", [("regex", json!(typed(&exactly(&table.label(0)))))])
         }
-        // A name with its file and line is none that list knows.
-        ("peek", _) if !call.arguments.contains_key("granularity") => Call::new("list", []),
+        ("peek", _) => Call::new("list", []),
         ("list", Report::Listing(listing))
             if listing.routines.iter().any(has_no_source) && !call.arguments.contains_key("new_source") =>
         {

@@ -5,32 +5,26 @@ use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
 use pprofdiff::text::harmless;
-use pprofdiff_report::{Ask, CAN_NOT_TELL, Format, RUNS, explain_line};
+use pprofdiff_report::{Ask, CAN_NOT_TELL, Format, RUNS, Report, explain_line};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows, limited};
+use crate::outputs::Outputs;
 use crate::terminal::Progress;
 use crate::{Failure, Inputs, Result, explain, is_pattern, one_stdin, say, told, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
-    let inputs = Inputs::without_base(&args.load)?;
+    let inputs = Inputs::without_base(&args.load, Outputs::new(args.output.path()))?;
     let builds = builds(args, &inputs)?;
-    // What can't be asked is said before a profile is loaded; how many builds there are shows when they are.
-    let (asked, _) = ask(args, args.base.is_none() && builds.len() >= FEWEST_BUILDS, format)?;
-    let request = args.query.request(asked)?;
-    let query = request.for_format(format)?.of_one_type()?.clone();
     let progress = Progress::new(Some(builds.len() as u64), "builds");
-    let against = if args.base.is_some() { Against::First } else { Against::Previous };
-    let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
-    let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
-    let series = Series::load(builds.into_iter().inspect(|_| progress.advance()), &query, &options);
+    let count = builds.len();
+    let series = load(args, &inputs, format, count, builds.into_iter().inspect(|_| progress.advance()));
     progress.finish();
     let series = series?;
     for (_, error) in series.errors() {
         say(&told(error));
     }
-    let (asked, closing) = ask(args, series.is_history(), format)?;
-    let report = request.asking(asked).for_format(format)?.answer_series(&series, &inputs.options)?;
+    let (report, closing) = answer(args, &inputs, format, &series)?;
     let closing = if closing { why(&series, args, &inputs)? } else { None };
     write_to(args.output.path(), |out| {
         (format.write)(&report, out, args.output.style())?;
@@ -40,6 +34,30 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
         0 => Ok(()),
         failed => Err(Failure::Message(format!("{failed} of {} builds failed", series.builds.all.len()))),
     }
+}
+
+/// Loads the builds, of which there are so many.
+pub fn load(
+    args: &SeriesArgs,
+    inputs: &Inputs,
+    format: &Format,
+    count: usize,
+    builds: impl Iterator<Item = (String, Source)>,
+) -> Result<Series> {
+    // What can't be asked is said before a profile is loaded; how many builds there are shows when they are.
+    let (asked, _) = ask(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
+    let query = args.query.request(asked)?.for_format(format)?.of_one_type()?.clone();
+    let against = if args.base.is_some() { Against::First } else { Against::Previous };
+    let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
+    let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
+    Ok(Series::load(builds, &query, &options)?)
+}
+
+/// What is asked of the builds, and whether a line of the largest change's cause closes it.
+pub fn answer(args: &SeriesArgs, inputs: &Inputs, format: &Format, series: &Series) -> Result<(Report, bool)> {
+    let (asked, closing) = ask(args, series.is_history(), format)?;
+    let request = args.query.request(asked)?.for_format(format)?;
+    Ok((request.answer_series(series, &inputs.options)?, closing))
 }
 
 /// What is asked, of a history or of other builds, and whether a line of the largest change's cause closes it.

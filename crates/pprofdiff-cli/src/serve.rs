@@ -4,6 +4,8 @@
 //! open can send requests here all the same: it does not know the secret, and besides a request must name this host (so
 //! that no other name can be made to lead here) and, where it says which page sends it, this page. Paths and URLs are read
 //! if the command line names them; the page sends contents.
+//!
+//! Each tab has sessions of its own, under names that it makes; the first has the files of the command line.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -25,11 +27,12 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::args::ServeArgs;
+use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, one_stdin, say, terminal};
 
 /// Serves until it is ended.
 pub fn run(args: &ServeArgs) -> Result<()> {
-    let inputs = Inputs::without_base(&args.load)?;
+    let inputs = Inputs::without_base(&args.load, Outputs::default())?;
     let mut session = Session::new(inputs.options.clone());
     let (base, new) = if args.base.is_empty() && args.new.is_empty() {
         match args.files.as_slice() {
@@ -66,7 +69,8 @@ pub fn run(args: &ServeArgs) -> Result<()> {
             }),
             secret: secret(),
             limit,
-            session: Mutex::new(session),
+            first: session,
+            sessions: Mutex::default(),
             pool: rayon::ThreadPoolBuilder::new().build().ok(),
         });
         let address = format!("http://{}/{}/", server.hosts[0], server.secret);
@@ -103,8 +107,41 @@ struct Server {
     secret: String,
     /// Bytes of a file that the page sends: as many as it may inflate to.
     limit: usize,
-    session: Mutex<Session>,
+    /// That of the command line's files, with which each tab begins.
+    first: Session,
+    sessions: Mutex<Sessions>,
     pool: Option<rayon::ThreadPool>,
+}
+
+/// Most sessions that are kept: nobody hears of a tab that is closed.
+const MAX_SESSIONS: usize = 32;
+/// Most bytes of a session's name.
+const MAX_NAME_BYTES: usize = 64;
+
+/// What tabs are doing, by the names that they give it; the one that was used last comes last.
+#[derive(Default)]
+struct Sessions(Vec<(String, Arc<Mutex<Session>>)>);
+
+impl Sessions {
+    fn find(&mut self, name: &str) -> Option<Arc<Mutex<Session>>> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
+        self.0[at..].rotate_left(1);
+        self.0.last().map(|(_, session)| session.clone())
+    }
+
+    fn begin(&mut self, name: &str, session: Session) -> Arc<Mutex<Session>> {
+        self.end(name);
+        if self.0.len() >= MAX_SESSIONS {
+            self.0.remove(0);
+        }
+        let session = Arc::new(Mutex::new(session));
+        self.0.push((name.to_owned(), session.clone()));
+        session
+    }
+
+    fn end(&mut self, name: &str) {
+        self.0.retain(|(known, _)| known != name);
+    }
 }
 
 /// An answer: its type and content, or what is wrong with the question.
@@ -162,18 +199,49 @@ impl Server {
         let file = request.uri().query().and_then(|query| query.strip_prefix("name=")).map(decoded);
         let body = Limited::new(request.into_body(), self.limit).collect().await;
         let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
-        let work = move || {
-            // Before the pool's threads take part: one that waits for another helps with other requests meanwhile, and
-            // would wait for what it holds itself.
-            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-            let session = &mut *session;
-            match &self.pool {
-                Some(pool) => pool.install(|| operate(session, &operation, file, body)),
-                None => operate(session, &operation, file, body),
+        let done = tokio::task::spawn_blocking(move || self.operate(&operation, file, body)).await;
+        done.unwrap_or_else(|e| Err((StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
+    }
+
+    /// What the page asks of its engine: as the worker's operations.
+    fn operate(&self, path: &str, file: Option<String>, body: Bytes) -> Answer {
+        if path == "choices" {
+            return as_json(&choices());
+        }
+        let Some((name, operation)) = path.split_once('/') else { return Err(unknown(path)) };
+        if name.len() > MAX_NAME_BYTES {
+            return Err((StatusCode::BAD_REQUEST, "that is no session's name".to_owned()));
+        }
+        let session = {
+            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            match (operation, sessions.find(name)) {
+                ("end", _) => {
+                    sessions.end(name);
+                    return as_json(&Value::Null);
+                }
+                ("begin", _) => {
+                    sessions.begin(name, self.first.fork_empty());
+                    return as_json(&Value::Null);
+                }
+                (_, Some(session)) => session,
+                ("state", None) => sessions.begin(name, self.first.fork()),
+                (_, None) => {
+                    let why = format!(
+                        "pprofdiff serve keeps the files of the {MAX_SESSIONS} tabs that were used last, and these no \
+                         more; reload to see those of the command line"
+                    );
+                    return Err((StatusCode::GONE, why));
+                }
             }
         };
-        let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|e| Err((StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
+        // Before the pool's threads take part: one that waits for another helps with other requests meanwhile, and would
+        // wait for what it holds itself.
+        let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = &mut *session;
+        match &self.pool {
+            Some(pool) => pool.install(|| operate(session, operation, file, body)),
+            None => operate(session, operation, file, body),
+        }
     }
 
     /// A file of the page.
@@ -186,38 +254,26 @@ impl Server {
     }
 }
 
-/// What the page asks of its engine: as the worker's operations. Before those that name files by numbers stands of which
-/// files: another tab may have opened others.
 fn operate(session: &mut Session, operation: &str, file: Option<String>, body: Bytes) -> Answer {
     let told = |e: pprofdiff::Error| (StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
     let known: Value = match operation {
-        "choices" => choices(),
-        "state" => json!({"files": session.names(), "sides": session.sides(), "cleared": session.cleared()}),
-        "clear" => {
-            session.clear();
-            session.cleared().into()
+        "state" => json!({"files": session.names(), "sides": session.sides()}),
+        "add" => {
+            let source = Source::Bytes(file.unwrap_or_else(|| "profile".to_owned()), body.into());
+            session.add(source).map_err(told)?.into()
         }
-        numbered => {
-            let Some((cleared, operation)) = numbered.split_once('/') else { return Err(unknown(numbered)) };
-            if cleared.parse() != Ok(session.cleared()) {
-                let why = "another tab has opened other files here; reload to see them";
-                return Err((StatusCode::CONFLICT, why.to_owned()));
-            }
-            match operation {
-                "add" => {
-                    let source = Source::Bytes(file.unwrap_or_else(|| "profile".to_owned()), body.into());
-                    session.add(source).map_err(told)?.into()
-                }
-                "read" => session.read(parsed(&body)?).map(|()| Value::Null).map_err(told)?,
-                "compare" => session.compare(&parsed(&body)?).map_err(told)?,
-                "answer" => {
-                    let Asked { question, format } = parsed(&body)?;
-                    return Ok(("application/octet-stream", session.answer(&question, &format).map_err(told)?));
-                }
-                other => return Err(unknown(other)),
-            }
+        "read" => session.read(parsed(&body)?).map(|()| Value::Null).map_err(told)?,
+        "compare" => session.compare(&parsed(&body)?).map_err(told)?,
+        "answer" => {
+            let Asked { question, format } = parsed(&body)?;
+            return Ok(("application/octet-stream", session.answer(&question, &format).map_err(told)?));
         }
+        other => return Err(unknown(other)),
     };
+    as_json(&known)
+}
+
+fn as_json(known: &Value) -> Answer {
     Ok(("application/json", known.to_string().into_bytes()))
 }
 

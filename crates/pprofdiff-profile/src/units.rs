@@ -146,10 +146,27 @@ pub fn family(unit: &str) -> Option<(Vec<(&'static str, f64)>, usize)> {
 
 /// Two decimals, of which a trailing `.00` is cut, and the unit; zero has none.
 pub fn format(scaled: Scaled) -> String {
-    let digits = format!("{:.2}", scaled.value);
+    with_symbol(format!("{:.2}", scaled.value), scaled.symbol)
+}
+
+/// As [`format`], but less than 1 with three significant digits, of which zeros beyond the second decimal are cut.
+fn format_significant(scaled: Scaled) -> String {
+    let decimals = match scaled.value.abs() {
+        v if v < 0.01 => 5,
+        v if v < 0.1 => 4,
+        v if v < 1.0 => 3,
+        _ => 2,
+    };
+    let mut digits = format!("{:.decimals$}", scaled.value);
+    let least = digits.len() - (decimals - 2);
+    digits.truncate(digits.trim_end_matches('0').len().max(least));
+    with_symbol(digits, scaled.symbol)
+}
+
+fn with_symbol(digits: String, symbol: &str) -> String {
     match digits.strip_suffix(".00").unwrap_or(&digits) {
         "0" | "-0" => "0".to_owned(),
-        digits => format!("{digits}{}", scaled.symbol),
+        digits => format!("{digits}{symbol}"),
     }
 }
 
@@ -179,6 +196,9 @@ pub const AUTO: &str = "auto";
 pub fn symbols() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().flat_map(|family| family.units.iter().map(|unit| unit.symbol))
 }
+
+/// What is less in a column's unit is shown in the unit that suits it: it would be zero, or nearly.
+const LEAST: f64 = 0.005;
 
 /// One unit for a column of numbers, so that they compare at a glance.
 #[derive(Clone, Copy)]
@@ -214,8 +234,8 @@ impl ColumnUnit {
         Some((to.unit().symbol, to.factor() as f64 / from.factor() as f64))
     }
 
-    /// A value in the column's unit, as text; one that would print as 0 and is not is shown in the unit that suits it,
-    /// unless the unit was asked for.
+    /// A value in the column's unit, as text, with at least three significant digits where it has them; one that would be
+    /// nearly 0 is shown in the unit that suits it. In a unit that was asked for all values have two decimals, as in pprof.
     pub fn format(self, value: i64) -> String {
         let Some(from) = self.from else { return value.to_string() };
         let to = self.to.unwrap_or_else(|| suited(value as f64, from));
@@ -223,8 +243,12 @@ impl ColumnUnit {
             value: value as f64 * from.factor() as f64 / to.factor() as f64,
             symbol: to.unit().symbol,
         };
-        let text = format(in_unit(to));
-        if text == "0" && value != 0 && !self.asked { format(in_unit(suited(value as f64, from))) } else { text }
+        if self.asked {
+            return format(in_unit(to));
+        }
+        let scaled = in_unit(to);
+        let to = if scaled.value.abs() < LEAST { suited(value as f64, from) } else { to };
+        format_significant(in_unit(to))
     }
 }
 
@@ -241,8 +265,11 @@ mod tests {
     fn the_largest_value_of_a_column_decides_its_unit() {
         let second = 1_000_000_000;
         assert_eq!(column("nanoseconds", &[54_310_000_000, -12 * second]), ["54.31s", "-12s"]);
-        assert_eq!(column("nanoseconds", &[28_834 * second, -58 * second]), ["8.01hrs", "-0.02hrs"]);
+        assert_eq!(column("nanoseconds", &[28_834 * second, -58 * second]), ["8.01hrs", "-0.0161hrs"]);
         assert_eq!(column("nanoseconds", &[2_076_818_260, 260]), ["2.08s", "260ns"]);
+        // Three significant digits of what is less than one.
+        let small = [second, second / 2, 139_000_000, 20_000_000, 5_123_456, 4_999_999];
+        assert_eq!(column("nanoseconds", &small), ["1s", "0.50s", "0.139s", "0.02s", "0.00512s", "5ms"]);
         assert_eq!(column("nanoseconds", &[0, i64::MIN]), ["0", "-2562047.79hrs"]);
         assert_eq!(column("bytes", &[-3 << 19, 1]), ["-1.50MB", "1B"]);
         assert_eq!(column("count", &[2_076_818, 1]), ["2076818", "1"]);

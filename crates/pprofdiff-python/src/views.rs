@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDelta, PyDict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use crate::delta::warn;
 use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
 use crate::options::{OneOrMore, ViewOptions, all, parse_normalize, parse_sort, set_filters};
@@ -134,10 +135,20 @@ impl Views {
         Ok(selection)
     }
 
-    /// The answer to a question, worked out while other threads run.
+    /// The answer to a question, worked out while other threads run. Warns of an expression that matches nothing, as most
+    /// likely by mistake.
     fn report(&self, py: Python<'_>, request: Request) -> PyResult<Report> {
         let (diff, selected) = (self.diff.clone(), self.selected.clone());
-        runtime::run(py, move || request.answer_with(&diff, |query| Views::select(&diff, &selected, query)))
+        let (report, unmatched) = runtime::run(py, move || {
+            let report = request.answer_with(&diff, |query| Views::select(&diff, &selected, query))?;
+            let unmatched = request.unmatched(&report, &diff)?;
+            Ok((report, unmatched))
+        })?;
+        warn(py, unmatched)?;
+        let filters = report.summary().into_iter().flat_map(|summary| &summary.warnings);
+        let filters = filters.filter(|warning| warning.ends_with(" matched nothing"));
+        filters.cloned().try_for_each(|warning| warn(py, Some(warning)))?;
+        Ok(report)
     }
 
     fn table(&self, py: Python<'_>, options: ViewOptions, ask: Ask) -> PyResult<Table> {
@@ -160,6 +171,9 @@ impl Views {
         let format = Format::named(format).map_err(engine)?;
         let request = options.request(ask).for_format(format).map_err(engine)?;
         let report = self.report(py, request)?;
+        for warning in (format.leaves_out)(&report) {
+            warn(py, Some(warning))?;
+        }
         runtime::run(py, move || Ok(text(|out| (format.write)(&report, out, Default::default()))))
     }
 
@@ -260,7 +274,8 @@ impl Views {
     ///
     /// With several runs a side, or with `significant`, also base_sd and new_sd (the standard deviation of the
     /// runs), p (how probable it is that runs of equal builds differ as much) and q (the part of false ones among
-    /// all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell.
+    /// all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell, and
+    /// left_out (why they are not asked: "profiling" or "inlining" decides by chance whether the frame is there).
     /// `significant` leaves the rows with a q of at most 0.05; it needs no runs, but is the sharper with them.
     #[pyo3(signature = (
         n = None, *, sort = "flat", significant = false, **options
@@ -403,7 +418,7 @@ impl Views {
     }
 
     /// Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
-    /// Negative values, which it does not have, are left out.
+    /// Negative values, which it does not have, are left out with a warning.
     #[pyo3(signature = (**options))]
     fn to_speedscope(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
         let options = self.options(py, options)?;

@@ -16,6 +16,7 @@ use super::text::inputs;
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{Series, ShiftKind};
 use pprofdiff::text::harmless;
+use pprofdiff::top::SIGNIFICANT;
 use pprofdiff::units::ColumnUnit;
 use pprofdiff::{Error, Result, Sort};
 
@@ -254,7 +255,11 @@ impl Table {
 
     /// True of a row that runs do not tell from noise.
     fn is_chance(&self, row: usize) -> bool {
-        self.in_role(Role::Chance(Said::Q)).is_some() && self.said(Said::Q, row) == "~"
+        match self.in_role(Role::Chance(Said::Q)).map(|c| c.cell(row)) {
+            Some(Cell::Ratio(q)) => q > SIGNIFICANT,
+            Some(_) => true,
+            None => false,
+        }
     }
 
     /// Where a delta lies: of a lasting change at 95 %, of runs by how much that of two of them varies (its standard

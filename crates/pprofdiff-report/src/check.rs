@@ -7,32 +7,49 @@ use serde_json::{Value, json};
 
 use super::explain::{causes_markdown, causes_text};
 use super::markdown::{code, escape};
-use super::numbers::{growth_of, p_words, share_text};
+use super::numbers::{CostFormat, growth_of, p_words, share_text};
 use super::text::TextOptions;
-use pprofdiff::Normalize;
 use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
+use pprofdiff::explain::Explanation;
+use pprofdiff::random::HashSet;
 use pprofdiff::text::harmless;
-use pprofdiff::units;
+use pprofdiff::units::{self, ColumnUnit};
+use pprofdiff::{Normalize, Pair};
 
 /// GitHub takes 65,536 characters; this leaves room for what a bot puts around it.
 const MARKDOWN_LIMIT: usize = 64_000;
 
-/// In digits, all of them, where the unit is not known.
-fn value(v: Halves, unit: &str) -> String {
-    if units::find(unit).is_some() { units::show(v.round(), unit) } else { v.to_string() }
+/// How the values of a finding are shown: all in one unit, so that they compare at a glance.
+struct Values {
+    cost: CostFormat,
+    is_known: bool,
 }
 
-/// `1.90s`, or of several runs `1.90s (1.85s to 2.01s, 5 runs)`.
-fn runs(runs: &Runs, unit: &str) -> String {
-    let median = value(runs.median, unit);
-    match runs.values.len() {
-        1 => median,
-        n => format!("{median} ({} to {}, {n} runs)", units::show(runs.min, unit), units::show(runs.max, unit)),
+impl Values {
+    fn of(f: &Finding, unit: &str) -> Values {
+        let medians = Pair { base: f.base.median.round(), new: f.new.median.round() };
+        let cost = CostFormat::in_unit(unit, true, std::iter::once(medians));
+        Values { cost, is_known: units::find(unit).is_some() }
     }
-}
 
-fn delta(f: &Finding, unit: &str) -> String {
-    format!("{}{}", if f.delta.twice() > 0 { "+" } else { "" }, value(f.delta, unit))
+    /// In digits, all of them, where the unit is not known.
+    fn value(&self, v: Halves, unit: ColumnUnit) -> String {
+        if self.is_known { unit.format(v.round()) } else { v.to_string() }
+    }
+
+    /// `1.90s`, or of several runs `1.90s (1.85s to 2.01s, 5 runs)`.
+    fn runs(&self, runs: &Runs) -> String {
+        let unit = self.cost.sides;
+        let median = self.value(runs.median, unit);
+        match runs.values.len() {
+            1 => median,
+            n => format!("{median} ({} to {}, {n} runs)", unit.format(runs.min), unit.format(runs.max)),
+        }
+    }
+
+    fn delta(&self, delta: Halves) -> String {
+        format!("{}{}", if delta.twice() > 0 { "+" } else { "" }, self.value(delta, self.cost.delta))
+    }
 }
 
 fn growth(f: &Finding) -> String {
@@ -46,7 +63,7 @@ fn growth(f: &Finding) -> String {
 
 /// `+15.77s  x5.06  +147.8% of total`; of the total itself its growth says both.
 fn change(f: &Finding, rule: &RuleCheck) -> String {
-    let change = format!("{}  {}", delta(f, &rule.unit), growth(f));
+    let change = format!("{}  {}", Values::of(f, &rule.unit).delta(f.delta), growth(f));
     match f.share {
         Some(_) => format!("{change}  {} of total", share_text(f.share, true)),
         None => change,
@@ -69,7 +86,8 @@ fn chance(f: &Finding) -> Option<String> {
 /// A finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p 0.003`.
 pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
     let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
-    let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
+    let values = Values::of(f, &rule.unit);
+    let (base, new) = (values.runs(&f.base), values.runs(&f.new));
     let chance = chance(f).map_or_else(String::new, |chance| format!("  {chance}"));
     let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
     format!("{what}: {base} -> {new}  {}{chance}{reason}", change(f, rule))
@@ -120,6 +138,46 @@ pub(crate) fn normalized(check: &Check) -> Option<String> {
     Some(format!("normalized by {}: each run of the new side is scaled {by}", check.normalize.mode()))
 }
 
+/// How many findings of a rule people are told one by one, of each outcome.
+const MOST_TOLD: usize = 5;
+
+/// The findings that people are told one by one, and what is said of the others. A rule on any frame may find each frame
+/// on the way to the one that matters, and all below it: told are those that moved most of those that lie in no other's stacks.
+pub(crate) fn told(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
+    let (mut shown, mut rest) = (Vec::new(), Vec::new());
+    for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
+        let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
+        let first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MOST_TOLD).collect();
+        let others = all().count() - first.len();
+        if others > 0 {
+            let is_first = |name: &str| first.iter().any(|f| f.frame.as_deref() == Some(name));
+            let within = all().filter(|f| f.within.as_deref().is_some_and(is_first)).count();
+            let of = match first.as_slice() {
+                [one] => one.frame.as_deref().map_or("this".into(), harmless),
+                _ => "these".into(),
+            };
+            let more = format!("{others} more {}", outcome.name());
+            rest.push(match within {
+                0 => more,
+                n if n == others => format!("{more}, all in stacks of {of}"),
+                n => format!("{more}, {n} of them in stacks of {of}"),
+            });
+        }
+        shown.extend(first);
+    }
+    (shown, rest)
+}
+
+/// The causes of each rule, each in a line and said once.
+pub(crate) fn whys(check: &Check, causes: fn(&Explanation) -> Vec<String>) -> Vec<Vec<String>> {
+    let mut said = HashSet::new();
+    let mut of_rule = |rule: &RuleCheck| {
+        let lines = rule.why.iter().flat_map(|why| causes(why));
+        lines.filter(|line| said.insert((rule.sample_type.clone(), line.clone()))).collect()
+    };
+    check.rules.iter().map(&mut of_rule).collect()
+}
+
 /// Writes the findings for people.
 ///
 /// # Errors
@@ -132,23 +190,24 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
     };
     check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", harmless(w)))?;
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
-    for rule in &check.rules {
+    for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
         let (name, kind) = (harmless(&rule.rule), harmless(&rule.sample_type));
         writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
-        for f in &rule.findings {
-            let (base, new) = (runs(&f.base, &rule.unit), runs(&f.new, &rule.unit));
+        let (shown, rest) = told(rule);
+        for f in shown {
+            let values = Values::of(f, &rule.unit);
+            let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             write!(out, "  {}  {base} -> {new}  {}", painted(f.outcome), change(f, rule))?;
             chance(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
             f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", harmless(frame)))?;
             f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", harmless(reason)))?;
             writeln!(out)?;
         }
+        rest.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
         if let Some(line) = detectable(rule) {
             writeln!(out, "  {line}")?;
         }
-        for cause in rule.why.iter().flat_map(|why| causes_text(why)) {
-            writeln!(out, "  why: {cause}")?;
-        }
+        why.iter().try_for_each(|cause| writeln!(out, "  why: {cause}"))?;
     }
     writeln!(out, "{}", verdict(check.verdict))
 }
@@ -178,27 +237,22 @@ pub(crate) fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes the findings as Markdown, of fewer than 65,000 characters: the longest lists are cut, which is said.
+/// Writes the findings as Markdown, of fewer than 65,000 characters: of many rules the last are left out, which is said.
 ///
 /// # Errors
 /// The writer's.
 pub(crate) fn check_markdown(check: &Check, out: &mut dyn Write) -> io::Result<()> {
-    let mut most = check.rules.iter().map(|r| r.findings.len()).max().unwrap_or(0);
-    let mut text = markdown(check, most, usize::MAX);
-    while text.chars().count() > MARKDOWN_LIMIT && most > 0 {
-        most /= 2;
-        text = markdown(check, most, usize::MAX);
-    }
     let mut rules = check.rules.len();
+    let mut text = markdown(check, rules);
     while text.chars().count() > MARKDOWN_LIMIT && rules > 0 {
         rules /= 2;
-        text = markdown(check, 0, rules);
+        text = markdown(check, rules);
     }
     out.write_all(text.as_bytes())
 }
 
-/// With at most so many findings a rule, and so many rules.
-fn markdown(check: &Check, most: usize, rules: usize) -> String {
+/// With at most so many rules.
+fn markdown(check: &Check, rules: usize) -> String {
     let mark = |o: Outcome| match o {
         Outcome::Pass => "✅ pass",
         Outcome::Allowed => "☑️ allowed",
@@ -210,14 +264,13 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     };
-    let unit = |r: &RuleCheck| r.unit.clone();
     let mut text = format!("### pprofdiff: {}\n\n", verdict(check.verdict));
     check.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
     normalized(check).iter().for_each(|line| text += &format!("{line}\n\n"));
-    for rule in check.rules.iter().take(rules) {
+    for (rule, causes) in check.rules.iter().zip(whys(check, causes_markdown)).take(rules) {
         let (name, kind) = (code(&short(&rule.rule)), escape(&short(&rule.sample_type)));
         text += &format!("**{}** {name} ({kind}, {})\n\n", mark(rule.outcome), extent(rule));
-        let shown = &rule.findings[..rule.findings.len().min(most)];
+        let (shown, rest) = told(rule);
         if !shown.is_empty() {
             text +=
                 "| | frame | base | new | delta | growth | of total | chance |\n|---|---|---|---|---:|---:|---:|---|\n";
@@ -225,19 +278,17 @@ fn markdown(check: &Check, most: usize, rules: usize) -> String {
         for f in shown {
             let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
             let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
-            let (base, new) = (runs(&f.base, &unit(rule)), runs(&f.new, &unit(rule)));
+            let values = Values::of(f, &rule.unit);
+            let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             text += &format!("| {}{reason} | {frame} | {base} | {new} ", mark(f.outcome));
             let share = share_text(f.share, true);
             let chance = chance(f).unwrap_or_default().replace('<', "&lt;");
-            text += &format!("| {} | {} | {share} | {chance} |\n", delta(f, &unit(rule)), growth(f));
+            text += &format!("| {} | {} | {share} | {chance} |\n", values.delta(f.delta), growth(f));
         }
-        if shown.len() < rule.findings.len() {
-            text += &format!("\n{} of {} shown\n", shown.len(), rule.findings.len());
-        }
+        rest.iter().for_each(|line| text += &format!("\n{}\n", escape(&short(line))));
         if let Some(line) = detectable(rule) {
             text += &format!("\n{line}\n");
         }
-        let causes: Vec<String> = rule.why.iter().flat_map(|why| causes_markdown(why)).collect();
         if !causes.is_empty() {
             text += &format!("\nWhy:\n- {}\n", causes.join("\n- "));
         }

@@ -45,6 +45,8 @@ pub struct Format {
     pub limit: Option<usize>,
     /// True if it has room for the warnings of a report; elsewhere they are for the face to say.
     pub warns: bool,
+    /// What of a report it has no place for, as warnings for the face to say.
+    pub leaves_out: fn(&Report) -> Vec<String>,
     /// The request whose answer it writes when this one is asked: usually the same, or another view of the same question,
     /// or at another granularity. `None` if it can't show it.
     pub shows: fn(&Request) -> Option<Request>,
@@ -83,11 +85,13 @@ pub struct Style {
     pub quote_formulas: bool,
     /// An explanation for people or for a language model has about so many tokens; the least important goes first.
     pub budget: Option<usize>,
+    /// Text is about rows: its header does not name the inputs, nor say what columns are.
+    pub brief: bool,
 }
 
 impl Style {
     pub(crate) fn text(self) -> TextOptions {
-        TextOptions { color: self.color }
+        TextOptions { color: self.color, brief: self.brief }
     }
 
     pub(crate) fn csv(self) -> CsvOptions {
@@ -202,6 +206,11 @@ impl Format {
         Err(Error::query(format!("no format is known by this ending; name one, or end in {}", endings.join(", ")))
             .in_input(&path))
     }
+}
+
+/// Of formats that write all of a report.
+pub(crate) fn nothing(_: &Report) -> Vec<String> {
+    Vec::new()
 }
 
 /// What formats of rows show.

@@ -104,10 +104,10 @@ fn heads(listing: &Listing) -> Vec<String> {
 /// # Errors
 /// The writer's.
 pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-    header(out, &listing.summary)?;
+    header(out, &listing.summary, options)?;
     let costs = costs(listing);
     if listing.routines.is_empty() {
-        writeln!(out, "no function matches")?;
+        writeln!(out, "{}", nothing(listing))?;
     }
     for r in &listing.routines {
         let status = if two_sided(listing) { format!("  ({})", r.status.name()) } else { String::new() };
@@ -116,21 +116,35 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
             Listed::Instructions => String::new(),
         };
         writeln!(out, "\n{}{}{status}", harmless(&r.name), harmless(&file))?;
-        in_words(listing, r, "->").iter().try_for_each(|words| writeln!(out, "{words}"))?;
-        if let Some(places) = places(listing, r) {
-            writeln!(out, "{}", harmless(&places))?;
+        if !options.brief {
+            in_words(listing, r, "->").iter().try_for_each(|words| writeln!(out, "{words}"))?;
+            if let Some(places) = places(listing, r) {
+                writeln!(out, "{}", harmless(&places))?;
+            }
+            r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", harmless(note)))?;
         }
-        r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", harmless(note)))?;
         let mut head = heads(listing);
         if let Some(last) = head.last_mut() {
             last.insert_str(0, "  ");
         }
+        shorten(&mut head, listing, options);
         grid(out, options, &head, |push| {
+            let mut push = |mut cells: Vec<Shown>| {
+                shorten(&mut cells, listing, options);
+                push(cells)
+            };
             r.lines.iter().try_for_each(|l| push(cells(listing, l, costs)))?;
             with_places(r, None, &r.instructions).try_for_each(|(i, place)| push(code_cells(listing, i, place, costs)))
         })?;
     }
     Ok(())
+}
+
+/// Takes growth and share out of a row, or out of the heads, where the text is brief: they stand behind both costs.
+fn shorten<T>(row: &mut Vec<T>, listing: &Listing, options: TextOptions) {
+    if options.brief && two_sided(listing) {
+        row.drain(6..8);
+    }
 }
 
 /// Instructions, each with what it was made of where that is not what the one before was made of: the line, and the
@@ -325,7 +339,7 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     let head = heads.iter().enumerate().map(|(i, head)| format!("<th{}>{head}</th>", in_class(text(i))));
     let head: String = head.collect();
     if listing.routines.is_empty() {
-        html.push_str("<div class=\"note\">no function matches</div>");
+        let _ = write!(html, "<div class=\"note\">{}</div>", nothing(listing));
     }
     // Writing to a String does not fail.
     for r in &listing.routines {
@@ -368,6 +382,14 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
             push(html, i.change.name(), false, code_cells(listing, i, place, costs));
         }
         html.push_str("</tbody></table></details>");
+    }
+}
+
+/// What is shown where there is no routine.
+fn nothing(listing: &Listing) -> &'static str {
+    match listing.of {
+        Listed::Lines => "no function matches",
+        Listed::Instructions => "no function with instructions matches",
     }
 }
 

@@ -130,8 +130,12 @@ pub(crate) fn signed(value: i64, unit: ColumnUnit) -> String {
     format!("{}{}", if value > 0 { "+" } else { "" }, unit.format(value))
 }
 
-/// Formats one cost: both sides in one unit, so that they compare at a glance, and deltas in one of their own, since
-/// they may be much smaller. Both suit the largest of what is shown.
+/// Deltas that are less than this, in the unit of the sides, have one of their own.
+const SMALL: f64 = 0.1;
+
+/// Formats costs: both sides and the delta in one unit, which suits the largest of what is shown, so that they compare at a
+/// glance and what is equal reads the same. Deltas have one of their own where all are much smaller than what changed, and
+/// none is as large as a side of it.
 #[derive(Clone, Copy)]
 pub(crate) struct CostFormat {
     pub(crate) sides: ColumnUnit,
@@ -153,11 +157,12 @@ impl CostFormat {
     }
 
     pub(crate) fn in_unit(unit: &str, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
-        CostFormat {
-            sides: ColumnUnit::of(unit, shown.clone().flat_map(|p| [p.base, p.new])),
-            delta: ColumnUnit::of(unit, shown.map(Pair::delta)),
-            two_sided,
-        }
+        let sides = ColumnUnit::of(unit, shown.clone().flat_map(|p| [p.base, p.new]));
+        let deltas = shown.clone().map(Pair::delta);
+        let in_sides = |delta: i64| sides.scale().map_or(f64::INFINITY, |(_, unit)| delta.abs() as f64 / unit);
+        let is_side = |p: Pair| p.delta() != 0 && [p.base, p.new].iter().any(|v| v.abs() == p.delta().abs());
+        let are_small = deltas.clone().all(|delta| in_sides(delta) < SMALL) && !shown.clone().any(is_side);
+        CostFormat { sides, delta: if are_small { ColumnUnit::of(unit, deltas) } else { sides }, two_sided }
     }
 
     /// `3.88s -> 19.65s  +15.77s  x5.06`.

@@ -3,6 +3,7 @@
 //! A request can be stored and sent: it is what a verb of the command parses to, what a method in Python builds, what a
 //! task of an executor carries and what a batch repeats. The inputs are no part of it.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use pprofdiff::random::HashSet;
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::series::Series;
-use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
+use pprofdiff::{Diff, Error, Granularity, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -295,10 +296,58 @@ impl Ask {
     }
 }
 
+/// The names, of three at most, that have most of a text's pairs of letters, and at least two of three.
+fn nearest(text: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+    const MAX_NAMES: usize = 3;
+    const MAX_BYTES: usize = 200;
+    let pairs = |text: &str| -> HashSet<[u8; 2]> {
+        let letters: Vec<u8> = text.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase()).collect();
+        letters.windows(2).map(|pair| [pair[0], pair[1]]).collect()
+    };
+    let wanted = pairs(text);
+    let near = names.filter(|name| name.len() <= MAX_BYTES).filter_map(|name| {
+        let own = pairs(&name);
+        let shared = wanted.intersection(&own).count();
+        (shared > 0 && 3 * shared >= 2 * wanted.len()).then_some((Reverse(shared), own.len(), name))
+    });
+    let mut near: Vec<_> = near.collect();
+    near.sort_unstable();
+    near.into_iter().map(|(_, _, name)| name).take(MAX_NAMES).collect()
+}
+
 impl Request {
     /// Another view of the same question.
     pub fn asking(&self, ask: Ask) -> Request {
         Request { ask, ..self.clone() }
+    }
+
+    /// What to say where the expression of a view matches nothing, most likely by mistake: with the names most like it.
+    ///
+    /// # Errors
+    /// Those of the answer.
+    pub fn unmatched(&self, report: &Report, diff: &Diff) -> Result<Option<String>> {
+        let (regex, what) = match &self.ask {
+            Ask::Peek { regex, .. } => (regex, "frame"),
+            Ask::List { regex, .. } | Ask::Disasm { regex, .. } => (regex, "function"),
+            _ => return Ok(None),
+        };
+        if !report.matches_nothing() {
+            return Ok(None);
+        }
+        if let Ask::Disasm { .. } = self.ask
+            && let Some(inlined) = diff.only_inlined(regex)?.first()
+        {
+            let function = &inlined.function;
+            return Ok(Some(format!(
+                "{function} has no instructions of its own: it is inlined into {}",
+                inlined.places()
+            )));
+        }
+        let measure = diff.measure(&self.query.clone().with_granularity(Granularity::Functions))?;
+        let frames = measure.frames();
+        let near = nearest(regex, (0..frames.len() as u32).map(|frame| frames.name(frame)));
+        let near = if near.is_empty() { String::new() } else { format!("; like it are {}", near.join(", ")) };
+        Ok(Some(format!("no {what} matches {regex:?}{near}")))
     }
 
     /// Which view is asked for, as errors say it.

@@ -106,7 +106,7 @@ impl Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
         columns.extend(step_columns(&ranked.builds, rows.iter()));
-        Table::new(Kind::Steps, &ranked.summary, columns).of_builds(&ranked.builds, ranked.rows.len())
+        Table::new(Kind::Steps, &ranked.summary, columns).of_ranked(ranked)
     }
 }
 
@@ -120,7 +120,7 @@ impl Table {
         columns.extend(build_columns(&ranked.builds, rows.iter().map(|m| Some(m.last))));
         columns.push(Data::Line(rows.iter().map(|m| Some(m.builds as i64)).collect()));
         columns.extend(step_columns(&ranked.builds, rows.iter().map(|m| &m.step)));
-        Table::new(Kind::Movers, &ranked.summary, columns).of_builds(&ranked.builds, ranked.rows.len())
+        Table::new(Kind::Movers, &ranked.summary, columns).of_ranked(ranked)
     }
 }
 
@@ -199,7 +199,7 @@ impl Table {
         let before = |s: &Shift| ranked.builds.all.get(ranked.builds.loaded_before(s.build)).map_or(0, |b| b.total);
         columns.push(Data::Value(rows.iter().map(before).collect()));
         columns.push(Data::Text((0..rows.len()).map(|row| causes.get(row).and_then(Option::as_deref)).collect()));
-        Table::new(Kind::Shifts, &ranked.summary, columns).of_builds(&ranked.builds, ranked.rows.len())
+        Table::new(Kind::Shifts, &ranked.summary, columns).of_ranked(ranked)
     }
 
     /// The rows of lasting changes for people.
@@ -259,6 +259,12 @@ impl Table {
         };
         let key = self.texts(name).and_then(|keys| keys.get(row)).unwrap_or_default();
         format!("{key} #{number}")
+    }
+
+    fn of_ranked<T>(self, ranked: &Ranked<T>) -> Table {
+        let mut table = self.of_builds(&ranked.builds, ranked.rows.len());
+        table.sort = ranked.sort;
+        table
     }
 
     fn of_builds(mut self, builds: &Arc<Builds>, rows_total: usize) -> Table {

@@ -122,20 +122,24 @@ impl Table {
     }
 
     /// What runs say of a row: how much they differ as a part of their mean, and the p-value, or `~` where the row is not
-    /// told from noise.
+    /// told from noise; of one that is left out why.
     pub(crate) fn said(&self, said: Said, row: usize) -> String {
         let figure = |said: Said| match self.in_role(Role::Chance(said)).map(|c| c.cell(row)) {
             Some(Cell::Ratio(figure)) => Some(figure),
             _ => None,
         };
         let mean = self.led().first().map_or(Default::default(), |costs| costs.pair(row));
+        let left_out = || self.in_role(Role::LeftOut).map(|c| c.cell(row));
         match said {
             Said::BaseSd => spread_text(figure(said), mean.base),
             Said::NewSd => spread_text(figure(said), mean.new),
             Said::P | Said::Q if figure(Said::Q).is_some_and(|q| q <= SIGNIFICANT) => {
                 figure(said).map_or_else(String::new, p_text)
             }
-            Said::P | Said::Q => "~".to_owned(),
+            Said::P | Said::Q => match left_out() {
+                Some(Cell::Text(why)) => why.to_owned(),
+                _ => "~".to_owned(),
+            },
         }
     }
 
@@ -169,7 +173,7 @@ impl Table {
 fn is_left_out(column: &Column) -> bool {
     match &column.data {
         // What is not told from noise is marked, so the rate by which it is is not shown.
-        _ if matches!(column.role, Role::Total | Role::Number | Role::Chance(Said::Q)) => true,
+        _ if matches!(column.role, Role::Total | Role::Number | Role::Chance(Said::Q) | Role::LeftOut) => true,
         Data::Text(t) => t.iter().all(|t| t.is_none()),
         Data::Line(v) => v.iter().all(Option::is_none),
         Data::Address(v) => v.iter().all(Option::is_none),

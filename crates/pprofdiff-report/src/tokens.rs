@@ -82,7 +82,8 @@ fn most(most: usize, fits: impl Fn(usize) -> bool) -> usize {
 impl Report {
     /// The report as text of so many tokens at most. What there is no room for goes from the end and is counted there:
     /// rows and findings, and of one frame or function that is too long by itself the callers, callees or lines that
-    /// cost least. Of an explanation the least important goes first.
+    /// cost least. Of an explanation the least important goes first. Where the names of the inputs would leave no room for
+    /// rows, they go.
     ///
     /// # Errors
     /// A report that is no text.
@@ -91,8 +92,9 @@ impl Report {
         if tokens(&whole) <= budget {
             return Ok(whole);
         }
-        // A way to shorten it to `n` parts, of so few to so many: what is left, and how much of what is left out.
-        type Way<'a> = (RangeInclusive<usize>, &'a str, Box<dyn Fn(usize) -> (Report, usize) + 'a>);
+        // A way to shorten it to `n` parts, of so few to so many: what is left, and how much of what is left out. With fewer
+        // parts than are worth it, more of them are better than the whole header.
+        type Way<'a> = (RangeInclusive<usize>, usize, &'a str, Box<dyn Fn(usize) -> (Report, usize) + 'a>);
         let ways: Vec<Way> = match self {
             Report::Table(table) if matches!(table.kind, Kind::Peek | Kind::Tree) => {
                 let (nodes, first) = (table.nodes.shown.len(), table.head(1));
@@ -102,18 +104,18 @@ impl Report {
                     let left = first.len() - shorter.len();
                     (Report::Table(shorter), left)
                 };
-                vec![(1..=nodes, "frame", Box::new(heads)), (0..=table.len(), "edge", Box::new(strongest))]
+                vec![(1..=nodes, 1, "frame", Box::new(heads)), (0..=table.len(), 1, "edge", Box::new(strongest))]
             }
             Report::Table(table) => {
                 let head = |n| (Report::Table(table.head(n)), table.rows_total - n);
-                vec![(1..=table.len(), table.what(), Box::new(head))]
+                vec![(1..=table.len(), 4, table.what(), Box::new(head))]
             }
             Report::Listing(listing) => {
                 let (functions, first) = (listing.routines.len(), listing.clone().head(1));
                 let lines = first.routines.iter().map(|r| r.lines.len() + r.instructions.len()).sum();
                 let heads = move |n| (Report::Listing(listing.clone().head(n)), functions - n);
                 let dearest = move |n| (Report::Listing(dearest_lines(&first, n)), lines - n);
-                vec![(1..=functions, "function", Box::new(heads)), (0..=lines, "line", Box::new(dearest))]
+                vec![(1..=functions, 1, "function", Box::new(heads)), (0..=lines, 3, "line", Box::new(dearest))]
             }
             #[cfg(feature = "check")]
             Report::Check(check) => {
@@ -126,7 +128,7 @@ impl Report {
                     }
                     (Report::Check(shorter), left)
                 };
-                vec![(0..=all, "finding", Box::new(heads))]
+                vec![(0..=all, 0, "finding", Box::new(heads))]
             }
             Report::Explain(_) => {
                 let shown = self.text(Style { budget: Some(budget.saturating_sub(LEFT_OUT)), ..Style::default() })?;
@@ -136,16 +138,25 @@ impl Report {
             }
             _ => Vec::new(),
         };
-        for (parts, what, shortened) in &ways {
-            let text = |n| {
-                let (report, left) = shortened(n);
-                // What could be written as a whole can be shortened.
-                report.text(Style::default()).unwrap_or_default() + &left_out(left, what)
-            };
-            let fits = |n| tokens(&text(n)) <= budget;
-            let n = most(parts.end().saturating_sub(1), fits);
-            if n > 0 || parts.contains(&0) && fits(0) {
-                return Ok(text(n));
+        for brief in [false, true] {
+            let style = Style { brief, ..Style::default() };
+            for (parts, worth, what, shortened) in &ways {
+                let text = |n| {
+                    let (report, left) = shortened(n);
+                    // What could be written as a whole can be shortened.
+                    report.text(style).unwrap_or_default() + &left_out(left, what)
+                };
+                let fits = |n| tokens(&text(n)) <= budget;
+                let most_parts = parts.end().saturating_sub(1);
+                let n = most(most_parts, fits);
+                let fewest = if brief { *parts.start() } else { (*worth).min(most_parts).max(*parts.start()) };
+                if n >= fewest && (n > 0 || fits(0)) {
+                    return Ok(text(n));
+                }
+            }
+            let text = self.text(Style { brief: true, ..style })?;
+            if tokens(&text) <= budget {
+                return Ok(text);
             }
         }
         // The verdict is the last line of a check, and its first where lines are cut off.

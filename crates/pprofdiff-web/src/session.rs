@@ -4,10 +4,10 @@
 //! everywhere.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pprofdiff::filter::Filters;
-use pprofdiff::input::{Fetch, file_builds, sort_builds};
+use pprofdiff::input::{Fetch, file_builds, sort_builds, two_names};
 use pprofdiff::series::{Order, Series, SeriesOptions};
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Matching, Profile, Query, Result, Sort, Source};
 use pprofdiff_report::{Ask, Format, Request, Style};
@@ -71,6 +71,8 @@ pub enum Sides {
     },
     /// Builds, in the order of their names.
     Series(Vec<usize>),
+    /// Builds, in this order.
+    Given(Vec<usize>),
 }
 
 /// What the page offers for each field of a [`Question`] and as formats to save, from the tables of the engine.
@@ -104,29 +106,50 @@ const MOST_FILES: usize = 10_000;
 struct File {
     source: Source,
     /// Once it was read as part of a side.
-    profile: Option<Arc<Profile>>,
+    profile: OnceLock<Arc<Profile>>,
+}
+
+impl File {
+    /// The profile. Two sessions that ask for it at once may both read it: one that waited for the other could be a
+    /// thread that helps out within the other's own work.
+    fn read(&self, load: &LoadOptions) -> Result<&Arc<Profile>> {
+        if let Some(profile) = self.profile.get() {
+            return Ok(profile);
+        }
+        let profile = self.source.load(load)?;
+        Ok(self.profile.get_or_init(|| profile))
+    }
 }
 
 enum Open {
     Diff(Diff),
-    Series { builds: Vec<(String, Source)>, read: Option<Box<(Query, Series)>> },
+    Series { builds: Vec<(String, Source)>, order: Order, read: Option<Box<(Query, Series)>> },
 }
 
 /// Files, sides and answers; see the module.
 #[derive(Default)]
 pub struct Session {
-    files: Vec<File>,
-    /// What was asked to be compared last, also if it could not be.
+    files: Vec<Arc<File>>,
+    /// What is compared, or is to be.
     sides: Option<Sides>,
     open: Option<Open>,
     load: LoadOptions,
-    cleared: u64,
 }
 
 impl Session {
     /// A session without files; each is read with these options.
     pub fn new(load: LoadOptions) -> Session {
         Session { load, ..Session::default() }
+    }
+
+    /// Another session with the same files, which are read once for both, and the same plan.
+    pub fn fork(&self) -> Session {
+        Session { files: self.files.clone(), sides: self.sides.clone(), open: None, load: self.load.clone() }
+    }
+
+    /// Another session, with the same options and without files.
+    pub fn fork_empty(&self) -> Session {
+        Session::new(self.load.clone())
     }
 
     /// Takes a file; its number. It is not read yet.
@@ -145,7 +168,7 @@ impl Session {
             }
             other => other,
         };
-        self.files.push(File { source, profile: None });
+        self.files.push(Arc::new(File { source, profile: OnceLock::new() }));
         Ok(self.files.len() - 1)
     }
 
@@ -154,7 +177,7 @@ impl Session {
         self.files.iter().map(|file| file.source.name()).collect()
     }
 
-    /// What was asked to be compared last.
+    /// What is compared, or is to be.
     pub fn sides(&self) -> Option<&Sides> {
         self.sides.as_ref()
     }
@@ -164,39 +187,42 @@ impl Session {
         self.sides = Some(sides);
     }
 
-    /// How often all files were forgotten: numbers of files mean something until then.
-    pub fn cleared(&self) -> u64 {
-        self.cleared
-    }
-
-    /// Forgets all files.
-    pub fn clear(&mut self) {
-        self.files.clear();
-        (self.open, self.sides) = (None, None);
-        self.cleared += 1;
-    }
-
     /// Reads a file of a side, unless that has been done.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(&mut self, file: usize) -> Result<()> {
-        let file = self.files.get_mut(file).ok_or_else(|| Error::query("there is no such file"))?;
-        if file.profile.is_none() {
-            file.profile = Some(file.source.load(&self.load)?);
-        }
-        Ok(())
+    pub fn read(&self, file: usize) -> Result<()> {
+        self.profile(file).map(drop)
+    }
+
+    fn profile(&self, file: usize) -> Result<Arc<Profile>> {
+        let file = self.files.get(file).ok_or_else(|| Error::query("there is no such file"))?;
+        file.read(&self.load).cloned()
     }
 
     /// Says what is compared, and returns which sample types there are, each with its unit. Files of sides are read if they
-    /// were not; those of a series when something is asked.
+    /// were not; those of a series when something is asked. Builds of two names have no order ([`two_names`]): the `names` that
+    /// are returned then say which files are which, and nothing is opened.
     ///
     /// # Errors
-    /// A side without files; what is wrong with a file; sides that can't be compared.
+    /// A side without files; what is wrong with a file; sides that can't be compared. What was compared before still is.
     pub fn compare(&mut self, sides: &Sides) -> Result<Value> {
+        if let Sides::Series(files) = sides {
+            let mut builds = self.builds(files)?;
+            sort_builds(&mut builds);
+            if let Some(names) = two_names(builds.iter().map(|(key, _)| key.as_str())) {
+                let named = names.map(|places| {
+                    let builds: Vec<_> = places.into_iter().map(|place| &builds[place]).collect();
+                    let ends =
+                        builds.first().zip(builds.last()).map(|(first, last)| format!("{} to {}", first.0, last.0));
+                    json!({"name": ends, "files": builds.iter().map(|(_, file)| file).collect::<Vec<_>>()})
+                });
+                return Ok(json!({"types": [], "names": named}));
+            }
+        }
         if self.open.is_none() || self.sides.as_ref() != Some(sides) {
-            (self.open, self.sides) = (None, Some(sides.clone()));
             self.open = Some(self.opened(sides)?);
+            self.sides = Some(sides.clone());
         }
         let types = match &self.open {
             Some(Open::Diff(diff)) => diff.sample_types(),
@@ -206,16 +232,18 @@ impl Session {
         Ok(json!({"types": types}))
     }
 
-    fn opened(&mut self, sides: &Sides) -> Result<Open> {
+    /// The keys of builds, with the numbers of their files.
+    fn builds(&self, files: &[usize]) -> Result<Vec<(String, usize)>> {
+        let names = files.iter().map(|&file| Some(PathBuf::from(self.files.get(file)?.source.name())));
+        let names = names.collect::<Option<Vec<_>>>().ok_or_else(|| Error::query("there is no such file"))?;
+        Ok(file_builds(&names).into_iter().map(|(key, _)| key).zip(files.iter().copied()).collect())
+    }
+
+    fn opened(&self, sides: &Sides) -> Result<Open> {
         Ok(match sides {
             Sides::Diff { base, new } => {
-                for &file in base.iter().chain(new) {
-                    self.read(file)?;
-                }
-                let side = |files: &[usize]| -> Vec<Arc<Profile>> {
-                    files.iter().filter_map(|&file| self.files[file].profile.clone()).collect()
-                };
-                let (base, new) = (side(base), side(new));
+                let side = |files: &[usize]| files.iter().map(|&file| self.profile(file)).collect::<Result<Vec<_>>>();
+                let (base, new) = (side(base)?, side(new)?);
                 Open::Diff(match (base.as_slice(), new.as_slice()) {
                     (_, []) => return Err(Error::query("there is nothing to compare: the new side has no file")),
                     ([], [one]) => Diff::of_profile(one)?,
@@ -223,15 +251,14 @@ impl Session {
                     (base, new) => Diff::new(base, new)?,
                 })
             }
-            Sides::Series(files) => {
-                let chosen = files.iter().map(|&file| self.files.get(file).map(|file| file.source.clone()));
-                let sources =
-                    chosen.collect::<Option<Vec<_>>>().ok_or_else(|| Error::query("there is no such file"))?;
-                let names: Vec<PathBuf> = sources.iter().map(|source| PathBuf::from(source.name())).collect();
-                let keys = file_builds(&names).into_iter().map(|(key, _)| key);
-                let mut builds: Vec<(String, Source)> = keys.zip(sources).collect();
-                sort_builds(&mut builds);
-                Open::Series { builds, read: None }
+            Sides::Series(files) | Sides::Given(files) => {
+                let mut builds = self.builds(files)?;
+                let order = if let Sides::Given(_) = sides { Order::Given } else { Order::Key };
+                if order == Order::Key {
+                    sort_builds(&mut builds);
+                }
+                let source = |(key, file): (String, usize)| (key, self.files[file].source.clone());
+                Open::Series { builds: builds.into_iter().map(source).collect(), order, read: None }
             }
         })
     }
@@ -251,9 +278,9 @@ impl Session {
                 let stacks = || request(Ask::Stacks { by_labels: false, limit: None });
                 request(table()).or_else(|_| stacks())?.answer(&diff)?
             }
-            Some(Open::Series { builds, read }) => {
+            Some(Open::Series { builds, order, read }) => {
                 if read.as_ref().is_none_or(|read| read.0 != query) {
-                    let options = SeriesOptions::default().with_load(self.load.clone()).with_order(Order::Key);
+                    let options = SeriesOptions::default().with_load(self.load.clone()).with_order(*order);
                     *read = None;
                     let series = Series::load(builds.iter().cloned(), &query, &options)?;
                     *read = Some(Box::new((query.clone(), series)));

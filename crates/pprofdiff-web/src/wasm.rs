@@ -35,13 +35,8 @@ impl Engine {
         self.0.add(Source::Bytes(name, bytes)).map_err(told)
     }
 
-    /// See [`Session::clear`].
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// See [`Session::read`].
-    pub fn read(&mut self, file: usize) -> Result<(), JsError> {
+    pub fn read(&self, file: usize) -> Result<(), JsError> {
         self.0.read(file).map_err(told)
     }
 

@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::diff::top::{Chance, ProfileSums, SIGNIFICANT, Top, TotalChance};
+use crate::diff::top::{Chance, LeftOut, ProfileSums, SIGNIFICANT, Top, TotalChance};
 use crate::diff::{Frames, Measure, Normalize, Scale, Sort, Walk};
 use crate::statistics::growth::{Events, Spread};
 use crate::statistics::rank::{false_discoveries, rank_test};
@@ -199,6 +199,17 @@ impl MeasuredRuns {
         values.iter().any(|&v| v != 0).then(|| sides(&self.is_base, &values))
     }
 
+    /// The totals of what filters leave.
+    #[cfg(feature = "check")]
+    pub(crate) fn kept_total(&self) -> Sides {
+        if self.measure.summary().filters.is_empty() {
+            return self.total.clone();
+        }
+        let kept = self.measure.profile_totals_kept();
+        let values: Vec<i64> = kept.into_iter().zip(&self.scales).map(|(value, scale)| scale.apply(value)).collect();
+        sides(&self.is_base, &values)
+    }
+
     /// What several frames cost that are taken as one. `chosen` has a place for each frame.
     #[cfg(feature = "check")]
     pub(crate) fn of_any(&self, chosen: &[bool], cost: Sort) -> Sides {
@@ -241,7 +252,7 @@ impl MeasuredRuns {
 
 /// The frames that are there by chance, of which nothing is asked that is asked of each frame.
 pub(crate) struct ByChance {
-    frames: Vec<bool>,
+    frames: Vec<Option<LeftOut>>,
     /// Where it is chance which inlined library functions a profile shows: how much cum differs between runs.
     cum: Option<Spread>,
 }
@@ -252,19 +263,20 @@ impl ByChance {
         Ok(ByChance { frames, cum: flickers.then(|| runs.spread(Sort::Cum, paired)) })
     }
 
-    /// True of profiling itself, and of what costs something itself on one side alone, and no more with what it calls
-    /// than chance explains at this level: what is inlined into it is shown on the other.
-    pub(crate) fn has(&self, frame: u32, cost: Sort, runs: &MeasuredRuns, alpha: f64) -> bool {
-        if self.frames[frame as usize] {
-            return true;
+    /// Why a frame is left out, if it is: profiling itself is, and what costs something itself on one side alone, and no
+    /// more with what it calls than chance explains at this level: what is inlined into it is shown on the other.
+    pub(crate) fn of(&self, frame: u32, cost: Sort, runs: &MeasuredRuns, alpha: f64) -> Option<LeftOut> {
+        if let Some(known) = self.frames[frame as usize] {
+            return Some(known);
         }
-        let Some(cum) = self.cum.as_ref().filter(|_| cost == Sort::Flat) else { return false };
-        let Some(flat) = runs.of_frame(frame, Sort::Flat) else { return false };
-        let Some(all) = runs.of_frame(frame, Sort::Cum) else { return false };
+        let cum = self.cum.as_ref().filter(|_| cost == Sort::Flat)?;
+        let flat = runs.of_frame(frame, Sort::Flat)?;
+        let all = runs.of_frame(frame, Sort::Cum)?;
         let events = runs.events(&all);
         let p = || cum.p_of_growth(&events, runs.per_event()) * runs.frames().len() as f64;
         let is_one_sided = flat.iter().any(|side| side.max <= 0);
-        is_one_sided && events.iter().all(|side| side.iter().sum::<f64>() > 0.0) && p() > alpha
+        let is_inlining = is_one_sided && events.iter().all(|side| side.iter().sum::<f64>() > 0.0) && p() > alpha;
+        is_inlining.then_some(LeftOut::Inlining)
     }
 }
 
@@ -290,9 +302,10 @@ impl Measure {
         let p = |sides: &Sides| spread.p_of_change(&runs.events(sides), runs.per_event());
         let of_frame = |frame: u32| {
             let sides = runs.of_frame(frame, sort)?;
-            let is_silent = runs.is_rare(&sides) || by_chance.has(frame, sort, &runs, SIGNIFICANT);
-            let p = (!is_silent).then(|| p(&sides));
-            Some(Chance { base_sd: sides[0].deviation(), new_sd: sides[1].deviation(), p, q: None })
+            let left_out = by_chance.of(frame, sort, &runs, SIGNIFICANT);
+            let is_asked = left_out.is_none() && !runs.is_rare(&sides);
+            let p = is_asked.then(|| p(&sides));
+            Some(Chance { base_sd: sides[0].deviation(), new_sd: sides[1].deviation(), p, q: None, left_out })
         };
         let mut chances: Vec<Chance> =
             (0..self.frames().len() as u32).map(|f| of_frame(f).unwrap_or_default()).collect();

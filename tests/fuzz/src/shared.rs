@@ -235,7 +235,7 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         7 => {
             let pattern = choices.text().unwrap_or_else(|| ".".to_owned());
             if let Ok(listing) = diff.list(&query, &pattern, &Text(most)) {
-                written(listing_text(&listing, &mut out, TextOptions { color: choices.flag() }));
+                written(listing_text(&listing, &mut out, TextOptions { color: choices.flag(), brief: choices.flag() }));
                 written(listing_json(&listing, &mut out));
                 listing_html(&listing);
             }
@@ -277,7 +277,7 @@ fn every_text_is_within(view: &Measure) {
 /// A table in every format.
 pub fn table(table: &report::Table) {
     let mut out = Vec::new();
-    written(table.write_text(&mut out, TextOptions { color: false }));
+    written(table.write_text(&mut out, TextOptions::default()));
     written(table.write_csv(&mut out, CsvOptions { quote_formulas: true }));
     written(table.write_markdown(&mut out));
     table.to_html(20);

@@ -11,7 +11,7 @@
 //! `tid` (`comm` of perf) and are no frames. Sources: what py-spy 0.4, Austin 3.7 and FlameGraph's stackcollapse-perf.pl
 //! write, and CPython's `profiling.sampling`.
 
-use super::folded::{self, Header, lines, split_number, value};
+use super::folded::{self, Added, Header, Stackless, lines, split_number, value};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -256,13 +256,16 @@ fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> R
         let first = stacks.builder.string(first);
         stacks.builder.header().default_sample_type = first;
     }
+    let mut stackless = Stackless::default();
     for (number, (at, line)) in (1u64..).zip(lines(text)) {
         let place = |e: Error| e.in_record(|| format!("line {number}")).at(at);
-        stacks.add(line, dialect).map_err(place)?;
+        if stacks.add(line, dialect).map_err(place)? == Added::WithoutStack {
+            stackless.add(number);
+        }
     }
     let Stacks { builder, locations, .. } = stacks;
     drop(locations);
-    builder.build(name)
+    Ok(stackless.noted(builder.build(name)?))
 }
 
 #[derive(Default)]
@@ -276,19 +279,20 @@ struct Stacks<'t> {
 }
 
 impl<'t> Stacks<'t> {
-    fn add(&mut self, line: &'t [u8], dialect: &Dialect) -> Result<()> {
-        let line = line.trim_ascii_start();
-        if line.is_empty() || line.starts_with(b"#") {
-            return Ok(());
+    fn add(&mut self, line: &'t [u8], dialect: &Dialect) -> Result<Added> {
+        if line.is_empty() || line.trim_ascii_start().starts_with(b"#") {
+            return Ok(Added::Usual);
         }
+        // Before the blank of ` 1` is a stack without frames.
         let found = split_last(line, b' ').and_then(|(stack, word)| Some((stack, (dialect.values)(word)?)));
         let Some((stack, values)) = found else {
-            return Err(folded::without_number(line));
+            return Err(folded::without_number(line.trim_ascii_start()));
         };
+        let (stack, values) = (stack.trim_ascii_start(), values?);
         self.leaf_first.clear();
         self.labels.clear();
         let mut at_root = true;
-        for frame in stack.split(|&b| b == b';') {
+        for frame in stack.split(|&b| b == b';').filter(|_| !stack.is_empty()) {
             let labels = if at_root { (dialect.labels)(frame) } else { Vec::new() };
             at_root = !labels.is_empty();
             if !at_root {
@@ -301,7 +305,8 @@ impl<'t> Stacks<'t> {
             }
         }
         self.leaf_first.reverse();
-        self.builder.sample(&self.leaf_first, &values?, &self.labels)
+        self.builder.sample(&self.leaf_first, &values, &self.labels)?;
+        Ok(Added::of(&self.leaf_first, &values))
     }
 
     fn location(&mut self, frame: &'t [u8], dialect: &Dialect) -> Result<LocationId> {

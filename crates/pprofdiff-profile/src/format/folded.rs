@@ -128,17 +128,65 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
     let header = Header::of(&text).filter(|header| header.two_sided == two_sided);
     let header = header.unwrap_or(Header { kind, unit, two_sided });
     let mut stacks = Stacks::new(&header);
+    let mut stackless = Stackless::default();
     for (number, (at, line)) in (1u64..).zip(lines(&text)) {
         let added = match Header::parse(line) {
             Some(other) if other != header => Err(unlike(&other, &header)),
             None if line.starts_with(BEGIN.as_bytes()) => Err(unlike_any(line)),
             _ => stacks.add(line, two_sided),
         };
-        added.map_err(|e| e.in_record(|| format!("line {number}")).at(at))?;
+        if added.map_err(|e| e.in_record(|| format!("line {number}")).at(at))? == Added::WithoutStack {
+            stackless.add(number);
+        }
     }
     let builder = stacks.finish(two_sided)?;
     drop(text);
-    builder.build(name)
+    Ok(stackless.noted(builder.build(name)?))
+}
+
+/// What became of a line.
+#[derive(PartialEq, Eq)]
+pub(super) enum Added {
+    /// A sample of a stack, or nothing.
+    Usual,
+    /// A value of no stack, which views count in the total and show in no row.
+    WithoutStack,
+}
+
+impl Added {
+    pub(super) fn of(stack: &[LocationId], values: &[i64]) -> Added {
+        let is_lost = stack.is_empty() && values.iter().any(|&v| v != 0);
+        if is_lost { Added::WithoutStack } else { Added::Usual }
+    }
+}
+
+/// Lines of values without a stack: profilers write them for threads whose frames they could not read.
+#[derive(Default)]
+pub(super) struct Stackless {
+    count: u64,
+    first: u64,
+}
+
+impl Stackless {
+    pub(super) fn add(&mut self, line: u64) {
+        if self.count == 0 {
+            self.first = line;
+        }
+        self.count += 1;
+    }
+
+    /// The profile, with a warning if there were any.
+    pub(super) fn noted(&self, profile: Profile) -> Profile {
+        let first = self.first;
+        let note = match self.count {
+            0 => return profile,
+            1 => format!("line {first} has no stack; its value counts in the total alone"),
+            count => {
+                format!("{count} lines have no stack, the first is line {first}; their values count in the total alone")
+            }
+        };
+        profile.with_notes(vec![note])
+    }
 }
 
 /// What lines add up to.
@@ -160,14 +208,16 @@ impl<'t> Stacks<'t> {
         Stacks { builder, base_label, has_base: false, locations: HashMap::default(), leaf_first: Vec::new() }
     }
 
-    fn add(&mut self, line: &'t [u8], two_sided: bool) -> Result<()> {
+    fn add(&mut self, line: &'t [u8], two_sided: bool) -> Result<Added> {
         let Some((stack, last)) = split_number(line) else {
-            return if line.is_empty() || line.starts_with(b"#") { Ok(()) } else { Err(without_number(line)) };
+            let is_passed_over = line.is_empty() || line.starts_with(b"#");
+            return if is_passed_over { Ok(Added::Usual) } else { Err(without_number(line)) };
         };
         let new = value(last)?;
         if !two_sided {
             self.locate(stack)?;
-            return self.builder.sample(&self.leaf_first, &[new], &[]);
+            self.builder.sample(&self.leaf_first, &[new], &[])?;
+            return Ok(Added::of(&self.leaf_first, &[new]));
         }
         let Some((stack, first)) = split_number(stack) else { return Err(without_base(line)) };
         let base = value(first)?;
@@ -175,7 +225,10 @@ impl<'t> Stacks<'t> {
         if new != 0 {
             self.builder.sample(&self.leaf_first, &[new], &[])?;
         }
-        if base != 0 { self.add_base(base) } else { Ok(()) }
+        if base != 0 {
+            self.add_base(base)?;
+        }
+        Ok(Added::of(&self.leaf_first, &[base, new]))
     }
 
     /// Finds the locations of a stack.

@@ -47,9 +47,13 @@ fn recognises(head: &[u8]) -> bool {
         || header.event.is_some() && next.is_none_or(|next| Header::parse(next).is_some_and(|h| h.event.is_some()))
 }
 
-/// The header that `--header` prints.
+/// The header that `--header` prints; not a thread whose name begins so, in which no blank follows.
 fn is_comment(line: &[u8]) -> bool {
-    line.starts_with(b"#")
+    let is_sample = || {
+        line.get(1).is_some_and(|b| !b.is_ascii_whitespace())
+            && Header::parse(line).is_some_and(|header| header.event.is_some() || header.has_time)
+    };
+    line.starts_with(b"#") && !is_sample()
 }
 
 /// What is no sample: mapped files, new threads, lost samples, which perf prints if it is asked to.
@@ -66,9 +70,11 @@ fn is_indented(line: &[u8]) -> bool {
 /// A sample's line.
 #[derive(Debug, PartialEq, Eq)]
 struct Header<'t> {
+    /// Empty of threads without a name.
     comm: &'t [u8],
     pid: Option<i64>,
     tid: i64,
+    has_time: bool,
     /// As it is printed.
     period: Option<&'t [u8]>,
     event: Option<&'t [u8]>,
@@ -90,12 +96,23 @@ fn number(digits: &[u8]) -> Option<i64> {
     std::str::from_utf8(digits).ok().filter(|_| is_number(digits))?.parse().ok()
 }
 
+/// True of a CPU: `[001]`.
+fn is_bracketed(word: &[u8]) -> bool {
+    word.len() > 2 && word.starts_with(b"[") && word.ends_with(b"]")
+}
+
 impl<'t> Header<'t> {
     /// The name of a thread may have blanks and digits, so the first word counts from which on the rest fits. Names are
     /// of less than 64 bytes, so not many are tried.
     fn parse(line: &'t [u8]) -> Option<Header<'t>> {
         let line = line.trim_ascii();
-        let (first, _) = word(line);
+        let (first, rest) = word(line);
+        // Without a name its numbers come first. A number alone may be a name, unless a CPU or a time follows.
+        if let Some(header) = Header::after_comm(b"", first, rest)
+            && (header.pid.is_some() || header.has_time || is_bracketed(word(rest).0))
+        {
+            return Some(header);
+        }
         let mut at = first.len();
         while at < line.len().min(64) {
             let (this, rest) = word(&line[at..]);
@@ -114,9 +131,8 @@ impl<'t> Header<'t> {
             Some(slash) => (Some(id(&ids[..slash])?), id(&ids[slash + 1..])?),
             None => (None, id(ids)?),
         };
-        let mut header = Header { comm, pid, tid, period: None, event: None, rest };
+        let mut header = Header { comm, pid, tid, has_time: false, period: None, event: None, rest };
         let (mut this, mut after) = word(rest);
-        let is_bracketed = |word: &[u8]| word.len() > 2 && word.starts_with(b"[") && word.ends_with(b"]");
         if is_bracketed(this) {
             (header.rest, (this, after)) = (after, word(after));
         }
@@ -126,6 +142,7 @@ impl<'t> Header<'t> {
             parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number)
         };
         if is_time(this) {
+            header.has_time = true;
             (header.rest, (this, after)) = (after, word(after));
         }
         let period = Some(this).filter(|this| is_number(this));
@@ -175,13 +192,9 @@ impl<'t> Frame<'t> {
             return None;
         }
         let (mut symbol, mut binary) = (rest, &b""[..]);
-        // Names have parentheses too, so the last blank before one counts, but for a file that was deleted.
         let named = rest.strip_suffix(b" (deleted))").or_else(|| rest.strip_suffix(b")"));
-        if let Some(named) = named {
-            let open = if named.starts_with(b"(") { Some(0) } else { find_last(named, b" (").map(|at| at + 1) };
-            if let Some(open) = open {
-                (symbol, binary) = (named[..open].trim_ascii_end(), &named[open + 1..]);
-            }
+        if let Some((named, open)) = named.and_then(|named| Some((named, find_binary(named)?))) {
+            (symbol, binary) = (named[..open].trim_ascii_end(), &named[open + 1..]);
         }
         let inlined = binary == b"inlined";
         let binary = if inlined || binary == b"[unknown]" { b"" } else { binary };
@@ -189,6 +202,46 @@ impl<'t> Frame<'t> {
         let symbol = if symbol == b"[unknown]" { b"" } else { symbol };
         Some(Frame { address, symbol, binary, inlined, source: b"" })
     }
+}
+
+/// Where the parenthesis opens that the binary stands in, of `symbol (binary` without its end. Symbols have parentheses
+/// too, and so have paths.
+fn find_binary(named: &[u8]) -> Option<usize> {
+    let opens = || (0..named.len()).filter(|&at| opens_word(named, at));
+    let last = opens().next_back()?;
+    if &named[last..] == b"(inlined" {
+        return Some(last);
+    }
+    // With an offset or no name it is plain where the symbol ends.
+    let ends_symbol = |&at: &usize| {
+        let symbol = named[..at].trim_ascii_end();
+        let digits = symbol.iter().rev().take_while(|b| b.is_ascii_hexdigit()).count();
+        symbol == b"[unknown]" || digits > 0 && symbol[..symbol.len() - digits].ends_with(b"+0x")
+    };
+    if let Some(open) = opens().find(ends_symbol) {
+        return Some(open);
+    }
+    let pair = opening(named);
+    let is_file = |&at: &usize| matches!(named.get(at + 1), Some(b'/' | b'['));
+    pair.filter(is_file).or_else(|| opens().rfind(is_file)).or(pair).or(Some(last))
+}
+
+fn opens_word(text: &[u8], at: usize) -> bool {
+    text[at] == b'(' && (at == 0 || text[at - 1] == b' ')
+}
+
+/// The parenthesis that is closed behind the end of a text, if a word begins with it.
+fn opening(text: &[u8]) -> Option<usize> {
+    let mut depth = 1;
+    let closed = text.iter().rposition(|b| {
+        match b {
+            b')' => depth += 1,
+            b'(' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    closed.filter(|&at| opens_word(text, at))
 }
 
 fn find_last(text: &[u8], word: &[u8]) -> Option<usize> {
@@ -442,7 +495,9 @@ impl<'t> Script<'t> {
         let [comm, pid, tid] = ["comm", "pid", "tid"].map(|key| builder.string(key));
         let number = |key, value| Label { key, value: LabelValue::Number(value, StringId::EMPTY) };
         tree.write(&mut builder, columns.len(), &mut Room::of(size), |root, labels| {
-            labels.push(Label { key: comm, value: LabelValue::Text(root.comm) });
+            if root.comm != StringId::EMPTY {
+                labels.push(Label { key: comm, value: LabelValue::Text(root.comm) });
+            }
             labels.extend(root.pid.map(|value| number(pid, value)));
             labels.push(number(tid, root.tid));
             (root.column as usize, 1)

@@ -14,9 +14,9 @@
 //!
 //! Lost: the order of samples, the name of the file, and weights below a nanosecond.
 
-use super::InputFormat;
 use super::json::{self, Json, Kind};
 use super::tree::{Room, Tree, too_large};
+use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile, StringId};
@@ -53,10 +53,19 @@ struct Root {
 struct File {
     builder: ProfileBuilder,
     frames: Vec<LocationId>,
-    types: Vec<(String, String)>,
+    columns: Vec<Column>,
     tree: Tree<Root>,
     n_profiles: usize,
     two_sided: bool,
+}
+
+/// A sample type, and the first profile that is of it.
+struct Column {
+    kind: String,
+    unit: String,
+    first: String,
+    /// The unit that this profile says.
+    said: &'static str,
 }
 
 /// What our writer says of its file.
@@ -68,6 +77,8 @@ struct Written {
 
 /// A unit of speedscope: what it becomes, and as which power of ten of that. Times may be rounded.
 struct Unit {
+    /// As the file says it.
+    name: &'static str,
     kind: &'static str,
     unit: &'static str,
     power: i64,
@@ -75,14 +86,14 @@ struct Unit {
 
 impl Unit {
     fn of(name: &[u8]) -> Option<Unit> {
-        let time = |power| Unit { kind: "time", unit: "nanoseconds", power };
+        let time = |name, power| Unit { name, kind: "time", unit: "nanoseconds", power };
         Some(match name {
-            b"seconds" => time(9),
-            b"milliseconds" => time(6),
-            b"microseconds" => time(3),
-            b"nanoseconds" => time(0),
-            b"bytes" => Unit { kind: "space", unit: "bytes", power: 0 },
-            b"none" => Unit { kind: "", unit: "", power: 0 },
+            b"seconds" => time("seconds", 9),
+            b"milliseconds" => time("milliseconds", 6),
+            b"microseconds" => time("microseconds", 3),
+            b"nanoseconds" => time("nanoseconds", 0),
+            b"bytes" => Unit { name: "bytes", kind: "space", unit: "bytes", power: 0 },
+            b"none" => Unit { name: "none", kind: "", unit: "", power: 0 },
             _ => return None,
         })
     }
@@ -100,7 +111,7 @@ fn optional_number(json: &mut Json<'_>) -> Result<i64> {
 impl File {
     fn new() -> File {
         let (builder, tree) = (ProfileBuilder::new(), Tree::new());
-        File { builder, frames: Vec::new(), types: Vec::new(), tree, n_profiles: 0, two_sided: false }
+        File { builder, frames: Vec::new(), columns: Vec::new(), tree, n_profiles: 0, two_sided: false }
     }
 
     fn read(&mut self, text: &[u8], options: &LoadOptions) -> Result<()> {
@@ -222,8 +233,8 @@ impl File {
         let missing = |what: &str| Error::malformed(format!("it has no {what}")).at(begin);
         let unit = unit.ok_or_else(|| missing("unit"))?;
         // Ours are whole numbers of the unit that is said.
-        let unit = if written.is_some() { Unit { kind: "", unit: "", power: 0 } } else { unit };
-        let column = self.column(&unit, written, options);
+        let unit = if written.is_some() { Unit { kind: "", unit: "", power: 0, ..unit } } else { unit };
+        let column = self.column(&unit, written, options, &name, number).map_err(|e| e.at(begin))?;
         let profile = if self.n_profiles > 1 && !self.two_sided { self.builder.string(&name) } else { StringId::EMPTY };
         let root = Root { column, profile, is_base: self.two_sided && number == 0 };
         match kind.as_deref() {
@@ -238,19 +249,38 @@ impl File {
         }
     }
 
-    /// The sample type of a unit: a new one, if no profile before had it.
-    fn column(&mut self, unit: &Unit, written: Option<&Written>, options: &LoadOptions) -> u32 {
+    /// The sample type of a unit: a new one, if no profile before had it. Values without a unit are not added to
+    /// others, even if the input type makes both the same.
+    fn column(
+        &mut self,
+        unit: &Unit,
+        written: Option<&Written>,
+        options: &LoadOptions,
+        name: &[u8],
+        number: usize,
+    ) -> Result<u32> {
         let (kind, named) = &options.input_type;
-        let of = match written {
-            Some(written) => (written.kind.clone(), written.unit.clone()),
-            None if unit.kind.is_empty() || named == unit.unit => (kind.clone(), named.clone()),
-            None => (unit.kind.to_owned(), unit.unit.to_owned()),
+        let (kind, unit_of_type) = match written {
+            Some(written) => (&*written.kind, &*written.unit),
+            None if unit.kind.is_empty() || named == unit.unit => (&**kind, &**named),
+            None => (unit.kind, unit.unit),
         };
-        let known = self.types.iter().position(|t| *t == of);
-        known.unwrap_or_else(|| {
-            self.types.push(of);
-            self.types.len() - 1
-        }) as u32
+        if let Some(at) = self.columns.iter().position(|c| c.kind == kind && c.unit == unit_of_type) {
+            let Column { first, said, .. } = &self.columns[at];
+            if written.is_none() && (*said == "none") != (unit.name == "none") {
+                return Err(Error::malformed(format!(
+                    "the unit of {} is {} and that of {first} {said}, so the input type {kind}/{unit_of_type} can't be \
+                     that of both; give one of another unit, such as samples/count",
+                    quoted(name),
+                    unit.name
+                )));
+            }
+            return Ok(at as u32);
+        }
+        let (kind, unit_of_type) = (kind.to_owned(), unit_of_type.to_owned());
+        let first = format!("{} (profile {number})", quoted(name));
+        self.columns.push(Column { kind, unit: unit_of_type, first, said: unit.name });
+        Ok(self.columns.len() as u32 - 1)
     }
 
     /// Reads the number of a frame.
@@ -337,17 +367,17 @@ impl File {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let File { mut builder, types, tree, n_profiles, two_sided, .. } = self;
-        for (kind, unit) in &types {
-            builder.sample_type(kind, unit);
+        let File { mut builder, columns, tree, n_profiles, two_sided, .. } = self;
+        for column in &columns {
+            builder.sample_type(&column.kind, &column.unit);
         }
         let base = Label { key: builder.string(BASE_LABEL.0), value: LabelValue::Text(builder.string(BASE_LABEL.1)) };
         let key = builder.string("profile");
         if two_sided {
             // A profile is a diff by its labels, so there must be one even if the base has no values.
-            builder.sample(&[], &vec![0; types.len()], &[base])?;
+            builder.sample(&[], &vec![0; columns.len()], &[base])?;
         }
-        tree.write(&mut builder, types.len(), &mut Room::of(size), |root, labels| {
+        tree.write(&mut builder, columns.len(), &mut Room::of(size), |root, labels| {
             if root.is_base {
                 labels.push(base);
             } else if n_profiles > 1 && !two_sided {

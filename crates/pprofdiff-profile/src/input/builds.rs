@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use super::{Source, pairs};
+use super::{Fetch, Source, pairs};
 use crate::error::{Error, Result};
 use crate::redact::redacted;
 
@@ -21,7 +21,11 @@ pub fn pattern_builds(pattern: &str) -> Result<Vec<(String, Source)>> {
         return Err(Error::query(format!("no file matches {pattern:?}")));
     }
     found.sort_by_cached_key(|(key, path)| (natural(key), path.clone()));
-    Ok(found.into_iter().map(|(key, path)| (key, Source::Path(path))).collect())
+    let source = |path: PathBuf| match pairs::is_pipe_or_device(&path) {
+        true => Source::Fetch(path.display().to_string(), Fetch::new(|| Err(pairs::not_waited_for()))),
+        false => Source::Path(path),
+    };
+    Ok(found.into_iter().map(|(key, path)| (key, source(path))).collect())
 }
 
 /// Files with the part of their path in which they differ as key, in the order given.
@@ -46,6 +50,40 @@ pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
 /// Orders builds by their keys.
 pub fn sort_builds<T>(builds: &mut [(String, T)]) {
     builds.sort_by_cached_key(|(key, _)| natural(key));
+}
+
+/// The builds of two names, by their places: ten of which five are called `branch-1` to `branch-5` and five `main-1` to
+/// `main-5`. They are two sides and no history: by key the branch would come first, and what it made dearer would look like
+/// a gain. `None` unless the keys begin, before their first number, in just two ways, and two builds or more in each.
+pub fn two_names<'k>(keys: impl Iterator<Item = &'k str>) -> Option<[Vec<usize>; 2]> {
+    let mut names: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (place, key) in keys.enumerate() {
+        let name = &key[..key.find(|c: char| c.is_ascii_digit())?];
+        match names.iter().position(|known| known.0 == name) {
+            Some(known) => names[known].1.push(place),
+            None if names.len() == 2 => return None,
+            None => names.push((name, vec![place])),
+        }
+    }
+    let sides: [_; 2] = names.try_into().ok()?;
+    let sides = sides.map(|(_, places)| places);
+    sides.iter().all(|places| places.len() > 1).then_some(sides)
+}
+
+/// Checks that builds which are ordered by their keys can be a history.
+///
+/// # Errors
+/// They have [two names](two_names).
+pub fn check_history(keys: &[&str]) -> Result<()> {
+    let Some(sides) = two_names(keys.iter().copied()) else { return Ok(()) };
+    let [a, b] = sides.map(|places| match places.as_slice() {
+        [first, .., last] => format!("{} to {}", keys[*first], keys[*last]),
+        _ => String::new(),
+    });
+    Err(Error::query(format!(
+        "{a} and {b} have no order between them; compare them as two sides, with the files of one after --base and those of \
+         the other after --new, or as one history in the order in which they are named (--order given)"
+    )))
 }
 
 /// A part of a key. Numbers come before words, and go by their value: of digits without leading zeros the longer is
@@ -78,6 +116,19 @@ fn natural(key: &str) -> (Vec<Part>, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_names_are_no_history() {
+        let is_history = |keys: &[&str]| check_history(keys).is_ok();
+        assert!(!is_history(&["branch-1", "branch-2", "main-1", "main-2", "main-3"]));
+        assert!(!is_history(&["a/1.pb.gz", "a/2.pb.gz", "b/1.pb.gz", "b/2.pb.gz"]));
+        // One name, one build of a kind, three names, no numbers.
+        assert!(is_history(&["v1.9-rc1", "v1.9-rc2", "v1.10", "v1.11"]));
+        assert!(is_history(&["1", "2", "nightly-1", "nightly-2", "nightly"]));
+        assert!(is_history(&["main-1", "main-2", "release-1"]));
+        assert!(is_history(&["a1", "a2", "b1", "b2", "c1", "c2"]));
+        assert!(is_history(&[]) && is_history(&["a", "b", "c", "d"]));
+    }
 
     #[test]
     fn numbers_in_keys_count_as_numbers() {

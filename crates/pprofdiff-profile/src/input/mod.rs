@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(feature = "files")]
-pub use builds::{file_builds, pattern_builds, sort_builds};
+pub use builds::{check_history, file_builds, pattern_builds, sort_builds, two_names};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 

@@ -67,7 +67,7 @@ pub fn directory_pairs(base: &Path, new: &Path) -> Result<Vec<BatchItem>> {
         let name = |path: &Path| path.strip_prefix(dir).unwrap_or(path).display().to_string();
         Ok(found.into_iter().filter(|path| !path.is_dir()).map(|path| (name(&path), path)).collect())
     };
-    Ok(join(files(base)?, files(new)?))
+    Ok(join(files(base)?, files(new)?, false))
 }
 
 /// Pairs files of two patterns in which `*` and `?` stand for the same: `main/*/cpu.pb.gz` and `branch/*/cpu.pb.gz`.
@@ -83,6 +83,8 @@ pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<BatchItem>> {
             "the patterns {base:?} and {new:?} do not have the same wildcards in the same order"
         )));
     }
+    // What is named by all of its letters is read whatever it is.
+    let is_named = signs(base).is_empty();
     let found = |pattern: &str| -> Result<BTreeMap<String, PathBuf>> {
         let mut found = BTreeMap::new();
         for (name, path) in matches(pattern)? {
@@ -93,7 +95,7 @@ pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<BatchItem>> {
         }
         Ok(found)
     };
-    Ok(join(found(base)?, found(new)?))
+    Ok(join(found(base)?, found(new)?, is_named))
 }
 
 /// The files that a pattern matches, in the order of their paths, each with what its signs stood for (joined by `/`).
@@ -236,7 +238,23 @@ fn signs(pattern: &str) -> Result<Regex, regex::Error> {
     Regex::new(&(re + "$"))
 }
 
-fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>) -> Vec<BatchItem> {
+/// True of what is neither file nor folder: a pipe or a terminal may be waited for for ever.
+pub(crate) fn is_pipe_or_device(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// The error of such a file that was found by a directory or a pattern: waiting would stop all that come after it.
+pub(crate) fn not_waited_for() -> Error {
+    Error::io(std::io::Error::other("a pipe or device, which is read only if it is named itself"))
+}
+
+fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>, is_named: bool) -> Vec<BatchItem> {
+    let both = |base: PathBuf, new: PathBuf| {
+        if let Some(found) = [&base, &new].into_iter().find(|path| !is_named && is_pipe_or_device(path)) {
+            return Err(not_waited_for().in_input(&found.display().to_string()));
+        }
+        Ok((vec![Source::Path(base)], vec![Source::Path(new)]))
+    };
     let missing = |side: &str, path: &Path| {
         Error::new(ErrorKind::Incompatible, format!("there is no such file on the {side} side"))
             .in_input(&path.display().to_string())
@@ -244,7 +262,7 @@ fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>) -> 
     let mut pairs: BTreeMap<String, Result<(Vec<Source>, Vec<Source>)>> = BTreeMap::new();
     for (name, path) in base {
         let pair = match new.remove(&name) {
-            Some(partner) => Ok((vec![Source::Path(path)], vec![Source::Path(partner)])),
+            Some(partner) => both(path, partner),
             None => Err(missing("new", &path)),
         };
         pairs.insert(name, pair);

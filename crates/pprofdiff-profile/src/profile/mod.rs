@@ -236,10 +236,10 @@ impl Profile {
         if build_id.is_empty() { file.to_owned() } else { format!("{file}, build id {build_id}") }
     }
 
-    /// The same profile, with what a user should know of how it was loaded.
-    #[cfg(feature = "binary")]
-    pub(crate) fn with_notes(self, notes: Vec<String>) -> Self {
-        Profile { notes, ..self }
+    /// The same profile, with what else a user should know of how it was loaded.
+    pub(crate) fn with_notes(mut self, mut notes: Vec<String>) -> Self {
+        self.notes.append(&mut notes);
+        self
     }
 
     /// The same profile, with where the binaries of its mappings are.

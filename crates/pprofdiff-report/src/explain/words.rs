@@ -7,7 +7,7 @@ use crate::numbers::{counted, figure as factor};
 use crate::tokens::tokens;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, ScaleRule, Verdict};
 use pprofdiff::text::harmless;
-use pprofdiff::units;
+use pprofdiff::units::{self, ColumnUnit};
 
 /// The most causes, parts of one, and moved functions that text names.
 pub(super) const MOST_CAUSES: usize = 4;
@@ -101,6 +101,11 @@ impl Words<'_> {
         self.markup.words(&units::show_real(value, &self.e.unit))
     }
 
+    /// A change as a part of the base's total; of a base without any, what it is.
+    fn share(&self, part: f64) -> String {
+        if self.e.total.0 == 0.0 { "new".to_owned() } else { signed_percent(part) }
+    }
+
     fn amount(&self, value: f64) -> String {
         format!("{}{}", if value < 0.0 { "-" } else { "+" }, self.total(value.abs()))
     }
@@ -124,7 +129,7 @@ impl Words<'_> {
     }
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
-        let change = format!("{} ({})", self.amount(cause.delta), signed_percent(cause.share));
+        let change = format!("{} ({})", self.amount(cause.delta), self.share(cause.share));
         let times = cause.factor.filter(|f| *f > 0.0).map_or_else(String::new, |f| format!(", x{}", factor(f)));
         if let Some(label) = &cause.label {
             let place = cause.function.as_deref().map_or_else(String::new, |f| format!(" in {}", self.markup.name(f)));
@@ -245,7 +250,7 @@ impl Words<'_> {
         e.moved.iter().take(MOST_MOVED).for_each(|m| say(About::Moved, format!("Moved: {}.", self.moved(m))));
         say(About::Scale, self.scale());
         if e.background.abs() > BACKGROUND {
-            let share = signed_percent(e.background);
+            let share = self.share(e.background);
             let why = if e.causes.is_empty() { "no cause of its own is known" } else { "a consequence" };
             say(About::Background, format!("GC, scheduling and locks {share}: {why}."));
         }
@@ -256,7 +261,14 @@ impl Words<'_> {
     /// The sample type with the totals of both sides.
     pub(super) fn head(&self, arrow: &str) -> String {
         let kind = self.markup.words(&self.e.sample_type);
-        let (base, new) = (self.total(self.e.total.0), self.total(self.e.total.1));
+        let totals = [self.e.total.0, self.e.total.1];
+        // Both in one unit; what has none need not be whole.
+        let unit =
+            units::find(&self.e.unit).map(|_| ColumnUnit::of(&self.e.unit, totals.map(|v| v as i64).into_iter()));
+        let [base, new] = totals.map(|v| match unit {
+            Some(unit) => self.markup.words(&unit.format(v.round() as i64)),
+            None => self.total(v),
+        });
         let kind = match self.markup {
             Markup::Plain => kind,
             Markup::Markdown => format!("**{kind}**"),

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use super::{Format, unsupported};
+use super::{Format, nothing, unsupported};
 use crate::report::Report;
 use crate::request::{Ask, Request};
 use pprofdiff::graph::{Graph, GraphOptions, Rank};
@@ -21,6 +21,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: false,
+    leaves_out: nothing,
     shows: |request| match request.ask {
         _ if !request.beside.is_empty() => None,
         Ask::Top { limit: None, significant: false, .. } | Ask::Tree { limit: None, .. } => {

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::format::{self, Each, Format, unsupported};
+use crate::format::{self, Each, Format, nothing, unsupported};
 use crate::table::{Cell, Lists, Table};
 
 pub(crate) const FORMAT: Format = Format {
@@ -15,6 +15,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: false,
+    leaves_out: nothing,
     shows: format::rows,
     write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
     each: Some(Each {

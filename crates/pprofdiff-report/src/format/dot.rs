@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::callgraph::Look;
-use crate::format::{Format, graph, unsupported};
+use crate::format::{Format, graph, nothing, unsupported};
 use crate::report::Report;
 use pprofdiff::Status;
 use pprofdiff::graph::Graph;
@@ -16,6 +16,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
+    leaves_out: nothing,
     shows: graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => dot(graph, out),

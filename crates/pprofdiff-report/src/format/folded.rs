@@ -8,7 +8,7 @@
 
 use std::io::{self, Write};
 
-use crate::format::{Format, all_stacks, unsupported};
+use crate::format::{Format, all_stacks, nothing, unsupported};
 use crate::report::Report;
 use pprofdiff::FoldedHeader;
 use pprofdiff::stacks::Stacks;
@@ -21,6 +21,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: false,
+    leaves_out: nothing,
     shows: all_stacks,
     write: |report, out, _| match report {
         Report::Stacks(stacks, _) => folded(stacks, out),

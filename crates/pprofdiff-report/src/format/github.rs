@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::check::{finding, normalized, verdict};
-use crate::format::{Format, unsupported};
+use crate::check::{finding, normalized, told, verdict, whys};
+use crate::explain::causes_text;
+use crate::format::{Format, nothing, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
 use pprofdiff::check::{Check, Outcome};
@@ -16,6 +17,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
+    leaves_out: nothing,
     shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
     write: |report, out, _| match report {
         Report::Check(check) => check_github(check, out),
@@ -28,22 +30,31 @@ pub(crate) const FORMAT: Format = Format {
 const ANNOTATIONS: usize = 10;
 
 /// Writes annotations for a GitHub workflow: an error a failure, a warning for what is inconclusive, a notice for
-/// what is allowed. GitHub shows ten of each kind; what is beyond that is counted in the last.
+/// what is allowed; of each rule those that people are told, where their functions stand, the first with the causes. GitHub
+/// shows ten of each kind; what is beyond that is counted in the last.
 ///
 /// # Errors
 /// The writer's.
 pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let kinds = [(Outcome::Fail, "error"), (Outcome::Inconclusive, "warning"), (Outcome::Allowed, "notice")];
     for (outcome, command) in kinds {
-        let all = check.rules.iter().flat_map(|r| r.findings.iter().map(move |f| (r, f)));
-        let found: Vec<_> = all.filter(|(_, f)| f.outcome == outcome).collect();
-        let shown = if found.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { found.len() };
-        for (rule, f) in &found[..shown] {
-            let title = format!("{} {}", outcome.name(), rule.rule);
-            writeln!(out, "::{command} title={}::{}", property(&title), data(&finding(f, rule)))?;
+        let all = check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome).count();
+        let mut found = Vec::new();
+        for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
+            let told = told(rule).0.into_iter().filter(|f| f.outcome == outcome);
+            let mut why = Some(why).filter(|_| outcome == rule.outcome);
+            found.extend(told.map(|f| (rule, f, why.take().unwrap_or_default())));
         }
-        if shown < found.len() {
-            let rest = found.len() - shown;
+        found.truncate(if all > ANNOTATIONS { ANNOTATIONS - 1 } else { ANNOTATIONS });
+        for (rule, f, why) in &found {
+            let title = format!("{} {}", outcome.name(), rule.rule);
+            let place = f.place.as_ref().map(|p| format!("file={},line={},", property(&p.file), p.line));
+            let lines = why.iter().map(|cause| format!("%0Awhy: {}", data(cause)));
+            let text = lines.fold(data(&finding(f, rule)), |text, line| text + &line);
+            writeln!(out, "::{command} {}title={}::{text}", place.unwrap_or_default(), property(&title))?;
+        }
+        if found.len() < all {
+            let rest = all - found.len();
             writeln!(out, "::{command} title=pprofdiff::and {rest} more of outcome {}", outcome.name())?;
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "check")]
 use crate::check::check_json;
 use crate::explain::explain_json;
-use crate::format::{Format, rows, unsupported};
+use crate::format::{Format, nothing, rows, unsupported};
 use crate::listing::listing_json;
 use crate::report::Report;
 use crate::request::Ask;
@@ -25,6 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
+    leaves_out: nothing,
     shows: |request| match request.ask {
         #[cfg(feature = "check")]
         Ask::Check(_) => Some(request.clone()),

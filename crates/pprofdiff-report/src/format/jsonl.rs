@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::json::{header, write_rows};
-use crate::format::{Each, Format, Item, Style, unsupported};
+use crate::format::{Each, Format, Item, Style, nothing, unsupported};
 
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
@@ -14,6 +14,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
+    leaves_out: nothing,
     shows: |_| None,
     write: |_, _, _| Err(unsupported()),
     each: Some(Each { limit: None, write }),

@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use crate::check::{finding, verdict};
-use crate::format::{Format, unsupported};
+use crate::format::{Format, nothing, unsupported};
 use crate::html::escape;
 use crate::report::Report;
 use crate::request::Ask;
@@ -18,6 +18,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
+    leaves_out: nothing,
     shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
     write: |report, out, _| match report {
         Report::Check(check) => check_junit(check, out),

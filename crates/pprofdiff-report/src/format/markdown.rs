@@ -5,7 +5,7 @@ use std::io::{self, Write};
 #[cfg(feature = "check")]
 use crate::check::check_markdown;
 use crate::explain::explain_markdown;
-use crate::format::{Format, rows, unsupported};
+use crate::format::{Format, nothing, rows, unsupported};
 use crate::numbers::total;
 use crate::report::Report;
 use crate::request::Ask;
@@ -20,6 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: Some(20),
     warns: true,
+    leaves_out: nothing,
     shows: |request| match request.ask {
         #[cfg(feature = "check")]
         Ask::Check(_) => Some(request.clone()),
@@ -95,11 +96,12 @@ impl Table {
     }
 }
 
-/// Text that stays text: Markdown's signs and HTML's brackets lose their meaning. An `@` mentions nobody and a `#` links to
-/// no issue; since GitHub looks for both after it has taken backslashes away, only a blank without width helps
-/// (github/cmark-gfm#181).
+/// Text that stays text: Markdown's signs and HTML's brackets lose their meaning. An `@` mentions nobody, a `#` links to no
+/// issue and an address nowhere; since GitHub looks for them after it has taken backslashes away, only a blank without width
+/// helps (github/cmark-gfm#181).
 pub(crate) fn escape(text: &str) -> String {
-    literal(text).replace('#', "#&#8203;").replace('@', "@&#8203;")
+    let broken = [("#", "#&#8203;"), ("@", "@&#8203;"), ("://", ":&#8203;//"), ("www.", "www&#8203;.")];
+    broken.iter().fold(literal(text), |text, (sign, instead)| text.replace(sign, instead))
 }
 
 fn literal(text: &str) -> String {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::check::finding;
-use crate::format::{Format, unsupported};
+use crate::format::{Format, nothing, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
 use pprofdiff::check::{Check, Finding, Outcome, RuleCheck};
@@ -21,6 +21,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
+    leaves_out: nothing,
     shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
     write: |report, out, _| match report {
         Report::Check(check) => check_sarif(check, out),

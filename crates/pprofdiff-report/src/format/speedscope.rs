@@ -1,8 +1,8 @@
 //! Stacks as a file for speedscope.app: one "sampled" profile, or of a diff one a side, between which its viewer
 //! switches.
 //!
-//! The viewer has no negative weights: such stacks are left out, as are those that a side does not have. Stacks
-//! that begin alike lie side by side, so that its "time order" is readable too.
+//! The viewer has no negative weights: such stacks are left out, with a warning. So are, without one, those that a side
+//! does not have. Stacks that begin alike lie side by side, so that its "time order" is readable too.
 //!
 //! It has few units and no sample types, so a member `pprofdiff`, which it passes over, says what is counted and that
 //! the profiles are two sides. Our own reader goes by that.
@@ -12,9 +12,11 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::format::{Format, all_stacks, unsupported};
+use crate::numbers::{share, share_text};
 use crate::report::Report;
 use pprofdiff::Pair;
 use pprofdiff::stacks::{StackRow, Stacks};
+use pprofdiff::units;
 
 pub(crate) const FORMAT: Format = Format {
     name: "speedscope",
@@ -23,6 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: false,
+    leaves_out: negative_stacks,
     shows: all_stacks,
     write: |report, out, _| match report {
         Report::Stacks(stacks, _) => speedscope(stacks, out),
@@ -30,6 +33,29 @@ pub(crate) const FORMAT: Format = Format {
     },
     each: None,
 };
+
+/// How much of each side is left out since it is negative.
+fn negative_stacks(report: &Report) -> Vec<String> {
+    let Report::Stacks(stacks, _) = report else { return Vec::new() };
+    let summary = &stacks.summary;
+    let left_out = |side: &str, value: fn(Pair) -> i64| {
+        let values = stacks.rows.iter().map(|row| value(row.weight));
+        let (mut negative, mut magnitude) = (0_i64, 0_i64);
+        for value in values {
+            negative = negative.saturating_add(value.min(0));
+            magnitude = magnitude.saturating_add(value.saturating_abs());
+        }
+        (negative < 0).then(|| {
+            let value = units::show(negative, &summary.unit);
+            let part = share_text(share(negative.saturating_abs(), magnitude), false);
+            format!("speedscope has no negative values: stacks of {value} are left out, {part} of {side} by magnitude")
+        })
+    };
+    match summary.base {
+        Some(_) => [left_out("base", |p| p.base), left_out("new", |p| p.new)].into_iter().flatten().collect(),
+        None => left_out("the profile", |p| p.new).into_iter().collect(),
+    }
+}
 
 /// Writes the stacks in speedscope's format.
 ///

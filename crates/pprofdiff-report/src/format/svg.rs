@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use crate::callgraph::{CallLook, Look, NodeLook};
-use crate::format::{Format, graph, unsupported};
+use crate::format::{Format, graph, nothing, unsupported};
 use crate::html::{escape, escape_ours};
 use crate::layout::{self, Link, Point, Room, Way};
 use crate::names::shorten;
@@ -24,6 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
+    leaves_out: nothing,
     shows: graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => writeln!(out, "{}", svg(graph).map_err(std::io::Error::other)?),

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 #[cfg(feature = "check")]
 use crate::check::check_text;
 use crate::explain::explain_text;
-use crate::format::{Each, Format, Item, Style, rows, unsupported};
+use crate::format::{Each, Format, Item, Style, nothing, rows, unsupported};
 use crate::listing::listing_text;
 use crate::numbers::{CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
 use crate::palette;
@@ -17,6 +17,7 @@ use crate::request::Ask;
 use crate::shown::ShownColumn;
 use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, Said, Table};
 use pprofdiff::Profile;
+use pprofdiff::Sort;
 use pprofdiff::random::HashMap;
 use pprofdiff::text::harmless;
 use pprofdiff::units;
@@ -29,6 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: Some(20),
     warns: true,
+    leaves_out: nothing,
     shows: |request| match request.ask {
         #[cfg(feature = "check")]
         Ask::Check(_) => Some(request.clone()),
@@ -59,6 +61,9 @@ pub(crate) const WHAT_IS_WHICH: &str = "; growth is a row's own, \"of total\" it
 
 /// What is said besides where runs say something of the rows.
 const WHAT_P_IS: &str = "p is how probable such a change is by chance, ~ where chance explains it";
+
+/// The same where words stand in place of it.
+const WHAT_IS_LEFT_OUT: &str = ", profiling or inlining where that decides by chance whether the frame is there";
 const WHAT_SPREAD_IS: &str = "± is what runs differ by (standard deviation), ";
 
 /// How text is written.
@@ -66,6 +71,9 @@ const WHAT_SPREAD_IS: &str = "± is what runs differ by (standard deviation), ";
 pub struct TextOptions {
     /// Colour deltas with ANSI escapes.
     pub color: bool,
+    /// Without what a reader knows who has seen the inputs (their names, and what columns are), and of frames without growth
+    /// and share, which follow from the rest.
+    pub brief: bool,
 }
 
 /// A text cell that may be coloured by the sign of what it shows.
@@ -146,9 +154,9 @@ impl Table {
         if let Some(builds) = &self.builds {
             return self.write_builds(builds, out, options);
         }
-        self.write_header(out)?;
+        self.write_header(out, options)?;
         let what = self.what();
-        let of = if self.summary.base.is_some() { WHAT_IS_WHICH } else { "" };
+        let of = if self.summary.base.is_some() && !options.brief { WHAT_IS_WHICH } else { "" };
         let cost = match (&self.beside[..], self.led().first()) {
             ([_, ..], Some(lead)) if !lead.cost.measured.name().is_empty() => {
                 format!(" by {}", lead.cost.measured.name())
@@ -157,11 +165,17 @@ impl Table {
         };
         let ratio = self.ratio_name().map_or_else(String::new, |name| format!("; ratio is {}", harmless(&name)));
         let runs = match &self.chance_columns()[..] {
+            _ if options.brief => String::new(),
             [] => String::new(),
             [_] => format!("\n{WHAT_P_IS}"),
             _ => format!("\n{WHAT_SPREAD_IS}{WHAT_P_IS}"),
         };
-        writeln!(out, "{}{cost}{of}{ratio}{runs}\n", counted_of(self.len(), self.rows_total, what))?;
+        let has_left_out = !options.brief
+            && self
+                .in_role(Role::LeftOut)
+                .is_some_and(|c| matches!(&c.data, Data::Text(t) if t.iter().any(|t| t.is_some())));
+        let left_out = if has_left_out { WHAT_IS_LEFT_OUT } else { "" };
+        writeln!(out, "{}{cost}{of}{ratio}{runs}{left_out}\n", counted_of(self.len(), self.rows_total, what))?;
         self.write_rows(out, options)
     }
 
@@ -179,8 +193,10 @@ impl Table {
     }
 
     /// The lines above the rows.
-    fn write_header(&self, out: &mut dyn Write) -> io::Result<()> {
-        sides(out, &self.summary)?;
+    fn write_header(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+        if !options.brief {
+            sides(out, &self.summary)?;
+        }
         self.sample_types().iter().try_for_each(|s| sample_type(out, s))?;
         settings(out, &self.summary)
     }
@@ -204,22 +220,18 @@ impl Table {
     /// would be wider than a terminal, so only the first has them.
     pub(crate) fn led(&self) -> Vec<CostColumns<'_>> {
         let mut costs: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == 0).collect();
-        if let [flat, cum] = &costs[..] {
-            let falls = |v: &[i64]| v.is_sorted_by(|a, b| a.unsigned_abs() >= b.unsigned_abs());
-            let nothing = |v: &[i64]| v.iter().all(|&v| v == 0);
-            let [flat, cum] = [flat, cum].map(CostColumns::leading);
-            // Rows of several sample types are ordered by the first, but those that it does not have are the last.
-            if falls(cum) && (!falls(flat) || nothing(flat)) {
-                costs.swap(0, 1);
-            }
+        if self.sort == Sort::Cum {
+            costs.reverse();
         }
         costs
     }
 
-    /// How a cost of the rows is formatted.
+    /// How a cost of the rows is formatted: what costs itself and with what it calls in one unit.
     pub(crate) fn format(&self, costs: &CostColumns<'_>) -> CostFormat {
         let summary = self.sample_type(costs.cost.sample_type);
-        CostFormat::of(summary, costs.delta.is_some(), (0..self.len()).map(|row| costs.pair(row)))
+        let all: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == costs.cost.sample_type).collect();
+        let pairs = all.iter().flat_map(|costs| (0..self.len()).map(|row| costs.pair(row)));
+        CostFormat::of(summary, costs.delta.is_some(), pairs)
     }
 
     /// A row of the table of frames in one line: `name file:line`, as pprof.
@@ -251,7 +263,8 @@ impl Table {
             // As pprof: there is room for both as they are.
             costs.sort_by_key(|c| c.cost.measured == Measured::Cum);
         }
-        let columns: Vec<_> = costs.iter().enumerate().map(|(i, c)| (c, self.cells(c, i == 0))).collect();
+        let columns: Vec<_> =
+            costs.iter().enumerate().map(|(i, c)| (c, self.cells(c, i == 0 && !options.brief))).collect();
         let chance = self.chance_columns();
         let mut head: Vec<String> = Vec::new();
         for (i, (costs, cells)) in columns.iter().enumerate() {
@@ -395,7 +408,7 @@ impl Table {
         let costs = self.costs();
         let Some(weights) = costs.first() else { return Ok(()) };
         let cost = self.format(weights);
-        self.write_header(out)?;
+        self.write_header(out, options)?;
         let two_sided = self.summary.base.is_some();
         if two_sided {
             writeln!(out, "{:>10} {:>10} {:>11}", "base", "new", "delta")?;
@@ -507,8 +520,10 @@ fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<
 }
 
 /// The lines above the source lines and tables of one sample type.
-pub(crate) fn header(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
-    sides(out, s)?;
+pub(crate) fn header(out: &mut dyn Write, s: &Summary, options: TextOptions) -> io::Result<()> {
+    if !options.brief {
+        sides(out, s)?;
+    }
     sample_type(out, s)?;
     settings(out, s)
 }

@@ -144,6 +144,8 @@ class Type {
   constructor(raw) {
     this.raw = raw;
     this.total = raw.total ? raw.total.map(BigInt) : [0n, 0n];
+    /** What filters leave of it. */
+    this.kept = raw.kept ? raw.kept.map(BigInt) : this.total;
     this.trees = {};
     this.scale = this.scaleOf(this.total);
   }
@@ -161,18 +163,15 @@ class Type {
     for (const v of values) largest = Math.max(largest, Math.abs(Number(v)));
     return this.raw.units ? this.suited(largest) : null;
   }
-  /** The unit of deltas where they are no column: changes may be much smaller than what changed. */
-  get deltaScale() {
-    const { base, new: fresh } = this.tree("down");
-    return this.ofDeltas ??= this.scaleOf(fresh.map((v, i) => v - base[i]));
-  }
-  /** The units of the table's columns; both sides of a cost share one, so that they compare at a glance. */
+  /** The units of the table: of its sides and of its deltas, as text has them (`CostFormat`). */
   get scales() {
-    const b = this.table, of = (cost) => ({
-      sides: this.scaleOf([...b[cost + "_base"], ...b[cost + "_new"]]),
-      delta: this.scaleOf(Array.from(b[cost + "_new"], (v, i) => v - b[cost + "_base"][i])),
-    });
-    return this.ofTable ??= { flat: of("flat"), cum: of("cum") };
+    const b = this.table, of = (name) => [...b["flat_" + name], ...b["cum_" + name]];
+    return this.ofTable ??= this.scalesOf(of("base"), of("new"));
+  }
+  scalesOf(bases, news) {
+    const sides = this.scaleOf([...bases, ...news]), deltas = news.map((v, i) => v - bases[i]);
+    const own = sides && deltas.every((d, i) => Math.abs(Number(d)) / sides[1] < 0.1 && (d === 0n || ![bases[i], news[i]].some((v) => v === d || v === -d)));
+    return { sides, delta: own ? this.scaleOf(deltas) : sides };
   }
   /** A value in a column's unit (else in that which suits the total), or in its own where it would read as zero. */
   show(value, scale = this.scale) {
@@ -181,9 +180,11 @@ class Type {
     if (number === 0) return "0";
     const fits = Math.abs(number) / scale[1] >= 0.005;
     const [symbol, factor] = fits ? scale : this.suited(Math.abs(number));
-    return (number / factor).toFixed(2).replace(/\.00$/, "") + symbol;
+    const scaled = number / factor, size = Math.abs(scaled);
+    const digits = scaled.toFixed(size < 0.01 ? 5 : size < 0.1 ? 4 : size < 1 ? 3 : 2);
+    return digits.replace(/\.00$|(?<=\.\d\d\d*)0+$/, "") + symbol;
   }
-  delta(value, scale = this.deltaScale) { return (value > 0n ? "+" : "") + this.show(value, scale); }
+  delta(value, scale = this.scale) { return (value > 0n ? "+" : "") + this.show(value, scale); }
   /** A change's share of the base's total, signed; of one profile, a value's of its total. As the other formats have it. */
   share(value, whole = twoSided ? this.total[0] : this.total[1]) {
     if (whole === 0n) return "–";
@@ -195,13 +196,16 @@ class Type {
   /** A change in words, with its growth and its share: [what both sides are, what changed]. */
   change(base, fresh) {
     const delta = fresh - base, share = this.total[0] === 0n ? "" : `, ${this.share(delta)} of total`;
-    return [`${this.show(base)} → ${this.show(fresh)}`, `${this.delta(delta)}, ${growth(base, fresh)}${share}`];
+    const scales = this.scalesOf([base], [fresh]);
+    return [`${this.show(base, scales.sides)} → ${this.show(fresh, scales.sides)}`, `${this.delta(delta, scales.delta)}, ${growth(base, fresh)}${share}`];
   }
   /** Why a change is no more than chance, by the size of what changed: its value in the base, else on the new side. */
   chance(base, fresh) {
     const { event, least, work } = this.raw.chance;
     const size = base > 0n ? Number(base) : Number(fresh) / (this.raw.factor * work);
     const factor = least[Math.max(0, Math.min(least.length - 1, Math.floor(Math.log2(size / event))))];
+    // Where the base has less than an event there are no thresholds, and where no growth would do, null.
+    if (!factor) return `${this.delta(fresh - base)}: these samples can't tell it from chance`;
     const figure = (v) => String(Number(v.toPrecision(2)));
     const where = Math.abs(work - 1) < 1e-6 ? "here" : `where the work is x${Number(work.toPrecision(3))}, and besides that`;
     const more = factor < 2 ? `change by ±${figure(100 * (factor - 1))}%` : `grow to x${figure(factor)}`;

@@ -28,7 +28,7 @@ use super::listing::{push_routines, to_html_page};
 use super::numbers::{extent, share, whole};
 use super::palette::{LESS, MORE, Shades, hex};
 use super::text::inputs;
-use crate::format::{Format, unsupported};
+use crate::format::{Format, nothing, unsupported};
 use crate::layout::Room;
 use crate::report::Report;
 use crate::request::Ask;
@@ -50,6 +50,7 @@ pub(crate) const FORMAT: Format = Format {
     binary: false,
     limit: None,
     warns: true,
+    leaves_out: nothing,
     shows: |request| match request.ask {
         _ if !request.beside.is_empty() => None,
         Ask::Top { significant: false, .. } => {
@@ -83,15 +84,30 @@ static STYLE: LazyLock<String> = LazyLock::new(|| {
     }
     style + "}\n" + include_str!("page.css")
 });
-/// One function, so that no name of it is a window's.
-const SCRIPT: &str = concat!(
-    "\"use strict\";\n(() => {\n",
-    include_str!("data.js"),
-    include_str!("flame.js"),
-    include_str!("courses.js"),
-    include_str!("page.js"),
-    "})();\n"
-);
+/// One function, so that no name of it is a window's. Its comments are for who reads the source.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+    without_comments(concat!(
+        "\"use strict\";\n(() => {\n",
+        include_str!("data.js"),
+        include_str!("flame.js"),
+        include_str!("courses.js"),
+        include_str!("page.js"),
+        "})();\n"
+    ))
+});
+
+/// Our script without the lines that hold nothing but a comment. No text in it goes over several lines.
+fn without_comments(script: &str) -> String {
+    let mut is_comment = false;
+    let code = script.split_inclusive('\n').filter(|line| {
+        let line = line.trim();
+        is_comment |= line.starts_with("/*");
+        let is_left_out = is_comment || line.is_empty() || line.starts_with("//");
+        is_comment &= !line.ends_with("*/");
+        !is_left_out
+    });
+    code.collect()
+}
 
 /// What a page holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -382,6 +398,7 @@ fn sample_type(
         "unit": visible(&s.unit),
         "units": units::family(&s.unit),
         "total": pair(s.total),
+        "kept": (!s.filters.is_empty()).then(|| pair(view.kept_total())),
         "delta": share(s.total.delta(), whole(s)),
         "factor": s.factor,
         "down": flame(&down, names, chance),
@@ -678,7 +695,7 @@ fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
 
 /// Script and style of all pages, as a policy (CSP) names them: what shows pages in a frame of its own has to allow both.
 pub fn page_hashes() -> [String; 2] {
-    [SCRIPT, &STYLE].map(|text| format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes()))))
+    [&SCRIPT, &STYLE].map(|text| format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes()))))
 }
 
 /// The style of all pages, for what is shown around one.
@@ -703,7 +720,7 @@ fn fill(title: &str, panels: &str, source: &str, data: &Value) -> String {
         ("{panels}", panels),
         ("{source}", source),
         ("{data}", &data),
-        ("{script}", SCRIPT),
+        ("{script}", &SCRIPT),
     ] {
         let Some((before, after)) = rest.split_once(mark) else { continue };
         out.push_str(before);
@@ -716,7 +733,13 @@ fn fill(title: &str, panels: &str, source: &str, data: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{visible, without_comments};
+
+    #[test]
+    fn the_script_has_no_comment_lines() {
+        let script = "// a\nlet x = 1; // stays\n\n  /** b */\n  /**\n   * c\n   */\n  f(\"/*\");\n";
+        assert_eq!(without_comments(script), "let x = 1; // stays\n  f(\"/*\");\n");
+    }
 
     #[test]
     fn what_is_not_seen_is_spelled_out() {

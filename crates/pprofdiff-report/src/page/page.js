@@ -497,9 +497,9 @@ function rowElement(b, i) {
     const chance = b[cost + "_chance"][i] && delta !== 0n, why = chance ? t.chance(base, fresh) : "", tone = toneOf(delta, chance);
     for (const [at, value] of values.entries()) {
       const className = twoSided && at === 0 ? "group-start " : "";
-      if (value === "base") cell(t.show(base, scales[cost].sides), className);
-      else if (value === "new") cell(t.show(fresh, scales[cost].sides), className);
-      else if (value === "delta") cell(t.delta(delta, scales[cost].delta), className + tone, why);
+      if (value === "base") cell(t.show(base, scales.sides), className);
+      else if (value === "new") cell(t.show(fresh, scales.sides), className);
+      else if (value === "delta") cell(t.delta(delta, scales.delta), className + tone, why);
       else if (value === "growth") cell(growth(base, fresh), className + tone, why);
       else cell(t.share(delta), twoSided ? className + tone : className, why);
     }
@@ -582,14 +582,18 @@ function showSummary() {
   for (const text of data.warnings) notes.push(element("li", "Warning: " + text, "warning"));
   $("notes").replaceChildren(...notes);
   $("total").replaceChildren();
-  const [base, fresh] = type().total;
-  const total = element("span");
+  const [base, fresh] = type().kept, total = element("span");
+  const { sides: unit, delta: ofDelta } = type().scalesOf([base], [fresh]);
   if (twoSided) {
     const delta = fresh - base;
-    total.append(element("span", `${type().show(base)} → `), element("b", type().show(fresh)),
-      element("span", `  ${type().delta(delta)}  ${growth(base, fresh)}`, sign(delta)));
-  } else total.append(element("b", type().show(fresh)));
+    total.append(element("span", `${type().show(base, unit)} → `), element("b", type().show(fresh, unit)),
+      element("span", `  ${type().delta(delta, ofDelta)}  ${growth(base, fresh)}`, sign(delta)));
+  } else total.append(element("b", type().show(fresh, unit)));
   $("total").append(total);
+  if (type().kept !== type().total) {
+    const whole = type().total.slice(twoSided ? 0 : 1).map((v) => type().show(v)).join(" → ");
+    $("total").append(" ", element("span", `of ${whole} before filters`, "note"));
+  }
 }
 
 /** Why the sides differ, where that is explained. */

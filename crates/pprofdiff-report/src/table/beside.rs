@@ -48,7 +48,7 @@ impl Table {
             let keys = top.rows.iter().map(|row| [row.frame].into()).collect();
             Part { table: Table::top(top, usize::MAX), keys, nodes: Vec::new() }
         });
-        join(parts.collect(), false).head(n)
+        Table { sort: tops[0].sort, ..join(parts.collect(), false).head(n) }
     }
 
     /// Callers and callees by the sample types of one selection.

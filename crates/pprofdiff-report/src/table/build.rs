@@ -11,8 +11,8 @@ use pprofdiff::interner::{Found, Index};
 use pprofdiff::labels::Labels;
 use pprofdiff::random::RandomState;
 use pprofdiff::stacks::{StackRow, Stacks};
-use pprofdiff::top::Chance;
-use pprofdiff::{Frames, Pair, Status, Summary, Top};
+use pprofdiff::top::{Chance, LeftOut, TopRow};
+use pprofdiff::{Frames, Pair, Sort, Status, Summary, Top};
 
 impl Table {
     /// A table of the columns that its kind has: their data in the order of [`schema::columns`].
@@ -29,7 +29,7 @@ impl Table {
             columns.map(|(spec, data)| Column { name: spec.name, role: spec.role, data }).collect();
         let len = columns.first().map_or(0, |c| c.data.len());
         let (beside, builds, nodes) = (types[1..].to_vec(), None, Nodes::default());
-        Table { kind, summary, beside, columns, rows_total: len, builds, nodes, len }
+        Table { kind, summary, beside, columns, rows_total: len, sort: Sort::default(), builds, nodes, len }
     }
 
     /// A table of one sample type.
@@ -39,7 +39,7 @@ impl Table {
 
     /// The first `n` rows of the table of frames. Columns: name, file, line, address, mapping; for two sides status and
     /// `flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta`, else `flat, cum`; where it says what runs say,
-    /// `base_sd, new_sd, p, q` of the cost that rows are ordered by.
+    /// `base_sd, new_sd, p, q, left_out` of the cost that rows are ordered by.
     pub fn top(top: &Top, n: usize) -> Table {
         let two_sided = top.summary.base.is_some();
         let (frames, rows) = (&top.frames, &top.rows[..n.min(top.rows.len())]);
@@ -61,9 +61,11 @@ impl Table {
                 Data::Ratio(rows.iter().map(|r| chances.get(r.frame as usize).and_then(f)).collect())
             };
             data.extend([column(|c| c.base_sd), column(|c| c.new_sd), column(|c| c.p), column(|c| c.q)]);
+            let left_out = |r: &TopRow| chances.get(r.frame as usize)?.left_out.map(LeftOut::name);
+            data.push(Data::Text(rows.iter().map(left_out).collect()));
         }
         let kind = if two_sided { Kind::Diff } else { Kind::Top };
-        Table { rows_total: top.rows_total, ..Table::new(kind, &top.summary, data) }
+        Table { rows_total: top.rows_total, sort: top.sort, ..Table::new(kind, &top.summary, data) }
     }
 
     /// Callers and callees, one edge a row, grouped by node. Columns: node, other (in pprof's words on

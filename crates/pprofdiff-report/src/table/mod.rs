@@ -17,6 +17,7 @@ pub use data::{Cell, Data, Lists, Texts};
 pub(crate) use schema::ratio;
 pub use schema::{Cost, Measured, Role, Said};
 
+use pprofdiff::Sort;
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::Builds;
 use pprofdiff::{Pair, Summary};
@@ -111,6 +112,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Number of rows before any were cut off.
     pub rows_total: usize,
+    /// Which of flat and cum the rows are ordered by; of tables that have neither, nothing.
+    pub(crate) sort: Sort,
     /// Of many builds: which they are. `None` in other tables.
     pub builds: Option<Arc<Builds>>,
     /// Of callers and callees: the nodes, for people. Empty in other tables.
@@ -149,11 +152,6 @@ impl CostColumns<'_> {
     /// A row's cost on both sides; of one profile it is on the new one.
     pub fn pair(&self, row: usize) -> Pair {
         Pair { base: self.base.map_or(0, |base| base[row]), new: self.new[row] }
-    }
-
-    /// What rows are ordered by: deltas, or the costs of one profile.
-    pub fn leading(&self) -> &[i64] {
-        self.delta.unwrap_or(self.new)
     }
 }
 
@@ -298,6 +296,11 @@ impl Table {
             Data::Ratio(v) => v[a].partial_cmp(&v[b]).unwrap_or(Ordering::Equal),
         };
         rows.sort_by(|a, b| if descending { compare(b, a) } else { compare(a, b) });
-        Some(self.take(&rows))
+        let sort = match self.column(column)?.role.cost().map(|cost| cost.measured) {
+            Some(Measured::Flat) => Sort::Flat,
+            Some(Measured::Cum) => Sort::Cum,
+            _ => self.sort,
+        };
+        Some(Table { sort, ..self.take(&rows) })
     }
 }

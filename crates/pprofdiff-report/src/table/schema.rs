@@ -37,6 +37,18 @@ pub enum Role {
     Figure,
     /// What the runs say of the cost that the rows are ordered by.
     Chance(Said),
+    /// Why they are not asked of the row.
+    LeftOut,
+}
+
+impl Role {
+    /// The cost that a column of values has.
+    pub(super) fn cost(self) -> Option<Cost> {
+        match self {
+            Role::Base(cost) | Role::New(cost) | Role::Delta(cost) => Some(cost),
+            _ => None,
+        }
+    }
 }
 
 /// What runs say, as [`pprofdiff::top::Chance`] has it.
@@ -174,6 +186,7 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             if types.len() == 1 && types[0].chance.is_some() {
                 let said = [("base_sd", Said::BaseSd), ("new_sd", Said::NewSd), ("p", Said::P), ("q", Said::Q)];
                 all.extend(said.map(|(name, said)| spec(name, Role::Chance(said), Holds::Ratio)));
+                all.push(spec("left_out", Role::LeftOut, Holds::Text));
             }
         }
         Kind::Peek | Kind::Tree => {

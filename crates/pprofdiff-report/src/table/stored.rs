@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::data::{Distinct, MISSING};
 use super::{Data, Kind, Nodes, schema};
+use pprofdiff::Sort;
 use pprofdiff::Summary;
 use pprofdiff::random::HashSet;
 use pprofdiff::series::Builds;
@@ -68,6 +69,7 @@ pub(super) struct Table {
     beside: Vec<Arc<Summary>>,
     columns: Vec<Column>,
     rows_total: usize,
+    sort: Sort,
     builds: Option<Arc<Builds>>,
     nodes: Nodes,
     len: usize,
@@ -77,7 +79,7 @@ impl TryFrom<Table> for super::Table {
     type Error = &'static str;
 
     fn try_from(table: Table) -> Result<super::Table, &'static str> {
-        let Table { kind, summary, beside, columns, rows_total, builds, nodes, len } = table;
+        let Table { kind, summary, beside, columns, rows_total, sort, builds, nodes, len } = table;
         let two_sided = summary.base.is_some();
         let of_builds = matches!(kind, Kind::Values | Kind::Steps | Kind::Movers | Kind::Shifts);
         let sides = match kind {
@@ -112,6 +114,6 @@ impl TryFrom<Table> for super::Table {
         }
         let with_roles = columns.into_iter().zip(specs).map(|(Column { name, data }, s)| (name, s.role, data));
         let columns = with_roles.map(|(name, role, data)| super::Column { name, role, data }).collect();
-        Ok(super::Table { kind, summary, beside, columns, rows_total, builds, nodes, len })
+        Ok(super::Table { kind, summary, beside, columns, rows_total, sort, builds, nodes, len })
     }
 }

@@ -45,12 +45,10 @@ class Worker_ {
   }
 }
 
-/** The command, which serves this page. Other tabs may ask it, too: what names files says of which. */
+/** The command, which serves this page. */
 class Server {
   #stop = new AbortController();
   #last = Promise.resolve();
-  /** How often the server had forgotten its files when these were opened. */
-  cleared = 0;
 
   /** One after the other: what is sent at once may arrive in any order. */
   call(operation, ...values) {
@@ -59,20 +57,15 @@ class Server {
     return this.#last;
   }
 
-  async #ask(signal, operation, first, second) {
+  async #ask(signal, operation, session, first, second) {
     if (signal.aborted) throw new Stopped("cancelled");
     const [name, body] = operation === "add" ? [`add?name=${encodeURIComponent(first)}`, second]
       : [operation, JSON.stringify(operation === "answer" ? { question: first, format: second } : first ?? null)];
-    const address = ["choices", "state", "clear"].includes(operation) ? name : `${this.cleared}/${name}`;
-    const answer = await fetch(address, { method: "POST", body, signal }).catch((e) => {
+    const answer = await fetch(session ? `${session}/${name}` : name, { method: "POST", body, signal }).catch((e) => {
       throw e.name === "AbortError" ? new Stopped("cancelled") : new Error("pprofdiff serve does not answer: has it ended?");
     });
     if (!answer.ok) throw new Error(await answer.text());
-    if (operation === "answer") return new Uint8Array(await answer.arrayBuffer());
-    const result = await answer.json();
-    if (operation === "clear") this.cleared = result;
-    if (operation === "state") this.cleared = result.cleared;
-    return result;
+    return operation === "answer" ? new Uint8Array(await answer.arrayBuffer()) : answer.json();
   }
 
   stop() {
@@ -89,11 +82,15 @@ const engine = isServed ? new Server() : new Worker_();
 
 // ---------------------------------------------------------------- state
 
-/** Files by the engine's numbers: `{name, file}`; those of the command have no `file`. */
-let files = [];
-/** `{diff: {base, new}}` or `{series: [...]}`, as numbers of files; null if nothing is open. */
+const NOTHING = Object.freeze({ session: null, files: [] });
+/**
+ * What is open: the name of the engine's session, and files by its numbers, `{name, file}`; those of the command have no
+ * `file`. What is dropped gets a session of its own, so that the one before it is there until the new one is shown.
+ */
+let opened = NOTHING;
+/** `{diff: {base, new}}`, `{series: [...]}` or, in this order, `{given: [...]}`, as numbers of files; null if nothing is open. */
 let sides = null;
-/** The sides that the report in sight is of; null without one. */
+/** What the report in sight is of, `{opened, sides, types, view}`; null without one. */
 let shown = null;
 /** What is asked, without what is as usual; the fields of the engine's Question. */
 let question = { filters: {} };
@@ -102,8 +99,8 @@ let view = "";
 let choices, types = [];
 /** Counts what was begun, so that an answer that nobody waits for any more is dropped. */
 let turn = 0;
-/** Counts how often all files were forgotten: what was begun for others is given up. */
-let opened = 0;
+/** Counts how often all was closed: files that were being taken are then not shown. */
+let closings = 0;
 let shownAddress = "", nextAddress = "";
 
 const fresh = () => ({ filters: {} });
@@ -117,30 +114,52 @@ function inTurn(work) {
   adding = adding.then(work).catch(failed);
 }
 
+/** A session's name: nobody else's, of this tab or of another. */
+const newName = () => [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(16)).join("-");
+
 /** Opens a series, two sides or one profile, by how many files there are. */
 async function openNew(found) {
   if (found.length === 0) return say("there is no file in what was dropped");
-  if (shown) unzoom();
-  forget();
-  closed();
-  if (!await add(found)) return;
-  const all = files.map((_, i) => i);
-  if (all.length > 2) sides = { series: all };
-  else if (all.length === 1) sides = { diff: { base: [], new: all } };
-  else {
-    // The older is the base, where that is known: whoever made both made it first.
-    const [a, b] = found.map(({ file }) => file.lastModified);
-    sides = { diff: a > b ? { base: [1], new: [0] } : { base: [0], new: [1] } };
+  const own = closings, next = { session: newName(), files: [] };
+  try {
+    await engine.call("begin", next.session);
+    await add(next, found);
+  } catch (e) {
+    release(next);
+    throw e;
   }
+  if (own !== closings) return release(next);
+  if (shown) unzoom();
+  const all = found.map((_, i) => i);
+  // The older is the base, where that is known: whoever made both made it first.
+  const [base, other] = all.length === 2 && found[0].file.lastModified > found[1].file.lastModified ? [1, 0] : [0, 1];
+  turnTo({
+    opened: next,
+    sides: all.length > 2 ? { series: all } : { diff: all.length === 1 ? { base: [], new: all } : { base: [base], new: [other] } },
+  });
   show();
+}
+
+/** Looks at something else; without what it says of `types` and `view` these stay. */
+function turnTo(what) {
+  const before = opened;
+  ({ opened, sides, types = types, view = view } = what);
+  release(before);
+}
+
+/** Ends a session that nobody looks at any more. */
+function release(one) {
+  if (!one?.session || one === opened || one === shown?.opened) return;
+  engine.call("end", one.session).catch(() => { /* it is gone, or its engine */ });
 }
 
 /** Puts files on a side in place of those that are there. */
 async function replace(place, found) {
   if (found.length === 0) return;
   if (!sides?.diff) return openNew(found);
-  const first = files.length;
-  if (!await add(found)) return;
+  const own = opened, first = own.files.length;
+  await add(own, found);
+  if (own !== opened) return;
   const added = found.map((_, i) => first + i);
   const { base, new: other } = sides.diff;
   unzoom();
@@ -149,36 +168,20 @@ async function replace(place, found) {
   show();
 }
 
-/** Gives files to the engine; false if others were opened meanwhile. */
-async function add(found) {
-  const own = opened;
+/** Gives files to a session of the engine. */
+async function add({ session, files }, found) {
   for (const { name, file } of found) {
-    if (own !== opened) return false;
+    await engine.call("add", session, name, file);
     files.push({ name, file });
-    try {
-      await engine.call("add", name, file);
-    } catch (e) {
-      if (own === opened) files.pop();
-      throw e;
-    }
   }
-  return own === opened;
 }
 
 /** The engine was started anew: it gets its files again, under their numbers, before anything else. */
 function addAgain() {
-  for (const call of [["clear"], ...files.map(({ name, file }) => ["add", name, file])]) {
-    engine.call(...call).catch(() => { /* the next question says it */ });
+  for (const { session, files } of new Set([opened, shown?.opened ?? NOTHING])) {
+    const calls = session ? [["begin", session], ...files.map(({ name, file }) => ["add", session, name, file])] : [];
+    for (const call of calls) engine.call(...call).catch(() => { /* the next question says it */ });
   }
-}
-
-function forget() {
-  turn++;
-  opened++;
-  files = [];
-  sides = shown = null;
-  types = [];
-  engine.call("clear").catch(say);
 }
 
 /** What was zoomed into and chosen has other numbers, of other sides or to another question. */
@@ -217,33 +220,53 @@ async function walk(entry, found) {
 
 /** Reads what was not read, asks, and shows the report. */
 async function show() {
-  const own = ++turn;
+  const own = ++turn, { session, files } = opened;
   const isOld = () => own !== turn;
   let compared = false;
   controls();
   say("");
+  $("asked").hidden = true;
   if (!sides) return closed();
   try {
     const report = await working(own, async (progress) => {
       const wanted = sides.diff ? [...sides.diff.base, ...sides.diff.new] : [];
       for (const [i, file] of wanted.entries()) {
         progress(`reading ${files[file].name}`, i, wanted.length);
-        await engine.call("read", file);
+        await engine.call("read", session, file);
         if (isOld()) return null;
       }
-      progress(sides.diff ? "comparing" : `reading ${sides.series.length} builds`);
-      ({ types } = await engine.call("compare", sides));
+      progress(sides.diff ? "comparing" : `reading ${builds().length} builds`);
+      const known = await engine.call("compare", session, sides);
       if (isOld()) return null;
-      compared = true;
+      if (known.names) return askOrder(known.names);
+      ({ types } = known);
+      // A series is read with the question: one that can't be does not take the place of what is in sight.
+      compared = Boolean(sides.diff) || !shown || shown.sides === sides;
       // That of profiles before these.
       if (types.length > 0 && !types.some(([name]) => name === question.sample_type)) delete question.sample_type;
       controls();
-      return engine.call("answer", question, "html");
+      return engine.call("answer", session, question, "html");
     });
     if (report && !isOld()) paint(report);
   } catch (e) {
     if (!isOld()) failed(e, compared);
   }
+}
+
+const builds = () => sides.series ?? sides.given;
+
+/** Builds of two names have no order between them: what they are is the reader's to say. */
+function askOrder([a, b]) {
+  const time = (i) => opened.files[i].file?.lastModified ?? 0;
+  const history = [...sides.series].sort((i, j) => time(i) - time(j));
+  const choices = [
+    [`base: ${a.name}`, { diff: { base: a.files, new: b.files } }],
+    [`base: ${b.name}`, { diff: { base: b.files, new: a.files } }],
+    [`one history, ${history.some(time) ? "oldest file first" : "as they were named"}`, { given: history }],
+  ];
+  const button = ([textContent, chosen]) => element("button", { type: "button", textContent, onclick: () => { sides = chosen; show(); } });
+  $("asked").replaceChildren(element("span", { textContent: `${a.name} and ${b.name} have no order between them:` }), ...choices.map(button));
+  $("asked").hidden = false;
 }
 
 /** Shows the engine at work, if that takes longer than a moment. */
@@ -267,13 +290,13 @@ async function working(own, work) {
 }
 
 /**
- * Says what went wrong. Sides that can't be compared are given up for those of the report in sight; a question that has no
- * answer stays in its form, to be asked otherwise.
+ * Says what went wrong. What can't be compared is given up for what is in sight; a question that has no answer stays in its
+ * form, to be asked otherwise.
  */
 function failed(e, compared = false) {
+  if (!compared) turnTo(shown ?? { opened: NOTHING, sides: null, types: [] });
+  else if (sides !== shown?.sides) closed();
   if (e instanceof Stopped && !isServed) addAgain();
-  if (!compared) sides = shown;
-  else if (sides !== shown) shown = null;
   controls();
   if (!shown) closed();
   say(e.message);
@@ -290,11 +313,13 @@ function paint(report) {
     [shownAddress, nextAddress] = [address, ""];
     const inner = frame.contentWindow;
     document.title = inner.document.title;
-    inner.addEventListener("view", ({ detail }) => { view = detail; follow(); });
+    inner.addEventListener("view", ({ detail }) => { shown.view = view = detail; follow(); });
     take(inner);
     follow();
   };
-  shown = sides;
+  const before = shown?.opened;
+  shown = { opened, sides, types, view };
+  release(before);
   $("start").hidden = true;
   frame.hidden = false;
   // Without a trace in the history: going back leaves the page, not a report.
@@ -302,7 +327,9 @@ function paint(report) {
 }
 
 function closed() {
+  const before = shown?.opened;
   shown = null;
+  release(before);
   $("report").hidden = true;
   $("start").hidden = false;
   document.title = "pprofdiff";
@@ -407,9 +434,9 @@ function makeForm() {
 function controls() {
   $("sides").hidden = $("clear").hidden = $("tools").hidden = !sides;
   if (!sides) return;
-  const diff = sides.diff, names = (numbers) => numbers.map((i) => files[i].name).join(", ");
+  const diff = sides.diff, names = (numbers) => numbers.map((i) => opened.files[i].name).join(", ");
   $("swap").hidden = $("base").hidden = !diff?.base.length;
-  const [only, told] = diff ? [diff.base.length ? "new" : "", names(diff.new)] : [`${sides.series.length} builds`, names(sides.series)];
+  const [only, told] = diff ? [diff.base.length ? "new" : "", names(diff.new)] : [`${builds().length} builds`, names(builds())];
   for (const [id, caption, text] of [["base", "base", diff ? names(diff.base) : ""], ["new", only, told]]) {
     const [label, shown] = $(id).children;
     label.textContent = caption;
@@ -443,14 +470,14 @@ function controls() {
 }
 
 async function save() {
-  const own = turn, name = $("format").value;
+  const own = turn, name = $("format").value, { session } = opened;
   const { ending } = choices[sides.diff ? "diff" : "series"].find((format) => format.name === name);
   try {
     const content = await working(own, async (progress) => {
       progress(`making ${name}`);
       // Nothing to do, unless the engine was started anew.
-      await engine.call("compare", sides);
-      return engine.call("answer", question, name);
+      await engine.call("compare", session, sides);
+      return engine.call("answer", session, question, name);
     });
     const address = URL.createObjectURL(new Blob([content]));
     element("a", { href: address, download: `pprofdiff.${ending}` }).click();
@@ -513,7 +540,13 @@ function wire() {
     const place = isSecond ? "new" : chosenPlace;
     inTurn(() => (place ? replace(place, found) : openNew(found)));
   };
-  $("clear").onclick = () => { forget(); question = fresh(); view = ""; show(); follow(); };
+  $("clear").onclick = () => {
+    closings++;
+    turnTo({ opened: NOTHING, sides: null, types: [], view: "" });
+    question = fresh();
+    show();
+    follow();
+  };
   $("swap").onclick = () => {
     unzoom();
     sides = { diff: { base: sides.diff.new, new: sides.diff.base } };
@@ -524,7 +557,7 @@ function wire() {
     $("ask").setAttribute("aria-expanded", String(!$("question").hidden));
   };
   $("save").onclick = save;
-  $("link").hidden = isServed; // its address is a secret, and nobody else's
+  if (isServed) $("link").title = "A link to this view of the files of the command line, for this machine while pprofdiff serve runs";
   $("link").onclick = async () => {
     if (!navigator.clipboard) { prompt("The link", location.href); return; } // not over plain http
     await navigator.clipboard.writeText(location.href);
@@ -537,8 +570,8 @@ function wire() {
     engine.stop();
     $("state").hidden = true;
     $("report").classList.remove("stale");
+    turnTo(shown ?? { opened: NOTHING, sides: null, types: [] });
     if (!isServed) addAgain();
-    sides = shown;
     controls();
     if (!shown) closed();
   };
@@ -549,15 +582,23 @@ function wire() {
   addEventListener("hashchange", () => { fromLink(); show(); });
 }
 
+/** What a tab has its session's name under while it is loaded anew; not longer, so that a copy of the tab has none. */
+const KEPT = "pprofdiff session";
+
 async function begin() {
   wire();
+  const session = (isServed && sessionStorage.getItem(KEPT)) || newName();
+  if (isServed) {
+    addEventListener("pageshow", () => sessionStorage.removeItem(KEPT));
+    addEventListener("pagehide", () => { if (opened.session) sessionStorage.setItem(KEPT, opened.session); });
+  }
   if (!isServed) navigator.serviceWorker?.register("sw.js").catch(() => { /* the page needs its server then */ });
   try {
     choices = await engine.call("choices");
-    const state = await engine.call("state");
+    const state = await engine.call("state", session);
     makeForm();
     fromLink();
-    files = state.files.map((name) => ({ name }));
+    opened = { session, files: state.files.map((name) => ({ name })) };
     sides = state.sides;
   } catch (e) {
     return say(e.message);

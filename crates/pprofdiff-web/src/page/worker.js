@@ -4,17 +4,21 @@ import init, { Engine, choices } from "./pprofdiff_web.js";
 /** What a module of 32 bits can have, less what its allocator can't give in one piece. */
 const NEARLY_ALL = 3.5 * 2 ** 30;
 
-let engine, wasm;
-const begun = init({ module_or_path: new URL("pprofdiff_web_bg.wasm", import.meta.url) }).then((exports) => { wasm = exports; engine = new Engine(); });
+let wasm;
+const begun = init({ module_or_path: new URL("pprofdiff_web_bg.wasm", import.meta.url) }).then((exports) => { wasm = exports; });
+
+/** Sessions by the names that the page gives them. */
+const sessions = new Map();
 
 const OPERATIONS = {
   choices: () => JSON.parse(choices()),
-  state: () => ({ files: [], sides: null }),
-  add: async (name, file) => engine.add(name, new Uint8Array(await file.arrayBuffer())),
-  clear: () => engine.clear(),
-  read: (file) => engine.read(file),
-  compare: (sides) => JSON.parse(engine.compare(JSON.stringify(sides))),
-  answer: (question, format) => engine.answer(JSON.stringify(question), format),
+  begin: (id) => { sessions.set(id, new Engine()); },
+  state: (id) => { OPERATIONS.begin(id); return { files: [], sides: null }; },
+  end: (id) => { sessions.get(id)?.free(); sessions.delete(id); },
+  add: async (id, name, file) => sessions.get(id).add(name, new Uint8Array(await file.arrayBuffer())),
+  read: (id, file) => sessions.get(id).read(file),
+  compare: (id, sides) => JSON.parse(sessions.get(id).compare(JSON.stringify(sides))),
+  answer: (id, question, format) => sessions.get(id).answer(JSON.stringify(question), format),
 };
 
 /** Messages in turn: an operation that waits for a file must not let the next one overtake it. */

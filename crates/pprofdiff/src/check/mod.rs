@@ -14,6 +14,8 @@
 mod exact;
 mod limit;
 mod rule;
+mod why;
+mod within;
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use exact::Decimal;
 use limit::Test;
 pub(crate) use rule::toml;
 use rule::{Cost, Rule, Subject};
+pub use within::Place;
 
 /// Rules, and what is allowed to break them.
 #[derive(Debug, Clone, Default)]
@@ -139,6 +142,10 @@ pub struct Finding {
     pub frame: Option<String>,
     /// What became of it.
     pub outcome: Outcome,
+    /// Where its function stands, where the profiles say it.
+    pub place: Option<Place>,
+    /// Of a limit on cum that many frames exceed: the failing frame whose stacks have this one's. `None` of that itself.
+    pub within: Option<String>,
     /// Why it is allowed.
     pub reason: Option<String>,
     /// The base's runs.
@@ -195,8 +202,8 @@ pub struct RuleCheck {
     pub detectable: Option<f64>,
     /// What exceeds the limit, the worst first; of a rule on one thing that thing, in any case.
     pub findings: Vec<Finding>,
-    /// Why the sides differ, of the first rule of each sample type that fails; with [`How::explain`] of the
-    /// first where none does.
+    /// Of a rule that fails: why, with the causes that made grow what it found; `None` without one. With [`How::explain`]
+    /// why the sides differ, of the first rule of each sample type of which none fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<Explanation>>,
 }
@@ -283,23 +290,34 @@ impl Rules {
                     let measure = selection.measure_type(number, Normalize::None)?;
                     let runs = MeasuredRuns::new(measure, query.normalize)?;
                     warnings.extend(empty_runs(&runs, diff)?);
-                    measured.push(Measured { number, runs, by_chance: OnceCell::new() });
+                    let total = runs.kept_total();
+                    if total.iter().all(|side| side.max == 0) {
+                        let kind = &runs.measure().summary().sample_type;
+                        warnings.push(format!("the filters leave nothing of {kind} to check, so its rules can't tell"));
+                    }
+                    measured.push(Measured { number, runs, total, by_chance: OnceCell::new() });
                     measured.len() - 1
                 }
             };
             rules.push(self.apply(rule, &measured[at], &mut used, &mut warnings)?);
         }
-        let (mut explained, others): (Vec<usize>, Vec<usize>) =
-            (0..rules.len()).partition(|&at| rules[at].outcome == Outcome::Fail);
-        if self.how.explain {
-            explained.extend(others);
-        }
-        for at in explained {
-            let is_told = |other: &RuleCheck| other.why.is_some() && other.sample_type == rules[at].sample_type;
-            if !rules.iter().any(is_told) {
-                let query = query.clone().with_normalize(Normalize::None).with_sample_type(&rules[at].sample_type);
-                // Of other granularities nothing can be said, which is no error of the check.
-                rules[at].why = diff.explain(&query, &[], &self.explain).ok().map(Arc::new);
+        for known in &measured {
+            let of_type = |rule: &RuleCheck| known.runs.measure().summary().sample_type == rule.sample_type;
+            let has_failed = rules.iter().any(|rule| of_type(rule) && rule.outcome == Outcome::Fail);
+            if !has_failed && !self.how.explain {
+                continue;
+            }
+            let kind = &known.runs.measure().summary().sample_type;
+            let query = query.clone().with_normalize(Normalize::None).with_sample_type(kind);
+            // Of other granularities nothing can be said, which is no error of the check.
+            let Ok(all) = diff.explain(&query, &[], &self.explain) else { continue };
+            if has_failed {
+                let failed = rules.iter_mut().zip(&self.rules).filter(|(found, _)| found.outcome == Outcome::Fail);
+                failed
+                    .filter(|(found, _)| of_type(found))
+                    .for_each(|(found, rule)| found.why = why::of(rule, found, &all, &known.runs));
+            } else if let Some(first) = rules.iter_mut().find(|rule| of_type(rule)) {
+                first.why = Some(all.into());
             }
         }
         // Warnings about profiles do not depend on the sample type.
@@ -360,19 +378,37 @@ impl Rules {
             let percent = of(base.median.to_f64().abs());
             let is_of_frames = !matches!(rule.subject, Subject::Whole);
             let share = of(runs.total[0].median.to_f64()).filter(|_| is_of_frames);
-            let found =
-                Finding { frame, outcome, reason, base, new, delta, percent, share, p, p_adjusted, runs_needed };
-            findings.push(found);
+            findings.push(Finding {
+                frame,
+                outcome,
+                place: None,
+                within: None,
+                reason,
+                base,
+                new,
+                delta,
+                percent,
+                share,
+                p,
+                p_adjusted,
+                runs_needed,
+            });
         }
         findings.sort_by(|a, b| {
             let by_size = b.delta.twice().abs().cmp(&a.delta.twice().abs());
             b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
         });
+        within::nest(&mut findings, rule.cost.sum(), runs);
+        within::locate(&mut findings, &runs.measure().summary().trim_path, runs);
         let looks = compared > 0 && !self.how.strict;
         let only = kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
         let power = looks.then(|| test.detectable(only)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
         if outcome == Outcome::Pass && self.how.require_power && power.is_some_and(|(least, limit)| least > limit) {
+            outcome = Outcome::Inconclusive;
+        }
+        // Where filters leave nothing, what is asked was not measured, which is no pass.
+        if outcome == Outcome::Pass && measured.total.iter().all(|side| side.max == 0) {
             outcome = Outcome::Inconclusive;
         }
         let summary = runs.measure().summary();
@@ -396,7 +432,12 @@ impl Rules {
     }
 
     /// What a rule compares: frames that are 0 in all runs are not there.
-    fn subjects(&self, rule: &Rule, Measured { runs, by_chance, .. }: &Measured, floor: Decimal) -> Result<Subjects> {
+    fn subjects(
+        &self,
+        rule: &Rule,
+        Measured { runs, total, by_chance, .. }: &Measured,
+        floor: Decimal,
+    ) -> Result<Subjects> {
         let cost = rule.cost.sum();
         let frames = 0..runs.frames().len() as u32;
         let is_match = |re: &Regex, f: u32| re.is_match(runs.frames().label(f).as_bytes());
@@ -408,7 +449,7 @@ impl Rules {
             }
         };
         match &rule.subject {
-            Subject::Whole => add(None, runs.total.clone()),
+            Subject::Whole => add(None, total.clone()),
             Subject::Together(re) => {
                 let chosen: Vec<bool> = frames.map(|f| is_match(re, f)).collect();
                 if chosen.contains(&true) {
@@ -431,7 +472,7 @@ impl Rules {
                 let mut left_out = 0;
                 for f in frames {
                     let Some(sides) = runs.of_frame(f, cost) else { continue };
-                    if by_chance.is_some_and(|known| known.has(f, cost, runs, ALPHA)) {
+                    if by_chance.and_then(|known| known.of(f, cost, runs, ALPHA)).is_some() {
                         left_out += 1;
                     } else {
                         add(Some(f), sides);
@@ -449,6 +490,8 @@ struct Measured {
     /// The sample type's.
     number: usize,
     runs: MeasuredRuns,
+    /// Of what filters leave. Percentages and floors are of the whole, as in tables.
+    total: Sides,
     /// Worked out where a rule wants it.
     by_chance: OnceCell<ByChance>,
 }

@@ -18,7 +18,7 @@ pub mod filter;
 pub mod flame;
 mod frames;
 pub mod graph;
-mod identity;
+pub(crate) mod identity;
 pub mod labels;
 pub mod list;
 pub(crate) mod matching;

@@ -437,7 +437,7 @@ impl Selection {
         };
         let mut measure = Measure { selection: self.clone(), sample_type, scales, summary: Arc::new(summary) };
         if self.shared.showing.relative_percentages || self.shared.showing.mean {
-            let total = measure.shown_total();
+            let total = measure.shown_total(measure.summary.showing.relative_percentages);
             let summary = Arc::make_mut(&mut measure.summary);
             summary.total = total;
             if self.shared.showing.mean {
@@ -483,10 +483,19 @@ impl Measure {
         self.summary.showing.mean.then(|| Measure { sample_type: 0, ..self.clone() })
     }
 
-    /// What percentages are of, as it is asked for.
-    fn shown_total(&self) -> Pair {
-        let (diff, relative) = (&self.selection.diff, self.summary.showing.relative_percentages);
-        let total = |measure: &Measure, base: bool| match relative {
+    /// The total of what filters leave, as [`Summary::total`] is that of the whole. Costs a pass over the samples where
+    /// there are filters.
+    pub fn kept_total(&self) -> Pair {
+        match self.summary.filters.is_empty() {
+            true => self.summary.total,
+            false => self.shown_total(true),
+        }
+    }
+
+    /// The total of what filters leave, or of the whole.
+    fn shown_total(&self, kept: bool) -> Pair {
+        let diff = &self.selection.diff;
+        let total = |measure: &Measure, base: bool| match kept {
             true => measure.kept(base),
             false => diff.side_total(base, measure.sample_type),
         };

@@ -66,10 +66,32 @@ pub struct Chance {
     /// That of the new side's.
     pub new_sd: Option<f64>,
     /// How probable it is that runs of equal builds differ as much or more; `None` where there are too few events to say,
-    /// and of frames that are there by chance, such as what profiling itself puts there.
+    /// and of frames that are left out.
     pub p: Option<f64>,
     /// The part of false ones among all rows that differ so clearly or more (Benjamini-Hochberg).
     pub q: Option<f64>,
+    /// Why the frame is left out, if it is.
+    pub left_out: Option<LeftOut>,
+}
+
+/// Why nothing is asked of a frame that is asked of each: it is chance whether a profile has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum LeftOut {
+    /// Profiling itself puts it there; its caller was running.
+    Profiling,
+    /// What it is inlined into is shown, or it itself.
+    Inlining,
+}
+
+impl LeftOut {
+    /// The word for it in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            LeftOut::Profiling => "profiling",
+            LeftOut::Inlining => "inlining",
+        }
+    }
 }
 
 /// What runs say of the total.
@@ -101,6 +123,8 @@ pub struct Top {
     pub rows: Vec<TopRow>,
     /// Number of rows before any were left out.
     pub rows_total: usize,
+    /// What the rows are ordered by.
+    pub sort: Sort,
     /// By frame, what runs say of it, of tables that know ([`Measure::top_of_runs`]).
     pub chances: Option<Arc<[Chance]>>,
 }
@@ -155,7 +179,7 @@ impl Measure {
             rows.retain(|row| !row.is_negative());
         }
         let (summary, frames, rows_total) = (self.summary().clone(), self.frames().clone(), rows.len());
-        let mut top = Top { summary, frames, rows, rows_total, chances: None };
+        let mut top = Top { summary, frames, rows, rows_total, sort, chances: None };
         top.sort(sort);
         top
     }
@@ -212,6 +236,17 @@ impl Measure {
                 *sums = (sums.0 + flat, sums.1 + cum.sum);
             }
             of_profile
+        })
+    }
+
+    /// The sum of the magnitudes of what filters leave, of each profile by itself.
+    #[cfg(feature = "check")]
+    pub(crate) fn profile_totals_kept(&self) -> Vec<i64> {
+        parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
+            let mut total = 0;
+            // A part of the samples can't overflow where all of them do not.
+            walk.for_each_sample(|value, _| total += value.saturating_abs());
+            total
         })
     }
 
@@ -323,6 +358,7 @@ impl Top {
 
     /// Reorders the rows.
     pub fn sort(&mut self, sort: Sort) {
+        self.sort = sort;
         let size = |row: &TopRow| sort.size(row.flat, row.cum);
         self.rows.sort_unstable_by_key(|row| Reverse(size(row)));
         // Most rows differ in size; the names of the others are looked up once each, and not at each comparison.

@@ -7,6 +7,7 @@ use super::runtime::{Class, Own, Runtime, classify};
 use super::weights::{Beginnings, Weights, fitting, tie};
 use crate::diff::matching::canonical;
 use crate::diff::stacks::Keys;
+use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
@@ -465,13 +466,17 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
 
-/// Of each frame: whether it is there by chance. Profiling itself puts some there; and of inlined library functions it
-/// is chance, in some languages, which one a profile shows, which is the second answer.
-pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<bool>, bool)> {
+/// Of each frame: why it is chance whether a profile has it, if it is. Profiling itself puts some there; and of inlined
+/// library functions it is chance, in some languages, which one a profile shows, which is the second answer.
+pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
     let own = Own::new(&super::ExplainOptions::default())?;
     let (runtime, names, canon) = names_of(frames, &own);
-    let is = |class: Class| class.artefact || runtime.flickers && class.system;
-    Ok((canon.of.iter().map(|&name| is(names[name as usize].class)).collect(), runtime.flickers))
+    let why = |class: Class| match class {
+        Class { artefact: true, .. } => Some(LeftOut::Profiling),
+        Class { system: true, .. } if runtime.flickers => Some(LeftOut::Inlining),
+        _ => None,
+    };
+    Ok((canon.of.iter().map(|&name| why(names[name as usize].class)).collect(), runtime.flickers))
 }
 
 /// From frames to canonical names.

@@ -29,7 +29,7 @@ use crate::diff::{
 };
 use crate::{Error, ErrorKind, Result, explain as causes};
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::input::Source;
+use pprofdiff_profile::input::{Source, check_history};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::units;
@@ -45,7 +45,7 @@ pub enum Against {
     First,
 }
 
-/// What the builds are ordered by; reported, without any effect on the series.
+/// What the builds are ordered by. A history by keys can't have two names ([`check_history`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Order {
     /// The caller.
@@ -450,8 +450,13 @@ impl SeriesBuilder {
     /// Brings the builds together: in one unit, the finest of theirs, and normalized to the first that has values.
     ///
     /// # Errors
-    /// No builds; the error of the first if none has values, or if all are compared with it.
+    /// No builds; the error of the first if none has values, or if all are compared with it; a history by keys of two
+    /// names, which have no order between them.
     pub fn finish(self) -> Result<Series> {
+        if (self.options.order, self.options.against) == (Order::Key, Against::Previous) {
+            let keys: Vec<&str> = self.loaded.iter().map(|build| build.key.as_str()).collect();
+            check_history(&keys)?;
+        }
         let times = self.finest_unit();
         let mut all = Vec::with_capacity(self.loaded.len());
         let (mut columns, mut errors, mut warnings) = (Vec::new(), Vec::new(), BTreeMap::new());

@@ -1,10 +1,10 @@
 //! Lasting changes along a history: which frame costs something else from which build on.
 //!
 //! ```text
-//! values of a frame -> levels of one variance, spikes cut -> segments -> those beyond chance -> what each was
+//! all frames -> noise (what they have in common, how far and how long builds wander)
+//! values of a frame, without it -> levels of one variance, spikes cut -> segments -> those beyond chance -> what each was
 //! ```
 //!
-//! What builds differ by anyway is learned from neighbours: the typical difference of two, by frame and over all frames.
 //! docs/statistics.md has the formulas and what was measured.
 
 use std::cmp::Reverse;
@@ -16,25 +16,17 @@ use super::{Against, Ranked, Series};
 use crate::diff::top::SIGNIFICANT;
 use crate::diff::{Pair, Sort};
 use crate::explain as causes;
-use crate::statistics::distributions::{student_quantile, student_tail};
+use crate::statistics::counts::median;
+use crate::statistics::distributions::student_quantile;
+use crate::statistics::noise::{Noise, Own};
 use crate::statistics::rank::false_discoveries;
-use crate::statistics::segments::{Sums, changes, leveled};
+use crate::statistics::segments::{LEAST, Sums, around, cut_spikes, leveled, price};
 use pprofdiff_profile::parallel;
 
-/// The fewest builds at one level that make it one.
-const LEAST: usize = 3;
 /// The fewest builds in which lasting changes are looked for: two levels.
 pub const FEWEST_BUILDS: usize = 2 * LEAST;
-/// A build this many standard deviations from both of its neighbours is a spike, and no level.
-const SPIKE: f64 = 4.0;
-/// The first or the last step of a course goes on as the one beside it if it is so many times as large at most.
-const STEEPER: f64 = 3.0;
-/// Frames with fewer events in a build, by the median, do not show what builds differ by, and with fewer in all no shift.
-const TELLING: f64 = 20.0;
+/// Frames with fewer events in all builds show no shift.
 const FEWEST_EVENTS: f64 = 60.0;
-/// The degrees of freedom that the typical frame has in the noise of one; builds differ by this at least.
-const DEGREES: f64 = 20.0;
-const LEAST_TAU: f64 = 0.01;
 /// Where a level that was left is reached again: within this part of the change.
 const BACK: f64 = 0.25;
 /// Builds that a shift may as well have come with: the squares that they are worse by.
@@ -110,24 +102,18 @@ impl Points {
 }
 
 /// A frame's course over all builds.
-struct Course {
+struct Course<'a> {
     frame: u32,
-    values: Vec<i64>,
+    /// Without what all frames have in common.
+    values: Vec<f64>,
     /// The values as levels of one variance, without spikes.
     levels: Vec<f64>,
     sums: Sums,
     /// What is a spike is no part of a mean.
     is_spike: Vec<bool>,
     event: f64,
-    tau: f64,
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        n => (values[(n - 1) / 2] + values[n / 2]) / 2.0,
-    }
+    noise: &'a Noise,
+    own: Own,
 }
 
 impl Series {
@@ -170,7 +156,7 @@ impl Series {
             let events = points.iter().map(|(_, v)| (*v).max(0) as f64).sum::<f64>() / event;
             if values_are_negative(&points) {
                 negative += 1;
-            } else if by_chance.get(frame as usize) != Some(&true) && events >= FEWEST_EVENTS {
+            } else if !by_chance.get(frame as usize).is_some_and(Option::is_some) && events >= FEWEST_EVENTS {
                 let cost = points.iter().map(|(_, v)| i128::from(*v).abs()).sum();
                 all.push(Points { frame, points, cost });
             }
@@ -179,14 +165,8 @@ impl Series {
         let most = (MOST_WORK / (n * n)).max(1);
         let left_out = all.len().saturating_sub(most);
         all.truncate(most);
-        let noise = parallel::map(&all, |points| variance_of_neighbours(&points.counts(n, event)));
-        let typical = median(&mut noise.iter().flatten().copied().collect::<Vec<_>>()).max(LEAST_TAU * LEAST_TAU);
-        let course = |(points, noise): &(Points, Option<f64>)| {
-            let own = noise.unwrap_or(typical);
-            let drawn = (DEGREES * typical + n as f64 * own) / (DEGREES + n as f64);
-            Course::new(points, n, event, drawn.max(typical / 4.0).sqrt())
-        };
-        let all: Vec<(Points, Option<f64>)> = all.into_iter().zip(noise).collect();
+        let noise = Noise::learn(&mut all.iter().map(|points| points.counts(n, event)));
+        let course = |points: &Points| Course::new(points, n, event, &noise);
         // A course is larger than its points, so it is made again where something is found.
         let changes = parallel::map(&all, |points| course(points).changes());
         let p: Vec<f64> = changes.iter().flatten().map(|(_, p)| *p).collect();
@@ -232,100 +212,44 @@ fn values_are_negative(points: &[(usize, i64)]) -> bool {
     points.iter().any(|(_, value)| *value < 0)
 }
 
-/// What a frame's neighbours differ by beside what counting does, and beside a trend: the variance of the log; `None` of
-/// too few events.
-fn variance_of_neighbours(counts: &[f64]) -> Option<f64> {
-    let typical = median(&mut counts.to_vec());
-    if typical < TELLING {
-        return None;
-    }
-    let logs: Vec<f64> = counts.iter().map(|count| (count + 0.5).ln()).collect();
-    let mut bends: Vec<f64> = logs.windows(3).map(|three| (three[0] - 2.0 * three[1] + three[2]).abs()).collect();
-    // The median of a normal variable's magnitude is 0.6745 of its deviation, and a second difference has six times the
-    // variance of each.
-    let deviation = median(&mut bends) / 0.6745;
-    Some((deviation * deviation / 6.0 - 1.0 / typical).max(0.0))
-}
-
-impl Course {
-    fn new(points: &Points, n: usize, event: f64, tau: f64) -> Course {
-        let mut values = vec![0; n];
-        points.points.iter().for_each(|&(column, value)| values[column] = value);
-        let of_all: Vec<f64> = values.iter().map(|&v| leveled(v.max(0) as f64 / event, tau)).collect();
-        let mut levels = of_all.clone();
-        let mut is_spike = vec![false; levels.len()];
-        for i in 0..levels.len() {
-            let (own, around) = (of_all[i], [i.wrapping_sub(2), i.wrapping_sub(1), i + 1, i + 2]);
-            let around = || around.iter().filter_map(|&j| of_all.get(j).copied());
-            let (low, high) = around().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
-            // Two of its neighbours on one side agree, and all differ from it: not so between two levels, or where all
-            // rise.
-            let pair =
-                |a: usize, b: usize| Some((*of_all.get(a)?, *of_all.get(b)?)).filter(|(a, b)| (a - b).abs() <= SPIKE);
-            let sides = [pair(i.wrapping_sub(1), i.wrapping_sub(2)), pair(i + 1, i + 2)];
-            let level = sides.into_iter().flatten().next().map(|(a, b)| (a + b) / 2.0);
-            // At an end it may go on as the two beside it do.
-            let goes_on = |near: Option<&f64>, far: Option<&f64>| match (near, far) {
-                (Some(near), Some(far)) => {
-                    let (step, before) = (own - near, near - far);
-                    step * before > 0.0 && step.abs() <= STEEPER * before.abs()
-                }
-                _ => false,
-            };
-            let is_trend = i == 0 && goes_on(of_all.get(1), of_all.get(2))
-                || i + 1 == of_all.len() && i >= 2 && goes_on(of_all.get(i - 1), of_all.get(i - 2));
-            if let Some(level) = level.filter(|_| !is_trend && (own > high + SPIKE || own < low - SPIKE)) {
-                levels[i] = level;
-                is_spike[i] = true;
-            }
-        }
+impl Course<'_> {
+    fn new<'a>(points: &Points, n: usize, event: f64, noise: &'a Noise) -> Course<'a> {
+        let mut counts = points.counts(n, event);
+        noise.calm(&mut counts);
+        let own = noise.own(&counts);
+        let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, own.tau)).collect();
+        let (levels, is_spike) = cut_spikes(&levels);
         let sums = Sums::new(&levels);
-        Course { frame: points.frame, values, levels, sums, is_spike, event, tau }
+        let values = counts.iter().map(|count| count * event).collect();
+        Course { frame: points.frame, values, levels, sums, is_spike, event, noise, own }
+    }
+
+    /// How many times the variance of independent builds the mean of so many has.
+    fn memory(&self, builds: usize) -> f64 {
+        self.noise.memory(self.own, builds)
     }
 
     /// The price of a level.
     fn price(&self) -> f64 {
-        3.0 * (self.levels.len() as f64).ln()
+        price(self.levels.len()) * self.memory(self.levels.len())
     }
 
     /// Where levels begin, each with its p-value.
     fn changes(&self) -> Vec<(usize, f64)> {
-        self.beyond_chance(changes(&self.sums, self.price(), LEAST))
-    }
-
-    /// Leaves the changes that differ by more than chance, by what is left beside them: the least clear goes first.
-    fn beyond_chance(&self, mut starts: Vec<usize>) -> Vec<(usize, f64)> {
-        let n = self.levels.len();
-        loop {
-            let p: Vec<f64> = (0..starts.len())
-                .map(|i| {
-                    let (from, at, to) = self.around(&starts, i);
-                    let parts = 1.0 / (at - from) as f64 + 1.0 / (to - at) as f64;
-                    let t = self.sums.difference((at, to), (from, at)).abs() / parts.sqrt();
-                    // Twice the tail, of any two builds between which a level might have been found.
-                    let levels = (n * n) as f64 / 2.0;
-                    (2.0 * student_tail(t, (n as f64 + DEGREES) as u32) * levels).min(1.0)
-                })
-                .collect();
-            match (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).filter(|&i| p[i] > SIGNIFICANT) {
-                Some(least) => _ = starts.remove(least),
-                None => return starts.into_iter().zip(p).collect(),
-            }
-        }
+        self.noise.steps(&self.levels, &self.sums, self.own)
     }
 
     /// A change with the ends of the segments on its sides.
     fn around(&self, starts: &[usize], i: usize) -> (usize, usize, usize) {
-        let from = i.checked_sub(1).map_or(0, |before| starts[before]);
-        (from, starts[i], starts.get(i + 1).copied().unwrap_or(self.levels.len()))
+        around(starts, i, self.levels.len())
     }
 
     /// The mean of some builds without spikes, and the variance of that mean, in the unit of the values.
     fn mean(&self, (from, to): (usize, usize)) -> (f64, f64) {
-        let values: Vec<f64> = (from..to).filter(|&i| !self.is_spike[i]).map(|i| self.values[i] as f64).collect();
+        let values: Vec<f64> = (from..to).filter(|&i| !self.is_spike[i]).map(|i| self.values[i]).collect();
         let n = values.len().max(1) as f64;
         let mean = values.iter().sum::<f64>() / n;
-        (mean, (mean.abs() * self.event + (self.tau * mean).powi(2)) / n)
+        (mean, (mean.abs() * self.event + (self.own.tau * mean).powi(2)) * self.memory(to - from) / n)
     }
 
     /// What the changes were, each given with its q. Builds are columns.
@@ -369,7 +293,7 @@ impl Course {
     /// The builds that a change may as well have come with.
     fn between(&self, from: usize, at: usize, to: usize) -> [usize; 2] {
         let squares = |at: usize| self.sums.squares(from, at) + self.sums.squares(at, to);
-        let most = squares(at) + WORSE;
+        let most = squares(at) + WORSE * self.memory(to - from);
         let first = (from + 1..=at).rev().take_while(|&i| squares(i) <= most).last();
         let last = (at..to).take_while(|&i| squares(i) <= most).last();
         [first.unwrap_or(at), last.unwrap_or(at)]
@@ -410,7 +334,8 @@ impl Course {
         if *squares > of_levels {
             return None;
         }
-        let as_well = || lines.iter().filter(|(_, of)| *of <= squares + WORSE).map(|(line, _)| line.from);
+        let as_well =
+            || lines.iter().filter(|(_, of)| *of <= squares + WORSE * self.memory(n)).map(|(line, _)| line.from);
         let between = [as_well().min().unwrap_or(line.from), as_well().max().unwrap_or(line.from)];
         // The line is at its first level in the last build without growth.
         let first = |from: usize| if from == 0 { 0 } else { from + 1 };
@@ -433,8 +358,7 @@ impl Course {
     fn line(&self, from: usize) -> Option<Line> {
         let n = self.levels.len();
         let x = |i: usize| i.saturating_sub(from) as f64;
-        let points: Vec<(f64, f64)> =
-            (0..n).filter(|&i| !self.is_spike[i]).map(|i| (x(i), self.values[i] as f64)).collect();
+        let points: Vec<(f64, f64)> = (0..n).filter(|&i| !self.is_spike[i]).map(|i| (x(i), self.values[i])).collect();
         let m = points.len() as f64;
         let (mean_x, mean_y) =
             (points.iter().map(|p| p.0).sum::<f64>() / m, points.iter().map(|p| p.1).sum::<f64>() / m);
@@ -446,14 +370,14 @@ impl Course {
         let level = mean_y - slope * mean_x;
         let left = points.iter().map(|p| (p.1 - level - slope * p.0).powi(2)).sum::<f64>() / (m - 2.0);
         // No less than what counting and other builds make of it.
-        let drawn = |y: f64| y.abs() * self.event + (self.tau * y).powi(2);
+        let drawn = |y: f64| (y.abs() * self.event + (self.own.tau * y).powi(2)) * self.memory(n);
         let left = left.max(points.iter().map(|p| drawn(level + slope * p.0)).sum::<f64>() / m);
         let far = student_quantile(0.025, (m - 2.0) as u32) * (left / squares).sqrt();
         Some(Line { from, level, slope, far })
     }
 
     fn leveled(&self, value: f64) -> f64 {
-        leveled(value / self.event, self.tau)
+        leveled(value / self.event, self.own.tau)
     }
 }
 

@@ -6,5 +6,6 @@ pub(crate) mod counts;
 pub(crate) mod distributions;
 mod gamma;
 pub(crate) mod growth;
+pub(crate) mod noise;
 pub(crate) mod rank;
 pub(crate) mod segments;

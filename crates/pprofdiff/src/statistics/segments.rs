@@ -1,7 +1,26 @@
-//! Where the level of a sequence changes, and the scale on which counts of a program have one variance.
+//! Where the level of a sequence changes by more than chance, and the scale on which counts of a program have one
+//! variance.
 //!
 //! Optimal partitioning with pruning: R. Killick, P. Fearnhead, I. A. Eckley, J. Am. Stat. Assoc. 107 (2012) 1590. The
 //! scale: F. J. Anscombe, Biometrika 35 (1948) 246, for counts with the variance c + (tau c)^2.
+
+use super::counts::median;
+use super::distributions::student_tail;
+
+/// The fewest values at one level that make it one.
+pub(crate) const LEAST: usize = 3;
+/// A value this many standard deviations from both of its neighbours is a spike, and no level.
+const SPIKE: f64 = 4.0;
+/// Values are cut so many standard deviations from the median of the five around them.
+const FAR: f64 = 3.0;
+/// Values from which on a line is compared with steps.
+const MOST_LINES: usize = 16;
+/// The first or the last step of a course goes on as the one beside it if it is so many times as large at most.
+const STEEPER: f64 = 3.0;
+/// The degrees of freedom that a variance learned from many sequences counts for beside those of one.
+pub(crate) const DEGREES: f64 = 20.0;
+/// From this probability down a change of level is none of chance.
+const SIGNIFICANT: f64 = 0.05;
 
 /// The place of a count on a scale on which it has the variance 1: twice the square root of what is only counted, the
 /// log by tau of what differs by that between builds.
@@ -86,6 +105,154 @@ pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
     }
     changes.reverse();
     changes
+}
+
+/// The values of variance 1 without spikes, and cut where they are far from those around them; which of them were spikes.
+pub(crate) fn cut_spikes(of_all: &[f64]) -> (Vec<f64>, Vec<bool>) {
+    let mut levels = of_all.to_vec();
+    let mut is_spike = vec![false; levels.len()];
+    for i in 0..levels.len() {
+        let (own, around) = (of_all[i], [i.wrapping_sub(2), i.wrapping_sub(1), i + 1, i + 2]);
+        let around = || around.iter().filter_map(|&j| of_all.get(j).copied());
+        let (low, high) = around().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+        // Two of its neighbours on one side agree, and all differ from it: not so between two levels, or where all
+        // rise.
+        let pair =
+            |a: usize, b: usize| Some((*of_all.get(a)?, *of_all.get(b)?)).filter(|(a, b)| (a - b).abs() <= SPIKE);
+        let sides = [pair(i.wrapping_sub(1), i.wrapping_sub(2)), pair(i + 1, i + 2)];
+        let level = sides.into_iter().flatten().next().map(|(a, b)| (a + b) / 2.0);
+        // At an end it may go on as the two beside it do.
+        let goes_on = |near: Option<&f64>, far: Option<&f64>| match (near, far) {
+            (Some(near), Some(far)) => {
+                let (step, before) = (own - near, near - far);
+                step * before > 0.0 && step.abs() <= STEEPER * before.abs()
+            }
+            _ => false,
+        };
+        let is_trend = i == 0 && goes_on(of_all.get(1), of_all.get(2))
+            || i + 1 == of_all.len() && i >= 2 && goes_on(of_all.get(i - 1), of_all.get(i - 2));
+        if let Some(level) = level.filter(|_| !is_trend && (own > high + SPIKE || own < low - SPIKE)) {
+            levels[i] = level;
+            is_spike[i] = true;
+        }
+    }
+    // What is far from the values around it says no more than that.
+    let cut = levels.clone();
+    // At the ends a trend goes on, which three values can't tell.
+    for (five, level) in cut.windows(5).zip(levels.iter_mut().skip(2)) {
+        let near = median(&mut five.to_vec());
+        *level = level.clamp(near - FAR, near + FAR);
+    }
+    (levels, is_spike)
+}
+
+/// The segment before a change and the one after it: where the first begins, the change, and the end.
+pub(crate) fn around(starts: &[usize], i: usize, n: usize) -> (usize, usize, usize) {
+    let from = i.checked_sub(1).map_or(0, |before| starts[before]);
+    (from, starts[i], starts.get(i + 1).copied().unwrap_or(n))
+}
+
+/// The price of a level among so many values of variance 1.
+pub(crate) fn price(n: usize) -> f64 {
+    3.0 * (n as f64).ln()
+}
+
+/// What is left of values about the means of segments.
+fn about_levels(levels: &[f64], starts: &[usize]) -> Vec<f64> {
+    let mut left = levels.to_vec();
+    let mut from = 0;
+    for to in starts.iter().copied().chain([levels.len()]) {
+        let mean = levels[from..to].iter().sum::<f64>() / (to - from).max(1) as f64;
+        left[from..to].iter_mut().for_each(|value| *value -= mean);
+        from = to;
+    }
+    left
+}
+
+/// What is left about a level until a value, and a line from there on.
+fn about_line(levels: &[f64], from: usize) -> Vec<f64> {
+    let n = levels.len() as f64;
+    let x = |i: usize| i.saturating_sub(from) as f64;
+    let (mean_x, mean_y) = ((0..levels.len()).map(x).sum::<f64>() / n, levels.iter().sum::<f64>() / n);
+    let squares: f64 = (0..levels.len()).map(|i| (x(i) - mean_x).powi(2)).sum();
+    let slope = levels.iter().enumerate().map(|(i, y)| (x(i) - mean_x) * (y - mean_y)).sum::<f64>() / squares;
+    levels.iter().enumerate().map(|(i, y)| y - mean_y - slope * (x(i) - mean_x)).collect()
+}
+
+/// The least squares of a first-order autoregression, over its correlations, times the determinant of its
+/// transformation.
+fn autoregressive(left: &[f64]) -> f64 {
+    let of = |r: f64| {
+        let first = 1.0 - r * r;
+        let squares = left.windows(2).map(|two| (two[1] - r * two[0]).powi(2)).sum::<f64>() + first * left[0] * left[0];
+        squares.max(1e-9) / first.powf(1.0 / left.len() as f64)
+    };
+    (0..20).map(|k| of(f64::from(k) / 20.0)).fold(f64::INFINITY, f64::min)
+}
+
+/// Leaves the steps, or the line, that explain what an autoregression without them does not, at this level: what wanders by
+/// itself has none.
+fn beyond_wandering(levels: &[f64], starts: &mut Vec<usize>, level: f64) {
+    let n = levels.len();
+    let degrees = |used: usize| n.saturating_sub(used + 2).max(1) as f64;
+    let p = |with: f64, without: f64, degrees: f64| {
+        student_tail((degrees * (without / with - 1.0)).max(0.0).sqrt(), degrees as u32)
+    };
+    let with = autoregressive(&about_levels(levels, starts));
+    let all = n.saturating_sub(2 * LEAST - 1);
+    let lines = (0..all).step_by(all.div_ceil(MOST_LINES).max(1)).map(|from| autoregressive(&about_line(levels, from)));
+    let line = lines.fold(f64::INFINITY, f64::min);
+    if starts.is_empty() || line < with && p(line, autoregressive(&about_levels(levels, &[])), degrees(2)) <= level {
+        return;
+    }
+    while !starts.is_empty() {
+        let with = autoregressive(&about_levels(levels, starts));
+        let without = |i: usize| {
+            let mut others = starts.clone();
+            others.remove(i);
+            p(with, autoregressive(&about_levels(levels, &others)), degrees(starts.len()))
+        };
+        let p: Vec<f64> = (0..starts.len()).map(without).collect();
+        match (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).filter(|&i| p[i] > level) {
+            Some(least) => _ = starts.remove(least),
+            None => return,
+        }
+    }
+}
+
+/// Where levels begin that differ by more than chance, each with its p-value. `memory` says how many times the variance
+/// of independent values the mean of so many has. What a step does not explain better than an autoregression at the
+/// level `wandering` is none; of a sequence too short to tell it is `None`.
+pub(crate) fn steps(
+    levels: &[f64],
+    sums: &Sums,
+    memory: impl Fn(usize) -> f64,
+    wandering: Option<f64>,
+) -> Vec<(usize, f64)> {
+    let n = levels.len();
+    let mut starts = changes(sums, price(n) * memory(n), LEAST);
+    if let Some(level) = wandering {
+        beyond_wandering(levels, &mut starts, level);
+    }
+    // The least clear change goes first, and what is left is compared again.
+    loop {
+        let p: Vec<f64> = (0..starts.len())
+            .map(|i| {
+                let (from, at, to) = around(&starts, i, n);
+                let squares = sums.squares(from, at) + sums.squares(at, to);
+                let drawn = (DEGREES + squares) / (DEGREES + (to - from) as f64 - 2.0);
+                let part = |length: usize| memory(length).max(drawn) / length as f64;
+                let t = sums.difference((at, to), (from, at)).abs() / (part(at - from) + part(to - at)).sqrt();
+                // Twice the tail, of any two builds between which a level might have been found.
+                let levels = (n * n) as f64 / 2.0;
+                (2.0 * student_tail(t, (n as f64 + DEGREES) as u32) * levels).min(1.0)
+            })
+            .collect();
+        match (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).filter(|&i| p[i] > SIGNIFICANT) {
+            Some(least) => _ = starts.remove(least),
+            None => return starts.into_iter().zip(p).collect(),
+        }
+    }
 }
 
 #[cfg(test)]

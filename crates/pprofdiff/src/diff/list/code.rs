@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Instruction, LineChange, Listed, Listing, MOST_OF_NAME, Place, Routine};
+use super::{Instruction, LineChange, Listed, Listing, MAX_NAME, Place, Routine};
 use crate::diff::alignment::{MOST_PAIRS, align};
 use crate::diff::matching::Matching;
 use crate::diff::top::Sort;
@@ -599,8 +599,8 @@ fn words(profile: &Profile, mapping: u32) -> String {
 /// The beginning of a text.
 fn short(text: &[u8]) -> String {
     // A character has four bytes at most.
-    let start = &text[..text.len().min(4 * MOST_OF_NAME)];
-    String::from_utf8_lossy(start).chars().take(MOST_OF_NAME).collect()
+    let start = &text[..text.len().min(4 * MAX_NAME)];
+    String::from_utf8_lossy(start).chars().take(MAX_NAME).collect()
 }
 
 /// A function's name as all instances of a generic one have it: Go's profiles write `[...]`, its binaries the types.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::inlined::only_inlined;
 use super::{Line, LineChange, Routine, SourceCode, SourceText};
 use crate::Result;
 use crate::diff::alignment::{MOST_PAIRS, Row, align};
@@ -13,7 +14,7 @@ use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
-use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::random::{HashMap, HashSet};
 
 /// Lines to show before and after those with samples, where the function's first line is not known.
 const MARGIN: i64 = 5;
@@ -159,7 +160,14 @@ impl Diff {
         let mut groups: Vec<_> = join_moved(groups).into_iter().map(sized).collect();
         groups.sort_by(|(a_size, a), (b_size, b)| (a_size, &a.name, &a.file).cmp(&(b_size, &b.name, &b.file)));
         let mut texts = Texts::new(sources, self.is_two_sided());
-        let routines = choose(&mut groups.into_iter().map(|(_, g)| texts.routine(g)));
+        let mut routines = choose(&mut groups.into_iter().map(|(_, g)| texts.routine(g)));
+        let names: HashSet<String> = routines.iter().map(|r| r.name.clone()).collect();
+        let is_listed = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
+        let inlined = only_inlined(measure.walks().map(|walk| &*walk.input.profile), &is_listed);
+        for r in &mut routines {
+            let known = inlined.iter().find(|inlined| inlined.is(&r.name));
+            r.notes.extend(known.map(|inlined| format!("inlined wherever samples ran it, into {}", inlined.places())));
+        }
         let summary = Summary { trim_path: trim.to_vec(), ..(**measure.summary()).clone() };
         #[cfg(feature = "disasm")]
         let (routines, summary) = super::code::opened(&measure, routines, summary, trim)?;

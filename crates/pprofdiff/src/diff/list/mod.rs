@@ -11,6 +11,7 @@
 
 #[cfg(feature = "disasm")]
 mod code;
+mod inlined;
 #[cfg(feature = "list")]
 mod lines;
 
@@ -20,6 +21,7 @@ use super::matching::Matching;
 use super::{Diff, Pair, Query, Status, Summary};
 pub use crate::sources::{SourceDirs, SourceFiles};
 use crate::{Error, Result};
+pub use inlined::Inlined;
 
 /// Where a listing gets its texts from. `()` has none.
 pub trait SourceCode {
@@ -128,13 +130,18 @@ pub struct Place {
 }
 
 /// The characters of a name that a [`Place`] has.
-const MOST_OF_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 
 impl Place {
     /// True if the function is this one.
     pub fn is_of(&self, function: &str) -> bool {
-        self.function.chars().eq(function.chars().take(MOST_OF_NAME))
+        is_start(&self.function, function)
     }
+}
+
+/// True if that is what a name of at most [`MAX_NAME`] characters was made of.
+fn is_start(start: &str, name: &str) -> bool {
+    start.chars().eq(name.chars().take(MAX_NAME))
 }
 
 /// A function in a file.
@@ -235,6 +242,16 @@ impl Diff {
             let _ = (query, pattern, n);
             Err(Error::query("this build has no instructions (no feature \"disasm\")"))
         }
+    }
+
+    /// Of the functions whose names match, those without code of their own, for whom [`Diff::disasm`] has nothing: wherever
+    /// the profiles have them, they are inlined.
+    ///
+    /// # Errors
+    /// An invalid regular expression.
+    pub fn only_inlined(&self, pattern: &str) -> Result<Vec<Inlined>> {
+        let regex = super::pattern::compile("disasm", pattern)?;
+        Ok(inlined::only_inlined(self.profiles().map(|(_, profile)| profile), &|name| regex.is_match(name)))
     }
 
     /// Of a build without the feature `list`.
