@@ -6,7 +6,9 @@
 
 use std::path::PathBuf;
 
-use super::{Fetch, Source, pairs};
+use super::Source;
+#[cfg(feature = "files")]
+use super::{Fetch, pairs};
 use crate::error::{Error, Result};
 use crate::redact::redacted;
 
@@ -15,6 +17,7 @@ use crate::redact::redacted;
 ///
 /// # Errors
 /// An invalid pattern, or one that matches nothing.
+#[cfg(feature = "files")]
 pub fn pattern_builds(pattern: &str) -> Result<Vec<(String, Source)>> {
     let mut found = pairs::matches(pattern)?;
     if found.is_empty() {

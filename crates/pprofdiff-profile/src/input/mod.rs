@@ -1,7 +1,6 @@
 //! Where profiles come from: files, bytes, what is fetched, and what is loaded already; files by pattern, in pairs, in
 //! manifests, or as the builds of a history.
 
-#[cfg(feature = "files")]
 mod builds;
 #[cfg(feature = "files")]
 mod pairs;
@@ -11,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(feature = "files")]
-pub use builds::{check_history, file_builds, pattern_builds, sort_builds, two_names};
+pub use builds::pattern_builds;
+pub use builds::{check_history, file_builds, sort_builds, two_names};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 

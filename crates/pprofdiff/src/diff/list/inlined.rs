@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{MAX_NAME, is_start};
+use super::MAX_NAME;
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::HashMap;
@@ -22,11 +22,6 @@ pub struct Inlined {
 }
 
 impl Inlined {
-    /// True if the function is this one.
-    pub(super) fn is(&self, function: &str) -> bool {
-        is_start(&self.function, function)
-    }
-
     /// In words, without its own name.
     pub fn places(&self) -> String {
         let named = self.into.iter().take(MAX_NAMED).map(String::as_str);

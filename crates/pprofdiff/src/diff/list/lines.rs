@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::inlined::only_inlined;
-use super::{Line, LineChange, Routine, SourceCode, SourceText};
+use super::{Line, LineChange, Routine, SourceCode, SourceText, is_start};
 use crate::Result;
 use crate::diff::alignment::{MOST_PAIRS, Row, align};
 use crate::diff::matching::Moves;
@@ -165,7 +165,7 @@ impl Diff {
         let is_listed = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
         let inlined = only_inlined(measure.walks().map(|walk| &*walk.input.profile), &is_listed);
         for r in &mut routines {
-            let known = inlined.iter().find(|inlined| inlined.is(&r.name));
+            let known = inlined.iter().find(|inlined| is_start(&inlined.function, &r.name));
             r.notes.extend(known.map(|inlined| format!("inlined wherever samples ran it, into {}", inlined.places())));
         }
         let summary = Summary { trim_path: trim.to_vec(), ..(**measure.summary()).clone() };
