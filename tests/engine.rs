@@ -23,6 +23,7 @@ mod properties;
 mod runs;
 mod series;
 mod shifts;
+mod stop;
 mod symbols;
 mod traces;
 mod verdict;

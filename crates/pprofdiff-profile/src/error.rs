@@ -30,6 +30,8 @@ pub enum ErrorKind {
     /// None of a snapshot's sample types is known to count from the start of the process, so there is nothing to
     /// subtract.
     NotCumulative,
+    /// The work was stopped from outside; see [`Work`](crate::Work).
+    Interrupted,
     /// The request is invalid: an unknown sample type, an invalid regular expression, a factor of NaN.
     Query,
 }

@@ -28,6 +28,8 @@ mod profile;
 pub mod random;
 mod redact;
 pub mod units;
+#[doc(hidden)]
+pub mod work;
 
 pub use delta::delta;
 pub use error::{Error, ErrorKind, Result};
@@ -36,6 +38,7 @@ pub use input::Source;
 pub use profile::proto;
 pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge, merge_weighted};
 pub use profile::{builder, columns, samples};
+pub use work::Work;
 
 /// Text of profiles and URLs, made safe to show.
 pub mod text {

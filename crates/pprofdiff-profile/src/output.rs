@@ -7,8 +7,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::work::{self, PolledWrite};
 
 /// Writes a file, whole or not at all. A file that is there already keeps its permissions, and its owner if that is
 /// allowed; through a symbolic link the file that it points to is written, not the link, also if there is none yet.
@@ -17,6 +19,7 @@ use crate::error::{Error, Result};
 /// The operating system's, with the file's name; links that lead in a circle; those of `write`.
 pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let path = path.as_ref();
+    work::begin_phase("writing");
     replace(path, write).map_err(|e| Error::io(e).in_input(&path.display().to_string()))
 }
 
@@ -38,8 +41,10 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The system's own error: what the crate makes of it has the temporary file's name, and no number.
     let mut code = None;
+    let mut unfinished = None;
     let create = |path: &Path| {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        unfinished = file.is_ok().then(|| Unfinished::new(path));
         file.inspect_err(|e| code = e.raw_os_error())
     };
     let fresh = tempfile::Builder::new().prefix(".pprofdiff-").make_in(directory, create);
@@ -59,6 +64,33 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     // The name is safe once the directory is on the disk; not every system can do that, and the file is whole anyway.
     let _ = File::open(directory).and_then(|d| d.sync_all());
     Ok(())
+}
+
+/// The temporary files of this process.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A temporary file, as long as it is there.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn new(path: &Path) -> Unfinished {
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        Unfinished(path.to_owned())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
+    }
+}
+
+/// Removes what is half written, for a process that ends without waiting for the threads that write.
+#[doc(hidden)]
+pub fn remove_unfinished() {
+    for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// What is there, if it is.
@@ -81,7 +113,37 @@ fn end_of_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(64 << 10, file);
+    let mut out = BufWriter::with_capacity(64 << 10, PolledWrite::new(file));
     write(&mut out)?;
     out.flush()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::work::Work;
+
+    #[test]
+    fn writing_that_is_stopped_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        write_file(&path, |out| out.write_all(b"old")).unwrap();
+        let (work, mut unfinished) = (Work::new(), Vec::new());
+        work.stop_at_poll(4);
+        let ended = work.run(|| {
+            write_file(&path, |out| {
+                unfinished = UNFINISHED.lock().unwrap().clone();
+                loop {
+                    out.write_all(&[b'x'; 1 << 16])?;
+                }
+            })
+        });
+        assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
+        assert!(unfinished.iter().any(|path| path.starts_with(folder.path())));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(UNFINISHED.lock().unwrap().iter().all(|path| !path.starts_with(folder.path())));
+    }
 }

@@ -4,17 +4,28 @@
 //! `fork`, where rayon's global pool has no threads left). So work is split only when the caller
 //! already runs inside a pool: `pool.install(|| Diff::load(..))`. Elsewhere the same code runs on
 //! the calling thread. No result depends on which of the two it was.
+//!
+//! Jobs are part of the [`Work`](crate::Work) that starts them.
 
 use std::cmp::Ordering;
 
+use crate::work::{current, do_job};
+
 /// Runs both closures, at the same time if the caller is in a rayon pool.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
-    if rayon::current_thread_index().is_some() { rayon::join(a, b) } else { (a(), b()) }
+    if rayon::current_thread_index().is_none() {
+        return (a(), b());
+    }
+    // The first runs here, the second perhaps on another thread.
+    let work = current();
+    rayon::join(a, || do_job(work.as_ref(), b))
 }
 
 /// Maps a slice in order, over the caller's rayon pool if there is one.
 pub fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     use rayon::prelude::*;
+    let work = current();
+    let f = |item| do_job(work.as_ref(), || f(item));
     if items.len() > 1 && rayon::current_thread_index().is_some() {
         items.par_iter().map(f).collect()
     } else {
@@ -35,6 +46,8 @@ pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Or
 /// Does something with each item, over the caller's rayon pool if there is one.
 pub(crate) fn each<T: Send>(items: Vec<T>, f: impl Fn(T) + Sync + Send) {
     use rayon::prelude::*;
+    let work = current();
+    let f = |item| do_job(work.as_ref(), || f(item));
     if items.len() > 1 && rayon::current_thread_index().is_some() {
         items.into_par_iter().for_each(f);
     } else {

@@ -10,6 +10,7 @@
 use dagre::graph::{Graph, GraphOptions};
 use dagre::layout::types::{LabelPos, Ranker};
 use dagre::{EdgeLabel, LayoutOptions, NodeLabel};
+use pprofdiff::work;
 
 pub(super) type Point = (f64, f64);
 
@@ -122,6 +123,7 @@ impl Levels {
         let (calls, topological) = without_cycles(n, links);
         let mut tree = Tree::new(n, &calls, &topological);
         for _ in 0..STEPS * n {
+            work::poll();
             if !tree.step(&calls) {
                 break;
             }
@@ -289,6 +291,7 @@ impl Tree {
 
 /// Lays out nodes and calls, whose labels are given, of these sizes. Gives the middle of each node, and the way of each call.
 pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<Point>, Vec<Way>) {
+    work::begin_phase("drawing");
     let levels = &chosen.levels;
     // A multigraph, since two calls may run from one node to the other once one is turned around.
     let mut graph: Graph<NodeLabel, EdgeLabel> =
@@ -313,6 +316,7 @@ pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<
     }
     let (nodesep, edgesep, ranksep, ranker) = (22.0, 10.0, 34.0, Ranker::LongestPath);
     dagre::layout(&mut graph, Some(LayoutOptions { nodesep, edgesep, ranksep, ranker, ..LayoutOptions::default() }));
+    work::poll();
     let node = |i: usize| graph.node(&i.to_string()).map_or((0.0, 0.0), |n| (n.x.unwrap_or(0.0), n.y.unwrap_or(0.0)));
     let way = |(i, call): (usize, &Down)| {
         let Some(e) = graph.edge(&call.upper.to_string(), &call.lower.to_string(), Some(&i.to_string())) else {

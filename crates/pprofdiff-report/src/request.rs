@@ -24,7 +24,7 @@ use pprofdiff::random::HashSet;
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::series::Series;
-use pprofdiff::{Diff, Error, Granularity, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
+use pprofdiff::{Diff, Error, Granularity, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions, work};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -407,6 +407,7 @@ impl Request {
             Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. }
         );
         self.check_showing()?;
+        work::begin_phase("comparing");
         // An explanation may be asked of a cost and of what counts it.
         if !is_joined && !matches!(self.ask, Ask::Explain(_)) {
             self.of_one_type()?;

@@ -6,12 +6,11 @@
 //!
 //! The pool is the caller's, and so is the pace: a caller that pushes only while there is room holds a
 //! bounded number of profiles in memory, however many pairs there are. A pair that fails is an `Err` in its
-//! place and stops nothing else. A batch that is dropped drops the pairs that were not yet begun.
+//! place and stops nothing else. A batch that is dropped, or whose caller's work is stopped, ends its pairs.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -23,7 +22,10 @@ use crate::Result;
 use crate::diff::Diff;
 #[cfg(feature = "files")]
 use pprofdiff_profile::input::BatchItem;
-use pprofdiff_profile::{LoadOptions, Source};
+use pprofdiff_profile::{LoadOptions, Source, Work, work};
+
+/// How often a thread that waits for a pair asks whether it is still to.
+const TICK: Duration = Duration::from_millis(50);
 
 /// What a pair became. A panic is kept, to be resumed on the thread that asks.
 type Outcome<T> = std::thread::Result<Result<T>>;
@@ -34,7 +36,8 @@ pub struct Batch<T = Diff> {
     pool: Arc<ThreadPool>,
     options: LoadOptions,
     pending: VecDeque<Receiver<Outcome<T>>>,
-    cancelled: Arc<AtomicBool>,
+    /// That of all pairs.
+    work: Work,
 }
 
 impl Batch {
@@ -47,7 +50,7 @@ impl Batch {
 impl<T: Send + 'static> Batch<T> {
     /// An empty batch.
     pub fn new(pool: Arc<ThreadPool>, options: LoadOptions) -> Batch<T> {
-        Batch { pool, options, pending: VecDeque::new(), cancelled: Arc::default() }
+        Batch { pool, options, pending: VecDeque::new(), work: Work::new() }
     }
 
     /// The most pairs that are held at once: two for each thread, so that no thread waits for the consumer.
@@ -79,13 +82,12 @@ impl<T: Send + 'static> Batch<T> {
     ) {
         // One slot, so that a worker never waits for the consumer.
         let (sender, receiver) = sync_channel(1);
-        let (options, cancelled) = (self.options.clone(), self.cancelled.clone());
+        let (options, work) = (self.options.clone(), self.work.clone());
         self.pool.spawn(move || {
-            if !cancelled.load(Ordering::Relaxed) {
-                let outcome = catch_unwind(AssertUnwindSafe(|| make(Diff::load(&base, &new, &options)?)));
-                // The receiver is gone if the batch was dropped meanwhile.
-                let _ = sender.send(outcome);
-            }
+            let pair = || work.run(|| make(Diff::load(&base, &new, &options)?)).and_then(|result| result);
+            let outcome = catch_unwind(AssertUnwindSafe(pair));
+            // The receiver is gone if the batch was dropped meanwhile.
+            let _ = sender.send(outcome);
         });
         self.pending.push_back(receiver);
     }
@@ -96,7 +98,6 @@ impl<T: Send + 'static> Batch<T> {
         let outcome = match self.pending.front()?.recv_timeout(timeout) {
             Ok(outcome) => outcome,
             Err(RecvTimeoutError::Timeout) => return None,
-            // Only dropping a batch leaves pairs undone.
             Err(RecvTimeoutError::Disconnected) => unreachable!("a pair sends its outcome"),
         };
         self.pending.pop_front();
@@ -105,11 +106,11 @@ impl<T: Send + 'static> Batch<T> {
 }
 
 impl<T: Send + 'static> Batch<T> {
-    /// Waits for the oldest pair, however long it takes; `None` if there is none.
+    /// Waits for the oldest pair, however long it takes, unless the caller's own work is stopped; `None` if there is none.
     fn next(&mut self) -> Option<Result<T>> {
-        // Long enough, and short enough that no system clock overflows.
         while !self.is_empty() {
-            if let Some(result) = self.pop(Duration::from_secs(3600)) {
+            work::poll();
+            if let Some(result) = self.pop(TICK) {
                 return Some(result);
             }
         }
@@ -119,7 +120,7 @@ impl<T: Send + 'static> Batch<T> {
 
 impl<T> Drop for Batch<T> {
     fn drop(&mut self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.work.stop();
     }
 }
 
@@ -235,6 +236,40 @@ mod tests {
                 (_, result) => panic!("{i}: {:?}", result.map(|d| name(&d))),
             }
         }
+    }
+
+    #[test]
+    fn a_batch_ends_with_the_work_that_it_is_part_of() {
+        let pair = || (corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz"));
+        let outer = Work::new();
+        let mut done = 0;
+        let ended = outer.run(|| {
+            for result in batch(pool(), std::iter::repeat_with(pair), LoadOptions::default()) {
+                result.unwrap();
+                done += 1;
+                if done == 5 {
+                    outer.stop();
+                }
+            }
+        });
+        assert_eq!((ended.unwrap_err().kind(), done), (ErrorKind::Interrupted, 5));
+    }
+
+    #[test]
+    fn pairs_of_a_batch_that_is_dropped_end() {
+        let pool = pool();
+        let mut batch: Batch<()> = Batch::new(pool.clone(), LoadOptions::default());
+        for _ in 0..3 {
+            let without_end = |_| -> Result<()> {
+                loop {
+                    work::poll();
+                }
+            };
+            batch.push_as(corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz"), without_end);
+        }
+        drop(batch);
+        // No thread would be left to do it.
+        pool.install(|| ());
     }
 
     #[test]

@@ -51,9 +51,10 @@ pub use pprofdiff_profile::output;
 #[cfg(feature = "proto")]
 pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{
-    Compression, Error, ErrorKind, LoadOptions, Profile, Result, Source, WriteOptions, delta, merge, merge_weighted,
+    Compression, Error, ErrorKind, LoadOptions, Profile, Result, Source, Work, WriteOptions, delta, merge,
+    merge_weighted,
 };
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
 
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, interner, random, shared::FoldedHeader};
+pub use pprofdiff_profile::{advice, interner, random, shared::FoldedHeader, work};

@@ -23,6 +23,7 @@ use typed_arena::Arena;
 
 use super::file::{Found, build_id, hex, parse, read};
 use crate::random::HashMap;
+use crate::work;
 
 /// Bytes that may be read for each byte of debug information; all addresses of what compilers write take 1 to 6.
 const READS_PER_BYTE: u64 = 16;
@@ -262,6 +263,7 @@ pub(super) fn look_up<'a>(
     let mut found = Vec::new();
     let mut start_lines = StartLines::default();
     for &address in addresses {
+        work::poll();
         found.clear();
         match split.frames(&context, address) {
             Ok(mut frames) => loop {

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::interner::Sequences;
 use crate::profile::{FoundLine, Mapping, Text};
 use crate::random::{HashMap, RandomState};
+use crate::work::paced;
 
 /// The largest binary that is read. It is read as a whole, since nothing else is safe from other processes.
 const MOST_BYTES: u64 = 8 << 30;
@@ -280,7 +281,7 @@ impl<'a> Symbols<'a> {
     fn add(&mut self, object: &object::File<'a>) {
         let mut file: &[u8] = b"";
         let mut left = MORE_NAME_BYTES;
-        for s in object.symbols().chain(object.dynamic_symbols()) {
+        for s in paced(object.symbols().chain(object.dynamic_symbols())) {
             let Ok(name) = s.name_bytes() else { continue };
             match (left + NAME_BYTES).checked_sub(name.len()) {
                 Some(rest) => left = rest,

@@ -23,6 +23,7 @@ use super::dwarf::Memory;
 use super::file::Found;
 #[cfg(feature = "disasm")]
 use super::file::Symbol;
+use crate::work;
 
 /// How a header begins, from Go 1.18 and from Go 1.20 on.
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
@@ -62,6 +63,7 @@ pub(super) fn look_up(
     let (mut failed, mut found) = (None, Vec::new());
     let mut current: Option<(usize, Option<Function>)> = None;
     for &address in addresses {
+        work::poll();
         let Some(number) = tables.number(address) else { continue };
         if current.as_ref().is_none_or(|&(current, _)| current != number) {
             // Values take more memory than their tables, so those of one function are kept.

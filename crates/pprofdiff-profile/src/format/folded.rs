@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::harmless::harmless;
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile};
 use crate::random::HashMap;
+use crate::work::BytePace;
 
 pub(super) const FOLDED: InputFormat = InputFormat {
     name: "folded",
@@ -102,9 +103,10 @@ fn recognises(head: &[u8], two_sided: bool) -> bool {
 
 /// The lines without blanks at their ends, and where each begins.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut at = 0;
+    let (mut at, mut pace) = (0, BytePace::default());
     let lines = text.split_inclusive(|&b| b == b'\n').map(move |line| {
         at += line.len();
+        pace.left(text.len() - at);
         (at - line.len(), line.trim_ascii_end())
     });
     // Editors of some systems put a mark of the encoding first.

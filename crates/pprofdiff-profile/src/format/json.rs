@@ -10,12 +10,14 @@
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
+use crate::work::BytePace;
 
 /// A place in a text of JSON.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Json<'t> {
     text: &'t [u8],
     at: usize,
+    pace: BytePace,
 }
 
 /// What a value is, as its first byte shows.
@@ -50,7 +52,7 @@ pub(super) struct Opened(bool);
 impl<'t> Json<'t> {
     /// The beginning of a text; a mark of the encoding is passed over.
     pub fn new(text: &'t [u8]) -> Json<'t> {
-        Json { text, at: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 } }
+        Json { text, at: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }, pace: BytePace::default() }
     }
 
     /// Where it is, in bytes.
@@ -113,6 +115,7 @@ impl<'t> Json<'t> {
     /// True if there is one more; else what was opened is closed.
     fn more(&mut self, opened: &mut Opened, close: u8, expected: &str) -> Result<bool> {
         self.skip_blanks();
+        self.pace.left(self.text.len() - self.at);
         let first = std::mem::replace(&mut opened.0, false);
         match self.byte() {
             Some(b) if b == close => {

@@ -10,6 +10,7 @@ use super::{Header, Label, Mapping, NONE, Profile, StringId, ValueType};
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::random::RandomState;
+use crate::work::Pace;
 
 /// A function of one [`ProfileBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,6 +91,7 @@ pub struct ProfileBuilder {
     stacks: Vec<u32>,
     values: Vec<i64>,
     labels: Vec<Label>,
+    pace: Pace,
 }
 
 /// Where a sample's parts end in the builder's arrays.
@@ -117,6 +119,7 @@ impl Default for ProfileBuilder {
             stacks: Vec::new(),
             values: Vec::new(),
             labels: Vec::new(),
+            pace: Pace::default(),
         }
     }
 }
@@ -195,6 +198,7 @@ impl ProfileBuilder {
             let (values, types) = (values.len(), self.types.len());
             return Err(Error::malformed(format!("a sample has {values} values, but there are {types} sample types")));
         }
+        self.pace.step(1 + locations.len() / 16);
         let n_strings = self.strings.len();
         let strings = labels.iter().flat_map(|l| match l.value {
             super::LabelValue::Text(text) => [l.key, text],

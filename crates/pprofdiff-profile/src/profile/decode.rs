@@ -20,6 +20,7 @@ use super::wire::{Fields, SampleParts, Value, for_each_int, varint, word};
 use super::{BASE_LABEL, Functions, Header, Locations, Mapping, NONE, Profile, StringId, Total, ValueType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
+use crate::work::BytePace;
 
 /// A top-level table: how many records, and the part of the buffer from the first to the last.
 #[derive(Default, Clone)]
@@ -198,9 +199,10 @@ fn for_each_record<'a>(
     mut f: impl FnMut(&Record<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut fields = Fields::new(&data[part.clone()], part.start);
-    let mut index = 0;
+    let (mut index, mut pace) = (0, BytePace::default());
     loop {
         let offset = fields.offset();
+        pace.left(part.end - offset);
         let Some((number, value)) = fields.next()? else { return Ok(()) };
         if number != field {
             continue;

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::Profile;
 use crate::error::{Error, Result};
 use crate::parallel;
+#[cfg(feature = "zstd")]
+use crate::work::PolledRead;
 
 /// How a written profile is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -161,7 +163,7 @@ fn gzip_member(part: &[u8], level: u32) -> Result<Vec<u8>> {
 
 #[cfg(feature = "zstd")]
 fn zstd(message: &[u8], level: u32) -> Result<Vec<u8>> {
-    zstd::encode_all(message, level as i32).map_err(Error::io)
+    zstd::encode_all(PolledRead(message), level as i32).map_err(Error::io)
 }
 
 #[cfg(not(feature = "zstd"))]

@@ -15,6 +15,8 @@ use flate2::{Decompress, FlushDecompress, Status};
 #[cfg(feature = "libdeflate")]
 use super::libdeflate::gunzip_member;
 use crate::error::{Error, ErrorKind, Result};
+use crate::work;
+use crate::work::PolledRead;
 
 /// Deflate's largest expansion is 1032:1 (258 bytes from two bits), so no valid size exceeds it.
 const MAX_DEFLATE_RATIO: u64 = 1032;
@@ -94,6 +96,7 @@ fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     let mut out = zeroed(claimed as usize)?;
     let (mut read, mut written, mut largest) = (0, 0, 0);
     loop {
+        work::poll();
         let member = &bytes[read..];
         // libdeflate passes over the header's own checksum, which hardly any file has.
         if member.get(3).is_some_and(|flags| flags & FHCRC != 0) {
@@ -183,7 +186,7 @@ fn unreadable_zstd(wants_memory: bool) -> Error {
 }
 
 fn read_limited(input: &mut dyn Read, out: &mut Vec<u8>, limit: u64) -> io::Result<()> {
-    input.take(limit.saturating_add(1)).read_to_end(out).map(|_| ())
+    PolledRead(input).take(limit.saturating_add(1)).read_to_end(out).map(|_| ())
 }
 
 fn check_limit(len: usize, limit: u64) -> Result<()> {
@@ -266,6 +269,7 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
     let mut crc = crc32fast::Hasher::new();
     let mut inflater = Decompress::new(false);
     loop {
+        work::poll();
         let chunk = input.fill_buf().map_err(Error::io)?;
         if chunk.is_empty() {
             return Err(cut_off());

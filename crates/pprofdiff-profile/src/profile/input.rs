@@ -15,6 +15,7 @@ use crate::binary::Binaries;
 use crate::error::{Error, Result};
 use crate::format::{self, InputFormat};
 use crate::redact::redacted;
+use crate::work::{self, PolledRead};
 
 /// How to load a profile.
 #[derive(Debug, Clone)]
@@ -123,6 +124,7 @@ const BLOCK: usize = 128 << 10;
 pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
     let name = path.display().to_string();
     let name = redacted(&name);
+    work::begin_phase("reading");
     let load_file = || {
         let mut file = File::open(path).map_err(Error::io)?;
         let metadata = file.metadata().map_err(Error::io)?;
@@ -131,13 +133,17 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         }
         let limit = options.limit()?;
         if !metadata.is_file() || metadata.len() > limit {
-            return format::read(&name, inflate(&mut BufReader::with_capacity(BLOCK, file), None, limit)?, options);
+            return format::read(
+                &name,
+                inflate(&mut BufReader::with_capacity(BLOCK, PolledRead(file)), None, limit)?,
+                options,
+            );
         }
         let mut bytes = Vec::new();
         // A failed reservation is no error yet: reading reports it if it really comes to that. One byte more shows the
         // end.
         let _ = usize::try_from(metadata.len() + 1).map(|size| bytes.try_reserve_exact(size));
-        (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(Error::io)?;
+        PolledRead(&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(Error::io)?;
         format::read(&name, inflate_file(bytes, limit)?, options)
     };
     load_file().and_then(|p| options.finish(p)).map_err(|e| e.in_input(&name))
@@ -145,6 +151,7 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
 
 pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
     let name = &redacted(name);
+    work::begin_phase("reading");
     let inflated = options.limit().and_then(|limit| inflate_slice(bytes, limit));
     let profile = inflated.and_then(|data| format::read(name, data, options));
     profile.and_then(|p| options.finish(p)).map_err(|e| e.in_input(name))
@@ -152,7 +159,8 @@ pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Res
 
 pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<Profile> {
     let name = &redacted(name);
-    let mut reader = BufReader::with_capacity(BLOCK, reader);
+    work::begin_phase("reading");
+    let mut reader = BufReader::with_capacity(BLOCK, PolledRead(reader));
     let inflated = options.limit().and_then(|limit| inflate(&mut reader, None, limit));
     let profile = inflated.and_then(|data| format::read(name, data, options));
     profile.and_then(|p| options.finish(p)).map_err(|e| e.in_input(name))

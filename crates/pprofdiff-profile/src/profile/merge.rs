@@ -26,6 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interner::{Found, Index, Sequences};
 use crate::parallel;
 use crate::random::{FastState, HashSet};
+use crate::work;
 
 type State = FastState;
 
@@ -256,6 +257,7 @@ fn sum(profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<Profile> {
         let detail = "this is a written diff, and other profiles are none; merge diffs, or the profiles of one side";
         return Err(Error::new(ErrorKind::Incompatible, detail).in_input(diff.name()));
     }
+    work::begin_phase("merging");
     let types = common_types(profiles)?;
     check_weights(profiles, &types, weights)?;
     let mut merger = Merger::new(&types);
@@ -573,6 +575,10 @@ impl<'p> Merger<'p> {
         let mut order: Vec<(u64, u32)> = (0..self.stacks.len() as u32).map(|stack| (0, stack)).collect();
         // Orders those that are alike up to `from`; gives what is left to be ordered to `more`.
         let sort = |run: &mut [(u64, u32)], from: usize| {
+            // Of runs of a few there are many.
+            if run.len() > 1000 {
+                work::poll();
+            }
             if run.len() <= 16 {
                 run.sort_unstable_by(|a, b| rest(a.1, from).cmp(rest(b.1, from)));
                 return false;

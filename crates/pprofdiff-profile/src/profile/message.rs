@@ -6,6 +6,7 @@
 
 use super::wire::put;
 use super::{Header, Label, LabelValue, Mapping, NONE, Numbers, Profile, StringId};
+use crate::work::Pace;
 
 /// The records that samples refer to, by dense indexes.
 pub trait Tables {
@@ -118,6 +119,7 @@ pub struct MessageWriter {
     functions: Numbers,
     mappings: Numbers,
     locations: LocationIds,
+    pace: Pace,
 }
 
 impl MessageWriter {
@@ -171,6 +173,7 @@ impl MessageWriter {
 
     /// A sample of the stack whose locations were given.
     pub fn sample(&mut self, values: &[i64], labels: impl Iterator<Item = Label>) {
+        self.pace.step(1 + self.n_locations / 16);
         repeated(&mut self.message, 1, self.n_locations, &self.stack[..self.stack_len]);
         self.inner.clear();
         values.iter().for_each(|&v| put::varint(&mut self.inner, v as u64));
@@ -241,6 +244,7 @@ impl MessageWriter {
             });
             put::int(&mut self.message, 5, u64::from(folded));
             self.end_record(4);
+            self.pace.step(1);
         }
         for i in 0..self.functions.used.len() {
             let (strings, start_line) = tables.function(self.functions.used[i]);

@@ -10,6 +10,7 @@ use super::ids::Ids;
 use super::wire::{self, Fields, SampleParts};
 use super::{BASE_LABEL, Profile, StringId};
 use crate::parallel;
+use crate::work::BytePace;
 
 /// One sample of a profile.
 #[derive(Clone, Copy)]
@@ -44,7 +45,11 @@ impl Profile {
     /// The samples in the file's order.
     pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
         let mut rest = &self.data[self.samples.clone()];
-        std::iter::from_fn(move || self.next_sample(&mut rest))
+        let mut pace = BytePace::default();
+        std::iter::from_fn(move || {
+            pace.left(rest.len());
+            self.next_sample(&mut rest)
+        })
     }
 
     /// All samples.
@@ -61,7 +66,9 @@ impl Profile {
     #[inline(always)]
     pub fn for_each_sample<'p>(&'p self, range: &SampleRange, mut f: impl FnMut(Sample<'p>)) {
         let mut rest = self.data.get(range.0.clone()).unwrap_or_default();
+        let mut pace = BytePace::default();
         while let Some(sample) = self.next_sample(&mut rest) {
+            pace.left(rest.len());
             f(sample);
         }
     }

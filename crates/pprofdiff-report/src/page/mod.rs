@@ -40,6 +40,7 @@ use pprofdiff::list::SourceCode;
 use pprofdiff::random::{HashMap, HashSet, RandomState};
 use pprofdiff::text::{harmless, is_harmful};
 use pprofdiff::units;
+use pprofdiff::work::{self, paced};
 use pprofdiff::{Diff, Frames, Measure, Normalize, Pair, Query, Side, Sort, Summary, Top, TopRow};
 use pprofdiff::{Error, Result};
 
@@ -379,6 +380,7 @@ fn sample_type(
     options: &PageOptions,
     room: &mut Room,
 ) -> Result<(Value, u32)> {
+    work::begin_phase("drawing");
     let s = view.summary();
     let (m0, m1) = explanation.filter(|_| s.sum).map_or((1, 1), |e| e.noise.runs);
     let chance = explanation.map(|e| Chance { e, factor: s.factor, runs: [m0 as f64, m1 as f64] });
@@ -570,7 +572,7 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize, chanc
     }
     let relation = |which: Relation, names: &mut Names| {
         let [mut shown, mut all, mut other, mut base, mut new] = [const { Vec::<i64>::new() }; 5];
-        for (i, row) in rows.iter().enumerate() {
+        for (i, row) in paced(rows.iter().enumerate()) {
             let group = of_frame.get(&row.frame).copied().unwrap_or_default();
             let mut group: Vec<_> = group.iter().filter(|e| e.relation == which).collect();
             all.push(group.len() as i64);

@@ -12,6 +12,7 @@ use pprofdiff::labels::Labels;
 use pprofdiff::random::RandomState;
 use pprofdiff::stacks::{StackRow, Stacks};
 use pprofdiff::top::{Chance, LeftOut, TopRow};
+use pprofdiff::work::paced;
 use pprofdiff::{Frames, Pair, Sort, Status, Summary, Top};
 
 impl Table {
@@ -103,7 +104,7 @@ impl Table {
         let rows = &stacks.rows[..n.min(stacks.rows.len())];
         let (texts, number) = dictionary(&stacks.frames, rows.iter().flat_map(|r| stacks.frames_of(r).iter().copied()));
         let mut lists = Lists { dictionary: Arc::new(texts), ..Lists::default() };
-        for row in rows {
+        for row in paced(rows) {
             lists.ids.extend(stacks.frames_of(row).iter().map(|&f| number[f as usize]));
             lists.ends.push(lists.ids.len());
         }
@@ -179,7 +180,7 @@ fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u
     let mut distinct = Distinct::default();
     let mut known = Index::default();
     let state = RandomState::new();
-    for f in used {
+    for f in paced(used) {
         if numbers[f as usize] != u32::MAX {
             continue;
         }
@@ -201,7 +202,7 @@ fn label_lists(stacks: &Stacks, rows: &[StackRow]) -> Lists {
     let mut number = vec![u32::MAX; stacks.n_labels()];
     let mut shown: Vec<u32> = Vec::new();
     let mut lists = Lists::default();
-    for row in rows {
+    for row in paced(rows) {
         for &label in stacks.label_numbers_of(row) {
             let slot = &mut number[label as usize];
             if *slot == u32::MAX {

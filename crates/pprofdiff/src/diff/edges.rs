@@ -13,6 +13,7 @@ use super::{Frames, Measure, Pair, Summary};
 use crate::Result;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{FastState, HashMap};
+use pprofdiff_profile::work::Pace;
 
 /// Which side of a node the other end of an edge is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,7 +133,9 @@ impl Measure {
             edges.push(Edge { node: caller, other: callee, relation: Relation::Callee, weight });
         }
         edges.retain(|e| rank[e.node as usize] != u32::MAX);
+        let mut pace = Pace::default();
         edges.sort_unstable_by(|a, b| {
+            pace.step(1);
             let key =
                 |e: &Edge| (rank[e.node as usize], e.relation, std::cmp::Reverse(e.weight.delta().unsigned_abs()));
             key(a).cmp(&key(b)).then_with(|| self.frames().order(a.other).cmp(&self.frames().order(b.other)))

@@ -22,6 +22,7 @@ use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::shared::Selection;
+use pprofdiff_profile::work::paced;
 
 /// Describes the filters once, in the order in which they apply: each becomes a field of [`Filters`] and a row of
 /// [`Filters::ALL`], from which the command and Python make their options.
@@ -481,7 +482,7 @@ impl FilterPlan {
         first.push(0);
         let (mut focus_hit, mut ignore_hit, mut hide_hit, mut show_hit, mut show_from_hit) =
             (false, false, false, false, false);
-        for location in 0..n as u32 {
+        for location in paced(0..n as u32) {
             let l = location as usize;
             // A location made of labels is one line, whose index stands for its pseudo function.
             let is_pseudo = l >= locations.len();

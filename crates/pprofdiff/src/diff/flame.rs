@@ -27,6 +27,7 @@ use std::sync::Arc;
 use super::normalize::Scales;
 use super::stacks::Stacks;
 use super::{Frames, Measure, Pair, Status, Summary};
+use pprofdiff_profile::work::Pace;
 
 /// Which way a flame graph grows, and how much of it is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -288,13 +289,14 @@ impl Tree<'_> {
         self.nodes.push(root);
         let mut heap = BinaryHeap::from([Open { share: 1.0, node: 0 }]);
         let (mut kept, mut widest) = (0, 0.0f64);
-        let mut keys = Vec::new();
+        let (mut keys, mut pace) = (Vec::new(), Pace::default());
         // The root is no frame, so it takes no room.
         while kept <= options.max_frames
             && let Some(Open { node, .. }) = heap.pop()
         {
             self.nodes[node].kept = true;
             kept += 1;
+            pace.step(1 + self.nodes[node].range.len());
             for (frame, range) in self.part(node, &mut keys) {
                 let mut sum = Sum::default();
                 self.rows[range.clone()].iter().for_each(|&row| sum.add(self.sum_of(row)));

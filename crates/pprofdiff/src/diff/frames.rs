@@ -27,6 +27,7 @@ use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::shared::Memo;
+use pprofdiff_profile::work::paced;
 
 /// One hasher for all inputs of a view, so that their hashes can be compared. Seeded by process.
 pub(crate) type State = FastState;
@@ -164,7 +165,7 @@ impl InputFrames {
         // Where a frame is no more than its function, each function is interned once.
         let by_function = !matches!(granularity, Granularity::Lines | Granularity::Addresses);
         let mut memo = Memo::new(if by_function { profile.n_functions() } else { 0 });
-        for location in 0..n as u32 {
+        for location in paced(0..n as u32) {
             let address = match granularity {
                 Granularity::Addresses => identity::shifted_address(profile, shifts, location),
                 _ => 0,
@@ -511,7 +512,7 @@ impl Frames {
         let hash_of = |(m, i): (u32, u32)| inputs[m as usize].texts.texts[i as usize].hash;
         for (m, input) in inputs.iter().enumerate() {
             let mut common = Vec::with_capacity(input.texts.texts.len());
-            for i in 0..input.texts.texts.len() as u32 {
+            for i in paced(0..input.texts.texts.len() as u32) {
                 let place = (m as u32, i);
                 let hash = hash_of(place);
                 let same = |n: u32| {
@@ -526,7 +527,7 @@ impl Frames {
             }
             let text = |id: u32| common[id as usize];
             let mut translation = Vec::with_capacity(input.len());
-            for f in &input.frames {
+            for f in paced(&input.frames) {
                 let frame = Frame { name: text(f.name), file: text(f.file), mapping: text(f.mapping), ..*f };
                 translation.push(frames.number(frame));
             }

@@ -17,6 +17,7 @@ use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
 use pprofdiff_profile::random::{QualityState, RandomState};
 use pprofdiff_profile::samples::{LabelValue, Sample};
+use pprofdiff_profile::work::{Pace, paced};
 use pprofdiff_profile::{Profile, parallel};
 
 /// One distinct stack.
@@ -137,7 +138,7 @@ impl Table {
         let mut unknown = Vec::new();
         // Two snapshots of one process mostly have their samples in the same order.
         let mut next = 0;
-        for (i, sample) in samples.iter().enumerate() {
+        for (i, sample) in paced(samples.iter().enumerate()) {
             let found = match hashes.get(next) {
                 Some(&hash) if hash == sample.hash => Some(next),
                 _ => index.find(sample.hash as u64, |n| hashes[n as usize] == sample.hash).map(|n| n as usize),
@@ -341,7 +342,9 @@ impl Stacks {
         for (i, &f) in by_name.iter().enumerate() {
             rank[f as usize] = i as u32;
         }
+        let mut pace = Pace::default();
         rows.sort_unstable_by(|a, b| {
+            pace.step(1);
             let delta = |r: &StackRow| Reverse(r.weight.delta().unsigned_abs());
             let names = |r: &StackRow| all[r.range.clone()].iter().map(|&f| rank[f as usize]);
             delta(a)

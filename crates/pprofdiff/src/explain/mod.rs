@@ -31,6 +31,7 @@ pub use answer::{
 };
 use names::{Inlined, Renamed};
 use pprofdiff_profile::random::{HashMap, HashSet};
+use pprofdiff_profile::work;
 use read::Columns;
 pub(crate) use read::by_chance;
 use rows::{Kind, Rows};
@@ -147,6 +148,7 @@ impl Diff {
             return Err(Error::query("noise is learned from two runs of equal builds or more, besides the base"));
         }
         let own = Own::new(options)?;
+        work::begin_phase("explaining");
         let selection = self.select_with(query, &Moves::default())?;
         let value = selection.measure_type(asked.number, Normalize::None)?;
         let rows = asked.read(&selection, &value, options.noise_runs, &own, Rows::read)?;
@@ -315,6 +317,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     moved.extend(clones(&rows, total, of_run));
     let mut shifts = 0;
     let (found, drafts, swaps) = loop {
+        work::poll();
         let sets = Sets::new(&rows);
         let found = search::search(&rows, &sets, ops, options.min_effect);
         let story = Story::new(&rows, &sets, &found);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::rows::Rows;
 use crate::diff::State;
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::work::{self, paced};
 
 /// The most frames of one side that are tried as another's new name, the costliest first.
 const MOST_RENAMED: usize = 200;
@@ -20,7 +21,7 @@ impl Costs {
     fn new(rows: &Rows) -> Costs {
         let mut costs = vec![[0.0; 2]; rows.names.len()];
         let mut seen = vec![u32::MAX; rows.names.len()];
-        for (i, row) in rows.rows.iter().enumerate() {
+        for (i, row) in paced(rows.rows.iter().enumerate()) {
             for &frame in rows.stack(i) {
                 let frame = frame as usize;
                 if seen[frame] != i as u32 {
@@ -74,7 +75,7 @@ pub(super) fn renamed(rows: &Rows) -> Vec<Renamed> {
     type Neighbours = BTreeMap<(bool, u32), f64>;
     let near: [HashMap<u32, Neighbours>; 2] = [0, 1].map(|side| {
         let mut near: HashMap<u32, Neighbours> = only[side].iter().map(|&f| (f, Neighbours::new())).collect();
-        for (i, row) in rows.rows.iter().enumerate().filter(|(_, row)| row.v[side] > 0.0) {
+        for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.v[side] > 0.0) {
             let stack = rows.stack(i);
             for (j, frame) in stack.iter().enumerate() {
                 let Some(neighbours) = near.get_mut(frame) else { continue };
@@ -99,6 +100,7 @@ pub(super) fn renamed(rows: &Rows) -> Vec<Renamed> {
     });
     let mut pairs = Vec::new();
     for &old in &only[0] {
+        work::poll();
         for &new in &only[1] {
             let (a, b) = (&near[0][&old], &near[1][&new]);
             let common = |callers: bool| -> f64 {
@@ -193,7 +195,7 @@ pub(super) fn inlined(rows: &Rows) -> Vec<Inlined> {
         if !is_only.contains(&true) {
             continue;
         }
-        for (i, row) in rows.rows.iter().enumerate().filter(|(_, row)| row.v[side] > 0.0) {
+        for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.v[side] > 0.0) {
             for w in rows.stack(i).windows(3) {
                 let [above, frame, below] = [w[0], w[1], w[2]].map(|f| is_only[f as usize]);
                 if frame && !above && !below {
@@ -208,7 +210,7 @@ pub(super) fn inlined(rows: &Rows) -> Vec<Inlined> {
         return Vec::new();
     }
     let mut pairs: Vec<(u32, u32)> = Vec::new();
-    for (i, row) in rows.rows.iter().enumerate() {
+    for (i, row) in paced(rows.rows.iter().enumerate()) {
         pairs.clear();
         pairs.extend(rows.stack(i).windows(2).map(|w| (w[0], w[1])).filter(|pair| direct.contains_key(pair)));
         pairs.sort_unstable();

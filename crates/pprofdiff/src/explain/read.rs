@@ -14,6 +14,7 @@ use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::samples::Sample;
+use pprofdiff_profile::work::paced;
 
 /// The most frames of a stack, from its leaf.
 const DEEPEST: usize = 256;
@@ -382,7 +383,7 @@ impl Collected<'_, '_> {
         }
         let mut weights: HashMap<LightKey, ([f64; 2], &[u32]), State> = HashMap::default();
         for (run, sums) in runs.iter().zip(&*sums) {
-            for (key, (stack, part)) in &sums.light {
+            for (key, (stack, part)) in paced(&sums.light) {
                 let (weight, _) = weights.entry(*key).or_insert(([0.0; 2], stack));
                 weight[run.side.unwrap_or(0)] += if run.side.is_some() { part.value } else { 0.0 };
             }
@@ -399,7 +400,7 @@ impl Collected<'_, '_> {
         drop(weights);
         for sums in sums {
             let mut light: HashMap<LightKey, (Vec<u32>, Part), State> = HashMap::default();
-            for (mut key, (mut stack, part)) in std::mem::take(&mut sums.light) {
+            for (mut key, (mut stack, part)) in paced(std::mem::take(&mut sums.light)) {
                 if !kept.contains(&key) && key.root == NONE {
                     let numbers = beginnings.numbers(&stack);
                     let labels = key.labels;
@@ -421,7 +422,7 @@ impl Collected<'_, '_> {
             let light: Vec<_> =
                 light.into_iter().map(|(key, (stack, part))| (self.row(&stack, key.labels), part)).collect();
             values.resize(self.rows.len() * width, 0.0);
-            for (number, part) in heavy.into_iter().chain(light) {
+            for (number, part) in paced(heavy.into_iter().chain(light)) {
                 values[number as usize * width + run.column] += part.value;
                 let Some(side) = run.side else { continue };
                 let row = &mut self.rows[number as usize];
@@ -493,7 +494,7 @@ fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) 
     let mut known: HashMap<u32, u32> = HashMap::default();
     let mut texts: Vec<String> = Vec::new();
     let mut raw = Vec::with_capacity(frames.len());
-    for frame in 0..frames.len() as u32 {
+    for frame in paced(0..frames.len() as u32) {
         let (name, _) = frames.texts_of(frame);
         let number = match known.get(&name) {
             Some(&number) => number,
@@ -511,7 +512,7 @@ fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) 
         raw.push(number);
     }
     let (runtime, classes) = classify(&texts, own);
-    let canonical: Vec<String> = texts.iter().map(|text| canonical(text)).collect();
+    let canonical: Vec<String> = paced(&texts).map(|text| canonical(text)).collect();
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
     order.sort_unstable_by_key(|&i| &canonical[i as usize]);
     let mut names: Vec<Name> = Vec::new();

@@ -7,6 +7,7 @@
 use super::runtime::{Class, Runtime};
 use crate::diff::State;
 use pprofdiff_profile::interner::{Interner, Sequences};
+use pprofdiff_profile::work::Pace;
 
 /// What values are measured by, from which follows how many events stand behind one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +106,9 @@ impl Rows {
         let mut numbers: Interner<(u32, u32), State> = Interner::default();
         let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
         let mut runs: Vec<f64> = Vec::with_capacity(self.runs.len());
-        let mut stack = Vec::new();
+        let (mut stack, mut pace) = (Vec::new(), Pace::default());
         for (i, row) in self.rows.iter().enumerate() {
+            pace.step(1 + self.stacks.get(row.stack).len() / 4);
             stack.clear();
             stack.extend_from_slice(self.stacks.get(row.stack));
             change(i, &mut stack);
@@ -134,7 +136,9 @@ impl Rows {
     pub(super) fn sort(&mut self) {
         let m = self.runs_of_row();
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        let mut pace = Pace::default();
         order.sort_unstable_by(|&a, &b| {
+            pace.step(1);
             let (x, y) = (&self.rows[a], &self.rows[b]);
             let labels = || self.label_sets[x.labels as usize].cmp(&self.label_sets[y.labels as usize]);
             self.stacks.get(x.stack).cmp(self.stacks.get(y.stack)).then_with(labels)

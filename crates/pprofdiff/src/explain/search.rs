@@ -11,6 +11,7 @@ use crate::statistics::counts::{
     PRIOR_DEGREES, between, detectable, deviance, median, penalised, threshold, variance_of_ratios, weighted_median,
 };
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::work::{Pace, paced};
 
 /// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
 const FLICKER: f64 = 0.3;
@@ -217,7 +218,7 @@ impl<'a> Model<'a> {
     /// All sets that pass before there are causes, the one that explains most first.
     fn ranked(&self) -> Vec<(f64, usize)> {
         let mut all: Vec<_> =
-            (0..self.sets.len()).filter_map(|set| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
+            paced(0..self.sets.len()).filter_map(|set| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         all
     }
@@ -234,7 +235,7 @@ impl<'a> Model<'a> {
             best.map_or(0.0, |(rank, _)| rank / (1.0 + 1e-9))
         };
         let mut least = f64::NEG_INFINITY;
-        for &(rank, set) in ranked {
+        for &(rank, set) in paced(ranked) {
             if rank < least {
                 break;
             }
@@ -242,7 +243,7 @@ impl<'a> Model<'a> {
                 least = take(rank, set);
             }
         }
-        for set in self.touched.iter().map(|&set| set as usize) {
+        for set in paced(&self.touched).map(|&set| set as usize) {
             if let Some(rank) = self.rank(set, least).filter(|_| !without.contains(&set)) {
                 least = take(rank, set);
             }
@@ -265,7 +266,7 @@ impl<'a> Model<'a> {
         let mut step = fit.factor;
         for _ in 0..4 {
             let mut sums = [0.0; 4];
-            for &row in rows {
+            for &row in paced(rows) {
                 let k = &mut self.factor[row as usize];
                 *k = if *k == 0.0 || k.is_infinite() { *k } else { *k * step };
                 let part = self.part(self.rows.rows[row as usize].v, self.factor[row as usize]);
@@ -280,7 +281,9 @@ impl<'a> Model<'a> {
                 break;
             }
         }
+        let mut pace = Pace::default();
         for (&row, before) in rows.iter().zip(before) {
+            pace.step(1 + sets.of_row(row as usize).len());
             let v = self.rows.rows[row as usize].v;
             let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
             self.changed.push(row);
@@ -298,7 +301,7 @@ impl<'a> Model<'a> {
     /// The factors of these causes, one after the other.
     fn refit(&mut self, causes: &[usize]) -> Vec<Fit> {
         self.changed.drain(..).for_each(|row| self.factor[row as usize] = 1.0);
-        for set in std::mem::take(&mut self.touched) {
+        for set in paced(std::mem::take(&mut self.touched)) {
             self.is_touched[set as usize] = false;
             self.sums[set as usize] = self.part(self.sets.sets[set as usize].v, 1.0);
         }
@@ -371,11 +374,12 @@ impl<'a> Model<'a> {
     /// noise that was known before, since a wrong scale must not excuse itself by the noise that it makes.
     fn left(&self, tau2: &[f64], cap: f64) -> f64 {
         let own = (0..self.sets.len()).filter(|&j| matches!(self.sets.sets[j].key, Key::Own(_)));
-        own.map(|j| {
-            let s = self.sums(j);
-            if s.b + s.n <= 0.0 { 0.0 } else { penalised(s.b, s.n, s.r, between(tau2[j], self.rows.m)).min(cap) }
-        })
-        .sum()
+        paced(own)
+            .map(|j| {
+                let s = self.sums(j);
+                if s.b + s.n <= 0.0 { 0.0 } else { penalised(s.b, s.n, s.r, between(tau2[j], self.rows.m)).min(cap) }
+            })
+            .sum()
     }
 }
 
@@ -400,10 +404,11 @@ fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
         length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
     }
-    let mut of_runs = vec![0.0; m];
+    let (mut of_runs, mut pace) = (vec![0.0; m], Pace::default());
     let each: Vec<f64> = (0..sets.len())
         .map(|j| {
             of_runs.fill(0.0);
+            pace.step(1 + sets.rows(j).len());
             for &row in sets.rows(j) {
                 of_runs.iter_mut().zip(&rows.runs[row as usize * m..][..m]).for_each(|(sum, x)| *sum += x);
             }

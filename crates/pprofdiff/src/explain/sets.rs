@@ -6,6 +6,7 @@ use super::weights::mix;
 use crate::diff::State;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel::sort_unstable_by;
+use pprofdiff_profile::work::{Pace, paced};
 
 /// What a set of stacks is called. In the order in which names are preferred where sets are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -87,7 +88,7 @@ impl Sets {
         // Values, variance, and what stands for the set of rows.
         let mut sums = vec![([0.0; 2], 0.0, 0u64); keys.len()];
         let hash_of_row: Vec<u64> = (0..rows.rows.len() as u32).map(mixed).collect();
-        for &(key, row) in &pairs {
+        for &(key, row) in paced(&pairs) {
             let (v, q, hash) = &mut sums[key as usize];
             let of = &rows.rows[row as usize];
             (v[0], v[1], *q) = (v[0] + of.v[0], v[1] + of.v[1], *q + of.q);
@@ -111,7 +112,7 @@ impl Sets {
         let mut index = Index::default();
         let mut hashes: Vec<u64> = Vec::new();
         let mut labelled = 0;
-        for (i, &k) in order.iter().enumerate() {
+        for (i, &k) in paced(order.iter().enumerate()) {
             let (key, start, end) = (keys[k as usize], ends[i], ends[i + 1]);
             let of = |n: u32, sets: &[Set]| sets[n as usize].start..sets[n as usize].end;
             let (v, q, hash) = sums[k as usize];
@@ -150,7 +151,11 @@ impl Sets {
 
     /// The sums of a number of each row over all sets.
     pub(super) fn sums(&self, of_row: &[f64]) -> Vec<f64> {
-        let sum = |s: &Set| self.members[s.start..s.end].iter().map(|&r| of_row[r as usize]).sum();
+        let mut pace = Pace::default();
+        let sum = |s: &Set| {
+            pace.step(1 + (s.end - s.start) / 4);
+            self.members[s.start..s.end].iter().map(|&r| of_row[r as usize]).sum()
+        };
         self.sets.iter().map(sum).collect()
     }
 
@@ -162,11 +167,11 @@ impl Sets {
 /// Values by their group, each group's in the order in which they came, and where the groups end.
 fn grouped<I: Iterator<Item = (usize, u32)>>(groups: usize, pairs: impl Fn() -> I) -> (Vec<u32>, Vec<usize>) {
     let mut ends = vec![0; groups + 1];
-    pairs().for_each(|(group, _)| ends[group + 1] += 1);
+    paced(pairs()).for_each(|(group, _)| ends[group + 1] += 1);
     (1..ends.len()).for_each(|i| ends[i] += ends[i - 1]);
     let mut values = vec![0; ends[groups]];
     let mut next = ends.clone();
-    for (group, value) in pairs() {
+    for (group, value) in paced(pairs()) {
         values[next[group]] = value;
         next[group] += 1;
     }
@@ -238,11 +243,12 @@ impl Pairs {
 fn keys_of(rows: &Rows) -> (Vec<Key>, Vec<(u32, u32)>) {
     let of_frame = vec![[NONE; 3]; rows.names.len()];
     let mut found = Pairs { keys: Interner::default(), of_frame, last_row: Vec::new(), pairs: Vec::new() };
-    let mut known: Vec<Known> = Vec::new();
+    let (mut known, mut pace): (Vec<Known>, _) = (Vec::new(), Pace::default());
     // By label, at each depth the frame of the last row that has the label, with the number of both.
     let mut of_labels: Vec<Vec<(u32, Option<u32>)>> = vec![Vec::new(); rows.labels.len()];
     for (row, of) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
         let (stack, row) = (rows.stack(row), row as u32);
+        pace.step(1 + stack.len());
         let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
         let Some(&leaf) = stack.last() else { continue };
         if let Some(own) = own {

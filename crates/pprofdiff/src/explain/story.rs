@@ -5,6 +5,7 @@ use super::rows::{Kind, Rows};
 use super::search::{Fit, Found};
 use super::sets::{Key, Sets};
 use crate::statistics::counts;
+use pprofdiff_profile::work::paced;
 
 /// A set with less than this on one side, compared with the other, came or went.
 const ONE_SIDED: f64 = 0.02;
@@ -336,7 +337,7 @@ impl<'a> Story<'a> {
                     if both > 0.2 * va.min(vb) {
                         continue;
                     }
-                    for (k, set) in self.sets.sets.iter().enumerate() {
+                    for (k, set) in paced(self.sets.sets.iter().enumerate()) {
                         let holds = inside[i][side][k] > 0.8 * va && inside[j][side][k] > 0.8 * vb;
                         let value = set.v[side];
                         if holds

@@ -33,6 +33,7 @@ use pprofdiff_profile::input::{Source, check_history};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::units;
+use pprofdiff_profile::work::paced;
 use pprofdiff_profile::{LoadOptions, Profile};
 
 /// What each build is compared with.
@@ -688,7 +689,7 @@ impl Series {
             }
         }
         let (mut start, mut points) = (0, Vec::new());
-        for (frame, &end) in ends[..self.frames.len()].iter().enumerate() {
+        for (frame, &end) in paced(ends[..self.frames.len()].iter().enumerate()) {
             points.clear();
             points.extend(places[start..end].iter().map(|&(column, i)| {
                 let v = self.columns[column as usize].1[i as usize];

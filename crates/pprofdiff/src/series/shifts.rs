@@ -22,6 +22,7 @@ use crate::statistics::noise::{Noise, Own};
 use crate::statistics::rank::false_discoveries;
 use crate::statistics::segments::{LEAST, Sums, around, cut_spikes, leveled, price};
 use pprofdiff_profile::parallel;
+use pprofdiff_profile::work;
 
 /// The fewest builds in which lasting changes are looked for: two levels.
 pub const FEWEST_BUILDS: usize = 2 * LEAST;
@@ -144,6 +145,7 @@ impl Series {
 
     /// The rows; how many frames were left out, since there are so many builds, and since they have negative values.
     fn find_shifts(&self, sort: Sort) -> (Vec<Shift>, [usize; 2]) {
+        work::begin_phase("finding changes");
         let n = self.columns.len();
         let event = self.event();
         // What profiling itself puts there, or inlining, comes and goes.

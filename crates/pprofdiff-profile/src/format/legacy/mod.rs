@@ -30,6 +30,7 @@ use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, Profile, StringId};
 use crate::random::HashMap;
+use crate::work::BytePace;
 use maps::Mappings;
 use names::Names;
 
@@ -175,6 +176,7 @@ pub(super) struct Lines<'t> {
     /// The current line, without its end; empty before the first.
     pub line: &'t [u8],
     rest: &'t [u8],
+    pace: BytePace,
     /// How many bytes and lines there are before the current line, and the bytes of the text.
     at: usize,
     number: u64,
@@ -185,13 +187,13 @@ impl<'t> Lines<'t> {
     pub(super) fn new(text: &'t [u8]) -> Lines<'t> {
         // Editors of some systems put a mark of the encoding first.
         let rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        Lines { line: &[], rest, at: 0, number: 0, len: text.len() }
+        Lines { line: &[], rest, pace: BytePace::default(), at: 0, number: 0, len: text.len() }
     }
 
     /// The rest of a binary file that is text.
     pub(super) fn after(text: &'t [u8], at: usize) -> Lines<'t> {
         let rest = text.get(at..).unwrap_or_default();
-        Lines { line: &[], rest, at, number: 0, len: text.len() }
+        Lines { line: &[], rest, pace: BytePace::default(), at, number: 0, len: text.len() }
     }
 
     /// Goes on to the next line, if there is one.
@@ -200,6 +202,7 @@ impl<'t> Lines<'t> {
             self.line = &[];
             return None;
         }
+        self.pace.left(self.rest.len());
         self.at = self.len - self.rest.len();
         self.number += 1;
         let end = self.rest.iter().position(|&b| b == b'\n');

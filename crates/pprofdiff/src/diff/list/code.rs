@@ -19,6 +19,7 @@ use pprofdiff_profile::binary::{Code, FoundLine, Mapped, Memory, Origin, instruc
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{HashMap, HashSet, RandomState};
+use pprofdiff_profile::work::paced;
 
 /// The machine code that a listing shows at most, in bytes of both sides: about 300,000 instructions.
 const MOST_CODE: usize = 1 << 20;
@@ -102,7 +103,7 @@ fn wanted(profile: &Profile, matches: &dyn Fn(&[u8]) -> bool) -> Wanted {
     let names = functions.name.iter().zip(&functions.system_name);
     let matching: Vec<bool> = names.map(|(&name, &system)| matching(name) || matching(system)).collect();
     let mut all = Wanted::new();
-    for location in 0..locations.len() as u32 {
+    for location in paced(0..locations.len() as u32) {
         let lines = locations.lines(location);
         let surely = lines.clone().any(|line| matching[locations.line_function[line as usize] as usize]);
         let mapping = locations.mapping[location as usize];

@@ -7,6 +7,7 @@ use super::MAX_NAME;
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::work::paced;
 
 /// The functions to name into which one is inlined.
 const MAX_NAMED: usize = 3;
@@ -46,7 +47,7 @@ pub(super) fn only_inlined<'p>(
         let (functions, locations) = (p.functions(), p.locations());
         let mut wanted: HashMap<StringId, bool> = HashMap::default();
         let mut counts: HashMap<(StringId, StringId), usize> = HashMap::default();
-        for location in 0..locations.address.len() as u32 {
+        for location in paced(0..locations.address.len() as u32) {
             let name = |line: u32| functions.name[locations.line_function[line as usize] as usize];
             let lines = locations.lines(location);
             let Some(own) = lines.clone().last().map(name) else { continue };

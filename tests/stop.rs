@@ -1,0 +1,204 @@
+//! Work that is stopped: every verb ends at its next poll, with the one error, and leaves nothing behind that changes an
+//! answer. Polls are counted, not seconds.
+
+use std::sync::Arc;
+
+use pprofdiff::builder::{LocationId, ProfileBuilder};
+use pprofdiff::delta::{DeltaComputer, DeltaOptions};
+use pprofdiff::graph::GraphOptions;
+use pprofdiff::list::SourceDirs;
+use pprofdiff::samples::{Label, LabelValue};
+use pprofdiff::series::{Series, SeriesOptions};
+use pprofdiff::{
+    Compression, Diff, ErrorKind, LoadOptions, Profile, Query, Result, Sort, Source, Work, WriteOptions, merge,
+};
+use pprofdiff_report::{Ask, CheckOptions, Format, PageOptions, Report, Request};
+
+const THREADS: u64 = 3;
+
+/// Stacks out of many functions, so that a walk over them is several chunks of work.
+fn profile(seed: u64) -> Arc<Profile> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut below = |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % n
+    };
+    let mut b = ProfileBuilder::new();
+    b.sample_type("samples", "count");
+    b.sample_type("cpu", "nanoseconds");
+    b.period("cpu", "nanoseconds", 10_000_000);
+    let (key, values) = (b.string("thread"), ["a", "b", "c"].map(|value| b.string(value)));
+    let locations: Vec<LocationId> = (0..3000)
+        .map(|i| {
+            let function = b.function(format!("pkg{}.f{i}", i % 50), "f.go", 0);
+            let line = b.line(function, 1 + i % 40);
+            b.location(None, 0, &[line]).unwrap()
+        })
+        .collect();
+    for i in 0..30_000_u64 {
+        // Callees follow from their callers, so that there are calls to count.
+        let mut at = below(7);
+        let depth = 10 + below(30);
+        let mut stack: Vec<LocationId> = (0..depth)
+            .map(|d| {
+                at = (at * 31 + d * 7 + below(4)) % 3000;
+                locations[at as usize]
+            })
+            .collect();
+        stack.reverse();
+        let count = 1 + (i * seed) % 7 + if at == 77 { seed * 5 } else { 0 };
+        let label = Label { key, value: LabelValue::Text(values[(i % 3) as usize]) };
+        b.sample(&stack, &[count as i64, count as i64 * 10_000_000], &[label]).unwrap();
+    }
+    b.header().time_nanos = 1_000_000_000 * seed as i64;
+    Arc::new(b.build(&format!("{seed}.pb.gz")).unwrap())
+}
+
+type Verb = Box<dyn Fn() -> Result<Vec<u8>> + Sync>;
+
+fn verbs() -> Vec<(&'static str, Verb)> {
+    let (base, new) = (profile(1), profile(2));
+    let mut verbs: Vec<(&'static str, Verb)> = Vec::new();
+    // Formats that inflate and parse in different ways.
+    let load = |bytes: Vec<u8>| -> Verb {
+        Box::new(move || {
+            let profile = Profile::from_bytes("in", &bytes, &LoadOptions::default())?;
+            Ok(profile.total(0).unwrap_or(0).to_le_bytes().to_vec())
+        })
+    };
+    let packed = |compression| new.to_bytes(&WriteOptions::new().with_compression(compression)).unwrap();
+    verbs.push(("load gzip", load(packed(Compression::Gzip))));
+    verbs.push(("load zstd", load(packed(Compression::Zstd))));
+    let diff = Arc::new(Diff::new(std::slice::from_ref(&base), std::slice::from_ref(&new)).unwrap());
+    let single = Arc::new(Diff::of_profile(&new).unwrap());
+    let write = |diff: &Diff, ask: Ask, format: &str| -> Result<Vec<u8>> {
+        let format = Format::named(format)?;
+        let report = Request::default().asking(ask).for_format(format)?.answer(diff)?;
+        let mut out = Vec::new();
+        (format.write)(&report, &mut out, Default::default()).unwrap();
+        Ok(out)
+    };
+    let (sort, limit) = (Sort::Flat, None);
+    verbs.push(("load folded", load(write(&single, Ask::Stacks { by_labels: false, limit }, "folded").unwrap())));
+    let page = Ask::Page { options: PageOptions::default(), sources: None };
+    let mut check = CheckOptions::default();
+    check.fail_on = vec!["flat:any>+5%".to_owned(), "total>+1%".to_owned()];
+    let asks = [
+        ("top", Ask::Top { sort, limit, significant: false }, "json"),
+        ("tree", Ask::Tree { sort, limit: Some(100) }, "json"),
+        ("stacks", Ask::Stacks { by_labels: true, limit }, "json"),
+        ("traces", Ask::Traces { limit }, "text"),
+        ("labels", Ask::Labels { limit }, "json"),
+        ("list", Ask::List { regex: "f1".to_owned(), sources: SourceDirs::default(), limit: Some(5) }, "text"),
+        ("graph", Ask::Graph(GraphOptions::default()), "svg"),
+        ("page", page, "html"),
+        ("profile", Ask::Profile(WriteOptions::default()), "pprof"),
+        ("check", Ask::Check(check), "json"),
+        ("explain", Ask::Explain(Default::default()), "json"),
+    ];
+    for (name, ask, format) in asks {
+        let diff = diff.clone();
+        verbs.push((name, Box::new(move || write(&diff, ask.clone(), format))));
+    }
+    let (a, b) = (base.clone(), new.clone());
+    verbs.push(("merge", Box::new(move || merge(&[&*a, &*b, &*a])?.to_bytes(&WriteOptions::default()))));
+    let (a, b) = (base.clone(), new.clone());
+    verbs.push((
+        "delta",
+        Box::new(move || {
+            let mut options = DeltaOptions::default().with_cumulative(["samples".to_owned()]);
+            options = options.with_on_reset(pprofdiff::delta::OnReset::Clamp);
+            pprofdiff::delta(&a, &b, &options)?.to_bytes(&WriteOptions::default())
+        }),
+    ));
+    let (a, b) = (packed(Compression::Gzip), base.to_bytes(&WriteOptions::default()).unwrap());
+    verbs.push((
+        "series",
+        Box::new(move || {
+            let builds = (0..8)
+                .map(|i| (format!("{i}"), Source::Bytes(format!("{i}"), if i < 4 { b.clone() } else { a.clone() })));
+            let series = Series::load(builds, &Query::default(), &SeriesOptions::default())?;
+            let ask = Ask::Shifts { sort: Sort::Flat, limit: None, explain: None };
+            let report = Request::default().asking(ask).answer_series(&series, &LoadOptions::default())?;
+            let Report::Table(table) = report else { return Ok(Vec::new()) };
+            Ok((table.len() as u64).to_le_bytes().to_vec())
+        }),
+    ));
+    verbs
+}
+
+fn pool() -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(THREADS as usize).build().unwrap()
+}
+
+#[test]
+fn every_verb_ends_at_the_next_poll() {
+    let pool = pool();
+    for (name, verb) in verbs() {
+        let run = |work: &Work| pool.install(|| work.run(&verb)).and_then(|result| result);
+        let work = Work::new();
+        let whole = run(&work).unwrap();
+        let polls = work.polls();
+        // The work of some megabytes, of which no more than a few hundred kilobytes lie between two polls.
+        assert!(polls >= 10, "{name} polls {polls} times");
+        for at in [0, 1, polls / 4, polls / 2, polls * 9 / 10] {
+            let work = Work::new();
+            work.stop_at_poll(at);
+            let ended = run(&work);
+            assert_eq!(
+                ended.map(|_| ()).unwrap_err().kind(),
+                ErrorKind::Interrupted,
+                "{name}, stopped at {at} of {polls}"
+            );
+            // One more of each other thread, and of what each is a part of.
+            let most = at + 2 * THREADS;
+            assert!(work.polls() <= most, "{name}, stopped at {at} of {polls}: {} polls", work.polls());
+        }
+        assert!(run(&Work::new()).unwrap() == whole, "{name} says something else after it was stopped");
+    }
+}
+
+#[test]
+fn a_stopped_update_changes_nothing() {
+    let (base, new) = (profile(1), profile(2));
+    let options = DeltaOptions::default().with_cumulative(["samples".to_owned()]);
+    let options = options.with_on_reset(pprofdiff::delta::OnReset::Clamp);
+    let bytes =
+        |computer: &mut DeltaComputer| computer.update(&new).unwrap().to_bytes(&WriteOptions::default()).unwrap();
+    let mut computer = DeltaComputer::new(options.clone());
+    computer.start(&base).unwrap();
+    let expected = bytes(&mut computer);
+    computer.start(&base).unwrap();
+    let work = Work::new();
+    work.run(|| computer.update(&new).map(drop)).unwrap().unwrap();
+    assert!(work.polls() >= 10, "{}", work.polls());
+    for at in 0..work.polls() {
+        let mut computer = DeltaComputer::new(options.clone());
+        computer.start(&base).unwrap();
+        let work = Work::new();
+        work.stop_at_poll(at);
+        assert!(work.run(|| computer.update(&new).map(drop)).is_err(), "stopped at {at}");
+        assert!(bytes(&mut computer) == expected, "stopped at {at}");
+    }
+}
+
+#[test]
+fn work_says_what_it_is_doing() {
+    let (base, new) = (profile(1), profile(2));
+    let bytes = new.to_bytes(&WriteOptions::default()).unwrap();
+    let diff = Diff::new(&[base.clone()], &[new]).unwrap();
+    let phase = |run: &dyn Fn()| {
+        let work = Work::new();
+        assert_eq!(work.phase(), None);
+        work.run(run).unwrap();
+        work.phase()
+    };
+    let ask = |ask: Ask| drop(Request::default().asking(ask).answer(&diff).unwrap());
+    assert_eq!(phase(&|| drop(Profile::from_bytes("in", &bytes, &LoadOptions::default()))), Some("reading"));
+    assert_eq!(phase(&|| ask(Ask::default())), Some("comparing"));
+    assert_eq!(phase(&|| ask(Ask::Explain(Default::default()))), Some("explaining"));
+    assert_eq!(phase(&|| ask(Ask::Page { options: PageOptions::default(), sources: None })), Some("drawing"));
+    assert_eq!(phase(&|| drop(merge(&[&*base, &*base]))), Some("merging"));
+}
