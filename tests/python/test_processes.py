@@ -152,6 +152,57 @@ LONG_CALLS = {
 }
 
 
+INTERRUPTED = {
+    "explain": "diff.explain()",
+    "save_html": "diff.save_html(OUT)",
+    "merge": "pprofdiff.merge([LARGE] * 50)",
+    "load": "[pprofdiff.load(LARGE) for _ in range(100)]",
+    "batch": "pprofdiff.batch([(LARGE, LARGE)] * 100).collect()",
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell what threads there are")
+@pytest.mark.parametrize("call", INTERRUPTED)
+def test_interrupted_work_ends(call: str, tmp_path: Path):
+    """No thread goes on after calls that were interrupted, and no file is left."""
+    large = [tmp_path / side for side in ("base.folded", "new.folded")]
+    with large[0].open("w") as base, large[1].open("w") as new:
+        for i in range(100_000):
+            stack = ";".join(f"f{(i * 7919 + d * d * 31 + i // 50) % (10 + d * 100)}" for d in range(20))
+            print(stack, 1 + i % 50, file=base)
+            print(stack, 1 + i % 49 + i % 3, file=new)
+    out = tmp_path / "out" / "page.html"
+    out.parent.mkdir()
+    code = f"""
+import os, signal, sys, threading, time, pprofdiff
+LARGE, NEW, OUT = sys.argv[1:]
+threads = lambda: len(os.listdir("/proc/self/task"))
+diff = pprofdiff.diff(LARGE, NEW)
+diff.top()
+before = threads()
+for _ in range(3):
+    try:
+        timer = threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT])
+        timer.start()
+        {INTERRUPTED[call]}
+        timer.join()
+        time.sleep(10)
+        print("too late", flush=True)
+    except KeyboardInterrupt:
+        timer.join()
+        print("interrupted", flush=True)
+diff.top()
+deadline = time.monotonic() + 60
+while threads() > before and time.monotonic() < deadline:
+    time.sleep(0.05)
+print(threads() - before, flush=True)
+"""
+    command = [sys.executable, "-c", code, *map(str, large), str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split("\n")[:4] == ["interrupted"] * 3 + ["0"], (done.stdout, done.stderr)
+    assert list(out.parent.iterdir()) == []
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 @pytest.mark.parametrize("call", LONG_CALLS)
 def test_ctrl_c(call: str, tmp_path: Path):

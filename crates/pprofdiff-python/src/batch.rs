@@ -406,14 +406,15 @@ pub struct OnThreads {
     broken: Option<PyErr>,
     pending: VecDeque<Pending>,
     /// In a mutex only because a class must be shareable; every method has it for itself.
-    batch: Mutex<Batch<Answer>>,
+    /// Gone after an interrupt, with its pool: a traceback may keep this object.
+    batch: Mutex<Option<Batch<Answer>>>,
     question: Option<Question>,
 }
 
 impl OnThreads {
     /// Reads pairs while there is room.
     fn fill(&mut self, py: Python<'_>) -> PyResult<()> {
-        let batch = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(batch) = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner) else { return Ok(()) };
         while let Some(pairs) = &self.pairs
             && self.pending.len() < batch.capacity()
         {
@@ -441,12 +442,13 @@ impl OnThreads {
 
     /// Waits for the oldest pair.
     fn wait(&mut self, py: Python<'_>, given: Given) -> PyResult<Py<PyAny>> {
-        let batch = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner);
         loop {
+            let Some(batch) = slot else { return Err(PyKeyboardInterrupt::new_err(())) };
             match py.detach(|| catch_unwind(AssertUnwindSafe(|| batch.pop(runtime::TICK)))) {
                 Ok(Some(Ok(made))) => return wrap(py, made, given),
                 Ok(Some(Err(e))) => return Err(error::from_engine(py, &e)),
-                Ok(None) => runtime::check_signals(py)?,
+                Ok(None) => runtime::check_signals(py).inspect_err(|_| *slot = None)?,
                 Err(panic) => return Err(runtime::bug(&*panic)),
             }
         }
@@ -466,7 +468,7 @@ impl OnThreads {
             pairs: Some(pairs.try_iter()?.unbind()),
             broken: None,
             pending: VecDeque::new(),
-            batch: Mutex::new(Batch::new(runtime::pool(py)?, source::options_of(py, &load)?)),
+            batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, source::options_of(py, &load)?))),
             question: question.map(|q| Question(q.0.clone())),
         })
     }

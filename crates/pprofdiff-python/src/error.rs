@@ -2,7 +2,8 @@
 
 use std::io;
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pprofdiff::ErrorKind;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -39,6 +40,9 @@ pub fn message(py: Python<'_>, text: &str) -> PyErr {
 
 /// An error of the engine.
 pub fn from_engine(py: Python<'_>, e: &pprofdiff::Error) -> PyErr {
+    if e.kind() == ErrorKind::Interrupted {
+        return PyKeyboardInterrupt::new_err(());
+    }
     match e.io_error() {
         Some(io) if io.kind() != io::ErrorKind::InvalidInput => from_io(py, io, e.input()),
         _ => instance(py, &e.to_string(), e.detail(), Some(e)).unwrap_or_else(|e| e),

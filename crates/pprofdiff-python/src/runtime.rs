@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
+use pprofdiff::Work;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -48,13 +49,13 @@ pub fn no_threads(e: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(format!("pprofdiff can't start its threads: {e}"))
 }
 
-/// Looks for signals. After Ctrl-C the work on the pool is left to finish unheard, and the pool with it: the
-/// next call gets a new one, and does not wait behind what nobody wants any more.
+/// Looks for signals. After Ctrl-C the pool is left to the work that was stopped, which ends there unheard: the next call
+/// gets a new one, and does not wait behind what may be waiting for a pipe.
 pub fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().inspect_err(|_| {
         let pool = POOL.lock().unwrap_or_else(PoisonError::into_inner).take();
         match pool {
-            // Its threads end when they have nothing left to do.
+            // Its threads end with what is on it.
             Some((owner, pool)) if owner == std::process::id() => drop(pool),
             inherited => std::mem::forget(inherited),
         }
@@ -84,15 +85,27 @@ pub fn run_apart<T: Send + 'static>(
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// Stops work that its caller does not wait for any more, for whatever reason; what is done can't be stopped.
+struct StopWhenLeft(Work);
+
+impl Drop for StopWhenLeft {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 fn wait<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
     start: impl FnOnce(Job) -> PyResult<()>,
 ) -> PyResult<T> {
     let (sender, mut receiver) = sync_channel(1);
+    let stopping = StopWhenLeft(Work::new());
+    let handle = stopping.0.clone();
     start(Box::new(move || {
+        let run = || handle.run(work).and_then(|result| result);
         // Nobody listens any more if the caller was interrupted.
-        let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+        let _ = sender.send(catch_unwind(AssertUnwindSafe(run)));
     }))?;
     loop {
         let (received, back) = py.detach(move || (receiver.recv_timeout(TICK), receiver));
