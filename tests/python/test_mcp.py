@@ -588,6 +588,19 @@ def test_a_call_that_was_cancelled_does_no_more_work():
         assert int(answer["result"]["content"][0]["text"].split()[1].removeprefix("d")) < 10
 
 
+def test_a_call_that_is_cancelled_ends_in_the_middle():
+    files = [f"tests/corpus/{name}.{side}.pb.gz" for name in ("story-cpu", "cpp-cpu") for side in ("base", "new")]
+    with Lines() as lines:
+        # Hours of work, which all threads of the pool are at.
+        load = {"name": "load", "arguments": {"base": files * 20_000, "new": files * 20_000}}
+        for number in range(1, 5):
+            lines.send({"id": number, "method": "tools/call", "params": load})
+        for number in range(1, 5):
+            lines.send({"method": "notifications/cancelled", "params": {"requestId": number}})
+        answer = lines.ask("tools/call", {"name": "load", "arguments": STORY}, number=100)
+        assert answer["result"]["content"][0]["text"].startswith("diff d1\n")
+
+
 @pytest.mark.parametrize("busy", [False, True])
 def test_the_server_ends_with_its_client(busy: bool):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}

@@ -19,7 +19,7 @@ use pprofdiff::check::Outcome;
 use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
 use pprofdiff::list::Routine;
 use pprofdiff::text::{harmless, redacted};
-use pprofdiff::{Diff, Source};
+use pprofdiff::{Diff, Source, Work, work};
 use pprofdiff_report::{Ask, EachWriter, Format, Report, Request, Style, missing_sources, text_head, tokens};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
@@ -150,13 +150,25 @@ impl ServerHandler for Server {
         };
         let diffs = self.0.clone();
         let arguments = request.arguments.unwrap_or_default();
-        let is_cancelled = move || context.ct.is_cancelled();
-        let work = move || match offer.tool {
-            // It waits for the pool, which one of the pool's own threads can't.
-            "batch" => diffs.answer(offer, arguments, &is_cancelled),
-            _ => diffs.pool.install(|| diffs.answer(offer, arguments, &is_cancelled)),
+        let work = Work::new();
+        let stopping = work.clone();
+        let watcher = tokio::spawn(async move {
+            context.ct.cancelled().await;
+            stopping.stop();
+        });
+        let answer = move || {
+            let answer = || work.run(|| diffs.answer(offer, arguments));
+            let answer = match offer.tool {
+                // It waits for the pool, which one of the pool's own threads can't.
+                "batch" => answer(),
+                _ => diffs.pool.install(answer),
+            };
+            // Nobody reads it: a request that is cancelled has no answer.
+            answer.unwrap_or_else(|e| Err(Refusal::Answer(e.to_string())))
         };
-        let result = match tokio::task::spawn_blocking(work).await {
+        let answered = tokio::task::spawn_blocking(answer).await;
+        watcher.abort();
+        let result = match answered {
             Ok(Ok(answer)) => CallToolResult::success(vec![ContentBlock::text(answer)]),
             Ok(Err(Refusal::Answer(error))) => CallToolResult::error(vec![ContentBlock::text(error)]),
             Ok(Err(Refusal::Arguments(error))) => return Err(ErrorData::invalid_params(error, None)),
@@ -374,17 +386,6 @@ impl Call {
     }
 }
 
-/// Asked between steps that take long.
-type IsCancelled<'a> = &'a (dyn Fn() -> bool + Sync);
-
-fn go_on(is_cancelled: IsCancelled) -> Result<()> {
-    match is_cancelled() {
-        // Nobody reads it: a request that is cancelled has no answer.
-        true => Err(Failure::Message("the request was cancelled".to_owned())),
-        false => Ok(()),
-    }
-}
-
 /// A value as it would be typed.
 fn text(value: &Value) -> Option<String> {
     match value {
@@ -416,14 +417,8 @@ struct Diffs {
 }
 
 impl Diffs {
-    /// The answer to a call, or one line that says why there is none; neither is longer than the budget. A call that is
-    /// cancelled goes no further than the file or view that it is at: the engine does not stop in the middle of one.
-    fn answer(
-        &self,
-        offer: &'static Offer,
-        mut arguments: JsonObject,
-        is_cancelled: IsCancelled,
-    ) -> Result<String, Refusal> {
+    /// The answer to a call, or one line that says why there is none; neither is longer than the budget.
+    fn answer(&self, offer: &'static Offer, mut arguments: JsonObject) -> Result<String, Refusal> {
         let wrong = |message: &str| Refusal::Arguments(text_head(&harmless(&redacted(message)), LONGEST_REFUSAL));
         let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {
             Value::Number(n) if n.as_u64().is_some_and(|n| n >= LEAST_BUDGET) => n.as_u64().unwrap_or(BUDGET),
@@ -436,34 +431,29 @@ impl Diffs {
         }
         let call = Call { offer, arguments };
         call.check().map_err(|message| wrong(&message))?;
-        self.answer_within(&call, name, budget, is_cancelled).map_err(|failure| {
+        self.answer_within(&call, name, budget).map_err(|failure| {
             let message = match failure {
                 Failure::Message(message) => message,
                 Failure::ClosedPipe => "the reader has gone".to_owned(),
+                Failure::Interrupted => "the call was interrupted".to_owned(),
             };
             Refusal::Answer(text_head(&harmless(&redacted(&message)), budget))
         })
     }
 
-    fn answer_within(
-        &self,
-        call: &Call,
-        name: Option<Value>,
-        budget: usize,
-        is_cancelled: IsCancelled,
-    ) -> Result<String> {
-        go_on(is_cancelled)?;
+    fn answer_within(&self, call: &Call, name: Option<Value>, budget: usize) -> Result<String> {
+        // Calls wait for the pool; one that was cancelled meanwhile is not begun.
+        work::poll();
         let verb = call.verb()?;
         match &verb {
-            Verb::Info(Later(args)) => return self.load(args, budget, is_cancelled),
-            Verb::Series(Later(args)) => return self.series(args, budget, is_cancelled),
-            Verb::Batch(Later(args)) => return self.batch(args, budget, is_cancelled),
+            Verb::Info(Later(args)) => return self.load(args, budget),
+            Verb::Series(Later(args)) => return self.series(args, budget),
+            Verb::Batch(Later(args)) => return self.batch(args, budget),
             _ => {}
         }
         let loaded = self.named(name.as_ref())?;
         let request = request(&verb, budget)?.for_format(Format::named("text")?)?;
         let report = request.answer(&loaded.diff)?;
-        go_on(is_cancelled)?;
         must_match(&request, &report, &loaded.diff)?;
         let last =
             next(call, &report).map_or_else(String::new, |step| step.told(Some(&loaded.name), &loaded.inputs, budget));
@@ -479,11 +469,11 @@ impl Diffs {
     }
 
     /// Loads what a call names, and says what it is.
-    fn load(&self, args: &InfoArgs, budget: usize, is_cancelled: IsCancelled) -> Result<String> {
+    fn load(&self, args: &InfoArgs, budget: usize) -> Result<String> {
         let inputs = Inputs::new(&args.input.load, Outputs::default())?;
         let sources = |side: &[PathBuf]| {
             let sources = side.iter().map(|path| self.sources(path, &inputs)).collect::<Result<Vec<_>>>()?;
-            go_on(is_cancelled).map(|()| sources.concat())
+            Ok::<_, Failure>(sources.concat())
         };
         let (base, new) = (sources(&args.input.base)?, sources(&args.input.new)?);
         let names = |side: &[Source], other| -> Vec<String> {
@@ -505,7 +495,6 @@ impl Diffs {
                 words.push_str(&format!(" {option}={}", word(value)));
             }
         }
-        go_on(is_cancelled)?;
         let report = Request::default().asking(Ask::Info).answer(&diff)?;
         let step = Call::new(if diff.is_two_sided() { "explain" } else { "top" }, []);
         let (loaded, dropped) = self.keep(diff, words);
@@ -520,7 +509,7 @@ impl Diffs {
     }
 
     /// How frames go along builds, and next the builds around the largest change.
-    fn series(&self, args: &SeriesArgs, budget: usize, is_cancelled: IsCancelled) -> Result<String> {
+    fn series(&self, args: &SeriesArgs, budget: usize) -> Result<String> {
         let inputs = Inputs::without_base(&args.load, Outputs::default())?;
         let mut builds = match args.builds.as_slice() {
             [one] if is_pattern(one) => pattern_builds(&one.to_string_lossy())?,
@@ -534,9 +523,7 @@ impl Diffs {
         let builds = base.chain(builds).map(|(key, source)| Ok((key, self.readable(source, &inputs)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
         let (format, count) = (Format::named("text")?, builds.len());
-        let loaded = builds.into_iter().take_while(|_| !is_cancelled());
-        let series = series::load(args, &inputs, format, count, loaded)?;
-        go_on(is_cancelled)?;
+        let series = series::load(args, &inputs, format, count, builds.into_iter())?;
         let (report, _) = series::answer(args, &inputs, format, &series)?;
         let point = series.largest_change(args.sort.into(), 1);
         let last = point.map_or_else(String::new, |point| {
@@ -549,7 +536,7 @@ impl Diffs {
     }
 
     /// The pairs for which there is room, and next the first of them that can be compared.
-    fn batch(&self, args: &BatchArgs, budget: usize, is_cancelled: IsCancelled) -> Result<String> {
+    fn batch(&self, args: &BatchArgs, budget: usize) -> Result<String> {
         let inputs = Inputs::new(&args.load, Outputs::default())?;
         for name in &args.pairs {
             self.readable(Source::Path(name.into()), &inputs)?;
@@ -572,7 +559,6 @@ impl Diffs {
         });
         let (mut text, mut last, mut shown) = (String::new(), None, 0);
         for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
-            go_on(is_cancelled)?;
             let mut block = Vec::new();
             match &result {
                 Ok(table) => writer.write(&name, Ok(table), &mut block)?,

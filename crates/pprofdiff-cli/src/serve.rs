@@ -19,7 +19,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue, 
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pprofdiff::Source;
+use pprofdiff::{Source, Work};
 use pprofdiff_web::{ASSETS, Engine, Question, Session, Sides, choices, index, style};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -144,6 +144,15 @@ impl Sessions {
     }
 }
 
+/// Stops work whose answer nobody waits for any more.
+struct StopWhenDropped(Work);
+
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// An answer: its type and content, or what is wrong with the question.
 type Answer = Result<(&'static str, Vec<u8>), (StatusCode, String)>;
 
@@ -199,12 +208,15 @@ impl Server {
         let file = request.uri().query().and_then(|query| query.strip_prefix("name=")).map(decoded);
         let body = Limited::new(request.into_body(), self.limit).collect().await;
         let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
-        let done = tokio::task::spawn_blocking(move || self.operate(&operation, file, body)).await;
+        // A browser that goes, or that asks for something else instead, drops this.
+        let stopping = StopWhenDropped(Work::new());
+        let work = stopping.0.clone();
+        let done = tokio::task::spawn_blocking(move || self.operate(&operation, file, body, &work)).await;
         done.unwrap_or_else(|e| Err((StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
     }
 
     /// What the page asks of its engine: as the worker's operations.
-    fn operate(&self, path: &str, file: Option<String>, body: Bytes) -> Answer {
+    fn operate(&self, path: &str, file: Option<String>, body: Bytes, work: &Work) -> Answer {
         if path == "choices" {
             return as_json(&choices());
         }
@@ -238,10 +250,12 @@ impl Server {
         // wait for what it holds itself.
         let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
         let session = &mut *session;
-        match &self.pool {
-            Some(pool) => pool.install(|| operate(session, operation, file, body)),
-            None => operate(session, operation, file, body),
-        }
+        let answer = || work.run(|| operate(session, operation, file, body));
+        let answer = match &self.pool {
+            Some(pool) => pool.install(answer),
+            None => answer(),
+        };
+        answer.unwrap_or_else(|e| Err((StatusCode::SERVICE_UNAVAILABLE, e.to_string())))
     }
 
     /// A file of the page.
