@@ -79,8 +79,25 @@ def test_ctrl_c(command: list[str]):
         time.sleep(2)  # it waits for its input
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
-    # What shells show as 130.
-    assert (child.returncode, errors) == (-signal.SIGINT, b"")
+    assert (child.returncode, errors) == (130, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
+def test_ctrl_c_leaves_nothing_half_written(command: list[str], tmp_path: Path):
+    out = tmp_path / "out" / "merged.pb.gz"
+    out.parent.mkdir()
+    merge = [*command, "merge", *[BASE] * 5000, "-o", str(out)]
+    for seconds in (0.2, 0.5, 1, 2, 3):
+        out.write_bytes(b"old")
+        with subprocess.Popen(merge, stderr=subprocess.PIPE) as child:
+            time.sleep(seconds)
+            child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=60)
+        # It may have been done.
+        assert child.returncode in (0, 130, -signal.SIGINT), errors
+        assert errors == b""
+        assert list(out.parent.iterdir()) == [out]
+        assert child.returncode == 0 or out.read_bytes() == b"old"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a name of bytes")
@@ -137,6 +154,19 @@ def test_advice_to_copy_is_for_terminals(command: list[str], tmp_path: Path):
         assert code_there == code
         advice = seen.strip().partition(command_begin)[2]
         assert shlex.split(advice) == [str(file), *rest], seen
+
+
+def test_a_terminal_shows_what_takes_long(command: list[str], tmp_path: Path):
+    out = tmp_path / "merged.pb.gz"
+    merge = [*command, "merge", *[BASE] * 20_000, "-o", str(out)]
+    code, seen = on_terminal(merge, stdout=subprocess.PIPE)
+    assert code == 0
+    assert "reading (" in seen or "merging (" in seen, seen
+    # The line is gone at the end.
+    assert seen.endswith(("\r\x1b[2K", "\x1b[K", "\x1b[2K\r", "\x1b[1B")) or not seen.split("\x1b[2K")[-1].strip(), seen
+    assert run([*merge[:2000], "-o", str(out)]).stderr == ""
+    # What is done at once says nothing.
+    assert on_terminal([*command, "info", BASE], stdout=subprocess.DEVNULL) == (0, "")
 
 
 def test_batch_shows_its_progress_on_a_terminal_only(command: list[str], tmp_path: Path):

@@ -1,22 +1,21 @@
 //! `pprofdiff batch`: many pairs over all cores, in order and in bounded memory. What fails is said and stops nothing.
 
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
-use pprofdiff::{Diff, Error, Source, batch};
+use pprofdiff::{Diff, Error, Source, Work, batch};
 use pprofdiff_report::{EachWriter, Table};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::args::BatchArgs;
 use crate::outputs::Outputs;
-use crate::terminal::{Progress, interrupts};
+use crate::terminal::Progress;
 use crate::{Failure, Inputs, Result, fetch, say, told, write_to};
 
 type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
-/// Compares the pairs; the exit code.
-pub fn run(args: &BatchArgs) -> Result<u8> {
+/// Compares the pairs, until their work is stopped: then what is done is written, which may have taken hours. The exit code.
+pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
     let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
     let (options, outputs) = (inputs.options.clone(), inputs.outputs.clone());
     let (pairs, count) = pairs(args, inputs, args.allow_urls)?;
@@ -26,9 +25,9 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
     let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
     let progress = Progress::new(count, "pairs");
     let (mut done, mut failed) = (0_u64, 0_u64);
-    let interrupted = interrupts();
     write_to(args.output.path(), |out| {
-        for (name, result) in batch::map(pool, pairs, options, table) {
+        let mut results = batch::map(pool, pairs, options, table);
+        while let Ok(Some((name, result))) = work.run(|| results.next()) {
             // A manifest names files while others are compared.
             if let Some(why) = outputs.refusal() {
                 return Err(io::Error::other(why));
@@ -43,14 +42,11 @@ pub fn run(args: &BatchArgs) -> Result<u8> {
                 }
             })?;
             progress.advance();
-            if interrupted.load(Ordering::Relaxed) {
-                break;
-            }
         }
         Ok(())
     })?;
     progress.finish();
-    if interrupted.load(Ordering::Relaxed) && count.is_none_or(|count| done < count) {
+    if work.is_stopped() && count.is_none_or(|count| done < count) {
         let all = count.map_or_else(String::new, |count| format!(" of {count}"));
         say(&format!("interrupted; {done}{all} pairs are written, of which {failed} failed"));
         return Ok(130);

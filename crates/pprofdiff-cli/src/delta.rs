@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pprofdiff::delta::{Delta, DeltaComputer};
 
-use pprofdiff::{ErrorKind, Profile, WriteOptions};
+use pprofdiff::{ErrorKind, Profile, WriteOptions, work};
 
 use crate::args::{DeltaArgs, Schedule};
 use crate::outputs::Outputs;
@@ -97,7 +97,9 @@ fn wait(due: Instant, done: &str) {
             let _ = write!(io::stderr(), "\r{done}; the next in {} s\x1b[K", left.as_secs_f64().ceil());
         }
         let tick = Duration::from_nanos(u64::from(left.subsec_nanos()));
-        thread::sleep(if tick.is_zero() { left.min(Duration::from_secs(1)) } else { tick });
+        let tick = if tick.is_zero() { left.min(Duration::from_secs(1)) } else { tick };
+        work::poll();
+        thread::sleep(tick.min(Duration::from_millis(100)));
     }
     if terminal {
         let _ = write!(io::stderr(), "\r\x1b[K");

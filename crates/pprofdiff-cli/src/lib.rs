@@ -30,8 +30,10 @@ use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
 use outputs::Outputs;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{harmless, redacted};
-use pprofdiff::{Compression, Diff, Granularity, Normalize, Showing, WriteOptions};
+use pprofdiff::work::PolledWrite;
+use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Showing, Work, WriteOptions};
 use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
+use terminal::{AtInterrupt, Phases, stop_at_interrupt};
 
 pub use input::load_options;
 
@@ -65,11 +67,16 @@ enum Failure {
     Message(String),
     /// The reader of our output has gone (`| head`), which is no error.
     ClosedPipe,
+    /// By Ctrl-C, or by the client of a server.
+    Interrupted,
 }
 
 impl From<pprofdiff::Error> for Failure {
     fn from(e: pprofdiff::Error) -> Failure {
-        Failure::Message(told(&e))
+        match e.kind() {
+            ErrorKind::Interrupted => Failure::Interrupted,
+            _ => Failure::Message(told(&e)),
+        }
     }
 }
 
@@ -105,7 +112,7 @@ impl From<io::Error> for Failure {
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
-/// input error (one line on standard error); of check also 1 and 3, of an interrupted batch 130.
+/// input error (one line on standard error), 130 interrupted by Ctrl-C; of check also 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args = match habits::in_our_words(args) {
         Ok(args) => args,
@@ -121,11 +128,26 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         },
     };
     let pool = rayon::ThreadPoolBuilder::new().build();
-    exit_code(match pool {
-        Ok(pool) => pool.install(|| execute(cli)),
+    let work = Work::new();
+    let phases = Phases::show(&work);
+    match cli.verb {
+        // They have nothing to put away.
+        Some(Verb::Serve(_) | Verb::Mcp(_)) => {}
+        Some(Verb::Batch(_)) => stop_at_interrupt(&work, AtInterrupt::Finish),
+        _ => stop_at_interrupt(&work, AtInterrupt::Exit),
+    }
+    let run = || match cli.verb {
+        // It goes on when its work is stopped.
+        Some(Verb::Batch(Later(args))) => batch::run(&args, &work),
+        _ => work.run(|| execute(cli))?,
+    };
+    let result = match pool {
+        Ok(pool) => pool.install(run),
         // Without threads (a limit of the system) one thread does it all.
-        Err(_) => execute(cli),
-    })
+        Err(_) => run(),
+    };
+    drop(phases);
+    exit_code(result)
 }
 
 /// Prints help or the version, which go to standard output and are no error.
@@ -140,6 +162,7 @@ fn exit_code(result: Result<u8>) -> u8 {
     match result {
         Ok(code) => code,
         Err(Failure::ClosedPipe) => 0,
+        Err(Failure::Interrupted) => 130,
         Err(Failure::Message(message)) => {
             say(&message);
             2
@@ -204,7 +227,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Merge(Later(args))) => merge(&args),
         Some(Verb::Convert(Later(args))) => convert(&args),
         Some(Verb::Delta(Later(args))) => delta::run(&args),
-        Some(Verb::Batch(Later(args))) => return batch::run(&args),
+        Some(Verb::Batch(Later(args))) => return batch::run(&args, &Work::new()),
         Some(Verb::Series(Later(args))) => series::run(&args),
         Some(Verb::Check(Later(args))) => return check::run(&args),
         Some(Verb::Explain(Later(args))) => return explain::run(&args),
@@ -352,7 +375,11 @@ fn show_with(
             }
             _ => {
                 out.flush()?;
-                last(&request, &report).map_or(Ok(()), |line| writeln!(out, "\n{line}"))
+                // Nothing else is written meanwhile.
+                terminal::cover_phases(false);
+                let line = last(&request, &report);
+                terminal::cover_phases(true);
+                line.map_or(Ok(()), |line| writeln!(out, "\n{line}"))
             }
         }
     })?;
@@ -380,7 +407,9 @@ fn warn(warnings: &[String]) {
 /// Says something on standard error: one line, harmless whatever files, servers and arguments put into it, and without
 /// passwords of URLs, which may stand where none is expected.
 fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "pprofdiff: {}", harmless(&redacted(text)));
+    terminal::suspend(|| {
+        let _ = writeln!(io::stderr(), "pprofdiff: {}", harmless(&redacted(text)));
+    });
 }
 
 /// Colour for people only: on a terminal, and not where they said no (no-color.org).
@@ -465,7 +494,8 @@ fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Res
     match output.filter(|path| !is_stdin(path)) {
         Some(path) => Ok(pprofdiff::output::write_file(path, write)?),
         None => {
-            let mut out = BufWriter::new(io::stdout().lock());
+            terminal::cover_phases(true);
+            let mut out = BufWriter::new(PolledWrite::new(io::stdout().lock()));
             write(&mut out)?;
             Ok(out.flush()?)
         }

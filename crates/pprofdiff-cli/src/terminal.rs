@@ -1,9 +1,9 @@
-//! What the command does for somebody who watches it: progress, Ctrl-C that lets a batch write what is done, a browser.
+//! What the command does for somebody who watches it: progress, the phase of what takes long, Ctrl-C, a browser.
 //! Without the feature `terminal` nothing is shown, Ctrl-C ends the process, and no browser opens.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+
+use pprofdiff::Work;
 
 use crate::Result;
 
@@ -30,6 +30,7 @@ impl Progress {
             None => (ProgressBar::no_length(), format!("{{spinner}} {{pos}} {what}, {{per_sec}}")),
         };
         let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        phases::cover(true);
         Progress { bar: bar.with_style(style) }
     }
 
@@ -48,7 +49,17 @@ impl Progress {
     /// Takes the bar away.
     #[cfg(feature = "terminal")]
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        if !self.bar.is_hidden() && !self.bar.is_finished() {
+            self.bar.finish_and_clear();
+            phases::cover(false);
+        }
+    }
+}
+
+#[cfg(feature = "terminal")]
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 
@@ -67,22 +78,159 @@ impl Progress {
     pub fn finish(&self) {}
 }
 
-/// Tells of Ctrl-C, after which a job that may have run for hours still writes what is done; a second one ends it at
-/// once. Where Ctrl-C is ignored (nohup) or somebody else's, it stays so.
-pub fn interrupts() -> Arc<AtomicBool> {
-    let interrupted = Arc::new(AtomicBool::new(false));
+/// The line that says what the work is doing, below all else on the terminal.
+#[cfg(feature = "terminal")]
+mod phases {
+    use std::io::{IsTerminal, stderr};
+    use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::thread::{Builder, JoinHandle};
+    use std::time::Duration;
+
+    use indicatif::{ProgressBar, ProgressStyle};
+    use pprofdiff::Work;
+
+    /// What is done sooner says nothing.
+    const PATIENCE: Duration = Duration::from_millis(500);
+    const TICK: Duration = Duration::from_millis(100);
+
+    struct Line {
+        bar: Option<ProgressBar>,
+        /// A bar of progress is shown there, or the answer.
+        is_covered: bool,
+    }
+
+    static LINE: Mutex<Line> = Mutex::new(Line { bar: None, is_covered: true });
+
+    fn line() -> MutexGuard<'static, Line> {
+        LINE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    impl Line {
+        fn clear(&mut self) {
+            if let Some(bar) = self.bar.take() {
+                bar.finish_and_clear();
+            }
+        }
+
+        fn draw(&mut self, phase: Option<&'static str>) {
+            let Some(phase) = phase.filter(|_| !self.is_covered) else { return };
+            let bar = self.bar.get_or_insert_with(|| {
+                let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+                ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+            });
+            bar.set_message(phase);
+            bar.tick();
+        }
+    }
+
+    /// Makes room for a bar of progress or the answer, or takes that back.
+    pub fn cover(is_covered: bool) {
+        let mut line = line();
+        line.is_covered = is_covered;
+        line.clear();
+    }
+
+    /// Writes something to the terminal, with the line out of its way.
+    pub fn suspend<T>(write: impl FnOnce() -> T) -> T {
+        match &line().bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    /// Shows the phases of a work until it is dropped; only where standard error is a terminal.
+    pub struct Phases(Option<(Sender<()>, JoinHandle<()>)>);
+
+    impl Phases {
+        pub fn show(work: &Work) -> Phases {
+            if !stderr().is_terminal() {
+                return Phases(None);
+            }
+            cover(false);
+            let (work, (sender, receiver)) = (work.clone(), channel());
+            let watch = move || {
+                let mut wait = PATIENCE;
+                while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(wait) {
+                    line().draw(work.phase());
+                    wait = TICK;
+                }
+            };
+            Phases(Builder::new().name("pprofdiff-phases".to_owned()).spawn(watch).ok().map(|thread| (sender, thread)))
+        }
+    }
+
+    impl Drop for Phases {
+        fn drop(&mut self) {
+            if let Some((sender, thread)) = self.0.take() {
+                drop(sender);
+                let _ = thread.join();
+            }
+            cover(true);
+        }
+    }
+}
+
+#[cfg(not(feature = "terminal"))]
+mod phases {
+    use pprofdiff::Work;
+
+    pub struct Phases;
+
+    impl Phases {
+        pub fn show(_: &Work) -> Phases {
+            Phases
+        }
+    }
+
+    pub fn cover(_: bool) {}
+
+    pub fn suspend<T>(write: impl FnOnce() -> T) -> T {
+        write()
+    }
+}
+
+pub use phases::{Phases, cover as cover_phases, suspend};
+
+/// What Ctrl-C does to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtInterrupt {
+    /// The work is stopped, and what does not end by that (a read from a pipe) is not waited for.
+    Exit,
+    /// The work is stopped, and the command writes what is done, however long that takes; a second one ends it at once.
+    Finish,
+}
+
+/// Stops a work at Ctrl-C. Where that is ignored (nohup) or somebody else's, it stays so.
+pub fn stop_at_interrupt(work: &Work, at_interrupt: AtInterrupt) {
     #[cfg(feature = "terminal")]
     {
-        use std::sync::atomic::Ordering;
+        use std::sync::{Mutex, PoisonError};
+        use std::time::Duration;
 
-        let flag = interrupted.clone();
+        /// How long work may take to end; it polls much more often.
+        const GRACE: Duration = Duration::from_millis(500);
+        /// What the process does now: a handler is set once.
+        static CURRENT: Mutex<Option<(Work, AtInterrupt)>> = Mutex::new(None);
+
+        let current = || CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        *current() = Some((work.clone(), at_interrupt));
         let _ = ctrlc::try_set_handler(move || {
-            if flag.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
+            let work = current().clone();
+            let is_first = work.as_ref().is_some_and(|(work, _)| !work.is_stopped());
+            if let Some((work, at_interrupt)) = work.filter(|_| is_first) {
+                work.stop();
+                if at_interrupt == AtInterrupt::Finish {
+                    return;
+                }
+                std::thread::sleep(GRACE);
             }
+            pprofdiff::output::remove_unfinished();
+            std::process::exit(130);
         });
     }
-    interrupted
+    #[cfg(not(feature = "terminal"))]
+    let _ = (work, at_interrupt);
 }
 
 /// Opens an address in the browser.
