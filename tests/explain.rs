@@ -411,35 +411,70 @@ fn cost_with_another_name_is_no_cause() {
     assert!(e.moved.iter().any(|m| m.function == "shop/part3.helper"), "{e:?}");
 }
 
+/// The program run for four tenants, of which one may be slower, with so many other keys that tell little apart.
+fn of_tenants(slow: f64, seed: u64, keys: usize) -> Arc<Profile> {
+    let program = Program::new(8);
+    let mut all: Option<Message> = None;
+    for tenant in ["a", "b", "c", "d"] {
+        let work = if tenant == "b" { slow } else { 1.0 };
+        let mut m = program.message(5000.0, work, seed + u64::from(tenant.as_bytes()[0]));
+        m.string_table.extend([b"tenant".to_vec(), tenant.as_bytes().to_vec()]);
+        let strings = m.string_table.len() as i64;
+        let label = Label { key: strings - 2, str: strings - 1, ..Label::default() };
+        m.sample.iter_mut().for_each(|s| s.label.push(label));
+        all = Some(match all {
+            None => m,
+            Some(mut sum) => {
+                // The same program has the same tables.
+                sum.string_table.push(tenant.as_bytes().to_vec());
+                let value = sum.string_table.len() as i64 - 1;
+                let label = Label { key: strings - 2, str: value, ..Label::default() };
+                sum.sample.extend(m.sample.into_iter().map(|s| Sample { label: vec![label], ..s }));
+                sum
+            }
+        });
+    }
+    let mut all = all.unwrap();
+    let text = all.string_table.len() as i64;
+    all.string_table.extend([b"x".to_vec(), b"y".to_vec()]);
+    all.string_table.extend((0..keys).map(|i| format!("key{i}").into_bytes()));
+    for (i, sample) in all.sample.iter_mut().enumerate() {
+        let other = |key: usize| Label {
+            key: text + 2 + key as i64,
+            str: text + i64::from((i + key).is_multiple_of(20)),
+            ..Label::default()
+        };
+        sample.label.extend((0..keys).map(other));
+    }
+    profile(&all)
+}
+
 #[test]
 fn a_label_is_named_where_only_its_samples_changed() {
-    let labelled = |slow: f64, seed: u64| {
-        let program = Program::new(8);
-        let mut all: Option<Message> = None;
-        for tenant in ["a", "b", "c", "d"] {
-            let work = if tenant == "b" { slow } else { 1.0 };
-            let mut m = program.message(5000.0, work, seed + u64::from(tenant.as_bytes()[0]));
-            m.string_table.extend([b"tenant".to_vec(), tenant.as_bytes().to_vec()]);
-            let strings = m.string_table.len() as i64;
-            let label = Label { key: strings - 2, str: strings - 1, ..Label::default() };
-            m.sample.iter_mut().for_each(|s| s.label.push(label));
-            all = Some(match all {
-                None => m,
-                Some(mut sum) => {
-                    // The same program has the same tables.
-                    sum.string_table.push(tenant.as_bytes().to_vec());
-                    let value = sum.string_table.len() as i64 - 1;
-                    let label = Label { key: strings - 2, str: value, ..Label::default() };
-                    sum.sample.extend(m.sample.into_iter().map(|s| Sample { label: vec![label], ..s }));
-                    sum
-                }
-            });
-        }
-        profile(&all.unwrap())
-    };
-    let e = explain(&[labelled(1.0, 1)], &[labelled(1.8, 2)]);
+    let e = explain(&[of_tenants(1.0, 1, 0)], &[of_tenants(1.8, 2, 0)]);
     let label = e.causes[0].label.as_ref().map(|l| (l.key.as_str(), l.value.as_str()));
     assert_eq!(label, Some(("tenant", "b")), "{e:?}");
+    assert!(e.left_out.is_empty(), "{:?}", e.left_out);
+}
+
+#[test]
+fn of_labels_beyond_number_those_that_tell_most_apart_are_looked_at_and_it_is_said() {
+    let e = explain(&[of_tenants(1.0, 1, 2000)], &[of_tenants(1.8, 2, 2000)]);
+    let label = e.causes[0].label.as_ref().map(|l| (l.key.as_str(), l.value.as_str()));
+    assert_eq!(label, Some(("tenant", "b")), "{:?}", e.causes);
+    let Some(number) = e.warnings[0].strip_prefix("labels: ").and_then(|w| w.split_once(" of 2001 keys were left out"))
+    else {
+        panic!("{:?}", e.warnings)
+    };
+    assert!((1000..2000).contains(&number.0.parse().unwrap()), "{number:?}");
+    // In words as well, and on the page.
+    let mut text = Vec::new();
+    let report = pprofdiff_report::Report::Explain(Box::new(e));
+    (pprofdiff_report::Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    assert!(String::from_utf8(text).unwrap().contains("warning: labels: "));
+    let diff = Diff::new(&[of_tenants(1.0, 1, 2000)], &[of_tenants(1.8, 2, 2000)]).unwrap();
+    let page = pprofdiff_report::page(&diff, &Query::default(), &Default::default(), None).unwrap();
+    assert!(page.html.contains("of 2001 keys were left out"));
 }
 
 #[test]

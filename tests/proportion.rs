@@ -287,11 +287,47 @@ fn look_at_everything() {
     tell("check");
 }
 
+/// The child of [`causes_take_memory_and_work_in_proportion`]: the profiles of a folder whose names begin with `base` are
+/// runs of one side, the others of the other.
+#[test]
+fn look_for_causes() {
+    let Some(folder) = std::env::var_os("PPROFDIFF_CAUSES") else { return };
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let open = |path: &PathBuf| Arc::new(pprofdiff::Profile::open(path, &LoadOptions::default()).unwrap());
+    let is_base = |path: &&PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("base");
+    let base: Vec<_> = paths.iter().filter(is_base).map(open).collect();
+    let new: Vec<_> = paths.iter().filter(|path| !is_base(path)).map(open).collect();
+    let diff = Diff::new(&base, &new).unwrap();
+    let query = Query::default();
+    let tell = |what: &str, of: &str| println!("\npeak {what} {} {of}", peak());
+    tell("load", "");
+    let view = diff.measure(&query).unwrap();
+    Table::labels(&view.labels());
+    tell("labels", "");
+    Table::stacks(&view.stacks(true), 20);
+    tell("stacks-by-labels", "");
+    drop(view);
+    let e = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+    tell("explain", &format!("{} {}", e.work, e.left_out.join("; ")));
+    let mut rules = Rules::default();
+    rules.fail_on("cum:any>+5%").unwrap();
+    rules.how.explain = true;
+    rules.check(&diff, &query).unwrap();
+    tell("check", "");
+    report::page(&diff, &query, &PageOptions::default(), None).unwrap();
+    tell("page", "");
+}
+
 /// What a child said: steps with the peak after each. What one step has freed does not count for the next: glibc gives
 /// back large blocks at once as long as nothing moves its thresholds, which it would do itself otherwise.
 fn child(input: &Path, limit: Option<u64>, brief: bool) -> Vec<(String, u64, String)> {
+    child_of("look_at_everything", "PPROFDIFF_PROPORTION", input, limit, brief)
+}
+
+fn child_of(test: &str, name: &str, input: &Path, limit: Option<u64>, brief: bool) -> Vec<(String, u64, String)> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "look_at_everything", "--nocapture"]).env("PPROFDIFF_PROPORTION", input);
+    command.args(["--exact", test, "--nocapture"]).env(name, input);
     command.env("MALLOC_MMAP_THRESHOLD_", "131072").env("MALLOC_TRIM_THRESHOLD_", "131072");
     if brief {
         command.env("PPROFDIFF_BRIEF", "");
@@ -340,6 +376,107 @@ fn crafted_inputs_take_memory_in_proportion() {
         assert!(last == expected && said.contains(error), "{name}: {last} {said}");
         if times == 1 && *peak > TIMES * size + FLOOR {
             beyond.push(format!("{name}: {} MB, of {} MB and {TIMES} times {} MB", peak / MB, FLOOR / MB, size / MB));
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
+/// Stacks of functions, with keys of labels.
+struct Stacks {
+    stacks: u64,
+    depth: u64,
+    /// Of how many functions; each stack has its own if there are as many.
+    functions: u64,
+    keys: u64,
+    /// How many values each key has.
+    values: u64,
+    sample_types: usize,
+    /// Runs of each side, all with other functions.
+    runs: u64,
+}
+
+const STACKS: Stacks =
+    Stacks { stacks: 100, depth: 100, functions: 10_000, keys: 0, values: 2, sample_types: 1, runs: 1 };
+
+impl Stacks {
+    /// The stacks of a run of a side; on the new side some functions cost more, by a value of a label as well.
+    fn message(&self, run: u64, is_new: bool) -> Vec<u8> {
+        let mix = |x: u64| {
+            let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            x ^ (x >> 31)
+        };
+        let mut p = base(self.functions);
+        p.sample_type = vec![ValueType { r#type: 1, unit: 2 }; self.sample_types];
+        let mut text = |text: String| {
+            p.string_table.push(text.into_bytes());
+            p.string_table.len() as i64 - 1
+        };
+        let keys: Vec<i64> = (0..self.keys).map(|i| text(format!("key{i}"))).collect();
+        let values: Vec<i64> = (0..self.values).map(|i| text(format!("v{i}"))).collect();
+        let types: Vec<i64> = (0..self.sample_types).map(|i| text(format!("type{i}"))).collect();
+        let names: Vec<i64> = (0..self.functions).map(|i| text(format!("main.f{i}.{run}"))).collect();
+        p.function.iter_mut().zip(names).for_each(|(f, name)| f.name = name);
+        p.sample_type.iter_mut().zip(types).for_each(|(t, name)| t.r#type = name);
+        let own = self.functions == self.stacks * self.depth;
+        let one = |s: u64| {
+            let frame = |d: u64| if own { s * self.depth + d } else { mix(s << 16 | d) % self.functions };
+            let frames: Vec<u64> = (0..self.depth).map(|d| 1 + frame(d)).collect();
+            let of_key = |i: u64| (s >> (i % 5)) % self.values;
+            let slow = frames.iter().filter(|&&f| f % 100 == 3).count() as u32 + u32::from(of_key(1) == 1);
+            let value = 100 + mix(s) % 900 + mix(s << 1 | u64::from(is_new)) % 30;
+            let value = (value << if is_new { slow.min(9) } else { 0 }) as i64;
+            let label = |i: u64| Label { key: keys[i as usize], str: values[of_key(i) as usize], ..Default::default() };
+            let label = (0..self.keys).map(label).collect();
+            Sample { location_id: frames, value: vec![value; self.sample_types], label }
+        };
+        p.sample = (0..self.stacks).map(one).collect();
+        p.encode_to_vec()
+    }
+}
+
+/// The most steps that causes may take, and more for each byte: a little beyond the engine's own bound, where it stops trying.
+const WORK: u64 = 3 << 25;
+const WORK_OF_BYTE: u64 = 96;
+
+/// Labels by functions by stacks, by runs, by sample types: each alone is in the file, and their product is what a search
+/// for causes would look at.
+#[test]
+fn causes_take_memory_and_work_in_proportion() {
+    let labels = |keys, values| Stacks { keys, values, ..STACKS };
+    let shared = |stacks, depth, functions| Stacks { stacks, depth, functions, ..STACKS };
+    let cases: &[(&str, Stacks, bool)] = &[
+        ("2,000 keys on 100 stacks of 100 functions", labels(2000, 2), true),
+        ("40 keys on 2,000 stacks of the same functions", Stacks { keys: 40, ..shared(2000, 100, 150) }, true),
+        ("one key on 6,000 stacks of the same functions", Stacks { keys: 1, ..shared(6000, 60, 400) }, false),
+        ("four keys and much that changed", Stacks { keys: 4, values: 3, ..shared(3000, 60, 400) }, false),
+        ("stacks that change all over", shared(8000, 60, 400), false),
+        ("200 runs a side of functions of their own", Stacks { runs: 200, ..shared(30, 5, 150) }, false),
+        ("50 sample types, 100 keys", Stacks { keys: 100, sample_types: 50, ..shared(100, 50, 5000) }, true),
+    ];
+    let mut beyond = Vec::new();
+    for (name, stacks, leaves_out) in cases {
+        let folder = temporary("causes");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut size = 0;
+        for (run, side) in (0..stacks.runs).flat_map(|run| ["base", "new"].map(|side| (run, side))) {
+            let bytes = stacks.message(run, side == "new");
+            size += bytes.len() as u64;
+            std::fs::write(folder.join(format!("{side}{run}.pb")), bytes).unwrap();
+        }
+        let steps = child_of("look_for_causes", "PPROFDIFF_CAUSES", &folder, None, false);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let shown: Vec<String> = steps.iter().map(|(what, peak, _)| format!("{what} {}", peak / MB)).collect();
+        let (_, peak, _) = steps.last().unwrap();
+        let (_, _, said) = steps.iter().find(|(what, ..)| what == "explain").unwrap();
+        let (work, left_out) = said.split_once(' ').unwrap_or((said, ""));
+        println!("{name}: {:.1} MB; peak in MB after {}; work {said}", size as f64 / MB as f64, shown.join(", "));
+        assert_eq!(left_out.contains("keys were left out"), *leaves_out, "{name}: {left_out}");
+        if *peak > TIMES * size + FLOOR {
+            beyond.push(format!("{name}: {} MB, of {} MB and {TIMES} times {} MB", peak / MB, FLOOR / MB, size / MB));
+        }
+        if work.parse::<u64>().unwrap() > WORK + WORK_OF_BYTE * size {
+            beyond.push(format!("{name}: {work} steps for {size} bytes"));
         }
     }
     assert!(beyond.is_empty(), "{beyond:#?}");

@@ -258,6 +258,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             types.len()
         ));
     }
+    say_left_out(&explained, &mut warnings);
     let data = json!({
         "base": summary.base.as_ref().map(|base| side(base, summary.sum)),
         "new": side(&summary.new, summary.sum),
@@ -300,6 +301,15 @@ fn explain(diff: &Diff, query: &Query, sample_type: usize, options: &PageOptions
     }
     let query = query.clone().with_sample_type(name).with_normalize(Normalize::None);
     diff.explain(&query, &[], &options.explain).ok()
+}
+
+/// What explanations had no room for, each once.
+fn say_left_out(explained: &[(usize, Explanation)], warnings: &mut Vec<String>) {
+    for note in explained.iter().flat_map(|(_, e)| &e.left_out).map(|note| visible(note).into_owned()) {
+        if !warnings.contains(&note) {
+            warnings.push(note);
+        }
+    }
 }
 
 /// What the page opens with, a block for each sample type that is explained; that of the type `shown` is in sight.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::columns::Numbers;
 use super::{
-    MANY_SAMPLES, MOST_EXPLAINED, Names, PICTURES, Page, PageOptions, assemble, explain, pair, sample_type, settings,
-    side, visible,
+    MANY_SAMPLES, MOST_EXPLAINED, Names, PICTURES, Page, PageOptions, assemble, explain, pair, sample_type,
+    say_left_out, settings, side, visible,
 };
 use crate::courses::{Course, Courses, LASTING};
 use crate::layout::Room;
@@ -85,6 +85,7 @@ pub(crate) fn series_page(
         let what = counted(courses.of, courses.what);
         warnings.push(format!("the page has {} of {what}, the largest", rows.len()));
     }
+    say_left_out(&explained, &mut warnings);
     let column_of = |build: usize| builds.all[..build].iter().filter(|b| b.error.is_none()).count();
     let part_of = |row: usize| points.iter().position(|point| point.rows.contains(&row));
     let row = |(i, (row, frame)): (usize, (&Course, &u64))| {

@@ -88,10 +88,10 @@ impl Labels {
 
 /// The numbers of one profile's texts among those of several profiles: a text is looked up by its content once.
 #[derive(Default)]
-pub(super) struct KnownTexts(HashMap<StringId, u32, QualityState>);
+pub(crate) struct KnownTexts(HashMap<StringId, u32, QualityState>);
 
 impl KnownTexts {
-    pub(super) fn id(&mut self, p: &Profile, text: StringId, texts: &mut TextInterner) -> u32 {
+    pub(crate) fn id(&mut self, p: &Profile, text: StringId, texts: &mut TextInterner) -> u32 {
         *self.0.entry(text).or_insert_with(|| texts.number(p.string(text)))
     }
 }

@@ -27,7 +27,7 @@ mod pattern;
 mod selection;
 pub mod stacks;
 mod tags;
-mod texts;
+pub(crate) mod texts;
 pub mod top;
 mod write;
 

@@ -268,6 +268,12 @@ pub struct Explanation {
     pub runtime: KnownRuntime,
     /// Number of distinct stacks that were looked at only as far as heavier ones share them.
     pub pruned: usize,
+    /// What there was no room for, in the words of its warnings: keys of labels, comparisons of causes.
+    #[serde(skip)]
+    pub left_out: Vec<String>,
+    /// How much was done: rows of candidates that were made, and looked at in the search.
+    #[serde(skip)]
+    pub work: u64,
     /// What a user should know.
     pub warnings: Vec<String>,
 }

@@ -1,18 +1,48 @@
-//! The labels that say which part of the work a sample belongs to.
+//! The labels that say which part of the work a sample belongs to, and those of them that there is room for as candidates.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use crate::diff::{Measure, Walk};
-use pprofdiff_profile::columns::StringId;
+use super::rows::Rows;
+use crate::diff::labels::KnownTexts;
+use crate::diff::texts::TextInterner;
+use crate::diff::{Measure, State, Walk};
+use pprofdiff_profile::columns::{NONE, StringId};
+use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::samples::{LabelValue, Sample};
 
 /// What a label must have to say which part of the work something belongs to: so many values.
 const MOST_VALUES: usize = 50;
 
+/// Labels by their numbers: in the order of their keys, then of their values.
+#[derive(Default)]
+pub(super) struct LabelTexts {
+    /// The texts of key and value.
+    labels: Vec<(u32, u32)>,
+    texts: TextInterner,
+}
+
+impl LabelTexts {
+    pub(super) fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// A label's key and value.
+    pub(super) fn get(&self, label: u32) -> (String, String) {
+        let text = |text: u32| String::from_utf8_lossy(self.texts.get(text)).into_owned();
+        let (key, value) = self.labels[label as usize];
+        (text(key), text(value))
+    }
+}
+
 /// The labels that say which part of the work a sample belongs to.
 pub(super) struct Labels {
-    pub texts: Vec<(String, String)>,
+    pub texts: LabelTexts,
     /// For each profile: the number of a key and a value.
     numbers: Vec<HashMap<(StringId, StringId), u32>>,
     /// The empty one first; in the order of their texts.
@@ -24,48 +54,68 @@ impl Labels {
     /// Of keys with 2 to 50 values, of which most of the cost has values that both sides have: another key tells the
     /// sides or the samples apart, and not the work (a build, a process, a request).
     pub(super) fn read(measure: &Measure) -> Labels {
-        let mut keys: HashMap<String, HashMap<String, [f64; 2]>> = HashMap::default();
-        let mut found: Vec<Vec<(StringId, StringId, String, String)>> = Vec::new();
+        // A label is a few bytes of a profile: here are numbers of texts, and each text once.
+        let mut texts = TextInterner::default();
+        let mut pairs: Interner<(u32, u32), State> = Interner::default();
+        let mut sums: Vec<[f64; 2]> = Vec::new();
+        // Of each text, as a key.
+        let mut values_of: Vec<usize> = Vec::new();
+        let mut found: Vec<HashMap<(StringId, StringId), u32>> = Vec::new();
         for walk in measure.walks() {
             let p = &walk.input.profile;
             let side = usize::from(!walk.input.base);
-            let mut sums: HashMap<StringId, HashMap<StringId, f64>> = HashMap::default();
+            let mut known = KnownTexts::default();
+            let mut here: HashMap<(StringId, StringId), u32> = HashMap::default();
             if p.has_labels() {
                 walk.for_each_sample(|value, sample| {
-                    for (key, text) in texts_of(&walk, &sample) {
-                        let values = sums.entry(key).or_default();
-                        // Of a key with too many values it is known that it has too many.
-                        if values.len() <= MOST_VALUES || values.contains_key(&text) {
-                            *values.entry(text).or_default() += value as f64;
-                        }
+                    for ids in texts_of(&walk, &sample) {
+                        let number = match here.get(&ids) {
+                            Some(&number) => number,
+                            None => {
+                                let key = known.id(p, ids.0, &mut texts);
+                                values_of.resize(texts.len(), 0);
+                                // Of a key with too many values it is known that it has too many.
+                                if values_of[key as usize] > MOST_VALUES {
+                                    continue;
+                                }
+                                let number = pairs.number((key, known.id(p, ids.1, &mut texts)));
+                                if number as usize == sums.len() {
+                                    sums.push([0.0; 2]);
+                                    values_of[key as usize] += 1;
+                                }
+                                here.insert(ids, number);
+                                number
+                            }
+                        };
+                        sums[number as usize][side] += value as f64;
                     }
                 });
             }
-            let mut here = Vec::new();
-            for (key, of_values) in sums {
-                let name = p.text(key);
-                let values = keys.entry(name.clone()).or_default();
-                for (text, sum) in of_values {
-                    let value = p.text(text);
-                    values.entry(value.clone()).or_default()[side] += sum;
-                    here.push((key, text, name.clone(), value));
-                }
-            }
             found.push(here);
         }
-        keys.retain(|_, values| {
-            let sum = |common: bool| -> f64 {
-                let taken = values.values().filter(|v| !common || v[0] > 0.0 && v[1] > 0.0);
-                taken.map(|v| v[0] + v[1]).sum()
-            };
-            (2..=MOST_VALUES).contains(&values.len()) && sum(true) > 0.5 * sum(false)
-        });
-        let all = keys.into_iter().flat_map(|(key, values)| values.into_keys().map(move |value| (key.clone(), value)));
-        let mut texts: Vec<(String, String)> = all.collect();
-        texts.sort_unstable();
-        let of_text: HashMap<_, u32> = texts.iter().cloned().zip(0..).collect();
-        let number = |(key, text, name, value)| Some(((key, text), *of_text.get(&(name, value))?));
+        // Of each key what all its values cost, and those that both sides have.
+        let mut costs = vec![[0.0; 2]; texts.len()];
+        for (&(key, _), &[base, new]) in pairs.values.iter().zip(&sums) {
+            let [all, common] = &mut costs[key as usize];
+            *all += base + new;
+            *common += if base > 0.0 && new > 0.0 { base + new } else { 0.0 };
+        }
+        let is_kept = |key: u32| {
+            let [all, common] = costs[key as usize];
+            (2..=MOST_VALUES).contains(&values_of[key as usize]) && common > 0.5 * all
+        };
+        let texts_of_pair = |number: u32| pairs.values[number as usize];
+        let mut kept: Vec<u32> = (0..sums.len() as u32).filter(|&number| is_kept(texts_of_pair(number).0)).collect();
+        let of_pair = |(key, value): (u32, u32)| (texts.get(key), texts.get(value));
+        kept.sort_unstable_by(|&a, &b| of_pair(texts_of_pair(a)).cmp(&of_pair(texts_of_pair(b))));
+        let mut label_of = vec![NONE; sums.len()];
+        kept.iter().zip(0..).for_each(|(&number, label)| label_of[number as usize] = label);
+        let number = |(ids, number): ((StringId, StringId), u32)| {
+            let label = label_of[number as usize];
+            (label != NONE).then_some((ids, label))
+        };
         let numbers = found.into_iter().map(|here| here.into_iter().filter_map(number).collect()).collect();
+        let texts = LabelTexts { labels: kept.into_iter().map(texts_of_pair).collect(), texts };
         let mut labels = Labels { texts, numbers, sets: vec![Vec::new()], of_set: HashMap::default() };
         if labels.texts.is_empty() {
             return labels;
@@ -99,6 +149,87 @@ impl Labels {
             true => 0,
             false => self.of_set.get(&self.of(walk, sample)).copied().unwrap_or(0),
         }
+    }
+}
+
+/// A label is a candidate by itself and with each function that it is found with, so there are as many as labels times
+/// functions times stacks, of which each alone may be in proportion. They have places for so many rows together, or one for
+/// so many bytes of the profiles: 12 bytes each, and 50 for each candidate. One key with all stacks fits at least.
+const PLACES: usize = 1 << 21;
+const BYTES_OF_PLACE: usize = 12;
+/// What a candidate takes besides its rows, in places.
+const CANDIDATE: usize = 4;
+
+/// One key's labels.
+struct KeyOfLabels {
+    /// Their numbers.
+    labels: Range<usize>,
+    /// The most places that they take.
+    places: usize,
+    /// The value that lies apart from most of it, as a part of both sides.
+    apart: f64,
+}
+
+impl Rows {
+    /// Counts the candidates that labels would make, and leaves out the keys that there is no room for, those that tell the
+    /// least value apart first. What changed decides nothing: to choose by that would be a test without a price.
+    pub(super) fn fit_labels(&mut self, profile_bytes: usize) {
+        let mut room = (profile_bytes / BYTES_OF_PLACE).max(PLACES);
+        let mut keys = self.keys_of_labels();
+        self.keys_of_labels = keys.len();
+        if keys.iter().map(|key| key.places).fold(0, usize::saturating_add) <= room {
+            return;
+        }
+        // Keys are in the order of their names, which the sort keeps for equals.
+        keys.sort_by(|a, b| b.apart.total_cmp(&a.apart));
+        let mut is_kept = vec![false; self.labels.len()];
+        for key in keys {
+            match room.checked_sub(key.places) {
+                Some(rest) => (room, _) = (rest, is_kept[key.labels].fill(true)),
+                None => self.keys_left_out += 1,
+            }
+        }
+        self.label_sets.iter_mut().for_each(|set| set.retain(|&label| is_kept[label as usize]));
+    }
+
+    /// The keys of all labels, in the order of their names.
+    fn keys_of_labels(&self) -> Vec<KeyOfLabels> {
+        let front = self.front();
+        let mut whole = 0.0;
+        let (mut places, mut parts) = (vec![0usize; self.labels.len()], vec![0.0; self.labels.len()]);
+        for (i, row) in self.rows.iter().enumerate().filter(|(_, row)| !row.background) {
+            let functions = self.stack(i).iter().filter(|&&frame| !self.is_system(frame)).count();
+            let part: f64 = (0..2).map(|s| row.v[s] / front[s].max(1e-300)).sum();
+            whole += part;
+            for &label in &self.label_sets[row.labels as usize] {
+                places[label as usize] += 1 + functions;
+                parts[label as usize] += part;
+            }
+        }
+        // No label has more candidates than places, nor than functions.
+        let most = self.names.len() + 1;
+        let of_label = |label: usize| places[label] + CANDIDATE * places[label].min(most);
+        let mut start = 0;
+        let key = |of_key: &[(u32, u32)]| {
+            let labels = start..start + of_key.len();
+            start = labels.end;
+            let has: f64 = parts[labels.clone()].iter().sum();
+            // What has no value of the key lies apart, too.
+            let largest = parts[labels.clone()].iter().copied().fold(whole - has, f64::max);
+            KeyOfLabels { places: labels.clone().map(of_label).sum(), apart: has.max(whole) - largest, labels }
+        };
+        self.labels.labels.chunk_by(|a, b| a.0 == b.0).map(key).collect()
+    }
+
+    /// What a user should know of the keys that were left out.
+    pub(super) fn note_of_labels(&self) -> Option<String> {
+        let (left_out, of) = (self.keys_left_out, self.keys_of_labels);
+        (left_out > 0).then(|| {
+            format!(
+                "labels: {left_out} of {of} keys were left out, which tell the least cost apart; to look at one of them, \
+                 compare with --tagfocus KEY=VALUE"
+            )
+        })
     }
 }
 

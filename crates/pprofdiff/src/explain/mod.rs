@@ -36,6 +36,7 @@ use read::Columns;
 pub(crate) use read::by_chance;
 use rows::{Kind, Rows};
 use runtime::Own;
+use search::Work;
 use sets::Sets;
 use story::{Shift, Story};
 use told::{Shown, TOLD, Told, clones, rounded};
@@ -316,15 +317,17 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     }
     moved.extend(clones(&rows, total, of_run));
     let mut shifts = 0;
+    let mut work = Work::of(measure.profile_bytes());
     let (found, drafts, swaps) = loop {
         work::poll();
         let sets = Sets::new(&rows);
-        let found = search::search(&rows, &sets, ops, options.min_effect);
+        work.add(sets.places());
+        let found = search::search(&rows, &sets, ops, options.min_effect, &mut work);
         let story = Story::new(&rows, &sets, &found);
         let mut drafts = story.drafts();
         let folds = |shift: &Shift| {
             let mut stacks = sets.rows(shift.set).iter().map(|&row| rows.stack(row as usize));
-            shifts < MOST_SHIFTS && stacks.any(|stack| kept_of(stack, shift.inside) < stack.len())
+            shifts < MOST_SHIFTS && !work.is_used_up() && stacks.any(|stack| kept_of(stack, shift.inside) < stack.len())
         };
         if let Some(shift) = story.shift(&drafts).filter(folds) {
             shifts += 1;
@@ -379,7 +382,13 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         () if !moved.is_empty() || found.mde < PRACTICAL => Verdict::None,
         () => Verdict::Inconclusive,
     };
-    let mut warnings = measure.summary().warnings.clone();
+    // What is said of the answer itself comes first: texts have room for one.
+    let mut left_out: Vec<String> = rows.note_of_labels().into_iter().collect();
+    if work.is_used_up() {
+        left_out.push("so many sets of stacks changed that not all ways to explain it were compared".to_owned());
+    }
+    let mut warnings = left_out.clone();
+    warnings.extend(measure.summary().warnings.iter().cloned());
     let noted = |side: usize| {
         format!("nothing of {} was measured on the {} side", measure.summary().sample_type, ["base", "new"][side])
     };
@@ -412,6 +421,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         },
         runtime: KnownRuntime { name: rows.runtime.name.to_owned(), source: rows.runtime.source.to_owned() },
         pruned: rows.pruned,
+        left_out,
+        work: work.done,
         warnings,
     }
 }

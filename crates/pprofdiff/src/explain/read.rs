@@ -2,7 +2,7 @@
 //! heavy ones each by itself, what is lighter as far as it shares the calls of these.
 
 use super::labels::Labels;
-use super::rows::{Kind, Name, Row, Rows, Stacks};
+use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
 use super::runtime::{Class, Own, Runtime, classify};
 use super::weights::{Beginnings, Weights, fitting, tie};
 use crate::diff::matching::canonical;
@@ -202,7 +202,8 @@ impl<'m> Reader<'m> {
     /// What a run adds up to. `heavy_of` is the number of a place's heavy stack, [`NONE`] if it is a lighter one.
     fn sums(&self, run: &Run<'_>, heavy_of: impl Fn(usize) -> u32, heavy: usize, beginnings: &Beginnings) -> Sums {
         let mut hashes = Vec::new();
-        let mut sums = Sums { heavy: vec![Part::default(); heavy], light: HashMap::default() };
+        let mut of_heavy = vec![Part::default(); heavy];
+        let mut sums = Sums { heavy: Vec::new(), light: HashMap::default() };
         self.visit(
             run,
             |place| heavy_of(place) == NONE,
@@ -210,7 +211,7 @@ impl<'m> Reader<'m> {
                 let part = run.part(self.kind, value, sample);
                 let heavy = heavy_of(place);
                 if heavy != NONE {
-                    sums.heavy[heavy as usize] += part;
+                    of_heavy[heavy as usize] += part;
                     return;
                 }
                 self.shorten(stack);
@@ -222,6 +223,7 @@ impl<'m> Reader<'m> {
                 sums.light.entry(key).or_insert_with(|| (shared(), Part::default())).1 += part;
             },
         );
+        sums.heavy = (0..).zip(of_heavy).filter(|(_, part)| part.value > 0.0).collect();
         sums
     }
 
@@ -252,10 +254,10 @@ impl<'m> Reader<'m> {
     }
 }
 
-/// What one run adds up to: of each heavy stack, and of the lighter ones by what is left of them. The latter are known by
+/// What one run adds up to: of each heavy stack that it has, and of the lighter ones by what is left of them. The latter are known by
 /// their beginning, or by their first frame if no heavy stack begins with it, and their labels.
 struct Sums {
-    heavy: Vec<Part>,
+    heavy: Vec<(u32, Part)>,
     light: HashMap<LightKey, (Vec<u32>, Part), State>,
 }
 
@@ -311,16 +313,30 @@ impl Rows {
         });
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
         found.lighten(&runs, &mut sums, &beginnings, frames);
-        let of_runs = found.add_up(&runs, sums, &row_of_heavy, m[0] + m[1] + learned);
+        let of_runs = found.add_up(&runs, sums, &row_of_heavy);
         let Collected { stacks, rows, .. } = found;
         let (label_sets, labels, pruned) = (labels.sets, labels.texts, weights.light);
-        let mut read =
-            Rows { kind, m, learned, runtime, names, rows, runs: of_runs, labels, label_sets, pruned, stacks };
+        let mut read = Rows {
+            kind,
+            m,
+            learned,
+            runtime,
+            names,
+            rows,
+            runs: of_runs,
+            labels,
+            label_sets,
+            keys_of_labels: 0,
+            keys_left_out: 0,
+            pruned,
+            stacks,
+        };
         read.sort();
         let sum = |of: fn(&Row) -> bool| read.rows.iter().filter(|r| of(r)).map(|r| r.v[0] + r.v[1]).sum::<f64>();
         if sum(|r| r.background) > MOST_BACKGROUND * sum(|_| true) {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
+        read.fit_labels(columns.value.profile_bytes());
         read
     }
 }
@@ -415,24 +431,23 @@ impl Collected<'_, '_> {
     }
 
     /// Adds up the runs, and gives their values by row.
-    fn add_up(&mut self, runs: &[Run<'_>], sums: Vec<Sums>, row_of_heavy: &[u32], width: usize) -> Vec<f64> {
-        let mut values = Vec::new();
+    fn add_up(&mut self, runs: &[Run<'_>], sums: Vec<Sums>, row_of_heavy: &[u32]) -> RunValues {
+        let mut cells = Vec::new();
         for (run, Sums { heavy, light }) in runs.iter().zip(sums) {
-            let heavy: Vec<_> = row_of_heavy.iter().copied().zip(heavy).collect();
+            let heavy: Vec<_> = heavy.into_iter().map(|(n, part)| (row_of_heavy[n as usize], part)).collect();
             let light: Vec<_> =
                 light.into_iter().map(|(key, (stack, part))| (self.row(&stack, key.labels), part)).collect();
-            values.resize(self.rows.len() * width, 0.0);
-            for (number, part) in paced(heavy.into_iter().chain(light)) {
-                values[number as usize * width + run.column] += part.value;
+            for (row, part) in paced(heavy.into_iter().chain(light)) {
+                cells.push(Cell { row, column: run.column as u32, value: part.value });
                 let Some(side) = run.side else { continue };
-                let row = &mut self.rows[number as usize];
+                let row = &mut self.rows[row as usize];
                 row.v[side] += part.value;
                 row.c[side] += part.count;
                 row.e[side] += part.events;
                 row.q += part.variance;
             }
         }
-        values
+        RunValues::new(self.rows.len(), cells)
     }
 }
 

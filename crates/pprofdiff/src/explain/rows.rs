@@ -4,6 +4,7 @@
 //! Names are made canonical and numbered in their order, and rows are sorted by those numbers, so nothing that follows
 //! depends on the order of runs, samples or threads.
 
+use super::labels::LabelTexts;
 use super::runtime::{Class, Runtime};
 use crate::diff::State;
 use pprofdiff_profile::interner::{Interner, Sequences};
@@ -46,6 +47,47 @@ pub(super) struct Row {
     pub q: f64,
 }
 
+/// The value of one row in one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell {
+    pub row: u32,
+    /// The run.
+    pub column: u32,
+    pub value: f64,
+}
+
+/// The values of rows in runs, without those that are 0: many runs have few of all stacks each.
+#[derive(Debug, Default)]
+pub(super) struct RunValues {
+    /// By row and column, each once.
+    cells: Vec<Cell>,
+    ends: Vec<usize>,
+}
+
+impl RunValues {
+    /// Of so many rows. Cells of one place are added up in the order in which they come.
+    pub(super) fn new(rows: usize, mut cells: Vec<Cell>) -> RunValues {
+        let place = |cell: &Cell| (cell.row, cell.column);
+        if !cells.is_sorted_by(|a, b| place(a) < place(b)) {
+            cells.sort_by_key(place);
+            cells.dedup_by(|next, kept| {
+                let is_same = place(next) == place(kept);
+                kept.value += if is_same { next.value } else { 0.0 };
+                is_same
+            });
+        }
+        let mut ends = vec![0; rows + 1];
+        cells.iter().for_each(|cell| ends[cell.row as usize + 1] += 1);
+        (1..ends.len()).for_each(|i| ends[i] += ends[i - 1]);
+        RunValues { cells, ends }
+    }
+
+    /// A row's, by column.
+    pub(super) fn of(&self, row: usize) -> &[Cell] {
+        &self.cells[self.ends[row]..self.ends[row + 1]]
+    }
+}
+
 pub(super) type Stacks = Sequences<u32, State>;
 
 pub(super) struct Rows {
@@ -57,18 +99,21 @@ pub(super) struct Rows {
     pub runtime: &'static Runtime,
     pub names: Vec<Name>,
     pub rows: Vec<Row>,
-    /// The values of the runs, row after row: those of the base, of the new side, and of equal builds.
-    pub runs: Vec<f64>,
+    /// The values of the runs: those of the base, of the new side, and of equal builds.
+    pub runs: RunValues,
     /// Texts of labels, and the sets of them that stacks have.
-    pub labels: Vec<(String, String)>,
+    pub labels: LabelTexts,
     pub label_sets: Vec<Vec<u32>>,
+    /// How many keys labels have, and of how many there was no room for candidates.
+    pub keys_of_labels: usize,
+    pub keys_left_out: usize,
     /// The number of distinct stacks that were cut to what they share with heavier ones.
     pub pruned: usize,
     pub stacks: Stacks,
 }
 
 impl Rows {
-    /// The number of values of a row in `runs`.
+    /// The number of columns in `runs`.
     pub(super) fn runs_of_row(&self) -> usize {
         self.m[0] + self.m[1] + self.learned
     }
@@ -101,11 +146,10 @@ impl Rows {
     /// Gives rows other stacks, and adds up those that become the same. `change` gets a row's number and a copy of its
     /// stack.
     pub(super) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {
-        let m = self.runs_of_row();
         let mut stacks = Stacks::default();
         let mut numbers: Interner<(u32, u32), State> = Interner::default();
         let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
-        let mut runs: Vec<f64> = Vec::with_capacity(self.runs.len());
+        let mut cells: Vec<Cell> = Vec::with_capacity(self.runs.cells.len());
         let (mut stack, mut pace) = (Vec::new(), Pace::default());
         for (i, row) in self.rows.iter().enumerate() {
             pace.step(1 + self.stacks.get(row.stack).len() / 4);
@@ -114,10 +158,9 @@ impl Rows {
             change(i, &mut stack);
             let id = stacks.number(&stack);
             let number = numbers.number((id, row.labels)) as usize;
-            let of_runs = &self.runs[i * m..][..m];
+            cells.extend(self.runs.of(i).iter().map(|cell| Cell { row: number as u32, ..*cell }));
             if number == rows.len() {
                 rows.push(Row { stack: id, ..row.clone() });
-                runs.extend_from_slice(of_runs);
                 continue;
             }
             let sum = &mut rows[number];
@@ -127,14 +170,12 @@ impl Rows {
                 sum.e[s] += row.e[s];
             }
             sum.q += row.q;
-            runs[number * m..][..m].iter_mut().zip(of_runs).for_each(|(a, b)| *a += b);
         }
-        (self.rows, self.runs, self.stacks) = (rows, runs, stacks);
+        (self.runs, self.rows, self.stacks) = (RunValues::new(rows.len(), cells), rows, stacks);
     }
 
     /// Sorts rows by their names and labels.
     pub(super) fn sort(&mut self) {
-        let m = self.runs_of_row();
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         let mut pace = Pace::default();
         order.sort_unstable_by(|&a, &b| {
@@ -143,7 +184,9 @@ impl Rows {
             let labels = || self.label_sets[x.labels as usize].cmp(&self.label_sets[y.labels as usize]);
             self.stacks.get(x.stack).cmp(self.stacks.get(y.stack)).then_with(labels)
         });
-        self.runs = order.iter().flat_map(|&i| self.runs[i * m..][..m].iter().copied()).collect();
+        let of_row = |(&i, row): (&usize, u32)| self.runs.of(i).iter().map(move |cell| Cell { row, ..*cell });
+        let cells = order.iter().zip(0..).flat_map(of_row).collect();
+        self.runs = RunValues::new(order.len(), cells);
         self.rows = order.iter().map(|&i| self.rows[i].clone()).collect();
     }
 }

@@ -18,6 +18,9 @@ const FLICKER: f64 = 0.3;
 /// A set within an added one that holds this part of it, and nothing of the base, is what was added.
 const NEARLY_ALL: f64 = 0.9;
 
+/// The work of a search (see [`Work`]), and how much more of it there is for each byte of the profiles.
+const MOST_WORK: u64 = 1 << 26;
+const WORK_OF_BYTE: u64 = 64;
 /// The most causes.
 const MOST_CAUSES: usize = 6;
 /// A cause that says nearly the same as "more work everywhere": the least by which it must be better, and the part of
@@ -115,6 +118,30 @@ struct Model<'a> {
     changed: Vec<u32>,
     touched: Vec<u32>,
     is_touched: Vec<bool>,
+    work: Work,
+}
+
+/// What a search has done and may do, in rows of candidates: made, or looked at as factors are applied to rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    pub done: u64,
+    most: u64,
+}
+
+impl Work {
+    /// The most that two sides of so many bytes may take: beyond that causes are not exchanged for others, and no other
+    /// scale is tried.
+    pub(super) fn of(profile_bytes: usize) -> Work {
+        Work { done: 0, most: MOST_WORK.saturating_add(WORK_OF_BYTE * profile_bytes as u64) }
+    }
+
+    pub(super) fn add(&mut self, rows: usize) {
+        self.done += rows as u64;
+    }
+
+    pub(super) fn is_used_up(&self) -> bool {
+        self.done > self.most
+    }
 }
 
 /// What a row adds to the sums of a set: base, new, and what is expected of each of its total.
@@ -125,6 +152,7 @@ impl<'a> Model<'a> {
         let (floor, is_given, tau2) = (0.0, false, Vec::new());
         let factor = vec![1.0; rows.rows.len()];
         let (changed, touched, is_touched) = (Vec::new(), Vec::new(), vec![false; sets.len()]);
+        let work = Work::of(0);
         let mut model = Model {
             rows,
             sets,
@@ -138,6 +166,7 @@ impl<'a> Model<'a> {
             changed,
             touched,
             is_touched,
+            work,
         };
         model.sums = sets.sets.iter().map(|set| model.part(set.v, 1.0)).collect();
         model
@@ -287,6 +316,7 @@ impl<'a> Model<'a> {
             let v = self.rows.rows[row as usize].v;
             let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
             self.changed.push(row);
+            self.work.add(sets.of_row(row as usize).len());
             for &other in sets.of_row(row as usize) {
                 let sums = &mut self.sums[other as usize];
                 (0..4).for_each(|i| sums[i] += is[i] - was[i]);
@@ -309,7 +339,7 @@ impl<'a> Model<'a> {
     }
 
     /// Causes, the one that explains most first; after each, every cause is tested given the others, and exchanged if
-    /// another set now explains more.
+    /// another set now explains more, as long as there is work left.
     fn greedy(&mut self) -> Vec<usize> {
         let mut causes: Vec<usize> = Vec::new();
         self.refit(&causes);
@@ -321,9 +351,12 @@ impl<'a> Model<'a> {
             let found = *known.entry(causes.clone()).or_insert_with(|| self.best(&ranked, &causes));
             let Some((found, _)) = found else { break };
             causes.push(found);
-            for _ in 0..3 {
+            'exchange: for _ in 0..3 {
                 let mut changed = false;
                 for j in causes.clone() {
+                    if self.work.is_used_up() {
+                        break 'exchange;
+                    }
                     let Some(at) = causes.iter().position(|&c| c == j).filter(|_| causes.len() > 1) else { continue };
                     let others: Vec<usize> = causes.iter().copied().filter(|&c| c != j).collect();
                     self.refit(&others);
@@ -396,7 +429,7 @@ fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
     // Each run by its length and the machine's speed: no cause is inside a side.
     let mut length = vec![0.0; m];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
-        length.iter_mut().zip(&rows.runs[i * m..][..m]).for_each(|(sum, x)| *sum += x);
+        rows.runs.of(i).iter().for_each(|cell| length[cell.column as usize] += cell.value);
     }
     let ends = [0, rows.m[0], rows.m[0] + rows.m[1], m];
     let sides: Vec<_> = ends.windows(2).map(|w| w[0]..w[1]).filter(|side| !side.is_empty()).collect();
@@ -410,7 +443,7 @@ fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
             of_runs.fill(0.0);
             pace.step(1 + sets.rows(j).len());
             for &row in sets.rows(j) {
-                of_runs.iter_mut().zip(&rows.runs[row as usize * m..][..m]).for_each(|(sum, x)| *sum += x);
+                rows.runs.of(row as usize).iter().for_each(|cell| of_runs[cell.column as usize] += cell.value);
             }
             of_runs.iter_mut().zip(&length).for_each(|(x, length)| *x /= length);
             let mut excess = 0.0;
@@ -516,7 +549,7 @@ fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
 /// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a
 /// cause, as a part
 /// of the total.
-pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -> Found {
+pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, work: &mut Work) -> Found {
     let runs = rows.m[1] as f64 / rows.m[0] as f64;
     let replicated = is_replicated(rows);
     let need = threshold_of(rows, sets);
@@ -550,13 +583,13 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -
         let mut scale = start;
         for _ in 0..4 {
             let rounded = (scale.ln() * 1000.0).round() as i64;
-            if tried.contains(&rounded) {
+            if tried.contains(&rounded) || best.is_some() && work.is_used_up() {
                 break;
             }
             tried.push(rounded);
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
             let of_scale = Model::new(rows, sets, scale, need);
-            let mut model = Model { floor, is_given: given.is_some(), tau2: tau2.clone(), ..of_scale };
+            let mut model = Model { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..of_scale };
             let mut first = Vec::new();
             if !replicated {
                 // The noise of a pair is what causes leave, so they are looked for twice.
@@ -566,6 +599,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64) -
             }
             let causes = model.greedy();
             model.refit(&causes);
+            *work = model.work;
             let away = (scale / exposure).ln();
             let is_one = away.abs() < 1e-9;
             let of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / USUAL_SCALE).powi(2) };

@@ -84,15 +84,17 @@ pub(super) struct Sets {
 
 impl Sets {
     pub(super) fn new(rows: &Rows) -> Sets {
-        let (keys, pairs) = keys_of(rows);
+        let KeysOfRows { keys, numbers, ends: ends_of_rows } = keys_of(rows);
+        let numbers_of = |row: usize| &numbers[ends_of_rows[row]..ends_of_rows[row + 1]];
         // Values, variance, and what stands for the set of rows.
         let mut sums = vec![([0.0; 2], 0.0, 0u64); keys.len()];
-        let hash_of_row: Vec<u64> = (0..rows.rows.len() as u32).map(mixed).collect();
-        for &(key, row) in paced(&pairs) {
-            let (v, q, hash) = &mut sums[key as usize];
-            let of = &rows.rows[row as usize];
-            (v[0], v[1], *q) = (v[0] + of.v[0], v[1] + of.v[1], *q + of.q);
-            *hash = hash.wrapping_add(hash_of_row[row as usize]);
+        for (row, of) in paced(rows.rows.iter().enumerate()) {
+            let hash_of_row = mixed(row as u32);
+            for &key in paced(numbers_of(row)) {
+                let (v, q, hash) = &mut sums[key as usize];
+                (v[0], v[1], *q) = (v[0] + of.v[0], v[1] + of.v[1], *q + of.q);
+                *hash = hash.wrapping_add(hash_of_row);
+            }
         }
         let value_of_event = |v: [f64; 2], q: f64| q / (v[0] + v[1]).max(1e-300);
         let has_events = |&key: &u32| {
@@ -104,13 +106,15 @@ impl Sets {
         sort_unstable_by(&mut order, |&a, &b| keys[a as usize].cmp(&keys[b as usize]));
         let mut place = vec![u32::MAX; keys.len()];
         order.iter().zip(0..).for_each(|(&key, at)| place[key as usize] = at);
-        let placed = || pairs.iter().map(|&(key, row)| (place[key as usize] as usize, row));
+        let pairs = || (0..rows.rows.len()).flat_map(|row| numbers_of(row).iter().map(move |&key| (key, row as u32)));
+        let placed = || pairs().map(|(key, row)| (place[key as usize] as usize, row));
         let (members, ends) = grouped(order.len(), || placed().filter(|(at, _)| *at != u32::MAX as usize));
-        drop(pairs);
+        drop((numbers, ends_of_rows, place));
         let front = rows.front();
-        let mut sets: Vec<Set> = Vec::new();
+        // Room for all at once: what grows takes twice as much for a moment, and what is not used nothing.
+        let mut sets: Vec<Set> = Vec::with_capacity(order.len());
         let mut index = Index::default();
-        let mut hashes: Vec<u64> = Vec::new();
+        let mut hashes: Vec<u64> = Vec::with_capacity(order.len());
         let mut labelled = 0;
         for (i, &k) in paced(order.iter().enumerate()) {
             let (key, start, end) = (keys[k as usize], ends[i], ends[i + 1]);
@@ -147,6 +151,11 @@ impl Sets {
     /// A set's rows, in order.
     pub(super) fn rows(&self, set: usize) -> &[u32] {
         &self.members[self.sets[set].start..self.sets[set].end]
+    }
+
+    /// The rows of all sets together.
+    pub(super) fn places(&self) -> usize {
+        self.members.len()
     }
 
     /// The sums of a number of each row over all sets.
@@ -192,13 +201,21 @@ struct Known {
     edge: Option<u32>,
 }
 
-/// Numbers of keys, with the rows that have them. Keys of two numbers are found by their hash, those of a frame by it.
+/// The keys of all rows by numbers, and each row's: `numbers[ends[row]..ends[row + 1]]`.
+struct KeysOfRows {
+    keys: Vec<Key>,
+    numbers: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+/// Numbers of keys, as rows have them. Keys of two numbers are found by their hash, those of a frame by it.
 struct Pairs {
     keys: Interner<Key, State>,
     /// By frame: the numbers of its own cost, its node, its leaf. [`NONE`] if there is none yet.
     of_frame: Vec<[u32; 3]>,
     last_row: Vec<u32>,
-    pairs: Vec<(u32, u32)>,
+    /// Those of the rows, one row after the other.
+    numbers: Vec<u32>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -208,7 +225,7 @@ impl Pairs {
     #[inline]
     fn add(&mut self, number: u32, row: u32) {
         if std::mem::replace(&mut self.last_row[number as usize], row) != row {
-            self.pairs.push((number, row));
+            self.numbers.push(number);
         }
     }
 
@@ -240,13 +257,18 @@ impl Pairs {
 
 /// The keys of all rows that may be candidates, and which rows have each. A row's stack begins mostly as the one before,
 /// since rows are sorted: what is at the same depth as there need not be looked up.
-fn keys_of(rows: &Rows) -> (Vec<Key>, Vec<(u32, u32)>) {
+fn keys_of(rows: &Rows) -> KeysOfRows {
     let of_frame = vec![[NONE; 3]; rows.names.len()];
-    let mut found = Pairs { keys: Interner::default(), of_frame, last_row: Vec::new(), pairs: Vec::new() };
+    let mut found = Pairs { keys: Interner::default(), of_frame, last_row: Vec::new(), numbers: Vec::new() };
+    let mut ends = Vec::with_capacity(rows.rows.len() + 1);
     let (mut known, mut pace): (Vec<Known>, _) = (Vec::new(), Pace::default());
     // By label, at each depth the frame of the last row that has the label, with the number of both.
     let mut of_labels: Vec<Vec<(u32, Option<u32>)>> = vec![Vec::new(); rows.labels.len()];
-    for (row, of) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
+    for (row, of) in rows.rows.iter().enumerate() {
+        ends.push(found.numbers.len());
+        if of.background {
+            continue;
+        }
         let (stack, row) = (rows.stack(row), row as u32);
         pace.step(1 + stack.len());
         let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
@@ -293,5 +315,6 @@ fn keys_of(rows: &Rows) -> (Vec<Key>, Vec<(u32, u32)>) {
             }
         }
     }
-    (found.keys.values, found.pairs)
+    ends.push(found.numbers.len());
+    KeysOfRows { keys: found.keys.values, numbers: found.numbers, ends }
 }

@@ -94,7 +94,7 @@ impl Told<'_> {
             }
         };
         let label = draft.of.label.map(|label| {
-            let (key, value) = self.rows.labels[label as usize].clone();
+            let (key, value) = self.rows.labels.get(label);
             CauseLabel { key, value }
         });
         let parts = draft.parts.iter().map(|(of, delta)| {
