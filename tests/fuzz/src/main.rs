@@ -11,6 +11,7 @@ mod shared;
 mod targets {
     pub mod binaries;
     pub mod delta;
+    pub mod explains;
     pub mod filters;
     pub mod folded;
     pub mod inputs;
@@ -27,7 +28,7 @@ use std::sync::LazyLock;
 type Target = (&'static str, usize, fn(&[u8]));
 
 /// Name, largest input in bytes, and what is done with an input.
-const TARGETS: [Target; 11] = [
+const TARGETS: [Target; 12] = [
     ("load", 65_536, targets::load::run),
     ("views", 65_536, targets::views::run),
     ("delta", 65_536, targets::delta::run),
@@ -35,6 +36,7 @@ const TARGETS: [Target; 11] = [
     ("write", 65_536, targets::write::run),
     ("filters", 1024, targets::filters::run),
     ("layouts", 4096, targets::layouts::run),
+    ("explains", 1024, targets::explains::run),
     ("stored", 4096, targets::stored::run),
     ("folded", 65_536, targets::folded::run),
     ("inputs", 65_536, targets::inputs::run),
