@@ -23,7 +23,8 @@ pub fn run(data: &[u8]) {
         let (first, step, depth) = (choices.byte(), choices.byte(), choices.byte());
         let (has, of_label, value) = (i64::from(choices.byte()), i64::from(choices.byte()), i64::from(choices.byte()));
         let location_id = (0..1 + u64::from(depth)).map(|i| 1 + (u64::from(first) + i * u64::from(step)) % n).collect();
-        let label = |key: i64| Label { key: 2 + key, str: 2 + keys + (key * of_label + value) % values, ..Label::default() };
+        let label =
+            |key: i64| Label { key: 2 + key, str: 2 + keys + (key * of_label + value) % values, ..Label::default() };
         let sample = Sample { location_id, value: vec![value], label: (0..has.min(keys)).map(label).collect() };
         // On the base, on the new side, or on both, where it may cost more.
         let more = i64::from(which / 4) * i64::from(which % 4 == 3);
