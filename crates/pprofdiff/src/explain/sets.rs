@@ -90,7 +90,7 @@ impl Sets {
         let mut sums = vec![([0.0; 2], 0.0, 0u64); keys.len()];
         for (row, of) in paced(rows.rows.iter().enumerate()) {
             let hash_of_row = mixed(row as u32);
-            for &key in paced(numbers_of(row)) {
+            for &key in numbers_of(row) {
                 let (v, q, hash) = &mut sums[key as usize];
                 (v[0], v[1], *q) = (v[0] + of.v[0], v[1] + of.v[1], *q + of.q);
                 *hash = hash.wrapping_add(hash_of_row);
