@@ -4,7 +4,9 @@
 //! that is normal with a variance, tau squared, which is much the same for all frames of a program. With one run a side
 //! tau is what is known of other programs. With several, each frame's own variance is drawn towards what its program's
 //! frames have, as far as these agree (Smyth 2004: both the variance and the degrees of freedom that it counts for are
-//! fitted to the frames). A growth is as improbable as the penalised deviance (`counts`) is large, by Student's
+//! fitted to the frames). That takes runs that agree for knowledge, but where code is aligned by chance, or a pool hits or
+//! misses, a run has one of two levels, and two or three agree by coincidence: so no frame varies by less than a part of
+//! what frames do on average, however well its own few runs agree. A growth is as improbable as the penalised deviance (`counts`) is large, by Student's
 //! distribution. What whole runs differ by shows in all frames alike, so of one thing by itself, such as the total, its
 //! runs must say the same without the others.
 
@@ -22,6 +24,10 @@ const FEWEST: usize = 8;
 /// of other programs.
 const MOST_DEGREES: f64 = 20.0;
 const DEGREES_OF_KNOWN: f64 = 10.0;
+/// What the average over the frames counts for beside the degrees of freedom of a frame's own runs, where it is the least
+/// that a frame varies by. The part of the frames that vary most, of which one does not learn what the others do.
+const DEGREES_OF_AVERAGE: f64 = 12.0;
+const OUTLIERS: f64 = 0.1;
 /// The probability with which a change is to be found that is said to be detectable.
 #[cfg(feature = "check")]
 const POWER: f64 = 0.9;
@@ -39,8 +45,19 @@ pub(crate) struct Spread {
     tau2: f64,
     /// The degrees of freedom that it counts for beside those of the runs themselves.
     degrees: f64,
+    /// The average variance of frames, which is larger than the typical one where some runs of a frame stand out.
+    average: f64,
     /// Runs of the sides belong together, one by one.
     paired: bool,
+}
+
+/// The average of what variances exceed counting by. Those of the frames that vary most count as much as the next.
+fn average_excess(runs: &[(f64, f64, f64)]) -> f64 {
+    let mut excess: Vec<f64> = runs.iter().map(|(variance, _, counted)| variance - counted).collect();
+    excess.sort_unstable_by(f64::total_cmp);
+    let outliers = if excess.len() < FEWEST { 0 } else { (excess.len() as f64 * OUTLIERS).ceil() as usize };
+    let Some(&most) = excess.get(excess.len().saturating_sub(outliers + 1)) else { return 0.0 };
+    mean(&excess.iter().map(|x| x.min(most)).collect::<Vec<_>>()).max(0.0)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -75,7 +92,7 @@ fn variance_of_runs(runs: &Events, paired: bool) -> (f64, f64, f64) {
 impl Spread {
     /// What the frames of several runs show. `known` is the variance between runs that other programs have.
     pub(crate) fn of_frames(frames: impl Iterator<Item = Events>, known: f64, paired: bool) -> Spread {
-        let of_others = Spread { tau2: known, degrees: DEGREES_OF_KNOWN, paired };
+        let of_others = Spread { tau2: known, degrees: DEGREES_OF_KNOWN, average: 0.0, paired };
         let mut telling: Vec<Events> =
             frames.filter(|runs| runs.iter().all(|side| side.iter().sum::<f64>() > TELLING)).collect();
         // Frames that always come together are one.
@@ -84,10 +101,14 @@ impl Spread {
         });
         telling.dedup();
         // A pair of runs can't tell noise from change.
-        if telling.len() < FEWEST || !telling.iter().all(|runs| of_others.is_replicated(runs)) {
+        if !telling.iter().all(|runs| of_others.is_replicated(runs)) {
             return of_others;
         }
         let runs: Vec<_> = telling.iter().map(|runs| variance_of_runs(runs, paired)).collect();
+        let average = average_excess(&runs);
+        if telling.len() < FEWEST {
+            return Spread { average, ..of_others };
+        }
         let degrees = runs[0].1;
         // Of variances by what is expected of them, the logs have a mean and a variance that are known.
         let fit = |tau2: f64| {
@@ -109,7 +130,7 @@ impl Spread {
                 high = middle;
             }
         }
-        Spread { tau2: high, degrees: fit(high).1, paired }
+        Spread { tau2: high, degrees: fit(high).1, average, paired }
     }
 
     /// The variance of one subject's cost between runs beside that of counting, and its degrees of freedom.
@@ -119,7 +140,12 @@ impl Spread {
         }
         let (variance, degrees, counted) = variance_of_runs(runs, self.paired);
         let drawn = (self.degrees * (self.tau2 + counted) + degrees * variance) / (self.degrees + degrees);
-        ((drawn - counted).max(self.tau2 / 4.0), self.degrees + degrees)
+        ((drawn - counted).max(self.least(degrees)), self.degrees + degrees)
+    }
+
+    /// The least variance of a frame whose own runs have so many degrees of freedom.
+    fn least(&self, own: f64) -> f64 {
+        (self.tau2 / 4.0).max(self.average * DEGREES_OF_AVERAGE / (DEGREES_OF_AVERAGE + own))
     }
 
     /// The probability that a build which grew by `ratio` seems to have grown as much as this or more.
@@ -188,7 +214,7 @@ impl Spread {
         let own: f64 = runs.iter().map(|x| (x / center - 1.0).powi(2)).sum();
         let (counted, degrees) = (1.0 / center, self.degrees + m - 1.0);
         let drawn = (self.degrees * (self.tau2 + counted) + own) / degrees;
-        let variance = (drawn - counted).max(self.tau2 / 4.0).max(1e-12) / m;
+        let variance = (drawn - counted).max(self.least(m - 1.0)).max(1e-12) / m;
         // The least of the Poisson deviance and the price of a run that differs; its slope grows with x.
         // Differences of large counts are taken before their logs.
         let slope = |x: f64| expected * x.exp_m1() - (sum - expected) + x / variance;
@@ -227,6 +253,7 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::rank::false_discoveries;
 
     /// Numbers from 0 to 1, always the same.
     struct Uniform(u64);
@@ -314,7 +341,7 @@ mod tests {
         let mut chance = Uniform(11);
         let (m, tau) = ([5, 5], 0.05);
         let one_in = 0.01 / 100.0;
-        let known = Spread { tau2: tau * tau, degrees: 20.0, paired: false };
+        let known = Spread { tau2: tau * tau, degrees: 20.0, average: 0.0, paired: false };
         let factor = 1.0 + known.detectable(500.0, m, one_in, false);
         let mut found = 0;
         for _ in 0..300 {
@@ -323,6 +350,40 @@ mod tests {
             found += usize::from(spread.p_of_growth(&frames[0], 1.0) < one_in);
         }
         assert!((250..=295).contains(&found), "{found} of 300 at {factor}");
+    }
+
+    /// Runs of one of two levels agree by coincidence: as often as the model says, checks of equal builds do not fail and
+    /// tables have no rows. What grew by more than the levels differ is found by three runs.
+    #[test]
+    fn levels_of_runs_are_no_change() {
+        let mut chance = Uniform(13);
+        for (part, level, jitter, growth) in [(0.3, 1.1, 0.0, 1.6), (0.3, 1.1, 0.01, 1.6), (0.1, 1.3, 0.01, 2.5)] {
+            for m in 2..5 {
+                let (mut checks, mut tables, mut found, tries) = (0, 0, 0, 150);
+                for _ in 0..tries {
+                    let mut run = || {
+                        let level = if chance.next() < part { level } else { 1.0 };
+                        (1e6 * level * (jitter * chance.normal()).exp()).round()
+                    };
+                    let mut side = || (0..m).map(|_| run()).collect::<Vec<f64>>();
+                    let mut frames: Vec<Events> = (0..40).map(|_| [side(), side()]).collect();
+                    let spread = |frames: &[Events]| Spread::of_frames(frames.iter().cloned(), 0.0049, false);
+                    let fails =
+                        |spread: &Spread, runs: &Events| spread.p_of_growth(runs, 1.0) * frames.len() as f64 <= 0.01;
+                    let equal = spread(&frames);
+                    checks += usize::from(frames.iter().any(|runs| fails(&equal, runs)));
+                    let p: Vec<f64> = frames.iter().map(|runs| equal.p_of_change(runs, 1.0)).collect();
+                    tables += usize::from(false_discoveries(&p).iter().any(|q| *q <= 0.05));
+                    let mut grown = frames[0].clone();
+                    grown[1].iter_mut().for_each(|events| *events *= growth);
+                    frames[0] = grown.clone();
+                    found += usize::from(spread(&frames).p_of_growth(&grown, 1.0) * frames.len() as f64 <= 0.01);
+                }
+                // 2 % and 5 %, and three standard deviations of so many tries.
+                assert!(checks <= 8 && tables <= 15, "{part} {m}: {checks} checks, {tables} tables");
+                assert!(m < 3 || found >= tries * 8 / 10, "{part} {m}: {found} found");
+            }
+        }
     }
 
     /// Where whole runs differ, all frames show the same few numbers: the total's own runs must say that it grew.
@@ -379,7 +440,7 @@ mod tests {
 
     #[test]
     fn a_limit_on_one_side_alone_is_exceeded_or_not() {
-        let spread = Spread { tau2: 0.0025, degrees: 20.0, paired: false };
+        let spread = Spread { tau2: 0.0025, degrees: 20.0, average: 0.0, paired: false };
         let runs = [1000.0, 1010.0, 990.0];
         assert!(spread.p_above(&runs, 800.0) < 1e-3 && spread.p_above(&runs, 1200.0) == 1.0);
         let near = spread.p_above(&runs, 999.9);
