@@ -842,7 +842,7 @@ fn a_limit_is_exceeded_by_more_than_chance_or_not() {
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(text.contains("within chance (p 0."), "{text}");
     assert!(text.contains(&format!("about {needed} runs a side would tell")), "{text}");
-    assert!(text.contains("would have been noticed"), "{text}");
+    assert!(text.contains(" would have failed"), "{text}");
     // A second rule leaves half of what may go wrong for each.
     let rules = ["b0", "some0", "--fail-on", "total>+10%", "--fail-on", "flat:regex=work>+10%"];
     let (_, both) = d.json_with_chance(&rules);
@@ -998,11 +998,11 @@ fn limits_of_every_kind_know_chance() {
         [&["a", "a", "--fail-on", "cum:regex=absent>+5%"][..], &["a", "a", "--fail-on", "total>+5%", "--strict"]]
     {
         let text = String::from_utf8(d.run_with_chance(args).stdout).unwrap();
-        assert!(!text.contains("noticed"), "{text}");
+        assert!(!text.contains("would have"), "{text}");
     }
     // Within the limit is within the limit.
     let text = String::from_utf8(d.run_with_chance(&["a", "a", "--fail-on", "total>+500%"]).stdout).unwrap();
-    assert!(text.contains("+500% would have been noticed"), "{text}");
+    assert!(text.contains("+500% would have failed"), "{text}");
 }
 
 /// In some languages it is chance which inlined frame is shown at the leaf; a function that costs more is seen all the
@@ -1026,6 +1026,86 @@ fn a_leaf_that_is_shown_by_chance_is_no_growth() {
     assert!(json["rules"][0]["left_out"].as_u64().unwrap() >= 2, "{json}");
     let (code, json) = check("dearer");
     assert_eq!((code, &json["rules"][0]["findings"][0]["frame"]), (1, &"app::work".into()), "{json}");
+}
+
+/// A check and `explain` say of the same runs how much a frame with a tenth of the total has to grow to be seen, by one
+/// function, each by its own threshold; of a check with fewer rules it is less.
+#[test]
+fn one_size_of_power() {
+    let d = Dir::new("power");
+    let files = |build: &str, runs: usize| -> Vec<String> {
+        let path = |run: usize| corpus(&format!("faults/freight/{build}-{run}.cpu.pb.gz")).to_str().unwrap().to_owned();
+        (1..=runs).map(path).collect()
+    };
+    for runs in [1, 3] {
+        let (base, new) = (files("base", runs), files("equal", runs));
+        let sides = [&["--base".to_owned()], &base[..], &["--new".to_owned()], &new].concat();
+        let sides: Vec<&str> = sides.iter().map(String::as_str).collect();
+        let check = |rules: &[&str]| d.json_with_chance(&[&sides[..], rules].concat()).1;
+        let of_each = check(&["--fail-on", "cum:any>+5%", "--explain"]);
+        let detectable = |json: &Value| json["rules"][0]["detectable"].as_f64().unwrap();
+        let noise = &of_each["rules"][0]["why"]["noise"];
+        let noticed = 100.0 * noise["noticed"].as_f64().unwrap();
+        assert!((noticed / detectable(&of_each)).ln().abs() < 2f64.ln(), "{runs}: {noticed} {of_each}");
+        assert!((noticed / 1000.0 - noise["mde"].as_f64().unwrap()).abs() < 1e-6 || noticed > 1000.0, "{noise}");
+        // What is noticed is some standard deviations from what chance does.
+        let far = (1.0 + noticed / 100.0).ln() / noise["deviation"].as_f64().unwrap();
+        assert!((4.0..7.0).contains(&far), "{runs}: {far} {noise}");
+        let two = check(&["--fail-on", "cum:any>+5%", "--fail-on", "cum:any>+5%"]);
+        assert!(detectable(&two) > detectable(&of_each), "{two}");
+        let rules = sides.iter().copied().chain(["--fail-on", "cum:any>+5%", "--explain"]).collect::<Vec<_>>();
+        let text = String::from_utf8(d.run_with_chance(&rules).stdout).unwrap();
+        assert!(text.contains("of a frame with 10% of the total would have failed"), "{text}");
+    }
+}
+
+/// Where inlining differs by chance, checks of equal builds with one run a side do not fail, whatever is shown; a function
+/// that costs more is found.
+#[test]
+fn one_run_a_side_does_not_fail_where_inlining_flickers() {
+    let d = Dir::new("flicker");
+    let path = |build: &str, run: usize| corpus(&format!("faults/maptiles/{build}-{run}.cpu.pb.gz"));
+    let runs = |builds: &[&str]| -> Vec<PathBuf> {
+        builds.iter().flat_map(|build| (1..4).map(move |run| path(build, run))).collect()
+    };
+    let check = |base: &Path, new: &Path| {
+        let rules = ["--fail-on", "cum:any>+20%", "--fail-on", "flat:any>+20%"];
+        d.json_with_chance(&[&[base.to_str().unwrap(), new.to_str().unwrap()], &rules[..]].concat())
+    };
+    for runs in [runs(&["base", "equal"]), runs(&["moved"]), runs(&["self"])] {
+        for (base, new) in runs.iter().flat_map(|base| runs.iter().map(move |new| (base, new))) {
+            let (code, json) = check(base, new);
+            assert_ne!(code, 1, "{base:?} {new:?} {json}");
+        }
+    }
+    // What is matched is said, as `--match moved` says it.
+    let (_, json) = check(&path("base", 1), &path("equal", 1));
+    assert!(json["warnings"].to_string().contains("matched inlined on one side"), "{json}");
+    // A function that came to be shown within one that costs as much as before, and one that costs more.
+    let side = |stacks: &[(&str, i64)]| {
+        let others = [("app::a", 1000), ("core::c", 1000), ("alloc::d", 1000), ("core::e", 1000)];
+        sampled(&[&others[..], stacks].concat())
+    };
+    d.write(
+        "base",
+        side(&[("app::outer;app::other", 200), ("app::outer;app::inner;app::leaf", 10), ("app::outer", 290)]),
+    );
+    d.write(
+        "shown",
+        side(&[("app::outer;app::other", 200), ("app::outer;app::inner;app::leaf", 290), ("app::outer", 10)]),
+    );
+    d.write(
+        "dearer",
+        side(&[("app::outer;app::other", 200), ("app::outer;app::inner;app::leaf", 900), ("app::outer", 290)]),
+    );
+    assert_ne!(check(Path::new("base"), Path::new("shown")).0, 1);
+    let (code, json) = check(Path::new("base"), Path::new("dearer"));
+    let failed = |rule: usize| -> Vec<&str> {
+        let all = json["rules"][rule]["findings"].as_array().unwrap();
+        all.iter().filter(|f| f["outcome"] == "fail").filter_map(|f| f["frame"].as_str()).collect()
+    };
+    assert_eq!((code, failed(1)), (1, vec!["app::leaf"]), "{json}");
+    assert!(failed(0).contains(&"app::inner"), "{json}");
 }
 
 /// Frames that a profiler puts there are compared only by name.

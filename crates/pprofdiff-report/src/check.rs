@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::explain::{causes_markdown, causes_text};
 use super::markdown::{code, escape};
-use super::numbers::{CostFormat, growth_of, p_words, share_text};
+use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
 use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
 use pprofdiff::explain::Explanation;
@@ -108,16 +108,11 @@ fn extent(rule: &RuleCheck) -> String {
     text
 }
 
-/// What silence is worth: `+31% would have been noticed`.
+/// What silence is worth, by this rule: `+31% would have failed`.
 fn detectable(rule: &RuleCheck) -> Option<String> {
     let least = rule.detectable.filter(|_| rule.outcome != Outcome::Fail)?;
-    let of = if rule.is_of_each { " of a frame with a tenth of the total" } else { "" };
-    let growth = match least {
-        least if least < 10.0 => format!("+{least:.1}%"),
-        least if least < 900.0 => format!("+{least:.0}%"),
-        least => format!("x{:.0}", 1.0 + least / 100.0),
-    };
-    Some(format!("{growth}{of} would have been noticed"))
+    let of = if rule.is_of_each { " of a frame with 10% of the total" } else { "" };
+    Some(format!("{}{of} would have failed", least_growth(least / 100.0)))
 }
 
 pub(crate) fn verdict(outcome: Outcome) -> &'static str {

@@ -110,6 +110,15 @@ pub(crate) fn spread_text(deviation: Option<f64>, mean: i64) -> String {
     }
 }
 
+/// A growth that would have been noticed, of a factor less one: `+4.2%`, `+31%`, `x12`.
+pub(crate) fn least_growth(factor: f64) -> String {
+    match 100.0 * factor {
+        percent if percent < 9.95 => format!("+{percent:.1}%"),
+        percent if percent < 899.5 => format!("+{percent:.0}%"),
+        percent => format!("x{:.0}", 1.0 + percent / 100.0),
+    }
+}
+
 /// `p 0.003`.
 pub(crate) fn p_words(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p {p:.3}") }

@@ -16,6 +16,8 @@ use crate::diff::{Frames, Measure, Normalize, Scale, Sort, Walk};
 use crate::statistics::growth::{Events, Spread};
 use crate::statistics::rank::{false_discoveries, rank_test};
 use crate::{Error, Result, explain};
+#[cfg(feature = "check")]
+use pprofdiff_profile::random::HashMap;
 
 /// The most events of a run.
 const MOST_EVENTS: f64 = 1e9;
@@ -140,6 +142,10 @@ impl Runs {
 /// what is rare comes in bursts, which the model does not know.
 const FEWEST_EVENTS: f64 = 30.0;
 
+/// So many callers may have a function inlined, one into the other.
+#[cfg(feature = "check")]
+const MOST_INLINED: usize = 64;
+
 /// One thing's runs: the base's, the new side's.
 pub(crate) type Sides = [Runs; 2];
 
@@ -216,6 +222,30 @@ impl MeasuredRuns {
         let sums = self.measure.profile_sums_of_any(chosen);
         let values: Vec<i64> = sums.into_iter().zip(&self.scales).map(|(v, scale)| scale.apply(of(v, cost))).collect();
         sides(&self.is_base, &values)
+    }
+
+    /// What frames may have been part of on the base, where they are not always shown: of each, with what it grew by, the
+    /// nearest caller of most of it on the new side that cost as much on the base; of its own cost that may be itself. One
+    /// pass over the samples, whatever the number of frames.
+    #[cfg(feature = "check")]
+    pub(crate) fn hosts(&self, grown: &[(u32, f64)], cost: Sort) -> Vec<Option<u32>> {
+        let base = |f: u32| self.profiles.iter().filter(|run| run.is_base).map(|run| run.of(f).1 as f64).sum::<f64>();
+        let of_base: Vec<f64> = (0..self.frames().len() as u32).map(base).collect();
+        let number: HashMap<u32, usize> = grown.iter().zip(0..).map(|((frame, _), i)| (*frame, i)).collect();
+        let mut held: Vec<HashMap<Option<u32>, f64>> = vec![HashMap::default(); grown.len()];
+        self.measure.for_each_stack(false, |value, stack| {
+            let first = if cost == Sort::Flat { stack.len().saturating_sub(1) } else { 0 };
+            for at in first..stack.len() {
+                let Some(&i) = number.get(&stack[at]) else { continue };
+                let callers = &stack[..at + usize::from(cost == Sort::Flat)];
+                let host = callers.iter().rev().take(MOST_INLINED).find(|&&f| of_base[f as usize] >= grown[i].1);
+                *held[i].entry(host.copied()).or_default() += value as f64;
+            }
+        });
+        let most = |held: HashMap<Option<u32>, f64>| {
+            held.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).and_then(|(host, _)| host)
+        };
+        held.into_iter().map(most).collect()
     }
 
     /// The value of one event on the base by that on the new side: what equal costs are in events.

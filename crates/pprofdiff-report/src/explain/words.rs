@@ -3,7 +3,7 @@
 use super::command_of;
 use crate::html;
 use crate::markdown;
-use crate::numbers::{counted, figure as factor};
+use crate::numbers::{counted, figure as factor, least_growth};
 use crate::tokens::tokens;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, ScaleRule, Verdict};
 use pprofdiff::text::harmless;
@@ -70,6 +70,14 @@ fn percent(part: f64) -> String {
 
 fn signed_percent(part: f64) -> String {
     format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part))
+}
+
+/// Growths from here on are never noticed.
+const NOTHING_KNOWN: f64 = 1e5;
+
+/// The least growth of a frame with a tenth of the total that is noticed.
+fn noticed(e: &Explanation) -> String {
+    least_growth(e.noise.noticed)
 }
 
 /// What a line is about. In the order of importance: what there is no room for goes from the end.
@@ -170,15 +178,16 @@ impl Words<'_> {
 
     /// What is said where there is no cause.
     pub(super) fn verdict(&self) -> Option<String> {
-        let (e, limit) = (self.e, percent(self.e.noise.mde));
+        let (e, noticed) = (self.e, noticed(self.e));
+        let is_known = e.noise.noticed < NOTHING_KNOWN;
         match e.verdict {
             Verdict::Change => None,
-            Verdict::None if e.moved.is_empty() && e.noise.mde < 1.0 => {
-                Some(format!("No change. A frame with 10% of the total would have been noticed from +-{limit}."))
+            Verdict::None if e.moved.is_empty() && is_known => {
+                Some(format!("No change. A frame with 10% of the total would have been noticed from {noticed}."))
             }
-            Verdict::None if e.noise.mde < 1.0 => Some(format!(
+            Verdict::None if is_known => Some(format!(
                 "Nothing changed but where cost is counted. A frame with 10% of the total would have been noticed from \
-                 +-{limit}."
+                 {noticed}."
             )),
             Verdict::None => Some("Nothing changed but where cost is counted.".to_owned()),
             Verdict::Inconclusive => Some(match e.suspects.first() {
@@ -186,7 +195,10 @@ impl Words<'_> {
                     let scale = factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE));
                     format!("Either {scale} times as much work, or {}. Give --ops.", self.cause(suspect))
                 }
-                None => format!("These samples can't tell: less than +-{limit} of the total is noise here."),
+                None if is_known => format!(
+                    "These samples can't tell: a frame with 10% of the total would have been noticed only from {noticed}."
+                ),
+                None => "These samples can't tell.".to_owned(),
             }),
         }
     }
@@ -207,17 +219,21 @@ impl Words<'_> {
 
     fn noise(&self) -> String {
         let noise = &self.e.noise;
-        let (tau, limit) = (percent(noise.tau), percent(noise.mde));
-        let least = format!("least change to be noticed {limit}");
+        let chance = match noise.noticed < NOTHING_KNOWN {
+            true => format!(
+                "by chance a frame with 10% of the total differs by {}, and is noticed from {}",
+                percent(noise.deviation),
+                noticed(self.e)
+            ),
+            false => "too little was measured to notice anything".to_owned(),
+        };
         match noise.runs {
             (m0, m1) if noise.learned > 0 => {
                 let learned = counted(noise.learned, "run");
-                format!("{m0} + {m1} runs; between {learned} of equal builds a frame differs by {tau}; {least}.")
+                format!("{m0} + {m1} runs, noise between {learned} of equal builds: {chance}.")
             }
-            (m0, m1) if m0 > 1 && m1 > 1 => {
-                format!("{m0} + {m1} runs: a frame differs by {tau} between them; {least}.")
-            }
-            _ => format!("Noise is estimated from this pair's other frames ({tau}); {least}."),
+            (m0, m1) if m0 > 1 && m1 > 1 => format!("{m0} + {m1} runs: {chance}."),
+            _ => format!("Noise is estimated from this pair's other frames: {chance}."),
         }
     }
 

@@ -14,6 +14,10 @@ use crate::{Result, Sort};
 /// deviations from no change. What exceeds it there, and no more, is no finding.
 const CLEAR: f64 = 3.0;
 
+/// How improbable the growth must be of what a frame may have been part of that is not always shown. Without it one of ten
+/// comparisons of equal builds fails, so this holds what a check may err by.
+const ALPHA_OF_HOST: f64 = 0.02;
+
 impl Cost {
     /// Which of a frame's two sums it is; a total is what calls all else.
     pub(super) fn sum(self) -> Sort {
@@ -25,6 +29,7 @@ impl Cost {
 pub(super) struct Test<'a> {
     runs: &'a MeasuredRuns,
     limit: &'a Limit,
+    cost: Sort,
     /// As [`Rule::factors`].
     factors: (i128, i128),
     pub spread: Spread,
@@ -53,7 +58,7 @@ impl<'a> Test<'a> {
         let spread = runs.spread(rule.cost.sum(), how.paired && rule.limit.is_of_sides());
         let tests = (compared.max(1) * rules) as f64;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
-        Ok(Test { runs, limit: &rule.limit, factors, spread, how, tests, is_of_each })
+        Ok(Test { runs, limit: &rule.limit, cost: rule.cost.sum(), factors, spread, how, tests, is_of_each })
     }
 
     /// What becomes of one thing, before the allow-list; `p` is [`Test::p`] of it, adjusted.
@@ -125,6 +130,26 @@ impl<'a> Test<'a> {
         Some(self.spread.p_of_growth(&events, ratio).max(alone.unwrap_or(0.0)))
     }
 
+    /// Where it is chance which inlined functions a run shows: of each thing that would fail, how probable it is that chance
+    /// makes seem to grow what it may have been part of. What only came to be shown did not make that grow; what costs more
+    /// did. `None` where it was part of nothing, or that grew by more than chance.
+    pub(super) fn p_of_hosts(&self, kept: &[(Option<u32>, Sides)], p: &[Option<f64>]) -> Vec<Option<f64>> {
+        let grew = |[base, new]: &Sides| new.median.minus(base.median).to_f64();
+        let would_fail = |i: &usize| p[*i].is_some_and(|p| self.adjusted(p) <= ALPHA) && grew(&kept[*i].1) > 0.0;
+        let failing: Vec<usize> = (0..kept.len()).filter(would_fail).collect();
+        let grown: Vec<(u32, f64)> = failing.iter().filter_map(|&i| Some((kept[i].0?, grew(&kept[i].1)))).collect();
+        let mut found = vec![None; kept.len()];
+        if grown.len() < failing.len() || grown.is_empty() || !self.limit.is_of_sides() {
+            return found;
+        }
+        for (i, host) in failing.into_iter().zip(self.runs.hosts(&grown, self.cost)) {
+            let sides = host.and_then(|host| self.runs.of_frame(host, Sort::Cum));
+            let p = sides.map(|sides| self.spread.p_of_growth(&self.runs.events(&sides), self.runs.per_event()));
+            found[i] = p.filter(|p| *p > ALPHA_OF_HOST);
+        }
+        found
+    }
+
     /// The same for any of all that the check compares (Bonferroni).
     pub(super) fn adjusted(&self, p: f64) -> f64 {
         (p * self.tests).min(1.0)
@@ -137,7 +162,7 @@ impl<'a> Test<'a> {
         self.limit.is_of_sides().then(needed).flatten()
     }
 
-    /// The least growth in percent that is found, and the limit, where that is one of growth: of the one thing that is
+    /// The least growth in percent that this rule finds, and the limit, where that is one of growth: of the one thing that is
     /// compared, or of a frame with a tenth of the total.
     pub(super) fn detectable(&self, only: Option<&Sides>) -> Option<(f64, f64)> {
         let runs = self.runs;
@@ -151,7 +176,8 @@ impl<'a> Test<'a> {
             Limit::Value(..) | Limit::Share(_) => return None,
         };
         let chance = ALPHA / self.tests;
-        let least = 100.0 * self.spread.detectable(value / runs.event[0], m, chance, only.is_some());
+        let events = value / runs.event[0];
+        let least = 100.0 * self.spread.detectable(events, runs.per_event(), m, chance, only.is_some());
         // What is to become less is not a question of growth.
         (least.is_finite() && percent.is_finite() && percent >= 0.0).then_some((least, percent))
     }

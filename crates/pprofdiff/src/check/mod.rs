@@ -23,8 +23,8 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Diff, Normalize, Query};
-use crate::explain::{ExplainOptions, Explanation};
+use crate::diff::{Diff, Granularity, Matching, Normalize, Query, Selection};
+use crate::explain::{self, ExplainOptions, Explanation};
 use crate::runs::{ByChance, MeasuredRuns, Sides};
 pub use crate::runs::{Halves, Runs};
 use crate::{Error, ErrorKind, Result};
@@ -276,7 +276,7 @@ impl Rules {
             return Err(Error::query(format!("paired runs are as many on both sides, not {base} and {new}")));
         }
         let selection = diff.select(query)?;
-        let mut measured: Vec<Measured> = Vec::new();
+        let (mut measured, mut followed): (Vec<Measured>, Vec<Measured>) = (Vec::new(), Vec::new());
         let mut used = vec![false; self.allow.len()];
         let mut warnings = Vec::new();
         let mut rules = Vec::with_capacity(self.rules.len());
@@ -287,19 +287,27 @@ impl Rules {
             let at = match measured.iter().position(|known| known.number == number) {
                 Some(at) => at,
                 None => {
-                    let measure = selection.measure_type(number, Normalize::None)?;
-                    let runs = MeasuredRuns::new(measure, query.normalize)?;
-                    warnings.extend(empty_runs(&runs, diff)?);
-                    let total = runs.kept_total();
-                    if total.iter().all(|side| side.max == 0) {
-                        let kind = &runs.measure().summary().sample_type;
+                    let known = Measured::new(&selection, number, query.normalize)?;
+                    warnings.extend(empty_runs(&known.runs, diff)?);
+                    if known.total.iter().all(|side| side.max == 0) {
+                        let kind = &known.runs.measure().summary().sample_type;
                         warnings.push(format!("the filters leave nothing of {kind} to check, so its rules can't tell"));
                     }
-                    measured.push(Measured { number, runs, total, by_chance: OnceCell::new() });
+                    measured.push(known);
                     measured.len() - 1
                 }
             };
-            rules.push(self.apply(rule, &measured[at], &mut used, &mut warnings)?);
+            let mut of_rule = &measured[at];
+            if self.follows_moves(rule, &of_rule.runs, query)? {
+                let known = followed.iter().position(|known: &Measured| known.number == number);
+                if known.is_none() {
+                    let query = query.clone().with_matching(Matching::Moved);
+                    let moved = Measured::new(&diff.select(&query)?, number, query.normalize)?;
+                    followed.push(Measured { flickers: true, ..moved });
+                }
+                of_rule = &followed[known.unwrap_or(followed.len() - 1)];
+            }
+            rules.push(self.apply(rule, of_rule, &mut used, &mut warnings)?);
         }
         for known in &measured {
             let of_type = |rule: &RuleCheck| known.runs.measure().summary().sample_type == rule.sample_type;
@@ -322,6 +330,11 @@ impl Rules {
         }
         // Warnings about profiles do not depend on the sample type.
         warnings.splice(0..0, measured[0].runs.measure().summary().warnings.iter().cloned());
+        if let Some(first) = followed.first() {
+            let said = |w: &&String| !warnings.contains(w);
+            let more: Vec<String> = first.runs.measure().summary().warnings.iter().filter(said).cloned().collect();
+            warnings.extend(more);
+        }
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
             warnings.push(format!("the allow-list's {} allowed nothing", allow.name()));
         }
@@ -334,6 +347,15 @@ impl Rules {
             rules,
             warnings,
         })
+    }
+
+    /// True of a rule on any frame, with one run a side, where it is chance which of several inlined functions a profile
+    /// shows: then one is gone and another new in equal builds, of which one run says nothing. So what one side has inlined
+    /// is part of its caller on both, whatever the query matches names by. A frame that is named is compared as it is.
+    fn follows_moves(&self, rule: &Rule, runs: &MeasuredRuns, query: &Query) -> Result<bool> {
+        let has_one_run = runs.total.iter().all(|side| side.values.len() == 1);
+        let may = has_one_run && !self.how.strict && matches!(rule.subject, Subject::Each(None));
+        Ok(may && query.granularity == Granularity::Functions && explain::by_chance(runs.frames())?.1)
     }
 
     fn apply(
@@ -353,8 +375,12 @@ impl Rules {
         let compared = kept.len();
         let test = Test::new(rule, runs, self.how, self.rules.len(), compared)?;
         let (mut findings, mut too_small) = (Vec::new(), 0);
-        for (frame, sides) in &kept {
-            let p = test.p(sides);
+        let mut of_kept: Vec<Option<f64>> = kept.iter().map(|(_, sides)| test.p(sides)).collect();
+        if measured.flickers {
+            let of_hosts = test.p_of_hosts(&kept, &of_kept);
+            of_kept.iter_mut().zip(of_hosts).for_each(|(p, of_host)| *p = of_host.or(*p));
+        }
+        for ((frame, sides), p) in kept.iter().zip(of_kept) {
             let p_adjusted = p.map(|p| test.adjusted(p));
             too_small += usize::from(test.is_too_small(sides));
             let mut outcome = test.outcome(sides, p_adjusted);
@@ -492,8 +518,18 @@ struct Measured {
     runs: MeasuredRuns,
     /// Of what filters leave. Percentages and floors are of the whole, as in tables.
     total: Sides,
+    /// One run a side, of which it is chance which inlined functions it shows; what moved is matched.
+    flickers: bool,
     /// Worked out where a rule wants it.
     by_chance: OnceCell<ByChance>,
+}
+
+impl Measured {
+    fn new(selection: &Selection, number: usize, normalize: Normalize) -> Result<Measured> {
+        let runs = MeasuredRuns::new(selection.measure_type(number, Normalize::None)?, normalize)?;
+        let total = runs.kept_total();
+        Ok(Measured { number, runs, total, flickers: false, by_chance: OnceCell::new() })
+    }
 }
 
 /// What one rule compares.

@@ -212,7 +212,12 @@ pub struct Noise {
     pub tau: f64,
     /// The penalised deviance that a cause must exceed.
     pub need: f64,
-    /// The least change that would have been noticed in a frame with a tenth of the total, as a part of the total.
+    /// What chance alone makes a frame with a tenth of the total seem to grow by, counting and runs together: the standard
+    /// deviation of the logarithm.
+    pub deviation: f64,
+    /// The least growth of such a frame that would have been noticed nine times in ten, as a factor less one.
+    pub noticed: f64,
+    /// The same as a part of the total, a tenth of that; 1 where it is more.
     pub mde: f64,
     /// Number of runs of the base and of the new side.
     pub runs: (usize, usize),

@@ -2,13 +2,11 @@
 //! together and need more (`search`).
 
 use super::Explanation;
-use crate::statistics::counts::{between, penalised};
+use crate::statistics::counts::{between, least_growth, penalised};
 
 /// What the penalised deviance of a frame that nothing touched exceeds one time in twenty: the quantile of chi-squared
 /// with one degree of freedom.
 const LEVEL: f64 = 3.84;
-/// The most that a frame is asked to grow by, as a factor.
-const MOST_GROWTH: f64 = 1e6;
 
 impl Explanation {
     /// True if a frame's change is no more than chance. `base` and `new` are its values in a run of a side, the mean
@@ -24,26 +22,28 @@ impl Explanation {
         if !(base >= 0.0 && new >= 0.0 && event > 0.0) {
             return base == new;
         }
-        let (m0, m1) = self.noise.runs;
-        let ratio = self.scale.factor * m1 as f64 / m0 as f64;
-        let variance = between(self.noise.tau.powi(2), [m0, m1]);
-        let (b, n) = (base * m0 as f64 / event, new * m1 as f64 / event);
-        base + new <= 0.0 || penalised(b, n, ratio, variance) < LEVEL
+        let [m0, m1] = self.runs();
+        let (ratio, variance) = self.expected();
+        base + new <= 0.0 || penalised(base * m0 / event, new * m1 / event, ratio, variance) < LEVEL
     }
 
     /// The least factor, beyond that of the work, by which a frame of this value in the base must grow to be more than
-    /// chance; to about 0.2%.
+    /// chance; to about 0.1%.
     pub fn least_growth(&self, base: f64) -> f64 {
-        let expected = base * self.scale.factor;
-        let (mut low, mut high) = (0.0, MOST_GROWTH.ln());
-        while high - low > 0.002 {
-            let middle: f64 = (low + high) / 2.0;
-            if self.is_chance(base, expected * middle.exp()) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        high.exp()
+        let (ratio, variance) = self.expected();
+        let events = base * self.runs()[0] / self.noise.event.max(f64::MIN_POSITIVE);
+        1.0 + least_growth(events, ratio, variance, LEVEL.sqrt())
+    }
+
+    fn runs(&self) -> [f64; 2] {
+        let (m0, m1) = self.noise.runs;
+        [m0 as f64, m1 as f64]
+    }
+
+    /// What frames that nothing touched have on the new side to what they have in the base, in all runs, and the variance
+    /// of its log.
+    fn expected(&self) -> (f64, f64) {
+        let ([m0, m1], (base, new)) = (self.runs(), self.noise.runs);
+        (self.scale.factor * m1 / m0, between(self.noise.tau.powi(2), [base, new]))
     }
 }

@@ -41,8 +41,10 @@ use sets::Sets;
 use story::{Shift, Story};
 use told::{Shown, TOLD, Told, clones, rounded};
 
-/// A changed verdict needs no certainty below this part of the total.
-const PRACTICAL: f64 = 0.05;
+/// Where a frame with a tenth of the total would have been noticed that grew by so much, nothing is a verdict.
+const PRACTICAL: f64 = 1.0;
+/// The most that noise is said to be: JSON has no infinity.
+const MOST_SAID: f64 = 1e6;
 /// How often cost that moved is looked past.
 const MOST_SHIFTS: usize = 8;
 
@@ -115,6 +117,9 @@ const PAIRS: &[(&str, &str, Kind)] = &[
 
 /// Sample types of which the runtime's part is the program's own waiting or memory.
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate"];
+
+/// Those of a wall clock.
+const WALL: [&str; 2] = ["wall", "time"];
 
 /// What counts samples of anything else.
 const COUNTS: [&str; 2] = ["samples", "sample"];
@@ -235,7 +240,11 @@ pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     let asked = selection.diff().asked(Some(&measure.summary().sample_type), &[])?;
     let own = Own::new(&ExplainOptions::default())?;
     let events = asked.read(selection, measure, 0, &own, read::event_of_runs)?;
-    Ok((events, search::known_variance(asked.kind)))
+    // What counts samples counts those of the wall clock, if there is one.
+    let types = selection.diff().sample_types();
+    let own = types[asked.number].0.as_str();
+    let is_wall = WALL.contains(&own) || COUNTS.contains(&own) && types.iter().any(|t| WALL.contains(&t.0.as_str()));
+    Ok((events, search::known_variance_of(asked.kind, is_wall)))
 }
 
 /// The most renamed or inlined functions that are named each, of what views follow.
@@ -379,7 +388,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         () if !causes.is_empty() => Verdict::Change,
         () if equal => Verdict::None,
         () if !suspects.is_empty() => Verdict::Inconclusive,
-        () if !moved.is_empty() || found.mde < PRACTICAL => Verdict::None,
+        () if !moved.is_empty() || found.noticed < PRACTICAL => Verdict::None,
         () => Verdict::Inconclusive,
     };
     // What is said of the answer itself comes first: texts have room for one.
@@ -414,7 +423,9 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         noise: Noise {
             tau: rounded(found.tau),
             need: rounded(found.need),
-            mde: rounded(found.mde),
+            deviation: rounded(found.deviation.min(MOST_SAID)),
+            noticed: rounded(found.noticed.min(MOST_SAID)),
+            mde: rounded((found.noticed / 10.0).min(1.0)),
             runs: (m[0], m[1]),
             learned: rows.learned,
             event: rows.event(),

@@ -8,7 +8,8 @@
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
 use crate::statistics::counts::{
-    PRIOR_DEGREES, between, detectable, deviance, median, penalised, threshold, variance_of_ratios, weighted_median,
+    PRIOR_DEGREES, between, degrees_of_threshold, deviance, least_growth, median, penalised, surely, threshold,
+    variance_of_ratios, weighted_median,
 };
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::{Pace, paced};
@@ -60,6 +61,14 @@ pub(super) fn known_variance(kind: Kind) -> f64 {
     prior(kind).tau.powi(2)
 }
 
+/// What a wall clock shows differs more between equal runs than what a processor does: a frame waits for the others.
+const OF_WALL: f64 = 0.15;
+
+/// The variance between equal runs of a sample type, of which nothing but that is known.
+pub(super) fn known_variance_of(kind: Kind, is_wall: bool) -> f64 {
+    if is_wall { OF_WALL * OF_WALL } else { known_variance(kind) }
+}
+
 /// What the estimate of a pair's noise is drawn towards the prior by, in frames.
 const PULL: f64 = 10.0;
 
@@ -86,8 +95,10 @@ pub(super) struct Found {
     /// The typical standard deviation between runs of a function's own cost.
     pub tau: f64,
     pub need: f64,
-    /// The least change that would be noticed in a frame with a tenth, as a part of the total.
-    pub mde: f64,
+    /// What a frame with a tenth of the total seems to have grown by though it did not: the standard deviation of the
+    /// log. And the least growth of such a frame that would be noticed, as a factor less one.
+    pub deviation: f64,
+    pub noticed: f64,
     /// Frames that agree with the scale, of those that say anything.
     pub agree: usize,
     pub of: usize,
@@ -632,7 +643,8 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
             tau2,
             tau: known.sqrt(),
             need,
-            mde: 1.0,
+            deviation: f64::INFINITY,
+            noticed: f64::INFINITY,
             agree: 0,
             of: 0,
         };
@@ -649,7 +661,10 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
     let mut events: Vec<f64> = own.iter().map(|&j| sets.sets[j].w).collect();
     let event = median(&mut events).max(1e-300);
     let front = rows.front();
-    let mde = detectable(need, (front[0] + front[1]) / 2.0 / event, tau2, rows.m).min(1.0);
+    let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
+    let variance = between(tau2, rows.m);
+    let far = surely(need.sqrt(), replicated.then(|| degrees_of_threshold(degrees_of_runs(rows))));
+    let noticed = least_growth(tenth, 1.0, variance, far);
     model.refit(&[]);
     let telling = own.iter().filter(|&&j| {
         let set = &sets.sets[j];
@@ -664,7 +679,8 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
         tau2: model.tau2,
         tau: tau2.sqrt(),
         need,
-        mde,
+        deviation: (2.0 / tenth + variance).sqrt(),
+        noticed,
         agree,
         of: telling.len(),
     }

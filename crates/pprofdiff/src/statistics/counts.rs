@@ -63,13 +63,18 @@ const ALPHA_OF_REPLICATES: f64 = 0.05;
 /// What the shrunk variance between runs counts for, in degrees of freedom, beside those of the runs themselves.
 pub(crate) const PRIOR_DEGREES: u32 = 20;
 
+/// The degrees of freedom of a variance that is drawn towards the shrunk one.
+pub(crate) fn degrees_of_threshold(degrees: usize) -> u32 {
+    PRIOR_DEGREES + degrees.min(1000) as u32
+}
+
 /// The penalised deviance that a cause must exceed: the square of Bonferroni's two-sided quantile over the candidates.
 /// `degrees` are those of freedom of the variance between runs, if that is measured. Not Benjamini and Hochberg's:
 /// candidates are nested, few are reported, and a false alarm weighs more than a miss.
 pub(crate) fn threshold(candidates: usize, degrees: Option<usize>) -> f64 {
     let over = |alpha: f64| alpha / (2.0 * candidates.max(100) as f64);
     let quantile = match degrees {
-        Some(degrees) => student_quantile(over(ALPHA_OF_REPLICATES), PRIOR_DEGREES + degrees.min(1000) as u32),
+        Some(degrees) => student_quantile(over(ALPHA_OF_REPLICATES), degrees_of_threshold(degrees)),
         None => normal_quantile(over(ALPHA_OF_PAIR)),
     };
     quantile * quantile
@@ -80,10 +85,33 @@ pub(crate) fn between(tau2: f64, runs: [usize; 2]) -> f64 {
     tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
 }
 
-/// The least change, as a part of the total, that would be noticed in a frame with a tenth of `events`.
-pub(crate) fn detectable(need: f64, events: f64, tau2: f64, runs: [usize; 2]) -> f64 {
-    let n = (events / 10.0).max(1e-9);
-    0.1 * (need * (1.0 + n * between(tau2, runs) / 2.0) * 2.0 / n).sqrt()
+/// The probability with which a growth is to be found that is said to be noticed.
+const POWER: f64 = 0.9;
+
+/// How many standard deviations a growth has to be from none to be found with `POWER`, where chance is said to be so far
+/// at most. `degrees` are those of freedom of the variance between runs, if that is measured.
+pub(crate) fn surely(threshold: f64, degrees: Option<u32>) -> f64 {
+    threshold + degrees.map_or_else(|| normal_quantile(1.0 - POWER), |degrees| student_quantile(1.0 - POWER, degrees))
+}
+
+/// The most that something is said to have to grow by, as a log.
+const MOST_GROWTH: f64 = 14.0;
+
+/// The least growth, as a factor less one, by which `base` events seem to be `far` standard deviations from what is
+/// expected, `r` times as many: the root of the penalised deviance is that far from none. All that is said of what would
+/// have been noticed is this: of `explain`, of a check's rule and of the page's grey, each with how far it asks for
+/// ([`surely`], where it is to be found nine times in ten). To about 0.1 %; a million where no growth is enough.
+pub(crate) fn least_growth(base: f64, r: f64, variance: f64, far: f64) -> f64 {
+    let (mut low, mut high) = (0.0, MOST_GROWTH);
+    while high - low > 1e-3 {
+        let middle: f64 = (low + high) / 2.0;
+        if penalised(base, base * r * middle.exp(), r, variance) < far * far {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high.exp_m1()
 }
 
 /// The median of a chi-squared variable with one degree of freedom.
@@ -240,10 +268,17 @@ mod tests {
 
     #[test]
     fn more_runs_or_events_show_smaller_changes() {
-        let mde = |events, tau2, runs| detectable(20.0, events, tau2, runs);
-        assert!(mde(1e4, 0.0, [1, 1]) > mde(1e5, 0.0, [1, 1]));
-        assert!(mde(1e5, 0.01, [1, 1]) > mde(1e5, 0.01, [3, 3]));
-        // Of 1000 events in the frame, no noise between runs: 4.5 sigma of sqrt(2/1000).
-        near(mde(1e4, 0.0, [1, 1]), 0.1 * (20.0f64 * 2.0 / 1000.0).sqrt(), 1e-12);
+        let least = |events, tau2, runs| least_growth(events, 1.0, between(tau2, runs), 4.5);
+        assert!(least(1e3, 0.0, [1, 1]) > least(1e4, 0.0, [1, 1]));
+        assert!(least(1e4, 0.01, [1, 1]) > least(1e4, 0.01, [3, 3]));
+        // Of many events 4.5 sigma of sqrt(2/1e6), and of the noise between runs; of few what exceeds the deviance.
+        near(least(1e6, 0.0, [1, 1]), 4.5 * (2.0 / 1e6f64).sqrt(), 2e-3);
+        near(least(1e9, 0.01, [1, 1]), (4.5 * 0.02f64.sqrt()).exp_m1(), 2e-3);
+        for (events, r, variance) in [(3.0, 1.0, 0.0), (40.0, 2.0, 0.01), (1e4, 0.5, 0.1)] {
+            let grown = events * r * (1.0 + least_growth(events, r, variance, 4.5));
+            near(penalised(events, grown, r, variance).sqrt(), 4.5, 5e-3);
+        }
+        // Student's distribution asks for more.
+        assert!(surely(4.5, Some(4)) > surely(4.5, None) && surely(4.5, None) > 4.5 + 1.28);
     }
 }

@@ -11,6 +11,8 @@
 //! runs must say the same without the others.
 
 use super::counts::{between, penalised};
+#[cfg(feature = "check")]
+use super::counts::{least_growth, surely};
 use super::distributions::student_tail;
 #[cfg(feature = "check")]
 use super::distributions::{bisect, student_quantile};
@@ -28,9 +30,6 @@ const DEGREES_OF_KNOWN: f64 = 10.0;
 /// that a frame varies by. The part of the frames that vary most, of which one does not learn what the others do.
 const DEGREES_OF_AVERAGE: f64 = 12.0;
 const OUTLIERS: f64 = 0.1;
-/// The probability with which a change is to be found that is said to be detectable.
-#[cfg(feature = "check")]
-const POWER: f64 = 0.9;
 /// The most runs a side that are proposed.
 #[cfg(feature = "check")]
 const MOST_RUNS: usize = 50;
@@ -225,28 +224,36 @@ impl Spread {
     }
 
     /// The least growth of a subject of so many events a run of the base that is found with a probability of nine in
-    /// ten, as a factor less one, if chance may have this probability. `is_alone`: the runs themselves must show it.
-    pub(crate) fn detectable(&self, events: f64, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
-        let far = self.far(m, chance, is_alone);
-        let counting = |m: usize| 1.0 / (events.max(1e-9) * m as f64);
-        (far * (counting(m[0]) + counting(m[1]) + between(self.tau2, m)).sqrt()).exp_m1()
+    /// ten, as a factor less one, if chance may have this probability; `ratio` is that of equal costs in events.
+    /// `is_alone`: the runs themselves must show it.
+    pub(crate) fn detectable(&self, events: f64, ratio: f64, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
+        let tau2 = self.tau2.max(self.least(self.own_degrees(m)));
+        let [base, new] = m.map(|m| m as f64);
+        least_growth(events * base, ratio * new / base, between(tau2, m), self.far(m, chance, is_alone))
     }
 
     /// How many runs a side would tell a growth of this size from chance, in the same terms.
     pub(crate) fn runs_needed(&self, runs: &Events, ratio: f64, chance: f64, is_alone: bool) -> Option<usize> {
         let [base, new] = runs.each_ref().map(|side| mean(side));
-        let growth = (new.max(0.5) / (base.max(0.5) * ratio)).ln();
+        if new <= base * ratio {
+            return None;
+        }
         let (tau2, _) = self.of(runs);
-        let of_run = tau2 + (1.0 / base.max(0.5) + 1.0 / new.max(0.5)) / 2.0;
         let first = runs[0].len().min(runs[1].len()) + 1;
-        (first..=MOST_RUNS).find(|&m| growth > self.far([m, m], chance, is_alone) * between(of_run, [m, m]).sqrt())
+        let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between(tau2, [m, m]));
+        (first..=MOST_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))
     }
 
-    /// How many standard deviations a growth must have to be found with `POWER` where chance has this probability.
+    /// The degrees of freedom that runs of so many a side have by themselves.
+    fn own_degrees(&self, m: [usize; 2]) -> f64 {
+        (if self.paired { m[0] - 1 } else { m[0] + m[1] - 2 }) as f64
+    }
+
+    /// How many standard deviations a growth must have to be found nine times in ten where chance has this probability.
     fn far(&self, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
-        let own = if self.paired { m[0] - 1 } else { m[0] + m[1] - 2 };
-        let degrees = if is_alone && own > 0 { own as u32 } else { (self.degrees + own as f64) as u32 };
-        student_quantile(chance, degrees) + student_quantile(1.0 - POWER, degrees)
+        let own = self.own_degrees(m);
+        let degrees = if is_alone && own > 0.0 { own } else { self.degrees + own } as u32;
+        surely(student_quantile(chance, degrees), Some(degrees))
     }
 }
 
@@ -342,14 +349,19 @@ mod tests {
         let (m, tau) = ([5, 5], 0.05);
         let one_in = 0.01 / 100.0;
         let known = Spread { tau2: tau * tau, degrees: 20.0, average: 0.0, paired: false };
-        let factor = 1.0 + known.detectable(500.0, m, one_in, false);
-        let mut found = 0;
-        for _ in 0..300 {
-            let frames = chance.frames(&costs(), tau, m, factor);
-            let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
-            found += usize::from(spread.p_of_growth(&frames[0], 1.0) < one_in);
+        // Of few events too.
+        for cost in [500.0, 15.0] {
+            let mut costs = costs();
+            costs[0] = cost;
+            let factor = 1.0 + known.detectable(cost, 1.0, m, one_in, false);
+            let mut found = 0;
+            for _ in 0..300 {
+                let frames = chance.frames(&costs, tau, m, factor);
+                let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
+                found += usize::from(spread.p_of_growth(&frames[0], 1.0) < one_in);
+            }
+            assert!((250..=295).contains(&found), "{found} of 300 at {factor}");
         }
-        assert!((250..=295).contains(&found), "{found} of 300 at {factor}");
     }
 
     /// Runs of one of two levels agree by coincidence: as often as the model says, checks of equal builds do not fail and
