@@ -1096,7 +1096,7 @@ fn one_run_a_side_does_not_fail_where_inlining_flickers() {
     );
     d.write(
         "dearer",
-        side(&[("app::outer;app::other", 200), ("app::outer;app::inner;app::leaf", 900), ("app::outer", 290)]),
+        side(&[("app::outer;app::other", 200), ("app::outer;app::inner;app::leaf", 2000), ("app::outer", 290)]),
     );
     assert_ne!(check(Path::new("base"), Path::new("shown")).0, 1);
     let (code, json) = check(Path::new("base"), Path::new("dearer"));
