@@ -345,13 +345,12 @@ impl Measure {
         top.chances = Some(chances.into());
         let [base, new] = &runs.total;
         // The total's own runs must say that it grew: what whole runs differ by shows in all frames alike.
-        let alone = spread.p_of_change_alone(&runs.events(&runs.total), runs.per_event());
         let mut summary = (**summary).clone();
         let ranks = (base.values.len() > 1 && new.values.len() > 1).then(|| rank_test(&base.values, &new.values));
         summary.chance = Some(TotalChance {
             base_sd: base.deviation(),
             new_sd: new.deviation(),
-            p: p(&runs.total).max(alone.unwrap_or(0.0)),
+            p: spread.p_of_change_of_one(&runs.events(&runs.total), runs.per_event()),
             rank_p: ranks,
         });
         top.summary = summary.into();

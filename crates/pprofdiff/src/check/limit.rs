@@ -126,8 +126,8 @@ impl<'a> Test<'a> {
         }
         let ratio = self.ratio(sides);
         // Of many frames few runs could never show by themselves that one grew.
-        let alone = self.spread.p_alone(&events, ratio).filter(|_| !self.is_of_each);
-        Some(self.spread.p_of_growth(&events, ratio).max(alone.unwrap_or(0.0)))
+        let p = if self.is_of_each { Spread::p_of_growth } else { Spread::p_of_one };
+        Some(p(&self.spread, &events, ratio))
     }
 
     /// Where it is chance which inlined functions a run shows: of each thing that would fail, how probable it is that chance

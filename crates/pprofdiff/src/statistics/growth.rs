@@ -158,9 +158,16 @@ impl Spread {
         if new > base * expected { tail } else { 1.0 - tail }
     }
 
+    /// The same of one thing by itself. Its own runs must say so too, so that they may agree better than frames do on
+    /// average.
+    pub(crate) fn p_of_one(&self, runs: &Events, ratio: f64) -> f64 {
+        let by_frames = Spread { average: 0.0, ..*self }.p_of_growth(runs, ratio);
+        by_frames.max(self.p_alone(runs, ratio).unwrap_or(0.0))
+    }
+
     /// The same by what the subject's own runs show, whatever others do: Student's test of the logs' means. `None` with
     /// one run a side, or nothing on one.
-    pub(crate) fn p_alone(&self, runs: &Events, ratio: f64) -> Option<f64> {
+    fn p_alone(&self, runs: &Events, ratio: f64) -> Option<f64> {
         let [base, new] = runs.each_ref().map(|side| mean(side));
         if !self.is_replicated(runs) || base <= 0.0 || new <= 0.0 {
             return None;
@@ -177,9 +184,10 @@ impl Spread {
         two_sided(self.p_of_growth(runs, ratio))
     }
 
-    /// The same by what the subject's own runs show.
-    pub(crate) fn p_of_change_alone(&self, runs: &Events, ratio: f64) -> Option<f64> {
-        self.p_alone(runs, ratio).map(two_sided)
+    /// The same of one thing by itself.
+    pub(crate) fn p_of_change_of_one(&self, runs: &Events, ratio: f64) -> f64 {
+        let by_frames = Spread { average: 0.0, ..*self }.p_of_change(runs, ratio);
+        by_frames.max(self.p_alone(runs, ratio).map_or(0.0, two_sided))
     }
 
     fn is_replicated(&self, runs: &Events) -> bool {
@@ -227,7 +235,7 @@ impl Spread {
     /// ten, as a factor less one, if chance may have this probability; `ratio` is that of equal costs in events.
     /// `is_alone`: the runs themselves must show it.
     pub(crate) fn detectable(&self, events: f64, ratio: f64, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
-        let tau2 = self.tau2.max(self.least(self.own_degrees(m)));
+        let tau2 = if is_alone { self.tau2 } else { self.tau2.max(self.least(self.own_degrees(m))) };
         let [base, new] = m.map(|m| m as f64);
         least_growth(events * base, ratio * new / base, between(tau2, m), self.far(m, chance, is_alone))
     }
@@ -238,7 +246,7 @@ impl Spread {
         if new <= base * ratio {
             return None;
         }
-        let (tau2, _) = self.of(runs);
+        let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.of(runs) } else { self.of(runs) };
         let first = runs[0].len().min(runs[1].len()) + 1;
         let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between(tau2, [m, m]));
         (first..=MOST_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))
@@ -414,9 +422,7 @@ mod tests {
                 };
                 let frames: Vec<Events> = costs().iter().map(|&cost| of(cost, 1.0, &mut chance)).collect();
                 let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
-                let is_found = |total: &Events| {
-                    spread.p_of_growth(total, 1.0).max(spread.p_alone(total, 1.0).unwrap_or(0.0)) < 0.01
-                };
+                let is_found = |total: &Events| spread.p_of_one(total, 1.0) < 0.01;
                 false_ones += usize::from(is_found(&of(20_000.0, 1.0, &mut chance)));
                 found += usize::from(is_found(&of(20_000.0, 1.2, &mut chance)));
             }
