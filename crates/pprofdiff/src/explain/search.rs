@@ -8,8 +8,8 @@
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
 use crate::statistics::counts::{
-    PRIOR_DEGREES, between, degrees_of_threshold, deviance, least_growth, median, penalised, surely, threshold,
-    variance_of_ratios, weighted_median,
+    PRIOR_DEGREES, between, degrees_of_threshold, deviance, least_growth, median, penalised, threshold,
+    variance_of_ratios, weighted_median, with_power,
 };
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::{Pace, paced};
@@ -663,7 +663,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
     let front = rows.front();
     let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
     let variance = between(tau2, rows.m);
-    let far = surely(need.sqrt(), replicated.then(|| degrees_of_threshold(degrees_of_runs(rows))));
+    let far = with_power(need.sqrt(), replicated.then(|| degrees_of_threshold(degrees_of_runs(rows))));
     let noticed = least_growth(tenth, 1.0, variance, far);
     model.refit(&[]);
     let telling = own.iter().filter(|&&j| {

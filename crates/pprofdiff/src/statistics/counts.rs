@@ -90,7 +90,7 @@ const POWER: f64 = 0.9;
 
 /// How many standard deviations a growth has to be from none to be found with `POWER`, where chance is said to be so far
 /// at most. `degrees` are those of freedom of the variance between runs, if that is measured.
-pub(crate) fn surely(threshold: f64, degrees: Option<u32>) -> f64 {
+pub(crate) fn with_power(threshold: f64, degrees: Option<u32>) -> f64 {
     threshold + degrees.map_or_else(|| normal_quantile(1.0 - POWER), |degrees| student_quantile(1.0 - POWER, degrees))
 }
 
@@ -100,7 +100,7 @@ const MOST_GROWTH: f64 = 14.0;
 /// The least growth, as a factor less one, by which `base` events seem to be `far` standard deviations from what is
 /// expected, `r` times as many: the root of the penalised deviance is that far from none. All that is said of what would
 /// have been noticed is this: of `explain`, of a check's rule and of the page's grey, each with how far it asks for
-/// ([`surely`], where it is to be found nine times in ten). To about 0.1 %; a million where no growth is enough.
+/// ([`with_power`], where it is to be found nine times in ten). To about 0.1 %; a million where no growth is enough.
 pub(crate) fn least_growth(base: f64, r: f64, variance: f64, far: f64) -> f64 {
     let (mut low, mut high) = (0.0, MOST_GROWTH);
     while high - low > 1e-3 {
@@ -279,6 +279,6 @@ mod tests {
             near(penalised(events, grown, r, variance).sqrt(), 4.5, 5e-3);
         }
         // Student's distribution asks for more.
-        assert!(surely(4.5, Some(4)) > surely(4.5, None) && surely(4.5, None) > 4.5 + 1.28);
+        assert!(with_power(4.5, Some(4)) > with_power(4.5, None) && with_power(4.5, None) > 4.5 + 1.28);
     }
 }

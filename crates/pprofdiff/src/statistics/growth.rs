@@ -12,7 +12,7 @@
 
 use super::counts::{between, penalised};
 #[cfg(feature = "check")]
-use super::counts::{least_growth, surely};
+use super::counts::{least_growth, with_power};
 use super::distributions::student_tail;
 #[cfg(feature = "check")]
 use super::distributions::{bisect, student_quantile};
@@ -160,6 +160,7 @@ impl Spread {
 
     /// The same of one thing by itself. Its own runs must say so too, so that they may agree better than frames do on
     /// average.
+    #[cfg(feature = "check")]
     pub(crate) fn p_of_one(&self, runs: &Events, ratio: f64) -> f64 {
         let by_frames = Spread { average: 0.0, ..*self }.p_of_growth(runs, ratio);
         by_frames.max(self.p_alone(runs, ratio).unwrap_or(0.0))
@@ -261,7 +262,7 @@ impl Spread {
     fn far(&self, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
         let own = self.own_degrees(m);
         let degrees = if is_alone && own > 0.0 { own } else { self.degrees + own } as u32;
-        surely(student_quantile(chance, degrees), Some(degrees))
+        with_power(student_quantile(chance, degrees), Some(degrees))
     }
 }
 
