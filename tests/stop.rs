@@ -188,7 +188,7 @@ fn a_stopped_update_changes_nothing() {
 fn work_says_what_it_is_doing() {
     let (base, new) = (profile(1), profile(2));
     let bytes = new.to_bytes(&WriteOptions::default()).unwrap();
-    let diff = Diff::new(&[base.clone()], &[new]).unwrap();
+    let diff = Diff::new(std::slice::from_ref(&base), &[new]).unwrap();
     let phase = |run: &dyn Fn()| {
         let work = Work::new();
         assert_eq!(work.phase(), None);

@@ -139,7 +139,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let run = || match cli.verb {
         // It goes on when its work is stopped.
         Some(Verb::Batch(Later(args))) => batch::run(&args, &work),
-        _ => work.run(|| execute(cli))?,
+        _ => match work.run(|| execute(cli))? {
+            // A pipe that was read ended by the same Ctrl-C, say.
+            Err(_) if work.is_stopped() => Err(Failure::Interrupted),
+            done => done,
+        },
     };
     let result = match pool {
         Ok(pool) => pool.install(run),

@@ -84,7 +84,7 @@ impl Work {
     /// [`ErrorKind::Interrupted`] if it was stopped before it was done.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         // What is half made is dropped, or whole at each poll; see the module.
-        let result = catch_unwind(AssertUnwindSafe(|| enter(Some(self), || work())));
+        let result = catch_unwind(AssertUnwindSafe(|| enter(Some(self), work)));
         result.or_else(|payload| match payload.downcast::<Stopped>() {
             Ok(stopped) if Arc::ptr_eq(&stopped.0.0, &self.0) => Err(interrupted()),
             Ok(other) => resume_unwind(other),
@@ -173,8 +173,7 @@ pub fn begin_phase(name: &'static str) {
     }
 }
 
-/// [`poll`] out of the way of an inner loop. It takes no reference, so that the loop's counter may stay in a register: with
-/// one, checking samples took 3 % more instructions.
+/// [`poll`] out of the way of an inner loop; it takes no reference, so that the loop's counter may stay in a register.
 #[cold]
 #[inline(never)]
 fn poll_aside() {
@@ -261,6 +260,8 @@ pub fn paced<I: IntoIterator>(items: I) -> impl Iterator<Item = I::Item> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::parallel;
 
@@ -273,14 +274,14 @@ mod tests {
         let work = Work::new();
         assert!(work.run(|| (poll(), 3)).is_ok_and(|done| done == ((), 3)));
         work.stop_at_poll(5);
-        let mut rounds = 0;
+        let rounds = Cell::new(0);
         assert!(is_interrupted(work.run(|| {
             loop {
                 poll();
-                rounds += 1;
+                rounds.set(rounds.get() + 1);
             }
         })));
-        assert_eq!((rounds, work.polls(), work.is_stopped()), (4, 6, true));
+        assert_eq!((rounds.get(), work.polls(), work.is_stopped()), (4, 6, true));
         assert!(is_interrupted(work.run(poll)));
         // Outside nothing is stopped.
         poll();

@@ -120,6 +120,8 @@ impl LoadOptions {
 
 /// A block large enough that reading costs nothing beside inflating, and small enough for the cache.
 const BLOCK: usize = 128 << 10;
+/// A part of a file that is read at once.
+const PART: u64 = 16 << 20;
 
 pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
     let name = path.display().to_string();
@@ -143,7 +145,15 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         // A failed reservation is no error yet: reading reports it if it really comes to that. One byte more shows the
         // end.
         let _ = usize::try_from(metadata.len() + 1).map(|size| bytes.try_reserve_exact(size));
-        PolledRead(&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(Error::io)?;
+        // In parts, and not through a reader that polls: that would have the buffer cleared first.
+        loop {
+            work::poll();
+            let part = PART.min(limit + 1 - bytes.len() as u64);
+            let read = (&mut file).take(part).read_to_end(&mut bytes).map_err(Error::io)?;
+            if (read as u64) < part || bytes.len() as u64 > limit {
+                break;
+            }
+        }
         format::read(&name, inflate_file(bytes, limit)?, options)
     };
     load_file().and_then(|p| options.finish(p)).map_err(|e| e.in_input(&name))
