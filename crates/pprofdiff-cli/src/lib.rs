@@ -129,7 +129,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let pool = rayon::ThreadPoolBuilder::new().build();
     let work = Work::new();
-    let phases = Phases::show(&work);
     match cli.verb {
         // They have nothing to put away.
         Some(Verb::Serve(_) | Verb::Mcp(_)) => {}
@@ -145,12 +144,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             done => done,
         },
     };
-    let result = match pool {
-        Ok(pool) => pool.install(run),
-        // Without threads (a limit of the system) one thread does it all.
-        Err(_) => run(),
+    let result = {
+        let _phases = Phases::show(&work);
+        match pool {
+            Ok(pool) => pool.install(run),
+            // Without threads (a limit of the system) one thread does it all.
+            Err(_) => run(),
+        }
     };
-    drop(phases);
     exit_code(result)
 }
 
