@@ -134,7 +134,8 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
     for (number, (at, line)) in (1u64..).zip(lines(&text)) {
         let added = match Header::parse(line) {
             Some(other) if other != header => Err(unlike(&other, &header)),
-            None if line.starts_with(BEGIN.as_bytes()) => Err(unlike_any(line)),
+            // A header ends in no number; a stack may begin as one does.
+            None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(unlike_any(line)),
             _ => stacks.add(line, two_sided),
         };
         if added.map_err(|e| e.in_record(|| format!("line {number}")).at(at))? == Added::WithoutStack {
@@ -412,6 +413,8 @@ mod tests {
             };
             assert_eq!(samples(&p), expected);
         }
+        let p = load_as(b"# pprofdiff-folded c/n base new\n# pprofdiff-folded 5 6\n", None).unwrap();
+        assert_eq!(samples(&p), [of("# pprofdiff-folded", 6), ("# pprofdiff-folded".to_owned(), -5, true)]);
         let slash = Header { kind: "a/b\n".to_owned(), unit: String::new(), two_sided: true };
         assert_eq!(slash.to_string(), "# pprofdiff-folded a:b\u{fffd}/ base new");
     }
