@@ -25,7 +25,7 @@ def test_profiles(name: str):
 def test_diffs(story: pprofdiff.Diff):
     for d in (
         story,
-        story.filter(focus="canonical", tagignore="a=b"),
+        story.filter(focus="canonical", ignore="TrimSpace"),
         story.normalize(0.1).filter(hide="main"),
         story.normalize("total"),
         story.new[0].filter(focus="canonical"),

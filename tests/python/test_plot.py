@@ -85,8 +85,8 @@ def test_two_sides_are_drawn_as_what_changed(story: pprofdiff.Diff):
 def test_one_side_is_drawn_as_what_it_costs(story: pprofdiff.Diff):
     table = story.new[0].top(5)
     chart = table.plot()
-    assert [row["value"] for row in values(chart)] == pytest.approx([v / 1e6 for v in table["flat"]])
-    assert x_title(chart) == "flat (ms)"
+    assert [row["value"] for row in values(chart)] == pytest.approx([v / 1e9 for v in table["flat"]])
+    assert x_title(chart) == "flat (s)"
     assert len(marks(chart, "bar")) == 5
     counted = story.new[0].top(5, sample_type="samples").plot()
     assert x_title(counted) == "flat (count)"
@@ -140,15 +140,15 @@ def test_several_sample_types_stand_beside_each_other():
 
 def test_a_series_is_drawn_as_courses():
     series = pprofdiff.series(SNAPSHOTS, sample_type="alloc_space")
-    chart = series.plot(3, sort="cum")
+    chart = series.plot(3)
     changes, courses = values(chart, "layer", 0), values(chart, "layer", 1)
-    shifts = series.shifts(3, sort="cum")
+    shifts = series.shifts(3)
     assert [(r["name"], r["build"]) for r in changes] == [(s["name"], s["since"]) for s in shifts]
-    expected = {(r["build"], r["name"]): r["cum"] / 2**20 for r in series.values(dense=True)}
+    expected = {(r["build"], r["name"]): r["flat"] / 2**20 for r in series.values(dense=True)}
     assert len(courses) == 12 * len(set(shifts["name"]))
     for point in courses:
         assert point["value"] == pytest.approx(expected[point["build"], point["name"]])
-    assert chart.to_dict()["layer"][1]["encoding"]["y"]["title"] == "cum (MB)"
+    assert chart.to_dict()["layer"][1]["encoding"]["y"]["title"] == "flat (MB)"
     assert len(marks(chart, "rule mark")) == 3
     assert len(marks(chart, "line mark")) == len(set(shifts["name"]))
     # Too few builds to tell what lasts: the frames that moved most.
