@@ -26,6 +26,7 @@ mod shifts;
 mod stop;
 mod symbols;
 mod traces;
+mod tree;
 mod verdict;
 
 // What several of them use: the plain version of the engine, and generators.

@@ -57,4 +57,4 @@ pub use pprofdiff_profile::{
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
 
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, interner, random, shared::FoldedHeader, work};
+pub use pprofdiff_profile::{advice, interner, parallel, random, shared::FoldedHeader, work};

@@ -32,7 +32,7 @@ use crate::format::{Format, nothing, unsupported};
 use crate::layout::Room;
 use crate::report::Report;
 use crate::request::Ask;
-use pprofdiff::edges::{Edges, Relation};
+use pprofdiff::edges::Relation;
 use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation};
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
@@ -42,7 +42,7 @@ use pprofdiff::text::{harmless, is_harmful};
 use pprofdiff::units;
 use pprofdiff::work::{self, paced};
 use pprofdiff::{Diff, Frames, Measure, Normalize, Pair, Query, Side, Sort, Summary, Top, TopRow};
-use pprofdiff::{Error, Result};
+use pprofdiff::{Error, Result, parallel};
 
 pub(crate) const FORMAT: Format = Format {
     name: "html",
@@ -144,6 +144,8 @@ const COSTLIEST: usize = 1000;
 const MOVERS: usize = 5;
 /// Sample types that a page has at most. Programs have some ten; each has its graphs and its table.
 const MOST_TYPES: usize = 100;
+/// Sample types that are worked out at the same time: each takes memory by the number of stacks.
+const MAX_TYPES_AT_A_TIME: usize = 2;
 /// Sample types that are explained: the query's, and of the others the first; of profiles with more samples than
 /// `MANY_SAMPLES` only the query's.
 const MOST_EXPLAINED: usize = 4;
@@ -212,33 +214,46 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let (mut own_room, mut room, mut without_graph) = (Room::of(1), Room::of(PICTURES), 0);
     let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
     let most_explained = if samples > MANY_SAMPLES { 1 } else { MOST_EXPLAINED };
-    for &i in &types {
-        let measure = match i == wanted {
-            true => selection.measure(query.sample_type.as_deref(), query.normalize),
-            false => selection.measure_type(i, query.normalize),
-        };
-        match measure {
+    let measure = |i: usize| match i == wanted {
+        true => selection.measure(query.sample_type.as_deref(), query.normalize),
+        false => selection.measure_type(i, query.normalize),
+    };
+    let mut measured: Vec<(usize, Measure)> = Vec::with_capacity(types.len());
+    for (part, &i) in types.iter().enumerate() {
+        match measure(i) {
             Ok(view) => {
                 if i == wanted {
-                    shown = Some((parts.len(), view.summary().clone()));
+                    shown = Some((part, view.summary().clone()));
                 }
-                // The query's has a place kept for it.
-                let is_explained = i == wanted || explained.len() + usize::from(i < wanted) < most_explained;
-                let explanation = is_explained.then(|| explain(diff, query, i, options)).flatten();
-                let room = if i == wanted { &mut own_room } else { &mut room };
-                without_graph += usize::from(room.is_used_up());
-                let (part, depth) = sample_type(&view, explanation.as_ref(), &mut names, share, options, room)?;
-                explained.extend(explanation.map(|e| (parts.len(), e)));
-                parts.push(part);
-                if i == wanted {
-                    rows = depth + 1;
+                // The query's has a place kept for it. Explained before the tree is built, since both take memory.
+                if i == wanted || explained.len() + usize::from(i < wanted) < most_explained {
+                    explained.extend(explain(diff, query, i, options).map(|e| (part, e)));
                 }
+                parts.push(Value::Null);
+                measured.push((part, view));
             }
             // One type can't be normalized, perhaps; the others can.
             Err(e) if i != wanted => {
                 parts.push(json!({"type": visible(&all[i].0), "error": visible(&e.to_string())}));
             }
             Err(e) => return Err(e),
+        }
+    }
+    if !options.only_flame {
+        selection.build_tree();
+    }
+    for some in measured.chunks(parallel::threads().min(MAX_TYPES_AT_A_TIME)) {
+        let views = parallel::map(some, |(_, view)| Views::of(view, share, options));
+        for ((part, view), views) in some.iter().zip(views) {
+            let is_shown = types[*part] == wanted;
+            let explanation = explained.iter().find(|(explained, _)| explained == part).map(|(_, e)| e);
+            let room = if is_shown { &mut own_room } else { &mut room };
+            without_graph += usize::from(room.is_used_up());
+            let depth;
+            (parts[*part], depth) = sample_type(view, views, explanation, &mut names, share, room);
+            if is_shown {
+                rows = depth + 1;
+            }
         }
     }
     let left_out = all.len() - types.len();
@@ -381,36 +396,59 @@ fn bits(values: impl Iterator<Item = bool>) -> String {
     STANDARD.encode(bytes)
 }
 
+/// What a sample type's part of the page is made of.
+struct Views {
+    down: Flame,
+    up: Flame,
+    /// The total of what filters leave, if there are any.
+    kept: Option<Pair>,
+    /// By flat, and the graph of it; nothing of pages of a flame graph only.
+    frames: Option<(Top, Graph)>,
+}
+
+impl Views {
+    fn of(view: &Measure, max_frames: usize, options: &PageOptions) -> Views {
+        let stacks = view.matched_stacks();
+        let grow = |inverted| {
+            stacks.flame(
+                &FlameOptions::default()
+                    .with_inverted(inverted)
+                    .with_min_width(options.min_width)
+                    .with_max_frames(max_frames),
+            )
+        };
+        let (down, up) = (grow(false), grow(true));
+        drop(stacks);
+        let kept = (!view.summary().filters.is_empty()).then(|| view.kept_total());
+        let frames = (!options.only_flame).then(|| {
+            let top = view.top(Sort::Flat);
+            let graph = view.graph_of(&top, &GraphOptions::default());
+            (top, graph)
+        });
+        Views { down, up, kept, frames }
+    }
+}
+
 /// One sample type: its totals, both flame graphs, and the table. Also how deep the first graph is.
 fn sample_type(
     view: &Measure,
+    views: Views,
     explanation: Option<&Explanation>,
     names: &mut Names,
     max_frames: usize,
-    options: &PageOptions,
     room: &mut Room,
-) -> Result<(Value, u32)> {
+) -> (Value, u32) {
     work::begin_phase("drawing");
     let s = view.summary();
     let (m0, m1) = explanation.filter(|_| s.sum).map_or((1, 1), |e| e.noise.runs);
     let chance = explanation.map(|e| Chance { e, factor: s.factor, runs: [m0 as f64, m1 as f64] });
-    let stacks = view.matched_stacks();
-    let grow = |inverted| {
-        stacks.flame(
-            &FlameOptions::default()
-                .with_inverted(inverted)
-                .with_min_width(options.min_width)
-                .with_max_frames(max_frames),
-        )
-    };
-    let (down, up) = (grow(false), grow(true));
-    drop(stacks);
+    let Views { down, up, kept, frames } = views;
     let mut part = json!({
         "type": visible(&s.sample_type),
         "unit": visible(&s.unit),
         "units": units::family(&s.unit),
         "total": pair(s.total),
-        "kept": (!s.filters.is_empty()).then(|| pair(view.kept_total())),
+        "kept": kept.map(pair),
         "delta": share(s.total.delta(), whole(s)),
         "factor": s.factor,
         "down": flame(&down, names, chance),
@@ -419,18 +457,16 @@ fn sample_type(
     if let Some(chance) = chance {
         part["chance"] = chance.sizes(s.total);
     }
-    if !options.only_flame {
-        let mut top = view.top(Sort::Flat);
-        let graph = view.graph_of(&top, &GraphOptions::default());
+    if let Some((mut top, graph)) = frames {
         part["rose"] = movers(&top, names, |delta| delta > 0);
         part["fell"] = movers(&top, names, |delta| delta < 0);
         top.sort(Sort::Cum);
-        part["table"] = table(&view.edges_of(top), &[&down, &up], names, max_frames / 4, chance);
+        part["table"] = table(view, top, &[&down, &up], names, max_frames / 4, chance);
         if let Some(graph) = call_graph(&graph, names, room) {
             part["callgraph"] = graph;
         }
     }
-    Ok((part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)))
+    (part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0))
 }
 
 /// The frames whose own cost changed most in one direction, with both values; of one profile, those that cost most. Own
@@ -557,8 +593,15 @@ fn flame(flame: &Flame, names: &mut Names, chance: Option<Chance>) -> Value {
 
 /// The table as columns: the frames that the graphs show, and then the others as far as there is room, by
 /// their cost. With each come its costliest callers and callees, out of those that the table has.
-fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize, chance: Option<Chance>) -> Value {
-    let frames = &edges.frames;
+fn table(
+    view: &Measure,
+    mut top: Top,
+    graphs: &[&Flame],
+    names: &mut Names,
+    most: usize,
+    chance: Option<Chance>,
+) -> Value {
+    let frames = &top.frames.clone();
     let mut drawn = vec![false; frames.len()];
     // All graphs are of one view, so their frames have the same numbers as the table's.
     for node in graphs.iter().flat_map(|g| &g.nodes) {
@@ -567,7 +610,7 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize, chanc
         }
     }
     let magnitude = |p: Pair| p.base.unsigned_abs().max(p.new.unsigned_abs());
-    let mut rows: Vec<&TopRow> = edges.nodes.iter().collect();
+    let mut rows: Vec<&TopRow> = top.rows.iter().collect();
     rows.sort_by_key(|r| std::cmp::Reverse((drawn[r.frame as usize], magnitude(r.cum))));
     let n_drawn = rows.iter().filter(|r| drawn[r.frame as usize]).count();
     rows.truncate(most.max(n_drawn));
@@ -575,6 +618,12 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize, chanc
     let mut in_table = vec![false; frames.len()];
     rows.iter().for_each(|r| in_table[r.frame as usize] = true);
 
+    // Of what is left out, no edges are put in order.
+    let all_rows = top.rows.len();
+    let nodes: Vec<TopRow> = top.rows.iter().filter(|r| in_table[r.frame as usize]).copied().collect();
+    let rows: Vec<TopRow> = rows.into_iter().copied().collect();
+    top.rows = nodes;
+    let edges = view.edges_of(top);
     // Edges are grouped by node, in the order of the nodes.
     let mut of_frame: HashMap<u32, &[pprofdiff::edges::Edge]> = HashMap::default();
     for group in edges.edges.chunk_by(|a, b| a.node == b.node) {
@@ -605,7 +654,7 @@ fn table(edges: &Edges, graphs: &[&Flame], names: &mut Names, most: usize, chanc
         "rows": rows.len(),
         "flat_chance": chance(|r| r.flat),
         "cum_chance": chance(|r| r.cum),
-        "of": edges.nodes.len(),
+        "of": all_rows,
         "frame": frame.into_iter().collect::<Numbers>().base64(),
         "status": column(&statuses),
         "flat_base": column(&|r| r.flat.base),

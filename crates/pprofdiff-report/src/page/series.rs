@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::columns::Numbers;
 use super::{
-    MANY_SAMPLES, MOST_EXPLAINED, Names, PICTURES, Page, PageOptions, assemble, explain, pair, sample_type,
+    MANY_SAMPLES, MOST_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, explain, pair, sample_type,
     say_left_out, settings, side, visible,
 };
 use crate::courses::{Course, Courses, LASTING};
@@ -55,13 +55,18 @@ pub(crate) fn series_page(
     for (i, point) in points.iter().enumerate() {
         let diff = series.diff(point, load)?;
         names.of_next_diff();
-        let view = diff.select(&query)?.measure(query.sample_type.as_deref(), query.normalize)?;
+        let selection = diff.select(&query)?;
+        let view = selection.measure(query.sample_type.as_deref(), query.normalize)?;
         let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
         let is_largest = largest.is_some_and(|largest| std::ptr::eq(largest, *point));
         let is_explained = is_largest || samples <= MANY_SAMPLES || explained.len() + 1 < MOST_EXPLAINED;
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
         let explanation = is_explained.then(|| explain(&diff, &query, number, options)).flatten();
-        let (mut part, rows) = sample_type(&view, explanation.as_ref(), &mut names, share, options, &mut room)?;
+        if !options.only_flame {
+            selection.build_tree();
+        }
+        let views = Views::of(&view, share, options);
+        let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, share, &mut room);
         let s = view.summary();
         part["base"] = s.base.as_ref().map(|base| side(base, s.sum)).unwrap_or_default();
         part["new"] = side(&s.new, s.sum);

@@ -81,6 +81,11 @@ impl Calls {
         &self.numbers.values
     }
 
+    /// The same, when no more are to be numbered.
+    pub(super) fn into_pairs(self) -> Vec<(u32, u32)> {
+        self.numbers.values
+    }
+
     #[inline]
     pub(super) fn id(&mut self, caller: u32, callee: u32) -> usize {
         let last = &mut self.last[callee as usize];
@@ -107,18 +112,12 @@ impl Measure {
 
     /// Callers and callees of the frames of a table, which is made already.
     pub fn edges_of(&self, top: Top) -> Edges {
-        let ((mut all, base), (new_calls, new)) = self.sides(|base| self.edge_sums(base));
-        let mut weights: Vec<Pair> = base.into_iter().map(|base| Pair { base, new: 0 }).collect();
-        for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {
-            let id = all.id(caller, callee);
-            weights.resize(all.pairs().len(), Pair::default());
-            weights[id].new = sum;
-        }
+        let (all, mut weights) = self.edge_weights();
         weights.iter_mut().for_each(|weight| *weight = self.scales.apply(*weight));
         if let Some(counts) = self.counts() {
-            let (calls, sums) = counts.edge_sums(false);
-            let count_of: HashMap<(u32, u32), i64> = calls.pairs().iter().copied().zip(sums).collect();
-            for (call, weight) in all.pairs().iter().zip(&mut weights) {
+            let (calls, sums) = counts.edge_weights();
+            let count_of: HashMap<(u32, u32), i64> = calls.into_iter().zip(sums.iter().map(|sum| sum.new)).collect();
+            for (call, weight) in all.iter().zip(&mut weights) {
                 weight.new = mean(weight.new, count_of.get(call).copied().unwrap_or(0));
             }
         }
@@ -128,7 +127,7 @@ impl Measure {
             rank[row.frame as usize] = i as u32;
         }
         let mut edges = Vec::new();
-        for (&(caller, callee), weight) in all.pairs().iter().zip(weights) {
+        for (&(caller, callee), weight) in all.iter().zip(weights) {
             edges.push(Edge { node: callee, other: caller, relation: Relation::Caller, weight });
             edges.push(Edge { node: caller, other: callee, relation: Relation::Callee, weight });
         }
@@ -141,6 +140,21 @@ impl Measure {
             key(a).cmp(&key(b)).then_with(|| self.frames().order(a.other).cmp(&self.frames().order(b.other)))
         });
         Edges { summary: self.summary().clone(), frames: self.frames().clone(), nodes, edges }
+    }
+
+    /// All edges that samples take, (caller, callee), and the exact sums of each.
+    fn edge_weights(&self) -> (Vec<(u32, u32)>, Vec<Pair>) {
+        if let Some(tree) = self.tree() {
+            return tree.edge_sums(self.sample_type);
+        }
+        let ((mut all, base), (new_calls, new)) = self.sides(|base| self.edge_sums(base));
+        let mut weights: Vec<Pair> = base.into_iter().map(|base| Pair { base, new: 0 }).collect();
+        for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {
+            let id = all.id(caller, callee);
+            weights.resize(all.pairs().len(), Pair::default());
+            weights[id].new = sum;
+        }
+        (all.into_pairs(), weights)
     }
 
     /// One side's edges, and the sum of each.

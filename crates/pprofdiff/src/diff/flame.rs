@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use super::normalize::Scales;
 use super::stacks::Stacks;
+use super::tree::TreeStacks;
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::work::Pace;
 
@@ -85,7 +86,7 @@ pub struct Widths {
 }
 
 impl Widths {
-    fn of(weight: Pair) -> Widths {
+    pub(super) fn of(weight: Pair) -> Widths {
         let magnitude = |v: i64| v.saturating_abs();
         let (base, new) = (magnitude(weight.base), magnitude(weight.new));
         Widths { max: base.max(new), base, new, delta: magnitude(weight.delta()) }
@@ -183,28 +184,69 @@ impl Measure {
 
     /// What flame graphs are cut out of: for callers that want more than one.
     pub fn matched_stacks(&self) -> MatchedStacks {
-        // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded sum
-        // of scaled stacks.
-        let exact = Measure { scales: Scales::ONE, ..self.clone() };
-        let stacks = exact.stacks_as_found(false);
-        MatchedStacks { stacks, summary: self.summary().clone(), scales: self.scales }
+        let found = match TreeStacks::of(self) {
+            Some(stacks) => Found::Tree(stacks),
+            None => {
+                // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded
+                // sum of scaled stacks.
+                let exact = Measure { scales: Scales::ONE, ..self.clone() };
+                Found::Stacks(exact.stacks_as_found(false))
+            }
+        };
+        MatchedStacks { found, summary: self.summary().clone(), scales: self.scales }
     }
 }
 
 /// The stacks of both sides that flame graphs are cut out of, in no particular order.
 pub struct MatchedStacks {
-    stacks: Stacks,
+    found: Found,
     summary: Arc<Summary>,
     scales: Scales,
+}
+
+enum Found {
+    Stacks(Stacks),
+    Tree(TreeStacks),
 }
 
 impl MatchedStacks {
     /// A flame graph.
     pub fn flame(&self, options: &FlameOptions) -> Flame {
-        let mut tree = Tree { matched: self, inverted: options.inverted, nodes: Vec::new(), rows: Vec::new() };
-        let widest = tree.grow(options);
-        tree.finish(widest)
+        let growing = match &self.found {
+            Found::Stacks(stacks) => {
+                let inverted = options.inverted;
+                let rows = (0..stacks.rows.len() as u32).collect();
+                grow(&mut Rows { stacks, scales: self.scales, inverted, rows, keys: Vec::new() }, options)
+            }
+            Found::Tree(tree) if options.inverted => grow(&mut tree.up(), options),
+            Found::Tree(tree) => grow(&mut tree.down(), options),
+        };
+        let frames = match &self.found {
+            Found::Stacks(stacks) => &stacks.frames,
+            Found::Tree(tree) => tree.frames(),
+        };
+        growing.finish(options.inverted, self.summary.clone(), frames.clone(), self.scales)
     }
+}
+
+/// Where a flame graph's boxes come from.
+pub(super) trait Source {
+    /// What stacks a box has.
+    type At: Clone;
+
+    /// All stacks.
+    fn all(&mut self) -> (Self::At, Sum);
+
+    /// Parts a box's stacks by the frame that comes next, in the order of the frames' numbers; gives what ends in the box.
+    /// `depth` is the box's.
+    fn part(&mut self, depth: usize, at: &Self::At, parts: &mut Vec<Part<Self::At>>) -> Pair;
+}
+
+/// Those of a box's stacks that go on with one frame.
+pub(super) struct Part<At> {
+    pub frame: u32,
+    pub at: At,
+    pub sum: Sum,
 }
 
 /// A node while the tree grows.
@@ -212,8 +254,6 @@ struct Node {
     parent: usize,
     frame: FlameFrame,
     depth: u32,
-    /// Its stacks: `rows[range]`.
-    range: std::ops::Range<usize>,
     sum: Sum,
     flat: Pair,
     pruned: Sum,
@@ -222,15 +262,15 @@ struct Node {
 
 /// What is added up over stacks. `weight` is not scaled yet.
 #[derive(Clone, Copy, Default)]
-struct Sum {
-    weight: Pair,
-    width: Widths,
-    sides: (bool, bool),
-    stacks: usize,
+pub(super) struct Sum {
+    pub weight: Pair,
+    pub width: Widths,
+    pub sides: (bool, bool),
+    pub stacks: usize,
 }
 
 impl Sum {
-    fn add(&mut self, other: Sum) {
+    pub(super) fn add(&mut self, other: Sum) {
         add(&mut self.weight, other.weight);
         self.width.add(other.width);
         self.sides = (self.sides.0 | other.sides.0, self.sides.1 | other.sides.1);
@@ -243,13 +283,11 @@ fn add(a: &mut Pair, b: Pair) {
     *a = Pair { base: a.base.saturating_add(b.base), new: a.new.saturating_add(b.new) };
 }
 
-/// The tree while it grows.
-struct Tree<'a> {
-    matched: &'a MatchedStacks,
-    inverted: bool,
+/// The tree when it has grown.
+struct Grown {
     nodes: Vec<Node>,
-    /// Indexes of stacks, so that each node's lie together.
-    rows: Vec<u32>,
+    /// The share of the widest node that was pruned.
+    widest: f64,
 }
 
 /// A node in the heap: the widest is the greatest, and of two alike the one that was found first.
@@ -278,70 +316,89 @@ impl PartialEq for Open {
 
 impl Eq for Open {}
 
-impl Tree<'_> {
-    /// Grows the tree. Returns the share of the widest node that was pruned.
-    fn grow(&mut self, options: &FlameOptions) -> f64 {
-        let n = self.matched.stacks.rows.len();
-        self.rows = (0..n as u32).collect();
-        let mut all = Sum::default();
-        (0..n as u32).for_each(|row| all.add(self.sum_of(row)));
-        let root = self.node(0, FlameFrame::Root, 0, 0..n, all);
-        self.nodes.push(root);
-        let mut heap = BinaryHeap::from([Open { share: 1.0, node: 0 }]);
-        let (mut kept, mut widest) = (0, 0.0f64);
-        let (mut keys, mut pace) = (Vec::new(), Pace::default());
-        // The root is no frame, so it takes no room.
-        while kept <= options.max_frames
-            && let Some(Open { node, .. }) = heap.pop()
-        {
-            self.nodes[node].kept = true;
-            kept += 1;
-            pace.step(1 + self.nodes[node].range.len());
-            for (frame, range) in self.part(node, &mut keys) {
-                let mut sum = Sum::default();
-                self.rows[range.clone()].iter().for_each(|&row| sum.add(self.sum_of(row)));
-                let share = sum.width.share(all.width);
-                if share < options.min_width {
-                    self.nodes[node].pruned.add(sum);
-                    widest = widest.max(share);
-                    continue;
-                }
-                heap.push(Open { share, node: self.nodes.len() });
-                let depth = self.nodes[node].depth + 1;
-                let child = self.node(node, FlameFrame::Frame(frame), depth, range, sum);
-                self.nodes.push(child);
+/// Grows the tree.
+fn grow<S: Source>(source: &mut S, options: &FlameOptions) -> Grown {
+    let node = |parent, frame, depth, sum| {
+        let (flat, pruned) = (Pair::default(), Sum::default());
+        Node { parent, frame, depth, sum, flat, pruned, kept: false }
+    };
+    let (at, all) = source.all();
+    let (mut nodes, mut places) = (vec![node(0, FlameFrame::Root, 0, all)], vec![at]);
+    let mut heap = BinaryHeap::from([Open { share: 1.0, node: 0 }]);
+    let (mut kept, mut widest) = (0, 0.0f64);
+    let (mut parts, mut pace) = (Vec::new(), Pace::default());
+    // The root is no frame, so it takes no room.
+    while kept <= options.max_frames
+        && let Some(Open { node: parent, .. }) = heap.pop()
+    {
+        kept += 1;
+        let depth = nodes[parent].depth;
+        let flat = source.part(depth as usize, &places[parent], &mut parts);
+        pace.step(1 + nodes[parent].sum.stacks);
+        (nodes[parent].kept, nodes[parent].flat) = (true, flat);
+        for Part { frame, at, sum } in parts.drain(..) {
+            let share = sum.width.share(all.width);
+            if share < options.min_width {
+                nodes[parent].pruned.add(sum);
+                widest = widest.max(share);
+                continue;
             }
+            heap.push(Open { share, node: nodes.len() });
+            nodes.push(node(parent, FlameFrame::Frame(frame), depth + 1, sum));
+            places.push(at);
         }
-        for Open { share, node } in heap {
-            let (parent, sum) = (self.nodes[node].parent, self.nodes[node].sum);
-            self.nodes[parent].pruned.add(sum);
-            widest = widest.max(share);
-        }
-        widest
     }
-
-    fn node(&self, parent: usize, frame: FlameFrame, depth: u32, range: std::ops::Range<usize>, sum: Sum) -> Node {
-        Node { parent, frame, depth, range, sum, flat: Pair::default(), pruned: Sum::default(), kept: false }
+    for Open { share, node } in heap {
+        let (parent, sum) = (nodes[node].parent, nodes[node].sum);
+        nodes[parent].pruned.add(sum);
+        widest = widest.max(share);
     }
+    Grown { nodes, widest }
+}
 
+/// Stacks as they were found: each box's are a range of rows.
+struct Rows<'a> {
+    stacks: &'a Stacks,
+    scales: Scales,
+    inverted: bool,
+    /// Indexes of stacks, so that each box's lie together.
+    rows: Vec<u32>,
+    /// Memory to work in.
+    keys: Vec<(u32, u32)>,
+}
+
+impl Rows<'_> {
     /// One stack's values.
     fn sum_of(&self, row: u32) -> Sum {
-        let row = &self.matched.stacks.rows[row as usize];
-        let scaled = self.matched.scales.apply(row.weight);
+        let row = &self.stacks.rows[row as usize];
+        let scaled = self.scales.apply(row.weight);
         let sides = (row.status != Status::Added, row.status != Status::Removed);
         Sum { weight: row.weight, width: Widths::of(scaled), sides, stacks: 1 }
     }
 
-    /// Parts a node's stacks by the frame that comes next, and notes what ends here. `keys` is memory to work in.
-    fn part(&mut self, node: usize, keys: &mut Vec<(u32, u32)>) -> Vec<(u32, std::ops::Range<usize>)> {
+    fn sum(&self, range: std::ops::Range<usize>) -> Sum {
+        let mut sum = Sum::default();
+        self.rows[range].iter().for_each(|&row| sum.add(self.sum_of(row)));
+        sum
+    }
+}
+
+impl Source for Rows<'_> {
+    type At = std::ops::Range<usize>;
+
+    fn all(&mut self) -> (Self::At, Sum) {
+        (0..self.rows.len(), self.sum(0..self.rows.len()))
+    }
+
+    fn part(&mut self, depth: usize, at: &Self::At, parts: &mut Vec<Part<Self::At>>) -> Pair {
         const END: u32 = u32::MAX;
-        let stacks = &self.matched.stacks;
-        let (range, depth) = (self.nodes[node].range.clone(), self.nodes[node].depth as usize);
-        let rows = &mut self.rows[range.clone()];
+        let (stacks, inverted) = (self.stacks, self.inverted);
+        let Rows { rows, keys, .. } = self;
+        let rows = &mut rows[at.clone()];
         keys.clear();
         keys.extend(rows.iter().map(|&row| {
             let frames = stacks.frames_of(&stacks.rows[row as usize]);
-            let next = if self.inverted { frames.iter().rev().nth(depth) } else { frames.get(depth) };
+            let next = if inverted { frames.iter().rev().nth(depth) } else { frames.get(depth) };
             (next.copied().unwrap_or(END), row)
         }));
         // Most nodes have one callee, so there is nothing to order.
@@ -349,25 +406,24 @@ impl Tree<'_> {
             keys.sort_unstable();
             rows.iter_mut().zip(keys.iter()).for_each(|(row, key)| *row = key.1);
         }
-        let mut parts = Vec::new();
-        let mut at = 0;
-        for group in keys.chunk_by(|a, b| a.0 == b.0) {
-            let next = at + group.len();
-            if group[0].0 == END {
-                group.iter().for_each(|k| add(&mut self.nodes[node].flat, stacks.rows[k.1 as usize].weight));
-            } else {
-                parts.push((group[0].0, range.start + at..range.start + next));
+        let mut flat = Pair::default();
+        let mut start = at.start;
+        for group in self.keys.chunk_by(|a, b| a.0 == b.0) {
+            let end = start + group.len();
+            match group[0].0 {
+                END => group.iter().for_each(|k| add(&mut flat, stacks.rows[k.1 as usize].weight)),
+                frame => parts.push(Part { frame, at: start..end, sum: self.sum(start..end) }),
             }
-            at = next;
+            start = end;
         }
-        parts
+        flat
     }
+}
 
+impl Grown {
     /// Puts the kept nodes in their order.
-    fn finish(self, widest: f64) -> Flame {
-        let stacks = &self.matched.stacks;
-        let frames = &stacks.frames;
-        let scaled = |sums: Pair| self.matched.scales.apply(sums);
+    fn finish(self, inverted: bool, summary: Arc<Summary>, frames: Arc<Frames>, scales: Scales) -> Flame {
+        let widest = self.widest;
         let mut children: Vec<Vec<usize>> = self.nodes.iter().map(|_| Vec::new()).collect();
         for (i, n) in self.nodes.iter().enumerate().skip(1).filter(|(_, n)| n.kept) {
             children[n.parent].push(i);
@@ -380,7 +436,7 @@ impl Tree<'_> {
             let width = |i: &usize| Reverse(self.nodes[*i].sum.width.max);
             siblings.sort_unstable_by(|a, b| width(a).cmp(&width(b)).then_with(|| name(a).cmp(&name(b))));
         }
-        let mut pruned = Pruned { of_stacks: stacks.rows.len(), widest, ..Pruned::default() };
+        let mut pruned = Pruned { of_stacks: self.nodes[0].sum.stacks, widest, ..Pruned::default() };
         let mut nodes = Vec::new();
         // A node before its children, and its `(pruned)` child after all that is beneath them.
         enum Step {
@@ -404,8 +460,8 @@ impl Tree<'_> {
             nodes.push(FlameNode {
                 frame,
                 depth,
-                cum: scaled(sum.weight),
-                flat: scaled(flat),
+                cum: scales.apply(sum.weight),
+                flat: scales.apply(flat),
                 width: sum.width,
                 sides: sum.sides,
             });
@@ -416,7 +472,6 @@ impl Tree<'_> {
                 open.extend(children[node].iter().rev().map(|&c| Step::Enter(c)));
             }
         }
-        let (summary, frames) = (self.matched.summary.clone(), frames.clone());
-        Flame { summary, frames, nodes, pruned, inverted: self.inverted }
+        Flame { summary, frames, nodes, pruned, inverted }
     }
 }

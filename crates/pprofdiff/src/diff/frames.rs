@@ -143,6 +143,12 @@ impl Innermost {
     pub(crate) fn has_more(self) -> bool {
         self.0 & 1 != 0
     }
+
+    /// The frame's number, doubled, and whether there are more.
+    #[inline(always)]
+    pub(crate) fn to_bits(self) -> u32 {
+        self.0
+    }
 }
 
 impl InputFrames {

@@ -139,6 +139,9 @@ pub struct Graph {
     pub dropped_calls: usize,
 }
 
+/// The number of what is no node.
+pub(super) const MISSING: u32 = NONE;
+
 /// A node: its number among all that there are, and what it costs.
 type Node = (u32, TopRow);
 
@@ -243,12 +246,13 @@ fn magnitude(p: Pair) -> u64 {
     p.base.unsigned_abs().max(p.new.unsigned_abs()).max(p.delta().unsigned_abs())
 }
 
+/// What is known of a call while samples are walked.
 #[derive(Clone, Copy, Default)]
-struct Sum {
+pub(super) struct CallSum {
     stamp: u32,
-    weight: Pair,
-    residual: bool,
-    called: bool,
+    pub(super) weight: Pair,
+    pub(super) residual: bool,
+    pub(super) called: bool,
 }
 
 impl Measure {
@@ -295,6 +299,7 @@ impl Measure {
             calls = calls_of(&nodes);
             self.order(&mut nodes, &mut calls, options.rank);
         }
+        self.order_calls(&nodes, &mut calls);
         let all_calls = calls.len();
         calls.retain(|c| magnitude(c.weight) >= edge_cutoff);
         let dropped_calls = all_calls - calls.len();
@@ -317,17 +322,11 @@ impl Measure {
         for (i, (frame, _)) in nodes.iter().enumerate() {
             number[*frame as usize] = i as u32;
         }
-        let side = |base| self.side_calls(base, &number, nodes.len());
-        let ((mut all, mut sums), (new_calls, new)) = self.sides(side);
-        for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {
-            let id = all.id(caller, callee);
-            sums.resize(all.pairs().len(), Sum::default());
-            let both = &mut sums[id];
-            both.weight.new = sum.weight.new;
-            both.residual |= sum.residual;
-            both.called |= sum.called;
-        }
-        let call = |(&(caller, callee), sum): (&(u32, u32), Sum)| Call {
+        let (all, sums) = match self.tree() {
+            Some(tree) => tree.calls(self.sample_type, &number, nodes.len()),
+            None => self.walked_calls(&number, nodes.len()),
+        };
+        let call = |(&(caller, callee), sum): (&(u32, u32), CallSum)| Call {
             caller,
             callee,
             weight: self.scales.apply(sum.weight),
@@ -337,9 +336,24 @@ impl Measure {
         all.pairs().iter().zip(sums).map(call).collect()
     }
 
-    fn side_calls(&self, base: bool, number: &[u32], n_nodes: usize) -> (Calls, Vec<Sum>) {
+    /// The calls of both sides, of a pass over the samples.
+    fn walked_calls(&self, number: &[u32], n_nodes: usize) -> (Calls, Vec<CallSum>) {
+        let side = |base| self.side_calls(base, number, n_nodes);
+        let ((mut all, mut sums), (new_calls, new)) = self.sides(side);
+        for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {
+            let id = all.id(caller, callee);
+            sums.resize(all.pairs().len(), CallSum::default());
+            let both = &mut sums[id];
+            both.weight.new = sum.weight.new;
+            both.residual |= sum.residual;
+            both.called |= sum.called;
+        }
+        (all, sums)
+    }
+
+    fn side_calls(&self, base: bool, number: &[u32], n_nodes: usize) -> (Calls, Vec<CallSum>) {
         let mut calls = Calls::below(n_nodes);
-        let mut sums: Vec<Sum> = Vec::new();
+        let mut sums: Vec<CallSum> = Vec::new();
         let mut stamp = 0;
         for walk in self.walks_of(base) {
             let numbers: Vec<u32> = walk.translation.iter().map(|&f| number[f as usize]).collect();
@@ -357,7 +371,7 @@ impl Measure {
                         if caller != NONE && caller != callee {
                             let id = calls.id(caller, callee);
                             if id == sums.len() {
-                                sums.push(Sum::default());
+                                sums.push(CallSum::default());
                             }
                             let sum = &mut sums[id];
                             // As in pprof, what a call is like is seen where it first occurs in a stack.
@@ -377,7 +391,7 @@ impl Measure {
         (calls, sums)
     }
 
-    /// Orders nodes by rank, and calls by weight; renumbers the calls' ends.
+    /// Orders nodes by rank; renumbers the calls' ends.
     fn order(&self, nodes: &mut Vec<Node>, calls: &mut [Call], rank: Rank) {
         // A sum of floats depends on its order, so it must not depend on a hash map.
         calls.sort_unstable_by_key(|c| (Reverse(magnitude(c.weight)), c.caller, c.callee));
@@ -403,6 +417,10 @@ impl Measure {
         for c in calls.iter_mut() {
             (c.caller, c.callee) = (new_number[c.caller as usize], new_number[c.callee as usize]);
         }
+    }
+
+    /// Orders calls by weight, then by the names of their ends.
+    fn order_calls(&self, nodes: &[Node], calls: &mut [Call]) {
         let name = |i: u32| self.frames().order(nodes[i as usize].1.frame);
         calls.sort_unstable_by(|a, b| {
             let weight = |c: &Call| Reverse(magnitude(c.weight));

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A [`Diff`] is cheap: it decides only which columns of the profiles belong together. A [`Selection`] does what costs,
-//! for all of its measures; each table is then one pass over the samples. A single profile has the same views, with one
-//! side.
+//! for all of its measures; each table is then one pass over the samples, or, where several views are asked, over a tree of
+//! all stacks (`tree`) that the selection keeps. A single profile has the same views, with one side.
 
 #[cfg(feature = "list")]
 mod alignment;
@@ -29,6 +29,7 @@ pub mod stacks;
 mod tags;
 pub(crate) mod texts;
 pub mod top;
+mod tree;
 mod write;
 
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What is asked of a diff, in two steps: a selection (filters, granularity) does what costs, a measure of it (sample
 //! type, normalization) is cheap. Also the one walk from samples to what filters leave of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,7 @@ use super::matching::{Matching, Moves, Renamed};
 use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
 use super::top::TotalChance;
+use super::tree::Tree;
 use super::{Diff, Filters, Input, Pair};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
@@ -252,6 +253,8 @@ struct Shared {
     translations: Vec<Vec<u32>>,
     warnings: Vec<String>,
     showing: Showing,
+    /// What several views share, once it is built; `None` where it would not fit.
+    tree: OnceLock<Option<Arc<Tree>>>,
 }
 
 /// How many names were made canonical, with an example.
@@ -305,6 +308,7 @@ impl Diff {
             translations,
             warnings,
             showing: query.showing.clone(),
+            tree: OnceLock::new(),
         };
         Ok(Selection { diff: self.clone(), shared: Arc::new(shared) })
     }
@@ -390,6 +394,50 @@ impl Selection {
     /// The frames, which all measures share.
     pub fn frames(&self) -> &Arc<Frames> {
         &self.shared.frames
+    }
+
+    /// The tree of all stacks, if it was built and fits.
+    pub(super) fn tree(&self) -> Option<&Arc<Tree>> {
+        self.shared.tree.get()?.as_ref()
+    }
+
+    /// Builds the tree unless that was done. Two threads may do it at the same time, of whom the first is taken: to wait
+    /// for each other inside of a pool they might wait for ever.
+    pub(super) fn keep_tree(&self, build: impl FnOnce() -> Option<Tree>) {
+        if self.shared.tree.get().is_none() {
+            let _ = self.shared.tree.set(build().map(Arc::new));
+        }
+    }
+
+    /// The profiles, each with its columns of all sample types.
+    pub(super) fn columns(&self) -> Vec<Columns<'_>> {
+        let types = &self.diff.types;
+        let all = self.walks(0).map(|walk| {
+            let sign = walk.input.sign();
+            let columns = types.iter().map(|t| t.columns[walk.input.index]);
+            Columns { of_types: columns.map(|(column, times)| (column, times * sign)).collect(), walk }
+        });
+        all.collect()
+    }
+
+    /// The profiles, to be walked one by one. There are none if there is no such sample type.
+    fn walks(&self, sample_type: usize) -> impl Iterator<Item = Walk<'_>> {
+        let Selection { diff, shared } = self;
+        let columns = diff.types.get(sample_type).map(|t| &t.columns);
+        columns.into_iter().flat_map(move |columns| {
+            diff.inputs.iter().enumerate().map(move |(index, input)| {
+                let (column, times) = columns[input.index];
+                Walk {
+                    index,
+                    input,
+                    frames: shared.frames.input(index),
+                    translation: &shared.translations[index],
+                    plan: &shared.plans[index],
+                    column,
+                    times: times * input.sign(),
+                }
+            })
+        })
     }
 
     /// One sample type of what is selected, by its name (`None`: the default one), scaled.
@@ -508,6 +556,9 @@ impl Measure {
 
     /// The sums of what filters leave of one side.
     fn kept(&self, base: bool) -> Total {
+        if let Some(tree) = self.tree() {
+            return tree.total(self.sample_type, base);
+        }
         let mut total = Total::default();
         for walk in self.walks_of(base) {
             // A part of the samples can't overflow where all of them do not.
@@ -531,20 +582,7 @@ impl Measure {
 
     /// The profiles, to be walked one by one.
     pub(crate) fn walks(&self) -> impl Iterator<Item = Walk<'_>> {
-        let Selection { diff, shared } = &self.selection;
-        let columns = &diff.types[self.sample_type].columns;
-        diff.inputs.iter().enumerate().map(move |(index, input)| {
-            let (column, times) = columns[input.index];
-            Walk {
-                index,
-                input,
-                frames: shared.frames.input(index),
-                translation: &shared.translations[index],
-                plan: &shared.plans[index],
-                column,
-                times: times * input.sign(),
-            }
-        })
+        self.selection.walks(self.sample_type)
     }
 
     /// Those of one side.
@@ -670,6 +708,49 @@ impl<'m> Walk<'m> {
     pub(crate) fn for_each(&self, f: impl FnMut(i64, &[u32], Sample<'m>)) {
         self.visit(&self.input.profile.sample_range(), &mut Collecting { locations: Vec::new(), f });
     }
+}
+
+/// One profile of a selection, with its columns of all sample types.
+pub(super) struct Columns<'m> {
+    pub walk: Walk<'m>,
+    /// By sample type: the column, and what its values are multiplied by.
+    pub of_types: Vec<(usize, i64)>,
+}
+
+impl<'m> Columns<'m> {
+    /// Shows the visitor each sample that counts for any sample type.
+    #[inline(always)]
+    pub(super) fn visit(&self, visitor: &mut impl ColumnVisitor) {
+        let Walk { input, plan, .. } = &self.walk;
+        let is_whole = self.walk.is_unfiltered();
+        let (mut read, mut values) = (Vec::new(), vec![0; self.of_types.len()]);
+        let (mut kept, mut index) = (Vec::new(), 0);
+        input.profile.for_each_sample(&input.profile.sample_range(), |sample| {
+            read.clear();
+            sample.for_each_value(|value| read.push(value));
+            let mut any = 0;
+            for (value, &(column, times)) in values.iter_mut().zip(&self.of_types) {
+                *value = read.get(column).map_or(0, |read| read * times);
+                any |= *value;
+            }
+            if is_whole {
+                if any != 0 {
+                    visitor.sample(&values, sample);
+                }
+                return;
+            }
+            let counts = any != 0 && input.part.is_none_or(|part| part == sample.is_base());
+            if counts && plan.apply(index, &sample, &mut kept) {
+                visitor.sample(&values, &kept[..]);
+            }
+            index += 1;
+        });
+    }
+}
+
+/// Visits samples with the values of all sample types, as [`SampleVisitor`] those of one.
+pub(super) trait ColumnVisitor {
+    fn sample(&mut self, values: &[i64], locations: impl SampleLocations);
 }
 
 /// Visits samples. A trait and not a closure, so that whole and filtered samples are compiled separately: compiled

@@ -50,6 +50,12 @@ pub struct TopRow {
 }
 
 impl TopRow {
+    /// Of a frame of which nothing is known yet.
+    pub(super) const EMPTY: TopRow = {
+        let nothing = Pair { base: 0, new: 0 };
+        TopRow { frame: 0, flat: nothing, cum: nothing, status: Status::Same }
+    };
+
     /// True if it fell: its flat, or its cum while its flat stayed.
     pub(super) fn is_negative(&self) -> bool {
         let flat = self.flat.delta();
@@ -186,12 +192,30 @@ impl Measure {
 
     /// The sums of each frame, in no order.
     fn rows(&self) -> Vec<TopRow> {
+        let (mut rows, present) = match self.tree() {
+            Some(tree) => tree.frame_sums(self.sample_type, self.frames().len()),
+            None => self.walked_sums(),
+        };
+        for (i, (row, (in_base, in_new))) in rows.iter_mut().zip(&present).enumerate() {
+            row.frame = i as u32;
+            (row.flat, row.cum) = (self.scales.apply(row.flat), self.scales.apply(row.cum));
+            row.status = Status::new(*in_base, *in_new, row.flat.delta() == 0 && row.cum.delta() == 0);
+        }
+        let mut i = 0;
+        rows.retain(|_| {
+            i += 1;
+            present[i - 1] != (false, false)
+        });
+        rows
+    }
+
+    /// The exact sums of each frame, and which sides have it, of a pass over the samples.
+    fn walked_sums(&self) -> (Vec<TopRow>, Vec<(bool, bool)>) {
         let parts: Vec<(Walk<'_>, SampleRange)> =
             self.walks().flat_map(|walk| walk.ranges().into_iter().map(move |range| (walk.clone(), range))).collect();
         let sums = parallel::map(&parts, |(walk, range)| Sums::of(walk, range));
         let n = self.frames().len();
-        let empty = TopRow { frame: 0, flat: Pair::default(), cum: Pair::default(), status: Status::Same };
-        let mut rows = vec![empty; n];
+        let mut rows = vec![TopRow::EMPTY; n];
         let mut present = vec![(false, false); n];
         for ((walk, _), sums) in parts.iter().zip(&sums) {
             for (own, &common) in walk.translation.iter().enumerate() {
@@ -211,17 +235,7 @@ impl Measure {
                 }
             }
         }
-        for (i, (row, (in_base, in_new))) in rows.iter_mut().zip(&present).enumerate() {
-            row.frame = i as u32;
-            (row.flat, row.cum) = (self.scales.apply(row.flat), self.scales.apply(row.cum));
-            row.status = Status::new(*in_base, *in_new, row.flat.delta() == 0 && row.cum.delta() == 0);
-        }
-        let mut i = 0;
-        rows.retain(|_| {
-            i += 1;
-            present[i - 1] != (false, false)
-        });
-        rows
+        (rows, present)
     }
 
     /// The sums of each profile by itself: whether it is of the base, the total of its values, and its frames.

@@ -1,0 +1,230 @@
+//! What flame graphs are cut out of, where there is a tree: from the root each box is a place of it, and what is beneath a
+//! chain a difference of two sums; from the leaf each stack goes up its chains.
+
+use std::sync::Arc;
+
+use super::super::flame::{Part, Source, Sum, Widths};
+use super::super::normalize::Scales;
+use super::super::selection::Measure;
+use super::super::{Frames, Pair};
+use super::Tree;
+use pprofdiff_profile::columns::NONE;
+
+/// The stacks of one sample type.
+pub(in super::super) struct TreeStacks {
+    tree: Arc<Tree>,
+    frames: Arc<Frames>,
+    scales: Scales,
+    /// The stacks that samples of the type have, in the tree's order.
+    stacks: Vec<Stack>,
+    /// By chain: the first of the stacks that do not end in a chain before it.
+    first: Vec<u32>,
+    /// Of all stacks before each, and of all.
+    before: Vec<Before>,
+}
+
+struct Stack {
+    /// The chain that it ends in.
+    chain: u32,
+    sides: (bool, bool),
+    weight: Pair,
+}
+
+impl Stack {
+    fn sum(&self, scales: Scales) -> Sum {
+        let width = Widths::of(scales.apply(self.weight));
+        Sum { weight: self.weight, width, sides: self.sides, stacks: 1 }
+    }
+}
+
+/// A sum over stacks, of which differences are taken.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    weight: Pair,
+    width: Widths,
+    sides: [u32; 2],
+}
+
+impl Before {
+    /// `None` where rounding of scaled values takes it past int64.
+    fn with(self, sum: &Sum) -> Option<Before> {
+        let (w, by) = (self.width, sum.width);
+        Some(Before {
+            weight: Pair { base: self.weight.base + sum.weight.base, new: self.weight.new + sum.weight.new },
+            width: Widths {
+                max: w.max.checked_add(by.max)?,
+                base: w.base.checked_add(by.base)?,
+                new: w.new.checked_add(by.new)?,
+                delta: w.delta.checked_add(by.delta)?,
+            },
+            sides: [self.sides[0] + u32::from(sum.sides.0), self.sides[1] + u32::from(sum.sides.1)],
+        })
+    }
+}
+
+impl TreeStacks {
+    /// Those of a measure; `None` where there is no tree, or sums over it would not be exact.
+    pub(in super::super) fn of(measure: &Measure) -> Option<TreeStacks> {
+        let tree = measure.tree()?;
+        let (sums, scales) = (tree.sums_of(measure.sample_type), measure.scales);
+        let (mut stacks, mut first) = (Vec::new(), Vec::with_capacity(tree.chains.len()));
+        let mut before = vec![Before::default()];
+        for chain in 0..tree.chains.len() {
+            first.push(stacks.len() as u32);
+            if chain + 1 == tree.chains.len() {
+                break;
+            }
+            let own = sums.own(chain);
+            if !own.is_empty() {
+                let stack = Stack { chain: chain as u32, sides: own.sides(), weight: own.weight };
+                before.push(before.last().copied().unwrap_or_default().with(&stack.sum(scales))?);
+                stacks.push(stack);
+            }
+        }
+        Some(TreeStacks { tree: tree.clone(), frames: measure.frames().clone(), scales, stacks, first, before })
+    }
+
+    pub(in super::super) fn frames(&self) -> &Arc<Frames> {
+        &self.frames
+    }
+
+    fn of_range(&self, from: u32, to: u32) -> Sum {
+        let (a, b) = (&self.before[from as usize], &self.before[to as usize]);
+        Sum {
+            weight: Pair { base: b.weight.base - a.weight.base, new: b.weight.new - a.weight.new },
+            width: Widths {
+                max: b.width.max - a.width.max,
+                base: b.width.base - a.width.base,
+                new: b.width.new - a.width.new,
+                delta: b.width.delta - a.width.delta,
+            },
+            sides: (b.sides[0] > a.sides[0], b.sides[1] > a.sides[1]),
+            stacks: (to - from) as usize,
+        }
+    }
+
+    /// From the root.
+    pub(in super::super) fn down(&self) -> Down<'_> {
+        Down { stacks: self }
+    }
+
+    /// From the leaf.
+    pub(in super::super) fn up(&self) -> Up<'_> {
+        let chains = &self.tree.chains;
+        let row = |(i, stack): (usize, &Stack)| Row {
+            stack: i as u32,
+            chain: stack.chain,
+            place: chains[stack.chain as usize + 1].start - 1,
+        };
+        let rows = self.stacks.iter().enumerate().map(row).collect();
+        Up { stacks: self, rows, keyed: Vec::new() }
+    }
+}
+
+/// Boxes from the root. Each is a chain, and a place in it; the root is none.
+pub(in super::super) struct Down<'s> {
+    stacks: &'s TreeStacks,
+}
+
+impl Down<'_> {
+    fn part_of(&self, chain: u32, place: u32) -> Part<(u32, u32)> {
+        let end = self.stacks.tree.chains[chain as usize].end;
+        let sum = self.stacks.of_range(self.stacks.first[chain as usize], self.stacks.first[end as usize]);
+        Part { frame: self.stacks.tree.steps[place as usize].frame(), at: (chain, place), sum }
+    }
+}
+
+impl Source for Down<'_> {
+    type At = (u32, u32);
+
+    fn all(&mut self) -> (Self::At, Sum) {
+        ((NONE, NONE), self.stacks.of_range(0, self.stacks.stacks.len() as u32))
+    }
+
+    fn part(&mut self, _: usize, &(chain, place): &Self::At, parts: &mut Vec<Part<Self::At>>) -> Pair {
+        let chains = &self.stacks.tree.chains;
+        let (mut child, end, mut flat) = (0, chains.len() as u32 - 1, Pair::default());
+        let end = match chain {
+            NONE => end,
+            chain if place + 1 < chains[chain as usize + 1].start => {
+                parts.push(self.part_of(chain, place + 1));
+                return flat;
+            }
+            chain => {
+                let first = &self.stacks.first;
+                flat = self.stacks.of_range(first[chain as usize], first[chain as usize + 1]).weight;
+                child = chain + 1;
+                chains[chain as usize].end
+            }
+        };
+        // Siblings are in the order of their frames' numbers.
+        while child < end {
+            let part = self.part_of(child, chains[child as usize].start);
+            if part.sum.stacks > 0 {
+                parts.push(part);
+            }
+            child = chains[child as usize].end;
+        }
+        flat
+    }
+}
+
+/// A stack, and the place of it that is looked at next; behind the root it is [`NONE`].
+#[derive(Clone, Copy)]
+struct Row {
+    stack: u32,
+    chain: u32,
+    place: u32,
+}
+
+/// Boxes from the leaf: each is a range of rows.
+pub(in super::super) struct Up<'s> {
+    stacks: &'s TreeStacks,
+    rows: Vec<Row>,
+    /// Memory to work in.
+    keyed: Vec<(u32, Row)>,
+}
+
+impl Source for Up<'_> {
+    type At = std::ops::Range<usize>;
+
+    fn all(&mut self) -> (Self::At, Sum) {
+        (0..self.rows.len(), self.stacks.of_range(0, self.rows.len() as u32))
+    }
+
+    fn part(&mut self, _: usize, at: &Self::At, parts: &mut Vec<Part<Self::At>>) -> Pair {
+        let Up { stacks, rows, keyed } = self;
+        let tree = &stacks.tree;
+        let rows = &mut rows[at.clone()];
+        keyed.clear();
+        keyed.extend(rows.iter().map(|row| match row.place {
+            NONE => (NONE, *row),
+            place => {
+                let chain = &tree.chains[row.chain as usize];
+                let (chain, above) = match (place > chain.start, chain.parent) {
+                    (true, _) => (row.chain, place - 1),
+                    (false, NONE) => (NONE, NONE),
+                    (false, parent) => (parent, tree.chains[parent as usize + 1].start - 1),
+                };
+                (tree.steps[place as usize].frame(), Row { stack: row.stack, chain, place: above })
+            }
+        }));
+        if keyed.iter().any(|k| k.0 != keyed[0].0) {
+            keyed.sort_unstable_by_key(|k| k.0);
+        }
+        rows.iter_mut().zip(keyed.iter()).for_each(|(row, keyed)| *row = keyed.1);
+        let mut flat = Pair::default();
+        let mut start = at.start;
+        for group in keyed.chunk_by(|a, b| a.0 == b.0) {
+            let mut sum = Sum::default();
+            group.iter().for_each(|(_, row)| sum.add(stacks.stacks[row.stack as usize].sum(stacks.scales)));
+            let end = start + group.len();
+            match group[0].0 {
+                NONE => flat = sum.weight,
+                frame => parts.push(Part { frame, at: start..end, sum }),
+            }
+            start = end;
+        }
+        flat
+    }
+}

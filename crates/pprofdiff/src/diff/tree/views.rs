@@ -1,0 +1,127 @@
+//! Frames, edges, and the calls of a graph, reckoned from the tree.
+
+use super::super::Pair;
+use super::super::edges::Calls;
+use super::super::graph::{CallSum, MISSING};
+use super::super::top::TopRow;
+use super::{Step, Tree, TypeSums};
+
+/// Adds one sum of both sides to another.
+fn add(to: &mut Pair, sum: Pair) {
+    to.base += sum.base;
+    to.new += sum.new;
+}
+
+impl Tree {
+    /// The exact sums of each frame, and which sides have it. Rows have no number and no status yet.
+    pub(in super::super) fn frame_sums(&self, sample_type: usize, n_frames: usize) -> (Vec<TopRow>, Vec<(bool, bool)>) {
+        let (mut rows, mut present) = (vec![TopRow::EMPTY; n_frames], vec![(false, false); n_frames]);
+        let sums = self.sums_of(sample_type);
+        sums.for_each_chain(|chain, sum| {
+            let places = self.places(chain);
+            let sides = sum.sides();
+            for (step, arrival) in self.steps[places.clone()].iter().zip(&self.arrivals[places.clone()]) {
+                if arrival.is_first_frame() {
+                    let frame = step.frame() as usize;
+                    add(&mut rows[frame].cum, sum.weight);
+                    present[frame] = (present[frame].0 | sides.0, present[frame].1 | sides.1);
+                }
+            }
+            let leaf = self.steps[places.end - 1].frame();
+            add(&mut rows[leaf as usize].flat, sums.own(chain).weight);
+        });
+        (rows, present)
+    }
+
+    /// (caller, callee) of each edge that a sample takes, and its exact sums.
+    pub(in super::super) fn edge_sums(&self, sample_type: usize) -> (Vec<(u32, u32)>, Vec<Pair>) {
+        let mut found = vec![(Pair::default(), false); self.edges.len()];
+        self.sums_of(sample_type).for_each_chain(|chain, sum| {
+            for arrival in self.arrivals[self.places(chain)].iter().filter(|arrival| arrival.is_first_edge()) {
+                let (weight, is_taken) = &mut found[arrival.edge() as usize];
+                add(weight, sum.weight);
+                *is_taken = true;
+            }
+        });
+        let taken = self.edges.iter().zip(found).filter(|(_, (_, is_taken))| *is_taken);
+        taken.map(|(&edge, (weight, _))| (edge, weight)).unzip()
+    }
+
+    /// The calls between some frames: `number` has a place for each frame, and [`MISSING`] where it is none of them. Sums
+    /// are exact.
+    pub(in super::super) fn calls(&self, sample_type: usize, number: &[u32], n_nodes: usize) -> (Calls, Vec<CallSum>) {
+        /// A chain that the way leads through.
+        struct Open {
+            end: u32,
+            /// The last of the frames up to its end, and whether there are others below that.
+            caller: u32,
+            is_residual: bool,
+            /// How many calls the way had before it.
+            calls: usize,
+        }
+        let sums = self.sums_of(sample_type);
+        let mut calls = Calls::below(n_nodes);
+        let mut found: Vec<CallSum> = Vec::new();
+        // The calls on the way, and how often each is there: it counts where it first occurs.
+        let (mut way, mut times): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let mut open: Vec<Open> = Vec::new();
+        sums.for_each_chain(|i, sum| {
+            while let Some(ended) = open.pop_if(|above| above.end <= i as u32) {
+                way.drain(ended.calls..).for_each(|call| times[call as usize] -= 1);
+            }
+            let (mut caller, mut is_residual) = open.last().map_or((MISSING, false), |o| (o.caller, o.is_residual));
+            let before = way.len();
+            for place in self.places(i) {
+                let step = self.steps[place];
+                let callee = number[step.frame() as usize];
+                if callee == MISSING {
+                    is_residual = true;
+                    continue;
+                }
+                if caller != MISSING && caller != callee {
+                    let id = calls.id(caller, callee);
+                    if id == found.len() {
+                        found.push(CallSum::default());
+                        times.push(0);
+                    }
+                    if times[id] == 0 {
+                        let call = &mut found[id];
+                        add(&mut call.weight, sum.weight);
+                        call.residual |= is_residual;
+                        call.called |= self.is_called(&sums, place, step);
+                    }
+                    times[id] += 1;
+                    way.push(id as u32);
+                }
+                (caller, is_residual) = (callee, false);
+            }
+            open.push(Open { end: self.chains[i].end, caller, is_residual, calls: before });
+        });
+        (calls, found)
+    }
+
+    /// True if some sample that runs through a place does not have its frame inlined.
+    fn is_called(&self, sums: &TypeSums<'_>, place: usize, step: Step) -> bool {
+        if !step.is_inlined() {
+            return true;
+        }
+        let place = place as u32;
+        let first = self.changes.partition_point(|change| change.0 < place);
+        let changes = self.changes[first..].iter().take_while(|change| change.0 == place);
+        let mut called_from = None;
+        for &(_, entry, is_called) in changes {
+            if let Some(from) = called_from
+                && !sums.of(from, entry).is_empty()
+            {
+                return true;
+            }
+            called_from = is_called.then_some(entry);
+        }
+        // Up to the last entry beneath the place.
+        called_from.is_some_and(|from| {
+            let chain = self.chains.partition_point(|chain| chain.start <= place) - 1;
+            let end = self.chains[self.chains[chain].end as usize].entry;
+            !sums.of(from, end).is_empty()
+        })
+    }
+}
