@@ -237,9 +237,9 @@ pub(super) trait Source {
     /// All stacks.
     fn all(&mut self) -> (Self::At, Sum);
 
-    /// Parts a box's stacks by the frame that comes next, in the order of the frames' numbers; gives what ends in the box.
-    /// `depth` is the box's.
-    fn part(&mut self, depth: usize, at: &Self::At, parts: &mut Vec<Part<Self::At>>) -> Pair;
+    /// Parts a box's stacks by the frame that comes next: calls `f` with each part, in the order of the frames' numbers, and
+    /// gives what ends in the box. `depth` is the box's.
+    fn part(&mut self, depth: usize, at: &Self::At, f: impl FnMut(Part<Self::At>)) -> Pair;
 }
 
 /// Those of a box's stacks that go on with one frame.
@@ -326,27 +326,26 @@ fn grow<S: Source>(source: &mut S, options: &FlameOptions) -> Grown {
     let (mut nodes, mut places) = (vec![node(0, FlameFrame::Root, 0, all)], vec![at]);
     let mut heap = BinaryHeap::from([Open { share: 1.0, node: 0 }]);
     let (mut kept, mut widest) = (0, 0.0f64);
-    let (mut parts, mut pace) = (Vec::new(), Pace::default());
+    let mut pace = Pace::default();
     // The root is no frame, so it takes no room.
     while kept <= options.max_frames
         && let Some(Open { node: parent, .. }) = heap.pop()
     {
         kept += 1;
-        let depth = nodes[parent].depth;
-        let flat = source.part(depth as usize, &places[parent], &mut parts);
         pace.step(1 + nodes[parent].sum.stacks);
-        (nodes[parent].kept, nodes[parent].flat) = (true, flat);
-        for Part { frame, at, sum } in parts.drain(..) {
+        let (depth, at) = (nodes[parent].depth, places[parent].clone());
+        let flat = source.part(depth as usize, &at, |Part { frame, at, sum }| {
             let share = sum.width.share(all.width);
             if share < options.min_width {
                 nodes[parent].pruned.add(sum);
                 widest = widest.max(share);
-                continue;
+                return;
             }
             heap.push(Open { share, node: nodes.len() });
             nodes.push(node(parent, FlameFrame::Frame(frame), depth + 1, sum));
             places.push(at);
-        }
+        });
+        (nodes[parent].kept, nodes[parent].flat) = (true, flat);
     }
     for Open { share, node } in heap {
         let (parent, sum) = (nodes[node].parent, nodes[node].sum);
@@ -390,7 +389,7 @@ impl Source for Rows<'_> {
         (0..self.rows.len(), self.sum(0..self.rows.len()))
     }
 
-    fn part(&mut self, depth: usize, at: &Self::At, parts: &mut Vec<Part<Self::At>>) -> Pair {
+    fn part(&mut self, depth: usize, at: &Self::At, mut f: impl FnMut(Part<Self::At>)) -> Pair {
         const END: u32 = u32::MAX;
         let (stacks, inverted) = (self.stacks, self.inverted);
         let Rows { rows, keys, .. } = self;
@@ -412,7 +411,7 @@ impl Source for Rows<'_> {
             let end = start + group.len();
             match group[0].0 {
                 END => group.iter().for_each(|k| add(&mut flat, stacks.rows[k.1 as usize].weight)),
-                frame => parts.push(Part { frame, at: start..end, sum: self.sum(start..end) }),
+                frame => f(Part { frame, at: start..end, sum: self.sum(start..end) }),
             }
             start = end;
         }

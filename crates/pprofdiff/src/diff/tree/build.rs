@@ -7,7 +7,7 @@ use super::super::frames::Innermost;
 use super::super::selection::{ColumnVisitor, Columns, SampleLocations, Selection};
 use super::super::stacks::Keys;
 use super::Tree;
-use pprofdiff_profile::columns::Total;
+use pprofdiff_profile::columns::{NONE, Total};
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::parallel;
 
@@ -148,7 +148,7 @@ impl Entries {
                 self.ends.push(self.all.len());
                 self.values.resize(self.values.len() + self.n_columns, 0);
                 self.present.resize(self.present.len() + self.words(), 0);
-                self.is_full |= self.bytes() > self.room;
+                self.is_full |= self.bytes() > self.room || self.len() == NONE as usize;
                 n as usize
             }
         }

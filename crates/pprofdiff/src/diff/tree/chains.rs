@@ -13,6 +13,9 @@ type Keyed = (u64, u32);
 /// Of a few entries the frames are compared, instead of keys made of them.
 const FEW: usize = 12;
 
+/// Places are numbers, and so are edges, of which there are fewer; two bits are for marks.
+const MAX_PLACES: usize = Arrival::NO_EDGE as usize;
+
 /// Orders entries by their frames' numbers, root first: by keys of a few frames at a time, so that what many entries have in
 /// common is read once for each of them, and not at each comparison.
 struct Order<'e> {
@@ -141,7 +144,7 @@ impl Tree {
         let mut last: &[u32] = &[];
         for (i, &entry) in paced(order.iter().enumerate()) {
             let steps = entries.steps(entry);
-            if growing.bytes_with(steps.len()) > room {
+            if growing.bytes_with(steps.len()) > room || growing.steps.len() + steps.len() > MAX_PLACES {
                 return None;
             }
             growing.add(last, steps, i as u32);

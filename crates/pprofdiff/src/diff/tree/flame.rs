@@ -141,13 +141,13 @@ impl Source for Down<'_> {
         ((NONE, NONE), self.stacks.of_range(0, self.stacks.stacks.len() as u32))
     }
 
-    fn part(&mut self, _: usize, &(chain, place): &Self::At, parts: &mut Vec<Part<Self::At>>) -> Pair {
+    fn part(&mut self, _: usize, &(chain, place): &Self::At, mut f: impl FnMut(Part<Self::At>)) -> Pair {
         let chains = &self.stacks.tree.chains;
         let (mut child, end, mut flat) = (0, chains.len() as u32 - 1, Pair::default());
         let end = match chain {
             NONE => end,
             chain if place + 1 < chains[chain as usize + 1].start => {
-                parts.push(self.part_of(chain, place + 1));
+                f(self.part_of(chain, place + 1));
                 return flat;
             }
             chain => {
@@ -161,7 +161,7 @@ impl Source for Down<'_> {
         while child < end {
             let part = self.part_of(child, chains[child as usize].start);
             if part.sum.stacks > 0 {
-                parts.push(part);
+                f(part);
             }
             child = chains[child as usize].end;
         }
@@ -192,7 +192,7 @@ impl Source for Up<'_> {
         (0..self.rows.len(), self.stacks.of_range(0, self.rows.len() as u32))
     }
 
-    fn part(&mut self, _: usize, at: &Self::At, parts: &mut Vec<Part<Self::At>>) -> Pair {
+    fn part(&mut self, _: usize, at: &Self::At, mut f: impl FnMut(Part<Self::At>)) -> Pair {
         let Up { stacks, rows, keyed } = self;
         let tree = &stacks.tree;
         let rows = &mut rows[at.clone()];
@@ -221,7 +221,7 @@ impl Source for Up<'_> {
             let end = start + group.len();
             match group[0].0 {
                 NONE => flat = sum.weight,
-                frame => parts.push(Part { frame, at: start..end, sum }),
+                frame => f(Part { frame, at: start..end, sum }),
             }
             start = end;
         }
