@@ -13,7 +13,8 @@ use pprofdiff::edges::Relation;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::{
-    Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Profile, Query, Selection, Showing, Sort, proto,
+    Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Profile, Query, Selection, Showing, Sort, Status,
+    proto,
 };
 use proptest::prelude::*;
 
@@ -154,6 +155,18 @@ fn means_are_divided_on_the_tree_as_well() {
         assert_eq!(plain.top(Sort::Cum).rows, tree.top(Sort::Cum).rows);
         assert_eq!(plain.edges(None, Sort::Cum).unwrap().edges, tree.edges(None, Sort::Cum).unwrap().edges);
     }
+}
+
+#[test]
+fn what_cancels_out_is_there() {
+    let base = load(b"main;a 1\nmain;e 1\nmain;e -1\nmain;g 2\n");
+    let new = load(b"main;a 2\nmain;f 3\nmain;f;f 1\nmain;f -3\nmain;f;f -1\nmain;g 1\nmain;g -1\n");
+    let diff = Diff::new(&[base], &[new]).unwrap();
+    assert!(check(&diff, &Query::default()) > 40);
+    let (_, tree) = both(&diff, &Query::default());
+    let top = tree.measure(None, Normalize::None).unwrap().top(Sort::Flat);
+    let status = |name: &str| top.rows.iter().find(|r| top.frames.name(r.frame) == name).map(|r| r.status);
+    assert_eq!(["e", "f", "g"].map(status), [Status::Removed, Status::Added, Status::Changed].map(Some));
 }
 
 #[test]
