@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use crate::generate;
@@ -105,7 +106,7 @@ fn check_plain(base: &[u8], new: &[u8], granularity: Granularity, no_inlines: bo
         let edges = measure.edges(None, Sort::Flat).unwrap();
         let rows = edges.nodes.iter();
         let rows = rows.map(|r| (frame(r.frame), ((r.flat.base, r.flat.new), (r.cum.base, r.cum.new)))).collect();
-        oracle::assert_same::<_, _>(&rows, &oracle::top(&base, &new), kind);
+        oracle::assert_same(&rows, &oracle::top(&base, &new), kind);
         let calls = edges.edges.iter().filter(|e| e.relation == Relation::Callee);
         let calls: BTreeMap<_, _> =
             calls.map(|e| ((frame(e.node), frame(e.other)), (e.weight.base, e.weight.new))).collect();
@@ -122,7 +123,7 @@ fn views_of_the_corpus_are_the_same() {
     for name in oracle::pairs() {
         let raw = oracle::raw_pair(&name);
         let [base, new] = raw.clone().map(|bytes| load(&bytes));
-        let diff = Diff::new(&[base.clone()], &[new.clone()]).unwrap();
+        let diff = Diff::new(from_ref(&base), from_ref(&new)).unwrap();
         assert!(check(&diff, &Query::default()) > 100, "{name}");
         let lines = Query::default().with_granularity(Granularity::Lines);
         check(&diff, &lines);
@@ -205,7 +206,7 @@ proptest! {
             ("tagleaf", "key0"),
         ];
         for diff in [
-            Diff::new(&[a.clone()], &[b.clone()]),
+            Diff::new(from_ref(&a), from_ref(&b)),
             Diff::new(&[a.clone(), c.clone()], &[b.clone(), a.clone(), b.clone()]),
             Diff::of_profile(&c),
         ] {
