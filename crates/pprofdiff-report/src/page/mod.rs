@@ -646,7 +646,7 @@ fn table(
         let column = |v: Vec<i64>| v.into_iter().collect::<Numbers>().base64();
         json!({"shown": column(shown), "all": column(all), "other": column(other), "base": column(base), "new": column(new)})
     };
-    let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(|r| value(r)).collect::<Numbers>().base64();
+    let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<Numbers>().base64();
     let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
     let statuses = |r: &TopRow| r.status as i64;
     let chance = |value: fn(&TopRow) -> Pair| chance.map(|c| bits(rows.iter().map(|r| c.is_chance(value(r)))));
