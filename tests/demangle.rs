@@ -73,7 +73,9 @@ fn is_known(name: &str, ours: &str) -> bool {
     let is_default = name.contains("Ed_") || name.contains("Ed0_");
     // ... and writes no space between a class that is returned and parameters. That is for data only.
     let is_data = name.starts_with("_ZTIF") || name.starts_with("_ZTSF");
-    is_closure || is_unread || is_default || is_data
+    // We leave names as they are that are longer than what reading them is bounded by.
+    let is_long = name == ours && name.len() > 4096;
+    is_closure || is_unread || is_default || is_data || is_long
 }
 
 /// All names are as pprof shows them, but for known ones, which are few.
