@@ -239,6 +239,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             Err(e) => return Err(e),
         }
     }
+    work::begin_phase("drawing");
     if !options.only_flame {
         selection.build_tree();
     }
