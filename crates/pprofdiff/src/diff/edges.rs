@@ -65,14 +65,14 @@ pub struct Edges {
 /// Ordered pairs of numbers below a bound, numbered in the order in which they come.
 ///
 /// Most callees have the same caller as the last time, so that one is checked before the table.
-pub(super) struct Calls {
+pub(crate) struct Calls {
     numbers: Interner<(u32, u32), FastState>,
     /// For each callee: its last caller, and the number of the two.
     last: Vec<(u32, u32)>,
 }
 
 impl Calls {
-    pub(super) fn below(bound: usize) -> Calls {
+    pub(crate) fn below(bound: usize) -> Calls {
         Calls { numbers: Interner::default(), last: vec![(u32::MAX, 0); bound] }
     }
 
@@ -82,12 +82,12 @@ impl Calls {
     }
 
     /// The same, when no more are to be numbered.
-    pub(super) fn into_pairs(self) -> Vec<(u32, u32)> {
+    pub(crate) fn into_pairs(self) -> Vec<(u32, u32)> {
         self.numbers.values
     }
 
     #[inline]
-    pub(super) fn id(&mut self, caller: u32, callee: u32) -> usize {
+    pub(crate) fn id(&mut self, caller: u32, callee: u32) -> usize {
         let last = &mut self.last[callee as usize];
         if last.0 != caller {
             *last = (caller, self.numbers.number((caller, callee)));

@@ -23,6 +23,7 @@ pub mod labels;
 pub mod list;
 pub(crate) mod matching;
 mod normalize;
+pub(crate) mod order;
 mod pattern;
 mod selection;
 pub mod stacks;

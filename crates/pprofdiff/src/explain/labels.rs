@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::rows::Rows;
+use super::samples::{OfRun, Run};
 use crate::diff::labels::KnownTexts;
 use crate::diff::texts::TextInterner;
-use crate::diff::{Measure, State, Walk};
+use crate::diff::{State, Walk};
 use pprofdiff_profile::columns::{NONE, StringId};
-use pprofdiff_profile::interner::Interner;
-use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::interner::{Interner, Sequences};
+use pprofdiff_profile::random::{FastState, HashMap};
 use pprofdiff_profile::samples::{LabelValue, Sample};
+use pprofdiff_profile::work::paced;
 
 /// What a label must have to say which part of the work something belongs to: so many values.
 const MOST_VALUES: usize = 50;
@@ -28,10 +30,6 @@ impl LabelTexts {
         self.labels.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
     /// A label's key and value.
     pub(super) fn get(&self, label: u32) -> (String, String) {
         let text = |text: u32| String::from_utf8_lossy(self.texts.get(text)).into_owned();
@@ -40,58 +38,76 @@ impl LabelTexts {
     }
 }
 
+/// The labels of a run, by its own numbers.
+#[derive(Default)]
+pub(super) struct RunLabels {
+    /// (key, value) of each.
+    pairs: Interner<(StringId, StringId), FastState>,
+    /// How many values each key has.
+    n_values: HashMap<StringId, usize, FastState>,
+    /// The sets that samples have, each in ascending order.
+    sets: Sequences<u32, FastState>,
+    set: Vec<u32>,
+}
+
+impl RunLabels {
+    /// The number of a sample's set of labels. A key that has too many values is left out from then on.
+    pub(super) fn set_of<'m>(&mut self, walk: &Walk<'m>, sample: &Sample<'m>) -> u32 {
+        let RunLabels { pairs, n_values, sets, set } = self;
+        set.clear();
+        for ids in texts_of(walk, sample) {
+            let known = pairs.values.len();
+            let of_key = n_values.entry(ids.0).or_insert(0);
+            if *of_key > MOST_VALUES {
+                continue;
+            }
+            let number = pairs.number(ids);
+            *of_key += usize::from(pairs.values.len() > known);
+            set.push(number);
+        }
+        set.sort_unstable();
+        set.dedup();
+        sets.number(set)
+    }
+}
+
 /// The labels that say which part of the work a sample belongs to.
 pub(super) struct Labels {
     pub texts: LabelTexts,
-    /// For each profile: the number of a key and a value.
-    numbers: Vec<HashMap<(StringId, StringId), u32>>,
     /// The empty one first; in the order of their texts.
     pub sets: Vec<Vec<u32>>,
-    of_set: HashMap<Vec<u32>, u32>,
+    /// By run: from its own numbers of sets.
+    of_run: Vec<Vec<u32>>,
 }
 
 impl Labels {
     /// Of keys with 2 to 50 values, of which most of the cost has values that both sides have: another key tells the
     /// sides or the samples apart, and not the work (a build, a process, a request).
-    pub(super) fn read(measure: &Measure) -> Labels {
-        // A label is a few bytes of a profile: here are numbers of texts, and each text once.
+    pub(super) fn new(runs: &[Run<'_>], read: &[OfRun]) -> Labels {
         let mut texts = TextInterner::default();
         let mut pairs: Interner<(u32, u32), State> = Interner::default();
         let mut sums: Vec<[f64; 2]> = Vec::new();
         // Of each text, as a key.
         let mut values_of: Vec<usize> = Vec::new();
-        let mut found: Vec<HashMap<(StringId, StringId), u32>> = Vec::new();
-        for walk in measure.walks() {
-            let p = &walk.input.profile;
-            let side = usize::from(!walk.input.base);
+        let mut numbers: Vec<Vec<u32>> = Vec::new();
+        for (run, of) in runs.iter().zip(read) {
+            let (p, side) = (&run.walk.input.profile, usize::from(!run.walk.input.base));
             let mut known = KnownTexts::default();
-            let mut here: HashMap<(StringId, StringId), u32> = HashMap::default();
-            if p.has_labels() {
-                walk.for_each_sample(|value, sample| {
-                    for ids in texts_of(&walk, &sample) {
-                        let number = match here.get(&ids) {
-                            Some(&number) => number,
-                            None => {
-                                let key = known.id(p, ids.0, &mut texts);
-                                values_of.resize(texts.len(), 0);
-                                // Of a key with too many values it is known that it has too many.
-                                if values_of[key as usize] > MOST_VALUES {
-                                    continue;
-                                }
-                                let number = pairs.number((key, known.id(p, ids.1, &mut texts)));
-                                if number as usize == sums.len() {
-                                    sums.push([0.0; 2]);
-                                    values_of[key as usize] += 1;
-                                }
-                                here.insert(ids, number);
-                                number
-                            }
-                        };
-                        sums[number as usize][side] += value as f64;
-                    }
-                });
+            let mut number = |&(key, value): &(StringId, StringId)| {
+                let key = known.id(p, key, &mut texts);
+                let number = pairs.number((key, known.id(p, value, &mut texts)));
+                values_of.resize(texts.len(), 0);
+                if number as usize == sums.len() {
+                    sums.push([0.0; 2]);
+                    values_of[key as usize] += 1;
+                }
+                number
+            };
+            let own: Vec<u32> = of.labels.pairs.values.iter().map(&mut number).collect();
+            for (&(_, set), part) in paced(of.rows.iter().zip(&of.parts)).filter(|_| !own.is_empty()) {
+                of.labels.sets.get(set).iter().for_each(|&pair| sums[own[pair as usize] as usize][side] += part.value);
             }
-            found.push(here);
+            numbers.push(own);
         }
         // Of each key what all its values cost, and those that both sides have.
         let mut costs = vec![[0.0; 2]; texts.len()];
@@ -110,45 +126,30 @@ impl Labels {
         kept.sort_unstable_by(|&a, &b| of_pair(texts_of_pair(a)).cmp(&of_pair(texts_of_pair(b))));
         let mut label_of = vec![NONE; sums.len()];
         kept.iter().zip(0..).for_each(|(&number, label)| label_of[number as usize] = label);
-        let number = |(ids, number): ((StringId, StringId), u32)| {
-            let label = label_of[number as usize];
-            (label != NONE).then_some((ids, label))
+        // The sets of each run, of labels that are kept.
+        let sets_of_run = |(of, own): (&OfRun, Vec<u32>)| -> Vec<Vec<u32>> {
+            let label = |&pair: &u32| Some(label_of[own[pair as usize] as usize]).filter(|&label| label != NONE);
+            let labels_of = |set: u32| {
+                let mut labels: Vec<u32> = of.labels.sets.get(set).iter().filter_map(label).collect();
+                labels.sort_unstable();
+                labels.dedup();
+                labels
+            };
+            paced(0..of.labels.sets.len() as u32).map(labels_of).collect()
         };
-        let numbers = found.into_iter().map(|here| here.into_iter().filter_map(number).collect()).collect();
+        let of_runs: Vec<Vec<Vec<u32>>> = read.iter().zip(numbers).map(sets_of_run).collect();
+        let distinct: BTreeSet<&Vec<u32>> = of_runs.iter().flatten().filter(|set| !set.is_empty()).collect();
+        let mut sets = vec![Vec::new()];
+        sets.extend(distinct.into_iter().cloned());
+        let number = |set: &Vec<u32>| sets.binary_search(set).map_or(0, |number| number as u32);
+        let of_run = of_runs.iter().map(|of_run| of_run.iter().map(number).collect()).collect();
         let texts = LabelTexts { labels: kept.into_iter().map(texts_of_pair).collect(), texts };
-        let mut labels = Labels { texts, numbers, sets: vec![Vec::new()], of_set: HashMap::default() };
-        if labels.texts.is_empty() {
-            return labels;
-        }
-        let mut sets = BTreeSet::new();
-        for walk in measure.walks() {
-            walk.for_each_sample(|_, sample| {
-                let set = labels.of(&walk, &sample);
-                if !set.is_empty() && !sets.contains(&set) {
-                    sets.insert(set);
-                }
-            });
-        }
-        labels.sets.extend(sets);
-        labels.of_set = labels.sets.iter().cloned().zip(0..).collect();
-        labels
+        Labels { texts, sets, of_run }
     }
 
-    /// The numbers of a sample's labels, in order.
-    fn of<'m>(&self, walk: &Walk<'m>, sample: &Sample<'m>) -> Vec<u32> {
-        let numbers = &self.numbers[walk.index];
-        let mut set: Vec<u32> = texts_of(walk, sample).filter_map(|pair| numbers.get(&pair).copied()).collect();
-        set.sort_unstable();
-        set.dedup();
-        set
-    }
-
-    /// The number of a sample's set of labels.
-    pub(super) fn set_of<'m>(&self, walk: &Walk<'m>, sample: &Sample<'m>) -> u32 {
-        match self.texts.is_empty() {
-            true => 0,
-            false => self.of_set.get(&self.of(walk, sample)).copied().unwrap_or(0),
-        }
+    /// The number of a run's own set of labels.
+    pub(super) fn set_of(&self, run: usize, own: u32) -> u32 {
+        self.of_run[run].get(own as usize).copied().unwrap_or(0)
     }
 }
 

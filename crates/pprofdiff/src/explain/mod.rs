@@ -9,12 +9,14 @@
 //! docs/explain.md says what is promised and measured.
 
 mod answer;
+mod calls;
 mod chance;
 mod labels;
 mod names;
 mod read;
 mod rows;
 mod runtime;
+mod samples;
 mod search;
 mod sets;
 mod story;
@@ -335,7 +337,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         let story = Story::new(&rows, &sets, &found);
         let mut drafts = story.drafts();
         let folds = |shift: &Shift| {
-            let mut stacks = sets.rows(shift.set).iter().map(|&row| rows.stack(row as usize));
+            let mut stacks = sets.rows(shift.set).map(|row| rows.stack(row as usize));
             shifts < MOST_SHIFTS && !work.is_used_up() && stacks.any(|stack| kept_of(stack, shift.inside) < stack.len())
         };
         if let Some(shift) = story.shift(&drafts).filter(folds) {
@@ -348,7 +350,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
                 Some(known) => known.delta = known.delta.max(delta),
                 None => moved.push(Moved { function, from, how: How::Shift, delta, inside }),
             }
-            let folded = sets.rows(shift.set).to_vec();
+            let folded: Vec<u32> = sets.rows(shift.set).collect();
             // What is below only changed places.
             rows.regroup(|i, stack| {
                 if folded.binary_search(&(i as u32)).is_ok() {

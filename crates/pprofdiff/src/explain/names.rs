@@ -209,10 +209,13 @@ pub(super) fn inlined(rows: &Rows) -> Vec<Inlined> {
     if direct.is_empty() {
         return Vec::new();
     }
+    let mut is_caller = vec![false; rows.names.len()];
+    direct.keys().for_each(|pair| is_caller[pair.0 as usize] = true);
     let mut pairs: Vec<(u32, u32)> = Vec::new();
     for (i, row) in paced(rows.rows.iter().enumerate()) {
         pairs.clear();
-        pairs.extend(rows.stack(i).windows(2).map(|w| (w[0], w[1])).filter(|pair| direct.contains_key(pair)));
+        let calls = rows.stack(i).windows(2).filter(|w| is_caller[w[0] as usize]).map(|w| (w[0], w[1]));
+        pairs.extend(calls.filter(|pair| direct.contains_key(pair)));
         pairs.sort_unstable();
         pairs.dedup();
         for pair in &pairs {

@@ -1,23 +1,24 @@
-//! Reading both sides into rows. Samples are looked at once to know which stacks are heavy, and again to add them up: the
-//! heavy ones each by itself, what is lighter as far as it shares the calls of these.
+//! From the runs of both sides to rows: which stacks are heavy, each of which is a row, and what the lighter ones share with
+//! these.
 
 use super::labels::Labels;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
 use super::runtime::{Class, Own, Runtime, classify};
-use super::weights::{Beginnings, Weights, fitting, tie};
+use super::samples::{DEEPEST, OfRun, Part, Run};
+use super::weights::{Beginnings, Weight, fitting, heavy, mix};
 use crate::diff::matching::canonical;
+use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
-use crate::diff::{Frames, Innermost, Measure, SampleLocations, SampleVisitor, Sort, State, Walk};
+use crate::diff::{Frames, Measure, Sort, State, Walk};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::{HashMap, HashSet};
-use pprofdiff_profile::samples::Sample;
 use pprofdiff_profile::work::paced;
 
-/// The most frames of a stack, from its leaf.
-const DEEPEST: usize = 256;
+/// The frames of stacks are kept in an eighth of the bytes of the profiles and so many more, while they are read.
+const ROOM: usize = 12 << 20;
 /// Sets take about 32 bytes for each frame of each row, so rows have this many frames together, or one for so many bytes
 /// of the profiles: half of them the heavy stacks, half the lighter ones.
 const FRAMES: usize = 1 << 20;
@@ -41,195 +42,21 @@ pub(super) struct Columns<'m> {
     pub own: &'m Own,
 }
 
-/// One profile, and what it counts for.
-pub(super) struct Run<'m> {
-    walk: Walk<'m>,
-    count: Option<Walk<'m>>,
-    bytes: Option<Walk<'m>>,
-    /// The side, unless only noise is learned from it.
-    pub side: Option<usize>,
-    /// Its column in [`Rows::runs`].
-    column: usize,
-    /// What all counts are multiples of: the fraction that was sampled.
-    step: u64,
-    /// True if its values are counts themselves.
-    is_counted: bool,
-}
-
-/// What one sample adds to its row.
-#[derive(Clone, Copy, Default)]
-struct Part {
-    value: f64,
-    count: f64,
-    events: f64,
-    variance: f64,
-}
-
-impl std::ops::AddAssign for Part {
-    fn add_assign(&mut self, other: Part) {
-        self.value += other.value;
-        self.count += other.count;
-        self.events += other.events;
-        self.variance += other.variance;
-    }
-}
-
-/// The distinct stacks of a profile, by numbers.
-pub(super) struct Distinct {
-    pub hashes: Vec<u128>,
-    /// What decides between stacks of equal weight: the same in whatever order samples and files come.
-    pub ties: Vec<u64>,
-    pub values: Vec<f64>,
-    /// The number of its frames that may count.
-    pub depths: Vec<u16>,
-    /// The place of the first sample that has the stack.
-    pub first: Vec<u32>,
-    /// Of each sample.
-    pub of_sample: Vec<u32>,
-}
-
 /// Reads samples by their frames' canonical numbers.
-struct Reader<'m> {
-    kind: Kind,
+pub(super) struct Reader<'m> {
+    pub kind: Kind,
     runtime: &'static Runtime,
     names: &'m [Name],
     /// By frame.
-    canonical: &'m [u32],
-    labels: &'m Labels,
+    pub canonical: &'m [u32],
     has_background: bool,
 }
 
-/// Shows each sample that costs something and has a stack. `wants` says of which places the frames are needed; of others
-/// they are empty.
-struct Visitor<'c, 'm, W, F> {
-    walk: &'c Walk<'m>,
-    canonical: &'c [u32],
-    innermost: Vec<Innermost>,
-    frames: Vec<u32>,
-    place: usize,
-    wants: W,
-    each: F,
-}
-
-impl<'m, W: FnMut(usize) -> bool, F: FnMut(usize, f64, &mut Vec<u32>, &Sample<'m>)> SampleVisitor<'m>
-    for Visitor<'_, 'm, W, F>
-{
-    #[inline(always)]
-    fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
-        if value <= 0 || locations.leaf().is_none() {
-            return;
-        }
-        let Visitor { walk, canonical, innermost, frames, place, wants, each } = self;
-        frames.clear();
-        if wants(*place) {
-            locations.for_each(|l| walk.push_frames(innermost[l as usize], l, frames));
-            frames.iter_mut().for_each(|frame| *frame = canonical[*frame as usize]);
-        }
-        each(*place, value as f64, frames, &sample);
-        *place += 1;
-    }
-}
-
-impl Run<'_> {
-    /// What a sample adds, with the events that stand behind it.
-    fn part(&self, kind: Kind, v: f64, sample: &Sample<'_>) -> Part {
-        let of = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
-        let period = self.walk.input.profile.period() as f64;
-        let counted = of(&self.count).map(|c| c.max(1.0));
-        let by_period = || if period > 1.0 { (v / period).max(1.0) } else { 1.0 };
-        let events = match kind {
-            Kind::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
-            Kind::Heap if period > 1.0 => match (counted, of(&self.bytes)) {
-                (Some(c), Some(bytes)) if bytes > 0.0 => (c * -(-bytes / c / period).exp_m1()).max(1e-9),
-                _ => by_period(),
-            },
-            _ if self.is_counted => counted.unwrap_or(v),
-            _ => counted.unwrap_or_else(by_period),
-        };
-        let variance = v * v / events * if kind == Kind::Delay { 2.0 } else { 1.0 };
-        Part { value: v, count: counted.unwrap_or(events), events, variance }
-    }
-}
-
-impl<'m> Reader<'m> {
-    fn visit<'w>(
-        &self,
-        run: &Run<'w>,
-        wants: impl FnMut(usize) -> bool,
-        each: impl FnMut(usize, f64, &mut Vec<u32>, &Sample<'w>),
-    ) {
-        let walk = &run.walk;
-        let (innermost, frames, place) = (walk.innermost(), Vec::new(), 0);
-        let mut visitor = Visitor { walk, canonical: self.canonical, innermost, frames, place, wants, each };
-        walk.visit(&walk.input.profile.sample_range(), &mut visitor);
-    }
-
-    /// The distinct stacks of a run.
-    fn distinct(&self, run: &Run<'_>, keys: &Keys) -> Distinct {
-        let n = run.walk.input.profile.n_samples();
-        let mut index = Index::with_capacity(n);
-        let mut found = Distinct {
-            hashes: Vec::with_capacity(n),
-            ties: Vec::new(),
-            values: Vec::new(),
-            depths: Vec::new(),
-            first: Vec::new(),
-            of_sample: Vec::with_capacity(n),
-        };
-        self.visit(
-            run,
-            |_| true,
-            |place, value, frames, sample| {
-                let labels = self.labels.set_of(&run.walk, sample);
-                let hash = keys.hash(labels, frames);
-                let Distinct { hashes, ties, values, depths, first, of_sample } = &mut found;
-                let of = |n: u32| hashes[n as usize];
-                let number = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-                if let Found::New(_) = number {
-                    hashes.push(hash);
-                    ties.push(tie(labels, frames));
-                    values.push(0.0);
-                    depths.push(frames.len().min(DEEPEST) as u16);
-                    first.push(place as u32);
-                }
-                values[number.number() as usize] += value;
-                of_sample.push(number.number());
-            },
-        );
-        found
-    }
-
-    /// What a run adds up to. `heavy_of` is the number of a place's heavy stack, [`NONE`] if it is a lighter one.
-    fn sums(&self, run: &Run<'_>, heavy_of: impl Fn(usize) -> u32, heavy: usize, beginnings: &Beginnings) -> Sums {
-        let mut hashes = Vec::new();
-        let mut of_heavy = vec![Part::default(); heavy];
-        let mut sums = Sums { heavy: Vec::new(), light: HashMap::default() };
-        self.visit(
-            run,
-            |place| heavy_of(place) == NONE,
-            |place, value, stack, sample| {
-                let part = run.part(self.kind, value, sample);
-                let heavy = heavy_of(place);
-                if heavy != NONE {
-                    of_heavy[heavy as usize] += part;
-                    return;
-                }
-                self.shorten(stack);
-                let (length, beginning) = beginnings.longest(stack, &mut hashes);
-                let Some(&root) = stack.last() else { return };
-                let root = if length == 0 { root } else { NONE };
-                let key = LightKey { beginning, root, labels: self.labels.set_of(&run.walk, sample) };
-                let shared = || stack.iter().rev().take(length.max(1)).copied().collect();
-                sums.light.entry(key).or_insert_with(|| (shared(), Part::default())).1 += part;
-            },
-        );
-        sums.heavy = (0..).zip(of_heavy).filter(|(_, part)| part.value > 0.0).collect();
-        sums
-    }
-
+impl Reader<'_> {
     /// Makes a stack what the search sees of it, leaf first: without artefacts of profiling and, where they are inlined by
     /// chance, without system frames below the program's last.
-    fn shorten(&self, stack: &mut Vec<u32>) {
+    #[inline(always)]
+    pub(super) fn shorten(&self, stack: &mut Vec<u32>) {
         let class = |f: u32| self.names[f as usize].class;
         let mut leaf = stack.iter().take_while(|&&f| class(f).artefact).count().min(stack.len().saturating_sub(1));
         if self.runtime.cut_system {
@@ -295,27 +122,32 @@ impl Rows {
     pub(super) fn read(columns: &Columns<'_>) -> Rows {
         let (runtime, mut names, canon) = names_of(columns.value.frames(), columns.own);
         name_costs(&mut names, &canon, columns);
-        let labels = Labels::read(columns.value);
         let runs = runs(columns);
         let Columns { kind, has_background, learned, .. } = *columns;
-        let reader = Reader { kind, runtime, names: &names, canonical: &canon.of, labels: &labels, has_background };
+        let reader = Reader { kind, runtime, names: &names, canonical: &canon.of, has_background };
         let keys = Keys::new();
-        let distinct = parallel::map(&runs, |run| reader.distinct(run, &keys));
-        let frames = (columns.value.profile_bytes() / BYTES_OF_FRAME).max(FRAMES) / 2;
-        let weights = Weights::new(&runs, &distinct, frames);
-        let mut found =
-            Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new(), row_of: Default::default() };
-        let (row_of_heavy, beginnings) = found.heavy(&runs, &distinct, &weights);
-        let all: Vec<usize> = (0..runs.len()).collect();
-        let mut sums = parallel::map(&all, |&i| {
-            let heavy_of = |place: usize| weights.heavy_of(i, distinct[i].of_sample[place]);
-            reader.sums(&runs[i], heavy_of, row_of_heavy.len(), &beginnings)
-        });
+        let bytes = columns.value.profile_bytes();
+        let of_each = ROOM / runs.len().max(1);
+        let read = |run: &Run<'_>| {
+            let room = run.walk.input.profile.inflated_size() / 8 + of_each;
+            OfRun::read(run, &reader, &keys, room)
+        };
+        let read = parallel::map(&runs, read);
+        let labels = Labels::new(&runs, &read);
+        let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
-        found.lighten(&runs, &mut sums, &beginnings, frames);
-        let of_runs = found.add_up(&runs, sums, &row_of_heavy);
+        let mut found = Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
+        let (of_runs, pruned) = {
+            let distinct = Distinct::new(&runs, &read, &labels);
+            let (row_of, beginnings, pruned) = found.heavy(&runs, &read, &distinct, frames);
+            let sums = |i: &usize| distinct.sums(&runs[*i], *i, &read[*i], &reader, &row_of, &beginnings);
+            let mut sums = parallel::map(&(0..runs.len()).collect::<Vec<_>>(), sums);
+            found.lighten(&runs, &mut sums, &beginnings, frames);
+            (found.add_up(&runs, sums, m.iter().all(|&m| m > 1) || learned > 1), pruned)
+        };
+        drop(read);
         let Collected { stacks, rows, .. } = found;
-        let (label_sets, labels, pruned) = (labels.sets, labels.texts, weights.light);
+        let (label_sets, labels) = (labels.sets, labels.texts);
         let mut read = Rows {
             kind,
             m,
@@ -331,13 +163,105 @@ impl Rows {
             pruned,
             stacks,
         };
-        read.sort();
         let sum = |of: fn(&Row) -> bool| read.rows.iter().filter(|r| of(r)).map(|r| r.v[0] + r.v[1]).sum::<f64>();
         if sum(|r| r.background) > MOST_BACKGROUND * sum(|_| true) {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
-        read.fit_labels(columns.value.profile_bytes());
+        read.arrange();
+        read.fit_labels(bytes);
         read
+    }
+}
+
+/// The distinct stacks with labels of all runs.
+struct Distinct {
+    /// By run and its own number of a row: the number among all.
+    of_run: Vec<Vec<u32>>,
+    weights: Vec<Weight>,
+    /// The stack of each, and its set of labels.
+    rows: Vec<(u32, u32)>,
+    /// By stack: the first run that has it, and its number there.
+    first: Vec<(u32, u32)>,
+}
+
+impl Distinct {
+    fn new(runs: &[Run<'_>], read: &[OfRun], labels: &Labels) -> Distinct {
+        let mut index = Index::with_capacity(read.iter().map(|of| of.hashes.len()).max().unwrap_or(0));
+        let (mut hashes, mut first): (Vec<u128>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
+        let mut rows: Interner<(u32, u32), State> = Interner::default();
+        let mut weights: Vec<Weight> = Vec::new();
+        let mut of_run = Vec::with_capacity(runs.len());
+        for (i, (run, of)) in runs.iter().zip(read).enumerate() {
+            let number = |(&hash, own): (&u128, u32)| {
+                let hash_of = |n: u32| hashes[n as usize];
+                let found =
+                    index.find_or_insert(hash as u64, hashes.len(), |n| hash_of(n) == hash, |n| hash_of(n) as u64);
+                if let Found::New(_) = found {
+                    hashes.push(hash);
+                    first.push((i as u32, own));
+                }
+                found.number()
+            };
+            let stacks: Vec<u32> = of.hashes.iter().zip(0..).map(number).collect();
+            let row = |(&(stack, set), part): (&(u32, u32), &Part)| {
+                let set = labels.set_of(i, set);
+                let number = rows.number((stacks[stack as usize], set));
+                if number as usize == weights.len() {
+                    let tie = mix(of.ties[stack as usize] ^ u64::from(set));
+                    weights.push(Weight { v: [0.0; 2], tie, depth: of.depths[stack as usize] });
+                }
+                if let Some(side) = run.side {
+                    weights[number as usize].v[side] += part.value;
+                }
+                number
+            };
+            of_run.push(paced(of.rows.iter().zip(&of.parts)).map(row).collect());
+        }
+        Distinct { of_run, weights, rows: rows.values, first }
+    }
+
+    /// What a run adds up to; `row_of` is each heavy one's row, and [`NONE`] for the others.
+    fn sums(
+        &self,
+        run: &Run<'_>,
+        number: usize,
+        of: &OfRun,
+        reader: &Reader<'_>,
+        row_of: &[u32],
+        beginnings: &Beginnings,
+    ) -> Sums {
+        let mut sums = Sums { heavy: Vec::new(), light: HashMap::default() };
+        let rows = &self.of_run[number];
+        // Of each stack with a light row: where its beginning is found among those of heavy ones.
+        let mut places: Vec<Option<(u32, u32)>> = vec![None; of.hashes.len()];
+        let mut is_light = vec![false; of.hashes.len()];
+        for (&row, &(stack, _)) in rows.iter().zip(&of.rows) {
+            is_light[stack as usize] |= row_of[row as usize] == NONE;
+        }
+        let mut shared: HashMap<(u32, u32), Vec<u32>, State> = HashMap::default();
+        let mut hashes = Vec::new();
+        of.each_stack(
+            run,
+            reader,
+            |stack| is_light[stack as usize],
+            |stack, frames| {
+                let (length, beginning) = beginnings.longest(frames, &mut hashes);
+                let place = if length == 0 { (NONE, frames[0]) } else { (beginning, NONE) };
+                places[stack as usize] = Some(place);
+                shared.entry(place).or_insert_with(|| frames[..length.max(1)].to_vec());
+            },
+        );
+        for ((&row, &(stack, _)), &part) in paced(rows.iter().zip(&of.rows).zip(&of.parts)) {
+            let heavy = row_of[row as usize];
+            if heavy != NONE {
+                sums.heavy.push((heavy, part));
+            } else if let Some((beginning, root)) = places[stack as usize] {
+                let key = LightKey { beginning, root, labels: self.rows[row as usize].1 };
+                let stack = || shared.get(&(beginning, root)).cloned().unwrap_or_default();
+                sums.light.entry(key).or_insert_with(|| (stack(), Part::default())).1 += part;
+            }
+        }
+        sums
     }
 }
 
@@ -346,48 +270,56 @@ struct Collected<'r, 'm> {
     reader: &'r Reader<'m>,
     stacks: Stacks,
     rows: Vec<Row>,
-    /// By stack and labels.
-    row_of: Interner<(u32, u32), State>,
 }
 
 impl Collected<'_, '_> {
-    fn row(&mut self, stack: &[u32], labels: u32) -> u32 {
-        let id = self.stacks.number(stack);
-        let number = self.row_of.number((id, labels));
-        if number as usize == self.rows.len() {
-            let background = self.reader.is_background(stack);
-            self.rows.push(Row { stack: id, labels, background, v: [0.0; 2], c: [0.0; 2], e: [0.0; 2], q: 0.0 });
-        }
-        number
+    /// Adds a row of a stack.
+    fn push(&mut self, stack: u32, labels: u32) -> u32 {
+        let background = self.reader.is_background(self.stacks.get(stack));
+        self.rows.push(Row { stack, labels, background, v: [0.0; 2], c: [0.0; 2], e: [0.0; 2], q: 0.0 });
+        self.rows.len() as u32 - 1
     }
 
-    /// Makes a row of each heavy stack, whose frames are read from the first run that has it.
-    fn heavy(&mut self, runs: &[Run<'_>], distinct: &[Distinct], weights: &Weights) -> (Vec<u32>, Beginnings) {
-        let mut rows = vec![NONE; weights.heavy];
-        let mut beginnings = Beginnings::new();
-        for (i, run) in runs.iter().enumerate() {
-            let first = distinct[i].first.iter().zip(0..).map(|(&place, own)| (place, weights.heavy_of(i, own)));
-            let mut wanted: Vec<(u32, u32)> =
-                first.filter(|&(_, heavy)| heavy != NONE && rows[heavy as usize] == NONE).collect();
-            if wanted.is_empty() {
-                continue;
-            }
-            wanted.sort_unstable();
-            let mut places = wanted.iter().map(|w| w.0 as usize).peekable();
-            let mut wanted = wanted.iter();
-            let is_next = |place: usize| places.next_if_eq(&place).is_some();
-            self.reader.visit(run, is_next, |_, _, stack, sample| {
-                if stack.is_empty() {
-                    return;
-                }
-                let Some(&(_, heavy)) = wanted.next() else { return };
-                self.reader.shorten(stack);
-                stack.reverse();
-                beginnings.add(stack);
-                rows[heavy as usize] = self.row(stack, self.reader.labels.set_of(&run.walk, sample));
-            });
+    /// Makes a row of each heavy stack, whose frames are those of the first run that has it. Gives the row of each distinct
+    /// stack with labels ([`NONE`] if it is light), what heavy stacks begin with if there are light ones, and how many of
+    /// these there are.
+    fn heavy(
+        &mut self,
+        runs: &[Run<'_>],
+        read: &[OfRun],
+        distinct: &Distinct,
+        frames: usize,
+    ) -> (Vec<u32>, Beginnings, usize) {
+        let heavy = heavy(&distinct.weights, frames);
+        let mut stack_of = vec![NONE; distinct.first.len()];
+        let mut is_wanted = vec![false; distinct.first.len()];
+        heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
+        // By run: which of all stacks are those that it is the first to have.
+        let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.hashes.len()]).collect();
+        for (&(run, own), stack) in distinct.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
+            firsts[run as usize][own as usize] = stack;
         }
-        (rows, beginnings)
+        for ((run, of), firsts) in runs.iter().zip(read).zip(firsts) {
+            of.each_stack(
+                run,
+                self.reader,
+                |own| firsts[own as usize] != NONE,
+                |own, frames| {
+                    stack_of[firsts[own as usize] as usize] = self.stacks.push(frames.iter().copied());
+                },
+            );
+        }
+        let mut row_of = vec![NONE; distinct.rows.len()];
+        for &row in paced(&heavy) {
+            let (stack, labels) = distinct.rows[row as usize];
+            row_of[row as usize] = self.push(stack_of[stack as usize], labels);
+        }
+        let (mut beginnings, light) = (Beginnings::new(), distinct.rows.len() - heavy.len());
+        if light > 0 {
+            let order = Order::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
+            paced(order).for_each(|stack| beginnings.add(self.stacks.get(stack)));
+        }
+        (row_of, beginnings, light)
     }
 
     /// Where what is left of lighter stacks has more frames than there is room for, all but the heaviest are cut further:
@@ -430,15 +362,23 @@ impl Collected<'_, '_> {
         }
     }
 
-    /// Adds up the runs, and gives their values by row.
-    fn add_up(&mut self, runs: &[Run<'_>], sums: Vec<Sums>, row_of_heavy: &[u32]) -> RunValues {
+    /// Adds up the runs; gives their values by row where noise `is_measured` by them.
+    fn add_up(&mut self, runs: &[Run<'_>], sums: Vec<Sums>, is_measured: bool) -> RunValues {
         let mut cells = Vec::new();
+        let mut row_of: HashMap<LightKey, u32, State> = HashMap::default();
         for (run, Sums { heavy, light }) in runs.iter().zip(sums) {
-            let heavy: Vec<_> = heavy.into_iter().map(|(n, part)| (row_of_heavy[n as usize], part)).collect();
-            let light: Vec<_> =
-                light.into_iter().map(|(key, (stack, part))| (self.row(&stack, key.labels), part)).collect();
+            let row = |(key, (stack, part)): (LightKey, (Vec<u32>, Part))| {
+                let row = *row_of.entry(key).or_insert_with(|| {
+                    let stack = self.stacks.push(stack);
+                    self.push(stack, key.labels)
+                });
+                (row, part)
+            };
+            let light: Vec<_> = light.into_iter().map(row).collect();
             for (row, part) in paced(heavy.into_iter().chain(light)) {
-                cells.push(Cell { row, column: run.column as u32, value: part.value });
+                if is_measured {
+                    cells.push(Cell { row, column: run.column as u32, value: part.value });
+                }
                 let Some(side) = run.side else { continue };
                 let row = &mut self.rows[row as usize];
                 row.v[side] += part.value;

@@ -2,13 +2,12 @@
 //! makes it.
 //!
 //! Names are made canonical and numbered in their order, and rows are sorted by those numbers, so nothing that follows
-//! depends on the order of runs, samples or threads.
+//! depends on the order of runs, samples or threads; and what is below a call is a range of rows.
 
 use super::labels::LabelTexts;
 use super::runtime::{Class, Runtime};
-use crate::diff::State;
-use pprofdiff_profile::interner::{Interner, Sequences};
-use pprofdiff_profile::work::Pace;
+use crate::diff::order::Order;
+use pprofdiff_profile::work::{Pace, paced};
 
 /// What values are measured by, from which follows how many events stand behind one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,8 @@ pub(super) struct Cell {
     pub value: f64,
 }
 
-/// The values of rows in runs, without those that are 0: many runs have few of all stacks each.
+/// The values of rows in runs, without those that are 0: many runs have few of all stacks each. Empty where noise between
+/// runs is not measured.
 #[derive(Debug, Default)]
 pub(super) struct RunValues {
     /// By row and column, each once.
@@ -84,11 +84,39 @@ impl RunValues {
 
     /// A row's, by column.
     pub(super) fn of(&self, row: usize) -> &[Cell] {
-        &self.cells[self.ends[row]..self.ends[row + 1]]
+        if self.cells.is_empty() { &[] } else { &self.cells[self.ends[row]..self.ends[row + 1]] }
     }
 }
 
-pub(super) type Stacks = Sequences<u32, State>;
+/// Stacks by number, end to end, each root first.
+#[derive(Default)]
+pub(super) struct Stacks {
+    frames: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+impl Stacks {
+    /// Adds a stack, and gives its number.
+    pub(super) fn push(&mut self, stack: impl IntoIterator<Item = u32>) -> u32 {
+        self.frames.extend(stack);
+        self.ends.push(self.frames.len());
+        self.ends.len() as u32 - 1
+    }
+
+    pub(super) fn get(&self, number: u32) -> &[u32] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        &self.frames[start..self.ends[number as usize]]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.frames) + size_of_val(&*self.ends)
+    }
+}
 
 pub(super) struct Rows {
     pub kind: Kind,
@@ -147,46 +175,63 @@ impl Rows {
     /// stack.
     pub(super) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {
         let mut stacks = Stacks::default();
-        let mut numbers: Interner<(u32, u32), State> = Interner::default();
-        let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
-        let mut cells: Vec<Cell> = Vec::with_capacity(self.runs.cells.len());
         let (mut stack, mut pace) = (Vec::new(), Pace::default());
-        for (i, row) in self.rows.iter().enumerate() {
-            pace.step(1 + self.stacks.get(row.stack).len() / 4);
+        for i in 0..self.rows.len() {
             stack.clear();
-            stack.extend_from_slice(self.stacks.get(row.stack));
+            stack.extend_from_slice(self.stack(i));
+            pace.step(1 + stack.len() / 4);
             change(i, &mut stack);
-            let id = stacks.number(&stack);
-            let number = numbers.number((id, row.labels)) as usize;
-            cells.extend(self.runs.of(i).iter().map(|cell| Cell { row: number as u32, ..*cell }));
-            if number == rows.len() {
-                rows.push(Row { stack: id, ..row.clone() });
-                continue;
-            }
-            let sum = &mut rows[number];
-            for s in [0, 1] {
-                sum.v[s] += row.v[s];
-                sum.c[s] += row.c[s];
-                sum.e[s] += row.e[s];
-            }
-            sum.q += row.q;
+            stacks.push(stack.iter().copied());
         }
-        (self.runs, self.rows, self.stacks) = (RunValues::new(rows.len(), cells), rows, stacks);
+        self.rows.iter_mut().zip(0..).for_each(|(row, i)| row.stack = i);
+        self.stacks = stacks;
+        self.arrange();
     }
 
-    /// Sorts rows by their names and labels.
-    pub(super) fn sort(&mut self) {
-        let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        let mut pace = Pace::default();
-        order.sort_unstable_by(|&a, &b| {
-            pace.step(1);
-            let (x, y) = (&self.rows[a], &self.rows[b]);
-            let labels = || self.label_sets[x.labels as usize].cmp(&self.label_sets[y.labels as usize]);
-            self.stacks.get(x.stack).cmp(self.stacks.get(y.stack)).then_with(labels)
-        });
-        let of_row = |(&i, row): (&usize, u32)| self.runs.of(i).iter().map(move |cell| Cell { row, ..*cell });
-        let cells = order.iter().zip(0..).flat_map(of_row).collect();
-        self.runs = RunValues::new(order.len(), cells);
-        self.rows = order.iter().map(|&i| self.rows[i].clone()).collect();
+    /// Sorts rows by their frames and labels, those in the background last, and adds up those that have the same.
+    pub(super) fn arrange(&mut self) {
+        let (old, mut stacks) = (std::mem::take(&mut self.stacks), Stacks::default());
+        let mut number = vec![0; old.len()];
+        for stack in paced(Order::new(self.names.len(), 0, |n| old.get(n)).sorted(old.len())) {
+            let frames = old.get(stack);
+            let is_known = stacks.len() > 0 && stacks.get(stacks.len() as u32 - 1) == frames;
+            number[stack as usize] =
+                if is_known { stacks.len() as u32 - 1 } else { stacks.push(frames.iter().copied()) };
+        }
+        self.stacks = stacks;
+        let key = |row: &Row| (row.background, number[row.stack as usize], row.labels);
+        let mut order: Vec<_> = self.rows.iter().zip(0..).map(|(row, i)| (key(row), i)).collect();
+        order.sort_unstable();
+        let mut rows: Vec<Row> = Vec::with_capacity(order.len());
+        let mut cells = Vec::with_capacity(self.runs.cells.len());
+        let mut last = None;
+        for (key, i) in paced(order) {
+            let row: &Row = &self.rows[i as usize];
+            match rows.last_mut().filter(|_| last == Some(key)) {
+                Some(sum) => sum.add(row),
+                None => rows.push(Row { stack: key.1, ..row.clone() }),
+            }
+            last = Some(key);
+            let number = rows.len() as u32 - 1;
+            cells.extend(self.runs.of(i as usize).iter().map(|cell| Cell { row: number, ..*cell }));
+        }
+        (self.runs, self.rows) = (RunValues::new(rows.len(), cells), rows);
+    }
+
+    /// How many rows are not in the background: those come first.
+    pub(super) fn n_front(&self) -> usize {
+        self.rows.partition_point(|row| !row.background)
+    }
+}
+
+impl Row {
+    /// Adds what another row has.
+    fn add(&mut self, other: &Row) {
+        for side in [0, 1] {
+            self.v[side] += other.v[side];
+            self.c[side] += other.c[side];
+            self.e[side] += other.e[side];
+        }
+        self.q += other.q;
     }
 }

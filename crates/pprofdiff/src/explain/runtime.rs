@@ -3,7 +3,7 @@
 //!
 //! Nothing else in `explain` knows a language.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use regex::{Regex, bytes};
 
@@ -114,9 +114,8 @@ fn compiled(expression: &str) -> Option<Regex> {
     Regex::new(expression).ok()
 }
 
-/// The expressions by which runtimes are told apart; those of a whole row take longer to compile, and one row is needed.
-static DETECT: LazyLock<Vec<Option<Regex>>> =
-    LazyLock::new(|| RUNTIMES.iter().map(|runtime| compiled(runtime.detect.0)).collect());
+/// The expressions by which runtimes are told apart, each once it is needed; those of a whole row take longer to compile.
+static DETECT: [OnceLock<Option<Regex>>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
 /// The other expressions of each row, once they are needed: system, background, artefact.
 static OTHERS: [OnceLock<[Option<Regex>; 3]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
@@ -169,12 +168,12 @@ impl Settings {
 
 /// The runtime that names belong to, and what each of them is.
 pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Class>) {
-    let is_of = |(runtime, detect): &(&Runtime, &Option<Regex>)| {
-        let Some(detect) = detect else { return false };
+    let is_of = |(runtime, detect): (&Runtime, &OnceLock<Option<Regex>>)| {
+        let Some(detect) = detect.get_or_init(|| compiled(runtime.detect.0)) else { return false };
         let found = names.iter().filter(|name| detect.is_match(name)).count();
         found > 0 && found as f64 > runtime.detect.1 * names.len() as f64
     };
-    let of = RUNTIMES.iter().zip(DETECT.iter()).position(|row| is_of(&row)).unwrap_or(RUNTIMES.len() - 1);
+    let of = RUNTIMES.iter().zip(DETECT.iter()).position(is_of).unwrap_or(RUNTIMES.len() - 1);
     let runtime = &RUNTIMES[of];
     let [system, background, artefact] = OTHERS[of].get_or_init(|| {
         let artefact = runtime.artefact.and_then(compiled);

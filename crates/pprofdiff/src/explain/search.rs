@@ -301,12 +301,12 @@ impl<'a> Model<'a> {
             delta: self.delta(set, &s),
         };
         let (sets, rows) = (self.sets, self.sets.rows(set));
-        let before: Vec<f64> = rows.iter().map(|&row| self.factor[row as usize]).collect();
+        let before: Vec<f64> = rows.clone().map(|row| self.factor[row as usize]).collect();
         // Rows of different factors share what is lacking in more than one step.
         let mut step = fit.factor;
         for _ in 0..4 {
             let mut sums = [0.0; 4];
-            for &row in paced(rows) {
+            for row in paced(rows.clone()) {
                 let k = &mut self.factor[row as usize];
                 *k = if *k == 0.0 || k.is_infinite() { *k } else { *k * step };
                 let part = self.part(self.rows.rows[row as usize].v, self.factor[row as usize]);
@@ -322,19 +322,21 @@ impl<'a> Model<'a> {
             }
         }
         let mut pace = Pace::default();
-        for (&row, before) in rows.iter().zip(before) {
-            pace.step(1 + sets.of_row(row as usize).len());
+        for (row, before) in rows.zip(before) {
             let v = self.rows.rows[row as usize].v;
             let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
             self.changed.push(row);
-            self.work.add(sets.of_row(row as usize).len());
-            for &other in sets.of_row(row as usize) {
-                let sums = &mut self.sums[other as usize];
+            let mut n_sets = 0;
+            sets.for_each_of_row(row as usize, |other| {
+                n_sets += 1;
+                let sums = &mut self.sums[other];
                 (0..4).for_each(|i| sums[i] += is[i] - was[i]);
-                if !std::mem::replace(&mut self.is_touched[other as usize], true) {
-                    self.touched.push(other);
+                if !std::mem::replace(&mut self.is_touched[other], true) {
+                    self.touched.push(other as u32);
                 }
-            }
+            });
+            self.work.add(n_sets);
+            pace.step(1 + n_sets);
         }
         fit
     }
@@ -403,7 +405,7 @@ impl<'a> Model<'a> {
             return set;
         }
         let mut inside = vec![0.0; self.rows.rows.len()];
-        self.sets.rows(set).iter().for_each(|&r| inside[r as usize] = self.rows.rows[r as usize].v[side]);
+        self.sets.rows(set).for_each(|r| inside[r as usize] = self.rows.rows[r as usize].v[side]);
         let inside = self.sets.sums(&inside);
         let is_pure = |j: &usize| {
             let s = &self.sets.sets[*j];
@@ -452,8 +454,8 @@ fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
     let each: Vec<f64> = (0..sets.len())
         .map(|j| {
             of_runs.fill(0.0);
-            pace.step(1 + sets.rows(j).len());
-            for &row in sets.rows(j) {
+            for row in sets.rows(j) {
+                pace.step(1);
                 rows.runs.of(row as usize).iter().for_each(|cell| of_runs[cell.column as usize] += cell.value);
             }
             of_runs.iter_mut().zip(&length).for_each(|(x, length)| *x /= length);
@@ -539,9 +541,10 @@ fn is_replicated(rows: &Rows) -> bool {
 /// can't be found is not tested (Tarone 1990).
 fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
     let tested = sets.sets.iter().filter(|s| matches!(s.key, Key::Own(_) | Key::Edge(..)));
-    let mut most: Vec<f64> = tested.map(|s| deviance(0.0, (s.v[0] + s.v[1]) / s.w.max(1e-300), 1.0)).collect();
-    most.sort_unstable_by(|a, b| b.total_cmp(a));
-    let can = |need: f64| most.partition_point(|&g| g > need);
+    // The most that a set can have: all of its events on one side, of which both were expected to have as much.
+    let of_event = deviance(0.0, 1.0, 1.0);
+    let most: Vec<f64> = tested.map(|s| (s.v[0] + s.v[1]) / s.w.max(1e-300) * of_event).collect();
+    let can = |need: f64| most.iter().filter(|&&most| most > need).count();
     let degrees = is_replicated(rows).then(|| degrees_of_runs(rows));
     let of = |candidates: usize| threshold(candidates, degrees);
     // The fewest that are no fewer than can exceed the threshold of so many.
@@ -619,7 +622,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
                 quiet = quiet.min(cost);
             }
             let mut touched = vec![false; rows.rows.len()];
-            causes.iter().chain(&first).flat_map(|&j| sets.rows(j)).for_each(|&r| touched[r as usize] = true);
+            causes.iter().chain(&first).flat_map(|&j| sets.rows(j)).for_each(|r| touched[r as usize] = true);
             if best.as_ref().is_none_or(|(known, ..)| cost < known - 1e-9) {
                 best = Some((cost, causes, model));
             }

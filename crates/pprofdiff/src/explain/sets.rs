@@ -1,11 +1,13 @@
 //! The candidates of the search: sets of stacks that have a name, such as all that a function costs by itself, or all
 //! that lies below one call.
 
+use std::ops::Range;
+
+use super::calls::CallTree;
 use super::rows::Rows;
 use super::weights::mix;
-use crate::diff::State;
-use pprofdiff_profile::interner::{Found, Index, Interner};
-use pprofdiff_profile::parallel::sort_unstable_by;
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::work::{Pace, paced};
 
 /// What a set of stacks is called. In the order in which names are preferred where sets are equal.
@@ -61,7 +63,7 @@ pub(super) struct Set {
     pub key: Key,
     /// Other names of the same stacks.
     pub same: Vec<Key>,
-    /// Its rows, in order: `Sets::members[start..end]`.
+    /// Its ranges of members: `Sets::ranges[start..end]`.
     start: usize,
     end: usize,
     /// Value of both sides.
@@ -76,96 +78,283 @@ pub(super) struct Set {
 
 pub(super) struct Sets {
     pub sets: Vec<Set>,
-    members: Vec<u32>,
-    /// The sets of each row: `sets_of[ends[row]..ends[row + 1]]`.
-    sets_of: Vec<u32>,
+    /// Ranges of members, in order and apart from each other.
+    ranges: Vec<Range<u32>>,
+    tree: CallTree,
+    /// By node: the sets of its function and of the call that leads to it, which hold the members that run through it. [`NONE`]
+    /// where there is no such set, or one with the same rows that is found elsewhere.
+    of_nodes: Vec<[u32; 2]>,
+    /// By member, besides those of its nodes: the sets of the innermost function of the program and of the leaf, or that of
+    /// the label.
+    of_members: Vec<[u32; 2]>,
+    /// The members of each row that are listed for labels: `label_members[ends[row]..ends[row + 1]]`.
+    label_members: Vec<u32>,
     ends: Vec<usize>,
+}
+
+/// What members add up to, before each.
+struct Before {
+    v: [f64; 2],
+    q: f64,
+    /// Stands for the set of rows.
+    hash: u64,
+}
+
+/// Sets while they are made, one kind after the other.
+struct Making<'a> {
+    rows: &'a Rows,
+    before: Vec<Before>,
+    front: [f64; 2],
+    sets: Vec<Set>,
+    ranges: Vec<Range<u32>>,
+    index: Index,
+    hashes: Vec<u64>,
+}
+
+/// What is found of the members of a key.
+#[derive(Clone)]
+struct OfKey {
+    v: [f64; 2],
+    q: f64,
+    hash: u64,
+    n_ranges: u32,
+    /// Where the last one ends.
+    end: u32,
+}
+
+fn value_of_event(v: [f64; 2], q: f64) -> f64 {
+    q / (v[0] + v[1]).max(1e-300)
+}
+
+impl<'a> Making<'a> {
+    fn new(rows: &'a Rows, tree: &CallTree) -> Making<'a> {
+        let mut sum = Before { v: [0.0; 2], q: 0.0, hash: 0 };
+        let mut before = Vec::with_capacity(tree.members.len() + 1);
+        for &row in &tree.members {
+            let of = &rows.rows[row as usize];
+            let next = Before {
+                v: [sum.v[0] + of.v[0], sum.v[1] + of.v[1]],
+                q: sum.q + of.q,
+                hash: sum.hash.wrapping_add(mixed(row)),
+            };
+            before.push(std::mem::replace(&mut sum, next));
+        }
+        before.push(sum);
+        let (front, sets, ranges) = (rows.front(), Vec::new(), Vec::new());
+        Making { rows, before, front, sets, ranges, index: Index::default(), hashes: Vec::new() }
+    }
+
+    /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `spans` are the
+    /// members of keys, in order; `key_of` says what a number among them stands for. Gives the set of each number, unless
+    /// another key has it.
+    fn add<I: Iterator<Item = (u32, Range<u32>)>>(
+        &mut self,
+        tree: &CallTree,
+        n_keys: usize,
+        key_of: impl Fn(u32) -> Key,
+        spans: impl Fn() -> I,
+    ) -> Vec<u32> {
+        let mut keys = vec![OfKey { v: [0.0; 2], q: 0.0, hash: 0, n_ranges: 0, end: NONE }; n_keys];
+        let mut pace = Pace::default();
+        for (number, span) in spans() {
+            pace.step(1);
+            let key = &mut keys[number as usize];
+            let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
+            key.v = [key.v[0] + (to.v[0] - from.v[0]), key.v[1] + (to.v[1] - from.v[1])];
+            key.q += to.q - from.q;
+            key.hash = key.hash.wrapping_add(to.hash.wrapping_sub(from.hash));
+            key.n_ranges += u32::from(key.end != span.start);
+            key.end = span.end;
+        }
+        // Where the ranges of each key go, unless it has too few events.
+        let mut places = Vec::with_capacity(n_keys);
+        let mut n_ranges = 0;
+        for key in &mut keys {
+            let all = key.v[0] + key.v[1];
+            let has_events = all > 0.0 && all >= FEWEST_EVENTS * value_of_event(key.v, key.q);
+            places.push(if has_events { n_ranges } else { usize::MAX });
+            n_ranges += if has_events { key.n_ranges as usize } else { 0 };
+            (key.n_ranges, key.end) = (0, NONE);
+        }
+        let mut ranges = vec![0..0; n_ranges];
+        for (number, span) in spans().filter(|(number, _)| places[*number as usize] != usize::MAX) {
+            pace.step(1);
+            let key = &mut keys[number as usize];
+            key.n_ranges += u32::from(key.end != span.start);
+            let range: &mut Range<u32> = &mut ranges[places[number as usize] + key.n_ranges as usize - 1];
+            *range = if key.end == span.start { range.start..span.end } else { span.clone() };
+            key.end = span.end;
+        }
+        let number = |(number, (key, place)): (u32, (OfKey, usize))| match place {
+            usize::MAX => NONE,
+            place => self.add_set(tree, key_of(number), &key, &ranges[place..place + key.n_ranges as usize]),
+        };
+        (0..).zip(keys.into_iter().zip(places)).map(number).collect()
+    }
+
+    /// Makes a set, and gives its number; [`NONE`] if there is one with the same rows, which gets another name then.
+    fn add_set(&mut self, tree: &CallTree, key: Key, of: &OfKey, ranges: &[Range<u32>]) -> u32 {
+        let Making { sets, index, hashes, .. } = self;
+        let rows_of = |ranges: &[Range<u32>]| -> Vec<u32> {
+            ranges.iter().flat_map(|range| &tree.members[range.start as usize..range.end as usize]).copied().collect()
+        };
+        let same = |n: u32| {
+            let other = &self.ranges[sets[n as usize].start..sets[n as usize].end];
+            // The members of labels have other numbers than those of all rows.
+            hashes[n as usize] == of.hash && (other == ranges || rows_of(other) == rows_of(ranges))
+        };
+        let found = index.find_or_insert(of.hash, sets.len(), same, |n| hashes[n as usize]);
+        if let Found::Known(n) = found {
+            sets[n as usize].same.push(key);
+            return NONE;
+        }
+        hashes.push(of.hash);
+        let start = self.ranges.len();
+        self.ranges.extend_from_slice(ranges);
+        let whole = (0..2).all(|s| of.v[s] > WHOLE * self.front[s]);
+        let price = if matches!(key, Key::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
+        let (v, w) = (of.v, value_of_event(of.v, of.q));
+        self.sets.push(Set { key, same: Vec::new(), start, end: self.ranges.len(), v, w, whole, price });
+        found.number()
+    }
 }
 
 impl Sets {
     pub(super) fn new(rows: &Rows) -> Sets {
-        let KeysOfRows { keys, numbers, ends: ends_of_rows } = keys_of(rows);
-        let numbers_of = |row: usize| &numbers[ends_of_rows[row]..ends_of_rows[row + 1]];
-        // Values, variance, and what stands for the set of rows.
-        let mut sums = vec![([0.0; 2], 0.0, 0u64); keys.len()];
-        for (row, of) in paced(rows.rows.iter().enumerate()) {
-            let hash_of_row = mixed(row as u32);
-            for &key in numbers_of(row) {
-                let (v, q, hash) = &mut sums[key as usize];
-                (v[0], v[1], *q) = (v[0] + of.v[0], v[1] + of.v[1], *q + of.q);
-                *hash = hash.wrapping_add(hash_of_row);
-            }
-        }
-        let value_of_event = |v: [f64; 2], q: f64| q / (v[0] + v[1]).max(1e-300);
-        let has_events = |&key: &u32| {
-            let (v, q, _) = sums[key as usize];
-            v[0] + v[1] > 0.0 && v[0] + v[1] >= FEWEST_EVENTS * value_of_event(v, q)
+        let tree = CallTree::new(rows);
+        let mut making = Making::new(rows, &tree);
+        let (n_rows, n_frames) = (rows.n_front() as u32, rows.names.len());
+        // The innermost function of the program of each row, and its leaf where that is not such a function's.
+        let own_of = |row: u32| rows.stack(row as usize).iter().rev().copied().find(|&frame| !rows.is_system(frame));
+        let owns: Vec<u32> = paced(0..n_rows).map(|row| own_of(row).unwrap_or(NONE)).collect();
+        let leaf_of = |row: u32| rows.stack(row as usize).last().copied();
+        let leaf = |row: u32| leaf_of(row).filter(|&leaf| owns[row as usize] == NONE || !rows.is_system(leaf));
+        let leaves: Vec<u32> = paced(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
+        let of_rows = |frames: &[u32]| {
+            let each = frames.to_vec().into_iter().zip(0..);
+            each.filter(|(frame, _)| *frame != NONE).map(|(frame, row): (u32, u32)| (frame, row..row + 1))
         };
-        // In the order in which keys are preferred, whatever the order in which they came.
-        let mut order: Vec<u32> = (0..keys.len() as u32).filter(has_events).collect();
-        sort_unstable_by(&mut order, |&a, &b| keys[a as usize].cmp(&keys[b as usize]));
-        let mut place = vec![u32::MAX; keys.len()];
-        order.iter().zip(0..).for_each(|(&key, at)| place[key as usize] = at);
-        let pairs = || (0..rows.rows.len()).flat_map(|row| numbers_of(row).iter().map(move |&key| (key, row as u32)));
-        let placed = || pairs().map(|(key, row)| (place[key as usize] as usize, row));
-        let (members, ends) = grouped(order.len(), || placed().filter(|(at, _)| *at != u32::MAX as usize));
-        drop((numbers, ends_of_rows, place));
-        let front = rows.front();
-        // Room for all at once: what grows takes twice as much for a moment, and what is not used nothing.
-        let mut sets: Vec<Set> = Vec::with_capacity(order.len());
-        let mut index = Index::default();
-        let mut hashes: Vec<u64> = Vec::with_capacity(order.len());
-        let mut labelled = 0;
-        for (i, &k) in paced(order.iter().enumerate()) {
-            let (key, start, end) = (keys[k as usize], ends[i], ends[i + 1]);
-            let of = |n: u32, sets: &[Set]| sets[n as usize].start..sets[n as usize].end;
-            let (v, q, hash) = sums[k as usize];
-            let same = |n: u32| members[of(n, &sets)] == members[start..end];
-            let found = index.find_or_insert(hash, sets.len(), same, |n| hashes[n as usize]);
-            if let Found::Known(n) = found {
-                sets[n as usize].same.push(key);
-                continue;
+        let without_node = |(key, members, _): (u32, Range<u32>, u32)| (key, members);
+        // In the order in which names are preferred.
+        let of_owns = making.add(&tree, n_frames, Key::Own, || of_rows(&owns));
+        let edge = |number: u32| {
+            let (caller, callee) = tree.edges[number as usize];
+            Key::Edge(caller, callee)
+        };
+        let of_edges = making.add(&tree, tree.edges.len(), edge, || tree.calls().map(without_node));
+        let of_functions = making.add(&tree, n_frames, Key::Node, || tree.functions().map(without_node));
+        let of_leaves = making.add(&tree, n_frames, Key::Leaf, || of_rows(&leaves));
+        let n_plain = making.sets.len();
+        let n_labels = tree.of_labels.len();
+        let of_labels = || (0..).zip(tree.of_labels.iter().cloned()).filter(|(_, members)| !members.is_empty());
+        let of_labels = making.add(&tree, n_labels, Key::Label, of_labels);
+        let mut of_nodes = vec![[NONE; 2]; tree.nodes.len()];
+        tree.functions().for_each(|(frame, _, node)| of_nodes[node as usize][0] = of_functions[frame as usize]);
+        tree.calls().for_each(|(edge, _, node)| of_nodes[node as usize][1] = of_edges[edge as usize]);
+        // A function's number among those of a label.
+        let mut number_of = vec![NONE; n_frames];
+        let mut frames: Vec<u32> = Vec::new();
+        for label in 0..n_labels {
+            for (frame, ..) in tree.functions_of(label) {
+                if std::mem::replace(&mut number_of[frame as usize], 0) == NONE {
+                    frames.push(frame);
+                }
             }
-            hashes.push(hash);
-            let whole = (0..2).all(|s| v[s] > WHOLE * front[s]);
-            let price = if matches!(key, Key::Leaf(f) if rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
-            labelled += usize::from(key.is_label());
-            let w = value_of_event(v, q);
-            sets.push(Set { key, same: Vec::new(), start, end, v, w, whole, price });
+            frames.sort_unstable();
+            frames.iter().zip(0..).for_each(|(&frame, number)| number_of[frame as usize] = number);
+            let key = |number: u32| Key::LabelNode(label as u32, frames[number as usize]);
+            let spans = || tree.functions_of(label).map(|(frame, members, _)| (number_of[frame as usize], members));
+            let found = making.add(&tree, frames.len(), key, spans);
+            for (frame, _, node) in tree.functions_of(label) {
+                of_nodes[node as usize][0] = found[number_of[frame as usize] as usize];
+            }
+            frames.drain(..).for_each(|frame| number_of[frame as usize] = NONE);
         }
-        let plain = (sets.len() - labelled).max(1);
-        let of_label = PRICE_OF_LABEL + 2.0 * (labelled as f64 / plain as f64).max(1e-9).ln().max(0.0);
+        let set_of = |of: &[u32], key: u32| if key == NONE { NONE } else { of[key as usize] };
+        let of_row = |(&own, &leaf): (&u32, &u32)| [set_of(&of_owns, own), set_of(&of_leaves, leaf)];
+        let mut of_members: Vec<[u32; 2]> = owns.iter().zip(&leaves).map(of_row).collect();
+        for (members, &set) in tree.of_labels.iter().zip(&of_labels) {
+            of_members.extend(members.clone().map(|_| [set, NONE]));
+        }
+        let Making { mut sets, ranges, .. } = making;
+        let labelled = sets.len() - n_plain;
+        let of_label = PRICE_OF_LABEL + 2.0 * (labelled as f64 / n_plain.max(1) as f64).max(1e-9).ln().max(0.0);
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = of_label);
-        let mut all = Sets { sets, members, sets_of: Vec::new(), ends: vec![0; rows.rows.len() + 1] };
-        let of_sets = || (0..all.sets.len()).flat_map(|j| all.rows(j).iter().map(move |&row| (row as usize, j as u32)));
-        let (sets_of, ends) = grouped(rows.rows.len(), of_sets);
-        (all.sets_of, all.ends) = (sets_of, ends);
-        all
+        let of_label = || (n_rows as usize..tree.members.len()).map(|i| (tree.members[i] as usize, i as u32));
+        let (label_members, ends) = grouped(rows.rows.len(), of_label);
+        Sets { sets, ranges, tree, of_nodes, of_members, label_members, ends }
     }
 
-    /// The sets that a row is in.
-    pub(super) fn of_row(&self, row: usize) -> &[u32] {
-        &self.sets_of[self.ends[row]..self.ends[row + 1]]
+    /// Calls `each` with every set that a row is in, once.
+    #[inline(always)]
+    pub(super) fn for_each_of_row(&self, row: usize, mut each: impl FnMut(usize)) {
+        if row >= self.tree.of_labels.first().map_or(self.tree.members.len(), |label| label.start as usize) {
+            return;
+        }
+        let of_labels = &self.label_members[self.ends[row]..self.ends[row + 1]];
+        for member in std::iter::once(row).chain(of_labels.iter().map(|&member| member as usize)) {
+            let mut visit = |sets: [u32; 2]| sets.into_iter().filter(|&set| set != NONE).for_each(|s| each(s as usize));
+            visit(self.of_members[member]);
+            let mut node = self.tree.deepest[member];
+            while node != NONE {
+                visit(self.of_nodes[node as usize]);
+                node = self.tree.nodes[node as usize].parent;
+            }
+        }
     }
 
     /// A set's rows, in order.
-    pub(super) fn rows(&self, set: usize) -> &[u32] {
-        &self.members[self.sets[set].start..self.sets[set].end]
+    pub(super) fn rows(&self, set: usize) -> impl Iterator<Item = u32> + Clone {
+        let Set { start, end, .. } = self.sets[set];
+        let members = |range: &Range<u32>| range.start as usize..range.end as usize;
+        self.ranges[start..end].iter().flat_map(move |range| self.tree.members[members(range)].iter().copied())
     }
 
-    /// The rows of all sets together.
+    /// What was made to have them: nodes, and ranges of sets.
     pub(super) fn places(&self) -> usize {
-        self.members.len()
+        self.tree.nodes.len() + self.ranges.len()
+    }
+
+    /// The sums of a number of each row before each member, and over all.
+    fn before(&self, of_row: impl Fn(u32) -> f64) -> Vec<f64> {
+        let mut sum = 0.0;
+        let after = self.tree.members.iter().map(|&row| {
+            sum += of_row(row);
+            sum
+        });
+        std::iter::once(0.0).chain(after).collect()
+    }
+
+    fn sum(&self, set: usize, before: &[f64]) -> f64 {
+        let Set { start, end, .. } = self.sets[set];
+        let of_range = |range: &Range<u32>| before[range.end as usize] - before[range.start as usize];
+        self.ranges[start..end].iter().map(of_range).sum()
     }
 
     /// The sums of a number of each row over all sets.
     pub(super) fn sums(&self, of_row: &[f64]) -> Vec<f64> {
-        let mut pace = Pace::default();
-        let sum = |s: &Set| {
-            pace.step(1 + (s.end - s.start) / 4);
-            self.members[s.start..s.end].iter().map(|&r| of_row[r as usize]).sum()
-        };
-        self.sets.iter().map(sum).collect()
+        let before = self.before(|row| of_row[row as usize]);
+        paced(0..self.sets.len()).map(|set| self.sum(set, &before)).collect()
+    }
+
+    /// The sets that hold more than a part of a value of these rows, and how much of it each has; in ascending order.
+    pub(super) fn holding(&self, rows: &[u32], value: impl Fn(u32) -> f64, part: f64) -> Vec<(usize, f64)> {
+        let mut of_row = vec![0.0; self.ends.len() - 1];
+        rows.iter().for_each(|&row| of_row[row as usize] = value(row));
+        let total: f64 = of_row.iter().sum();
+        let before = self.before(|row| of_row[row as usize]);
+        let holds = |&(_, sum): &(usize, f64)| sum > part * total;
+        let with_sum = |set: usize| (set, self.sum(set, &before));
+        // Without the largest of the rows a set can't hold so much of them.
+        match rows.iter().copied().max_by(|&a, &b| value(a).total_cmp(&value(b))) {
+            Some(largest) if value(largest) > (1.0 - part) * total => {
+                let mut sets = Vec::new();
+                self.for_each_of_row(largest as usize, |set| sets.push(set));
+                sets.sort_unstable();
+                sets.into_iter().map(with_sum).filter(holds).collect()
+            }
+            _ => paced(0..self.sets.len()).map(with_sum).filter(holds).collect(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -190,131 +379,4 @@ fn grouped<I: Iterator<Item = (usize, u32)>>(groups: usize, pairs: impl Fn() -> 
 /// A number that stands for a row: sets are compared row by row where the sums of these are equal.
 fn mixed(row: u32) -> u64 {
     mix((u64::from(row) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
-/// A frame of a stack, with the numbers of its keys.
-#[derive(Clone, Copy)]
-struct Known {
-    frame: u32,
-    node: Option<u32>,
-    /// With the frame above.
-    edge: Option<u32>,
-}
-
-/// The keys of all rows by numbers, and each row's: `numbers[ends[row]..ends[row + 1]]`.
-struct KeysOfRows {
-    keys: Vec<Key>,
-    numbers: Vec<u32>,
-    ends: Vec<usize>,
-}
-
-/// Numbers of keys, as rows have them. Keys of two numbers are found by their hash, those of a frame by it.
-struct Pairs {
-    keys: Interner<Key, State>,
-    /// By frame: the numbers of its own cost, its node, its leaf. [`NONE`] if there is none yet.
-    of_frame: Vec<[u32; 3]>,
-    last_row: Vec<u32>,
-    /// Those of the rows, one row after the other.
-    numbers: Vec<u32>,
-}
-
-const NONE: u32 = u32::MAX;
-
-impl Pairs {
-    /// A row has a key, even if it is there twice.
-    #[inline]
-    fn add(&mut self, number: u32, row: u32) {
-        if std::mem::replace(&mut self.last_row[number as usize], row) != row {
-            self.numbers.push(number);
-        }
-    }
-
-    fn number(&mut self, key: Key) -> u32 {
-        let slot = match key {
-            Key::Own(frame) => Some((frame, 0)),
-            Key::Node(frame) => Some((frame, 1)),
-            Key::Leaf(frame) => Some((frame, 2)),
-            Key::Edge(..) | Key::Label(_) | Key::LabelNode(..) => None,
-        };
-        let Some((frame, which)) = slot else {
-            let number = self.keys.number(key);
-            self.last_row.resize(self.keys.values.len(), NONE);
-            return number;
-        };
-        let number = &mut self.of_frame[frame as usize][which];
-        if *number == NONE {
-            *number = self.keys.push(key);
-            self.last_row.push(NONE);
-        }
-        *number
-    }
-
-    fn add_key(&mut self, key: Key, row: u32) {
-        let number = self.number(key);
-        self.add(number, row);
-    }
-}
-
-/// The keys of all rows that may be candidates, and which rows have each. A row's stack begins mostly as the one before,
-/// since rows are sorted: what is at the same depth as there need not be looked up.
-fn keys_of(rows: &Rows) -> KeysOfRows {
-    let of_frame = vec![[NONE; 3]; rows.names.len()];
-    let mut found = Pairs { keys: Interner::default(), of_frame, last_row: Vec::new(), numbers: Vec::new() };
-    let mut ends = Vec::with_capacity(rows.rows.len() + 1);
-    let (mut known, mut pace): (Vec<Known>, _) = (Vec::new(), Pace::default());
-    // By label, at each depth the frame of the last row that has the label, with the number of both.
-    let mut of_labels: Vec<Vec<(u32, Option<u32>)>> = vec![Vec::new(); rows.labels.len()];
-    for (row, of) in rows.rows.iter().enumerate() {
-        ends.push(found.numbers.len());
-        if of.background {
-            continue;
-        }
-        let (stack, row) = (rows.stack(row), row as u32);
-        pace.step(1 + stack.len());
-        let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
-        let Some(&leaf) = stack.last() else { continue };
-        if let Some(own) = own {
-            found.add_key(Key::Own(stack[own]), row);
-        }
-        if own.is_none() || !rows.is_system(leaf) {
-            found.add_key(Key::Leaf(leaf), row);
-        }
-        // The first system function below the innermost of the program's own says what is called.
-        let stack = &stack[..own.map_or(stack.len(), |own| (own + 2).min(stack.len()))];
-        known.truncate(stack.len());
-        let mut is_same_above = false;
-        for (depth, &frame) in stack.iter().enumerate() {
-            let before = known.get(depth).copied().filter(|known| known.frame == frame);
-            let node = match before {
-                Some(before) => before.node,
-                None => (!rows.is_system(frame)).then(|| found.number(Key::Node(frame))),
-            };
-            let edge = match before.filter(|_| is_same_above) {
-                Some(before) => before.edge,
-                None => depth.checked_sub(1).map(|above| found.number(Key::Edge(stack[above], frame))),
-            };
-            is_same_above = before.is_some();
-            let here = Known { frame, node, edge };
-            match known.get_mut(depth) {
-                Some(known) => *known = here,
-                None => known.push(here),
-            }
-            node.into_iter().chain(edge).for_each(|number| found.add(number, row));
-        }
-        for &label in &rows.label_sets[of.labels as usize] {
-            found.add_key(Key::Label(label), row);
-            let known_of_label = &mut of_labels[label as usize];
-            known_of_label.resize(known.len(), (0, None));
-            for (known, of_label) in known.iter().zip(known_of_label).filter(|(known, _)| known.node.is_some()) {
-                let number = match *of_label {
-                    (frame, Some(number)) if frame == known.frame => number,
-                    _ => found.number(Key::LabelNode(label, known.frame)),
-                };
-                *of_label = (known.frame, Some(number));
-                found.add(number, row);
-            }
-        }
-    }
-    ends.push(found.numbers.len());
-    KeysOfRows { keys: found.keys.values, numbers: found.numbers, ends }
 }

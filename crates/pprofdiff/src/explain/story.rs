@@ -5,7 +5,6 @@ use super::rows::{Kind, Rows};
 use super::search::{Fit, Found};
 use super::sets::{Key, Sets};
 use crate::statistics::counts;
-use pprofdiff_profile::work::paced;
 
 /// A set with less than this on one side, compared with the other, came or went.
 const ONE_SIDED: f64 = 0.02;
@@ -114,7 +113,7 @@ impl<'a> Story<'a> {
 
     fn draft(&self, fit: &Fit) -> Draft {
         Draft {
-            rows: self.sets.rows(fit.set).to_vec(),
+            rows: self.sets.rows(fit.set).collect(),
             of: self.describe(fit.set, false),
             delta: fit.delta,
             factor: fit.factor,
@@ -146,7 +145,7 @@ impl<'a> Story<'a> {
             }
         }
         // From the root, as they come in the first of its stacks.
-        if let Some(&row) = self.sets.rows(set).first() {
+        if let Some(row) = self.sets.rows(set).next() {
             let stack = self.rows.stack(row as usize);
             let place = |edge: &(u32, u32)| stack.windows(2).position(|w| (w[0], w[1]) == *edge);
             edges.sort_by_key(place);
@@ -174,13 +173,6 @@ impl<'a> Story<'a> {
         !of.whole && (0..2).any(|s| of.v[s] < WIDE * self.total[s])
     }
 
-    /// The values of some rows, by row.
-    fn mask(&self, rows: &[u32], of: impl Fn(usize) -> f64) -> Vec<f64> {
-        let mut mask = vec![0.0; self.rows.rows.len()];
-        rows.iter().for_each(|&r| mask[r as usize] = of(r as usize));
-        mask
-    }
-
     /// The largest of the causes that its callers do not feel: cost that moved within the smallest set around it (a
     /// cost
     /// shift, as in FBDetect).
@@ -203,12 +195,11 @@ impl<'a> Story<'a> {
             if raw.abs() < 0.5 * draft.delta.abs() {
                 continue;
             }
-            let here = self.sets.sums(&self.mask(&draft.rows, all));
             let sum = |j: usize| self.sets.sets[j].v[0] + self.sets.sets[j].v[1];
-            let around: Vec<usize> = (0..self.sets.len())
-                .filter(|&j| matches!(self.sets.sets[j].key, Key::Own(_) | Key::Edge(..) | Key::Node(_)))
-                .filter(|&j| here[j] > 0.999 * size && sum(j) > 1.02 * size && self.is_place(j))
-                .collect();
+            let is_call = |j: usize| matches!(self.sets.sets[j].key, Key::Own(_) | Key::Edge(..) | Key::Node(_));
+            let around = self.sets.holding(&draft.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
+            let around: Vec<usize> =
+                around.filter(|&j| is_call(j) && sum(j) > 1.02 * size && self.is_place(j)).collect();
             let change = |j: usize| delta(self.sets.sets[j].v);
             let is_still = |&j: &usize| change(j).abs() < MOVED * raw.abs() && raw.abs() > 3.0 * error(j);
             let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
@@ -244,7 +235,7 @@ impl<'a> Story<'a> {
     /// The set that changed most the other way inside a set.
     fn partner(&self, draft: &Draft, set: usize, raw: f64) -> Option<usize> {
         let mut rest = vec![false; self.rows.rows.len()];
-        self.sets.rows(set).iter().for_each(|&r| rest[r as usize] = true);
+        self.sets.rows(set).for_each(|r| rest[r as usize] = true);
         draft.rows.iter().for_each(|&r| rest[r as usize] = false);
         let of = |f: &dyn Fn([f64; 2]) -> f64| -> Vec<f64> {
             let each = self.rows.rows.iter().zip(&rest);
@@ -308,39 +299,40 @@ impl<'a> Story<'a> {
 
     /// True if a set that is small enough to be a place holds both.
     fn have_place(&self, a: &Draft, b: &Draft) -> bool {
-        let all = |r: usize| self.rows.rows[r].v[0] + self.rows.rows[r].v[1];
+        let all = |r: u32| self.rows.rows[r as usize].v[0] + self.rows.rows[r as usize].v[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
-        let mask = self.mask(&both, all);
-        let whole: f64 = mask.iter().sum();
-        let inside = self.sets.sums(&mask);
-        (0..self.sets.len()).any(|j| inside[j] > 0.999 * whole && self.is_place(j) && !self.sets.sets[j].key.is_label())
+        let around = self.sets.holding(&both, all, 0.999);
+        around.into_iter().any(|(j, _)| self.is_place(j) && !self.sets.sets[j].key.is_label())
     }
 
     /// Several changes of one sign that make up most of a set around them are one cause: that set is run more often.
     pub(super) fn merge(&self, drafts: Vec<Draft>) -> Vec<Draft> {
         let mut drafts = drafts;
         loop {
-            let inside: Vec<[Vec<f64>; 2]> = drafts
-                .iter()
-                .map(|d| [0, 1].map(|s| self.sets.sums(&self.mask(&d.rows, |r| self.rows.rows[r].v[s]))))
-                .collect();
+            // The sets that hold most of a draft, on the side that has more of it.
+            let side_of = |draft: &Draft| usize::from(draft.delta > 0.0);
+            let around = |d: &Draft| self.sets.holding(&d.rows, |r| self.rows.rows[r as usize].v[side_of(d)], 0.8);
+            let around: Vec<Vec<(usize, f64)>> = drafts.iter().map(around).collect();
             let mut best: Option<(f64, usize, usize, usize)> = None;
             for (i, a) in drafts.iter().enumerate().filter(|(_, d)| d.of.label.is_none()) {
                 for (j, b) in drafts.iter().enumerate().skip(i + 1).filter(|(_, d)| d.of.label.is_none()) {
-                    if a.delta * b.delta < 0.0 {
+                    if side_of(a) != side_of(b) {
                         continue;
                     }
-                    let side = usize::from(a.delta > 0.0);
+                    let side = side_of(a);
                     let (va, vb) = (self.value(&a.rows, side), self.value(&b.rows, side));
                     let common: Vec<u32> = a.rows.iter().copied().filter(|r| b.rows.binary_search(r).is_ok()).collect();
                     let both = self.value(&common, side);
                     if both > 0.2 * va.min(vb) {
                         continue;
                     }
-                    for (k, set) in paced(self.sets.sets.iter().enumerate()) {
-                        let holds = inside[i][side][k] > 0.8 * va && inside[j][side][k] > 0.8 * vb;
+                    for &(k, _) in &around[i] {
+                        let set = &self.sets.sets[k];
                         let value = set.v[side];
-                        if holds
+                        // What makes up a change has its sign.
+                        let has_sign = (set.v[1] / self.found.scale > set.v[0]) == (side == 1);
+                        if has_sign
+                            && around[j].binary_search_by_key(&k, |other| other.0).is_ok()
                             && !set.key.is_label()
                             && self.is_place(k)
                             && va + vb - both > MERGE * value
@@ -360,7 +352,7 @@ impl<'a> Story<'a> {
                 false => d.parts.clone(),
             });
             drafts.push(Draft {
-                rows: self.sets.rows(set).to_vec(),
+                rows: self.sets.rows(set).collect(),
                 of: self.describe(set, true),
                 delta: is - was,
                 factor: if was > 0.0 { is / was } else { f64::INFINITY },

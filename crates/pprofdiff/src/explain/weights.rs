@@ -2,7 +2,6 @@
 
 use std::hash::BuildHasher;
 
-use super::read::{Distinct, Run};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::random::RandomState;
@@ -22,78 +21,52 @@ pub(super) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usiz
     fits.count().max(1)
 }
 
-/// Which of the distinct stacks of all runs are heavy.
-pub(super) struct Weights {
-    /// Of each run's own numbers of stacks: those among all.
-    numbers: Vec<Vec<u32>>,
-    /// Of those: the number among the heavy ones, or [`NONE`].
-    heavy_of: Vec<u32>,
-    pub heavy: usize,
-    pub light: usize,
+/// A distinct stack with its labels, of all runs.
+pub(super) struct Weight {
+    /// The values of both sides.
+    pub v: [f64; 2],
+    /// What decides between equal weights.
+    pub tie: u64,
+    /// The number of its frames.
+    pub depth: u16,
 }
 
-impl Weights {
-    /// The heaviest have at most so many frames together.
-    pub(super) fn new(runs: &[Run<'_>], distinct: &[Distinct], frames: usize) -> Weights {
-        let mut index = Index::with_capacity(distinct.iter().map(|d| d.hashes.len()).max().unwrap_or(0));
-        let (mut hashes, mut ties, mut values, mut depths) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut numbers = Vec::with_capacity(runs.len());
-        for (run, distinct) in runs.iter().zip(distinct) {
-            let number = |i: usize| {
-                let hash = distinct.hashes[i];
-                let of = |n: u32| hashes[n as usize];
-                let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-                if let Found::New(_) = found {
-                    hashes.push(hash);
-                    ties.push(distinct.ties[i]);
-                    values.push([0.0; 2]);
-                    depths.push(distinct.depths[i]);
-                }
-                if let Some(side) = run.side {
-                    values[found.number() as usize][side] += distinct.values[i];
-                }
-                found.number()
-            };
-            numbers.push((0..distinct.hashes.len()).map(number).collect());
-        }
-        let total = [0, 1].map(|side| values.iter().map(|v: &[f64; 2]| v[side]).sum::<f64>().max(1e-300));
-        let weight = |n: u32| {
-            let [base, new] = values[n as usize];
-            (base / total[0]).max(new / total[1])
-        };
-        let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
-        let by =
-            |&a: &u32, &b: &u32| weight(b).total_cmp(&weight(a)).then_with(|| ties[a as usize].cmp(&ties[b as usize]));
-        if order.len() > HEAVIEST + SAMPLE {
-            order.select_nth_unstable_by(HEAVIEST, by);
-            let light = order.split_off(HEAVIEST);
-            // Many light stacks may make up a heavy call, which nothing else would show: of them a sample, each with a
-            // chance as large as its weight. It is drawn by content, so the same in any order.
-            let all: f64 = light.iter().map(|&n| weight(n)).sum();
-            let chance = |n: u32| weight(n) / all.max(1e-300) * SAMPLE as f64;
-            // The other half of the bits than decided above.
-            let random = |n: u32| (ties[n as usize].rotate_left(32) >> 11) as f64 / (1u64 << 53) as f64;
-            let drawn = |&n: &u32| random(n) < chance(n);
-            order.extend(light.into_iter().filter(drawn));
-        }
-        order.sort_unstable_by(by);
-        order.truncate(fitting(order.iter().map(|&n| usize::from(depths[n as usize])), frames));
-        let mut heavy_of = vec![NONE; hashes.len()];
-        order.iter().zip(0..).for_each(|(&n, i)| heavy_of[n as usize] = i);
-        Weights { numbers, heavy_of, heavy: order.len(), light: hashes.len() - order.len() }
+/// The numbers of those that are looked at by themselves, in ascending order: the heaviest, which have at most so many
+/// frames together.
+pub(super) fn heavy(weights: &[Weight], frames: usize) -> Vec<u32> {
+    let all_frames: usize = weights.iter().map(|weight| usize::from(weight.depth)).sum();
+    if weights.len() <= HEAVIEST + SAMPLE && all_frames <= frames {
+        return (0..weights.len() as u32).collect();
     }
-
-    /// The number among the heavy ones of a run's own stack, or [`NONE`].
-    pub(super) fn heavy_of(&self, run: usize, own: u32) -> u32 {
-        self.heavy_of[self.numbers[run][own as usize] as usize]
+    let total = [0, 1].map(|side| weights.iter().map(|weight| weight.v[side]).sum::<f64>().max(1e-300));
+    let shares: Vec<f64> = weights.iter().map(|of| (of.v[0] / total[0]).max(of.v[1] / total[1])).collect();
+    let share = |n: u32| shares[n as usize];
+    let tie = |n: u32| weights[n as usize].tie;
+    let by = |&a: &u32, &b: &u32| share(b).total_cmp(&share(a)).then_with(|| tie(a).cmp(&tie(b)));
+    let mut order: Vec<u32> = (0..weights.len() as u32).collect();
+    if order.len() > HEAVIEST + SAMPLE {
+        order.select_nth_unstable_by(HEAVIEST, by);
+        let light = order.split_off(HEAVIEST);
+        // Many light stacks may make up a heavy call, which nothing else would show: of them a sample, each with a
+        // chance as large as its weight. It is drawn by content, so the same in any order.
+        let all: f64 = light.iter().map(|&n| share(n)).sum();
+        let chance = |n: u32| share(n) / all.max(1e-300) * SAMPLE as f64;
+        // The other half of the bits than decided above.
+        let random = |n: u32| (tie(n).rotate_left(32) >> 11) as f64 / (1u64 << 53) as f64;
+        let drawn = |&n: &u32| random(n) < chance(n);
+        order.extend(light.into_iter().filter(drawn));
     }
+    order.sort_unstable_by(by);
+    order.truncate(fitting(order.iter().map(|&n| usize::from(weights[n as usize].depth)), frames));
+    order.sort_unstable();
+    order
 }
 
 /// A number that depends on the content of a stack alone. It may be forged, but decides nothing else than which stacks are
 /// looked at by themselves.
-pub(super) fn tie(labels: u32, frames: &[u32]) -> u64 {
+pub(super) fn tie(frames: &[u32]) -> u64 {
     let step = |h: u64, x: u32| (h ^ u64::from(x)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    mix(frames.iter().fold(step(1, labels), |h, &frame| step(h, frame)))
+    mix(frames.iter().fold(1, |h, &frame| step(h, frame)))
 }
 
 /// A number of which all bits depend on all of another's (the end of splitmix64).
@@ -108,6 +81,9 @@ pub(super) fn mix(x: u64) -> u64 {
 pub(super) struct Beginnings {
     index: Index,
     hashes: Vec<u64>,
+    /// The stack that was added last, and the hash of each beginning of it.
+    last: Vec<u32>,
+    of_last: Vec<u64>,
     /// Secret, so that no profile can be made in which two beginnings look the same.
     key: u64,
 }
@@ -115,7 +91,7 @@ pub(super) struct Beginnings {
 impl Beginnings {
     pub(super) fn new() -> Beginnings {
         let key = RandomState::new().hash_one(0u8) | 1;
-        Beginnings { index: Index::default(), hashes: Vec::new(), key }
+        Beginnings { index: Index::default(), hashes: Vec::new(), last: Vec::new(), of_last: Vec::new(), key }
     }
 
     fn next(&self, hash: u64, frame: u32) -> u64 {
@@ -123,15 +99,21 @@ impl Beginnings {
         (product as u64 ^ (product >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15)
     }
 
+    /// Adds a stack: in little time if it begins as the one before.
     pub(super) fn add(&mut self, stack: &[u32]) {
-        let mut hash = 0;
-        for &frame in stack {
+        let common = self.last.iter().zip(stack).take_while(|(a, b)| a == b).count();
+        self.last.truncate(common);
+        self.of_last.truncate(common);
+        let mut hash = self.of_last.last().copied().unwrap_or(0);
+        for &frame in &stack[common..] {
             hash = self.next(hash, frame);
             let hashes = &self.hashes;
             let of = |n: u32| hashes[n as usize];
             if let Found::New(_) = self.index.find_or_insert(hash, hashes.len(), |n| of(n) == hash, of) {
                 self.hashes.push(hash);
             }
+            self.last.push(frame);
+            self.of_last.push(hash);
         }
     }
 
@@ -145,10 +127,10 @@ impl Beginnings {
         stack.iter().map(number).collect()
     }
 
-    /// How many frames of a stack, given leaf first, some heavy stack begins with, and the number of that beginning.
+    /// How many frames of a stack, given root first, some heavy stack begins with, and the number of that beginning.
     pub(super) fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
         hashes.clear();
-        hashes.extend(stack.iter().rev().scan(0, |hash, &frame| {
+        hashes.extend(stack.iter().scan(0, |hash, &frame| {
             *hash = self.next(*hash, frame);
             Some(*hash)
         }));
@@ -183,8 +165,7 @@ mod tests {
             let light = stack(seed);
             let shared = |other: &Vec<u32>| light.iter().zip(other).take_while(|(a, b)| a == b).count();
             let wanted = heavy.iter().map(shared).max().unwrap_or(0);
-            let leaf_first: Vec<u32> = light.iter().rev().copied().collect();
-            let (length, number) = beginnings.longest(&leaf_first, &mut Vec::new());
+            let (length, number) = beginnings.longest(&light, &mut Vec::new());
             assert_eq!(length, wanted, "{light:?}");
             let numbers = beginnings.numbers(&light);
             assert!(numbers[length..].iter().all(|&n| n == NONE) && (length == 0 || numbers[length - 1] == number));

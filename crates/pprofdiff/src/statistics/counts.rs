@@ -141,16 +141,38 @@ fn variance_at(b: f64, n: f64, r: f64, level: f64) -> f64 {
         let odds = r * x.exp();
         2.0 * (b * odds - n) / (1.0 + odds)
     };
-    let (mut inner, mut outer) = (0.0, 1.0);
-    for _ in 0..24 {
-        let middle: f64 = (inner + outer) / 2.0;
-        let x = top * middle;
-        if deviance(b, n, r * x.exp()) - x * slope(x) / 2.0 > level {
-            inner = middle;
+    // The deviance at x, of which only what depends on x is worked out each time.
+    let (t, log_r) = (b + n, r.ln());
+    let part = |x: f64| if x > 0.0 { x * (x / t).ln() } else { 0.0 };
+    let fixed = part(b) + part(n) - n * log_r;
+    let excess = |at: f64| {
+        let x = top * at;
+        let odds = r * x.exp();
+        let deviance = 2.0 * (fixed - n * x + t * odds.ln_1p());
+        deviance - x * (b * odds - n) / (1.0 + odds) - level
+    };
+    // From 0, where the excess is more than none, to 1, where it is less. By regula falsi: of an end that stays, half of the
+    // excess is taken next time (the Illinois method).
+    let (mut inner, mut outer) = ((0.0, excess(0.0)), (1.0, excess(1.0)));
+    let mut stays = 0;
+    while outer.0 - inner.0 > 1e-7 {
+        let secant = (inner.0 * outer.1 - outer.0 * inner.1) / (outer.1 - inner.1);
+        let at: f64 = if secant > inner.0 && secant < outer.0 { secant } else { (inner.0 + outer.0) / 2.0 };
+        let found = excess(at);
+        if found > 0.0 {
+            inner = (at, found);
+            outer.1 /= if stays > 0 { 2.0 } else { 1.0 };
+            stays = 1;
         } else {
-            outer = middle;
+            outer = (at, found);
+            inner.1 /= if stays < 0 { 2.0 } else { 1.0 };
+            stays = -1;
+        }
+        if found.abs() < 1e-9 {
+            (inner.0, outer.0) = (at, at);
         }
     }
+    let outer = outer.0;
     let x = top * outer;
     (-2.0 * x / slope(x)).clamp(0.0, MOST_VARIANCE)
 }
@@ -160,8 +182,10 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
-    values.sort_unstable_by(f64::total_cmp);
-    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
+    let (middle, is_even) = (values.len() / 2, values.len().is_multiple_of(2));
+    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = below.iter().copied().max_by(f64::total_cmp).filter(|_| is_even).unwrap_or(upper);
+    (lower + upper) / 2.0
 }
 
 /// The value with half of the weight on either side: the mean of the two in the middle, so that it does not depend on

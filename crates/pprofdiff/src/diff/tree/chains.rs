@@ -1,98 +1,14 @@
 //! From entries to the tree: ordered by their frames, then chain by chain.
 
 use super::super::edges::Calls;
+use super::super::order::Order;
 use super::build::Entries;
 use super::{Arrival, Chain, Step, Tree};
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::parallel;
 use pprofdiff_profile::work::paced;
-
-/// Entries by number, each with a key of its next few frames.
-type Keyed = (u64, u32);
-
-/// Of a few entries the frames are compared, instead of keys made of them.
-const FEW: usize = 12;
 
 /// Places are numbers, and so are edges, of which there are fewer; two bits are for marks.
 const MAX_PLACES: usize = Arrival::NO_EDGE as usize;
-
-/// Orders entries by their frames' numbers, root first: by keys of a few frames at a time, so that what many entries have in
-/// common is read once for each of them, and not at each comparison.
-struct Order<'e> {
-    entries: &'e Entries,
-    /// Of a frame's number in a key, in which 0 is the end.
-    bits: u32,
-    /// Frames in a key.
-    frames: usize,
-}
-
-impl Order<'_> {
-    fn new(entries: &Entries, n_frames: usize) -> Order<'_> {
-        let bits = usize::BITS - n_frames.leading_zeros();
-        Order { entries, bits, frames: (u64::BITS / bits.max(1)) as usize }
-    }
-
-    /// All entries in order.
-    fn sorted(&self) -> Vec<u32> {
-        let mut keyed: Vec<Keyed> = (0..self.entries.len() as u32).map(|entry| (0, entry)).collect();
-        self.fill(&mut keyed, 0);
-        parallel::sort_unstable_by(&mut keyed, Keyed::cmp);
-        self.sort_groups(&mut keyed, parallel::threads());
-        keyed.into_iter().map(|(_, entry)| entry).collect()
-    }
-
-    /// Orders entries that are ordered by their first keys, in so many parts at the same time.
-    fn sort_groups(&self, keyed: &mut [Keyed], parts: usize) {
-        let middle = keyed.len() / 2;
-        // Where the group begins that is in the middle.
-        let border = keyed.get(middle).map_or(0, |at| keyed.partition_point(|other| other.0 < at.0));
-        if parts > 1 && border > 0 {
-            let (left, right) = keyed.split_at_mut(border);
-            parallel::join(|| self.sort_groups(left, parts / 2), || self.sort_groups(right, parts - parts / 2));
-            return;
-        }
-        let mut open = Vec::new();
-        self.push_groups(keyed, 0..keyed.len(), self.frames, &mut open);
-        while let Some((range, depth)) = open.pop() {
-            let group = &mut keyed[range.clone()];
-            if group.len() <= FEW {
-                let rest = |entry: u32| self.entries.steps(entry)[depth..].iter().map(|step| step >> 1);
-                group.sort_unstable_by(|a, b| rest(a.1).cmp(rest(b.1)));
-                continue;
-            }
-            self.fill(group, depth);
-            group.sort_unstable();
-            self.push_groups(keyed, range, depth + self.frames, &mut open);
-        }
-    }
-
-    /// Makes the keys of the frames from a depth on.
-    fn fill(&self, keyed: &mut [Keyed], depth: usize) {
-        for (key, entry) in keyed {
-            let mut steps = self.entries.steps(*entry)[depth..].iter();
-            *key = (0..self.frames)
-                .fold(0, |key, _| key << self.bits | steps.next().map_or(0, |step| u64::from(step >> 1) + 1));
-        }
-    }
-
-    /// Notes the groups of a range that have the same key, and more frames behind it.
-    fn push_groups(
-        &self,
-        keyed: &[Keyed],
-        range: std::ops::Range<usize>,
-        depth: usize,
-        open: &mut Vec<(std::ops::Range<usize>, usize)>,
-    ) {
-        let mut at = range.start;
-        let last = (1 << self.bits) - 1;
-        for group in keyed[range].chunk_by(|a, b| a.0 == b.0) {
-            if group.len() > 1 && group[0].0 & last != 0 {
-                open.push((at..at + group.len(), depth));
-            }
-            at += group.len();
-        }
-    }
-}
 
 /// A place while the frames above it are on the way.
 struct Above {
@@ -129,7 +45,7 @@ struct Growing {
 impl Tree {
     /// The tree of these entries, `None` where it takes more than `room` bytes. Totals are the caller's to fill in.
     pub(super) fn of_entries(entries: &Entries, n_frames: usize, room: usize) -> Option<Tree> {
-        let order = Order::new(entries, n_frames).sorted();
+        let order = Order::new(n_frames, 1, |entry| entries.steps(entry)).sorted(entries.len());
         let mut growing = Growing {
             steps: Vec::new(),
             arrivals: Vec::new(),

@@ -1,0 +1,226 @@
+//! One look at the samples of a run: its distinct stacks with their labels, by the run's own numbers, and what they add up
+//! to. Nothing else reads samples, but for stacks that there was no room for ([`OfRun::each_stack`]).
+
+use super::labels::RunLabels;
+use super::read::Reader;
+use super::rows::{Kind, Stacks};
+use super::weights::tie;
+use crate::diff::stacks::Keys;
+use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};
+use pprofdiff_profile::interner::{Found, Index, Interner};
+use pprofdiff_profile::random::FastState;
+use pprofdiff_profile::samples::Sample;
+
+/// The most frames of a stack, from its leaf.
+pub(super) const DEEPEST: usize = 256;
+
+/// One profile, and what it counts for.
+pub(super) struct Run<'m> {
+    pub walk: Walk<'m>,
+    pub count: Option<Walk<'m>>,
+    pub bytes: Option<Walk<'m>>,
+    /// The side, unless only noise is learned from it.
+    pub side: Option<usize>,
+    /// Its column in [`Rows::runs`](super::rows::Rows::runs).
+    pub column: usize,
+    /// What all counts are multiples of: the fraction that was sampled.
+    pub step: u64,
+    /// True if its values are counts themselves.
+    pub is_counted: bool,
+}
+
+/// What one sample adds to its row.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Part {
+    pub value: f64,
+    pub count: f64,
+    pub events: f64,
+    pub variance: f64,
+}
+
+impl std::ops::AddAssign for Part {
+    fn add_assign(&mut self, other: Part) {
+        self.value += other.value;
+        self.count += other.count;
+        self.events += other.events;
+        self.variance += other.variance;
+    }
+}
+
+/// What a run has.
+#[derive(Default)]
+pub(super) struct OfRun {
+    /// While it is read.
+    index: Index,
+    /// By stack, as the search sees it: the keyed hash by which runs share it.
+    pub hashes: Vec<u128>,
+    /// What decides between stacks of equal weight: the same in whatever order samples and files come.
+    pub ties: Vec<u64>,
+    /// The number of its frames.
+    pub depths: Vec<u16>,
+    /// The first stacks' frames: as many as there was room for.
+    stacks: Stacks,
+    /// Of the others: the place of the first sample that has the stack, among those that are read.
+    places: Vec<u32>,
+    /// The distinct stacks with labels: (stack, set of labels), by the run's own numbers.
+    pub rows: Vec<(u32, u32)>,
+    pub parts: Vec<Part>,
+    pub labels: RunLabels,
+}
+
+/// Shows the samples that are wanted, by their places among those that cost something and have a stack, with their frames'
+/// canonical numbers, leaf first.
+struct Visitor<'c, 'm, W, F> {
+    wants: W,
+    place: u32,
+    walk: &'c Walk<'m>,
+    canonical: &'c [u32],
+    /// By location, with canonical numbers.
+    innermost: Vec<Innermost>,
+    frames: Vec<u32>,
+    each: F,
+}
+
+impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> SampleVisitor<'m> for Visitor<'_, 'm, W, F> {
+    #[inline(always)]
+    fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
+        if value <= 0 || locations.leaf().is_none() {
+            return;
+        }
+        let Visitor { wants, place, walk, canonical, innermost, frames, each } = self;
+        *place += 1;
+        if !wants(*place - 1) {
+            return;
+        }
+        frames.clear();
+        locations.for_each(|l| {
+            let inlined = frames.len() + 1;
+            walk.push_frames(innermost[l as usize], l, frames);
+            frames[inlined..].iter_mut().for_each(|frame| *frame = canonical[*frame as usize]);
+        });
+        each(value as f64, frames, &sample);
+    }
+}
+
+impl<'m> Run<'m> {
+    /// What a sample adds, with the events that stand behind it.
+    pub(super) fn part(&self, kind: Kind, v: f64, sample: &Sample<'_>) -> Part {
+        let of = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
+        let period = self.walk.input.profile.period() as f64;
+        let counted = of(&self.count).map(|c| c.max(1.0));
+        let by_period = || if period > 1.0 { (v / period).max(1.0) } else { 1.0 };
+        let events = match kind {
+            Kind::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
+            Kind::Heap if period > 1.0 => match (counted, of(&self.bytes)) {
+                (Some(c), Some(bytes)) if bytes > 0.0 => (c * -(-bytes / c / period).exp_m1()).max(1e-9),
+                _ => by_period(),
+            },
+            _ if self.is_counted => counted.unwrap_or(v),
+            _ => counted.unwrap_or_else(by_period),
+        };
+        let variance = v * v / events * if kind == Kind::Delay { 2.0 } else { 1.0 };
+        Part { value: v, count: counted.unwrap_or(events), events, variance }
+    }
+
+    /// Calls `each` with the value of each sample that `wants` one by its place, its stack as the search sees it, leaf first,
+    /// and itself.
+    fn visit(
+        &self,
+        reader: &Reader<'_>,
+        wants: impl FnMut(u32) -> bool,
+        mut each: impl FnMut(f64, &[u32], &Sample<'m>),
+    ) {
+        let (walk, canonical) = (&self.walk, reader.canonical);
+        let common = |first: Innermost| Innermost::new(canonical[first.frame() as usize], first.has_more());
+        let innermost = walk.innermost().into_iter().map(common).collect();
+        let each = |value: f64, frames: &mut Vec<u32>, sample: &Sample<'m>| {
+            reader.shorten(frames);
+            each(value, frames, sample);
+        };
+        walk.visit(
+            &walk.input.profile.sample_range(),
+            &mut Visitor { wants, place: 0, walk, canonical, innermost, frames: Vec::new(), each },
+        );
+    }
+}
+
+impl OfRun {
+    /// Reads a run. Frames of its stacks are kept in so many bytes.
+    pub(super) fn read(run: &Run<'_>, reader: &Reader<'_>, keys: &Keys, room: usize) -> OfRun {
+        let has_labels = run.walk.input.profile.has_labels();
+        let mut of = OfRun::default();
+        let mut rows: Interner<(u32, u32), FastState> = Interner::default();
+        let mut place = 0;
+        run.visit(
+            reader,
+            |_| true,
+            |value, stack, sample| {
+                let number = of.number(keys.hash(0, stack), stack, place, room);
+                place += 1;
+                let row = match has_labels {
+                    true => rows.number((number, of.labels.set_of(&run.walk, sample))),
+                    false => number,
+                };
+                if row as usize == of.parts.len() {
+                    of.parts.push(Part::default());
+                }
+                of.parts[row as usize] += run.part(reader.kind, value, sample);
+            },
+        );
+        of.index = Index::default();
+        of.rows = match has_labels {
+            true => rows.values,
+            false => (0..of.hashes.len() as u32).map(|stack| (stack, 0)).collect(),
+        };
+        of
+    }
+
+    /// The number of a stack, given leaf first.
+    #[inline(always)]
+    fn number(&mut self, hash: u128, stack: &[u32], place: u32, room: usize) -> u32 {
+        let OfRun { index, hashes, .. } = self;
+        let of = |n: u32| hashes[n as usize];
+        let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+        if let Found::New(_) = found {
+            let keeps_all = self.stacks.len() == self.hashes.len();
+            self.hashes.push(hash);
+            self.ties.push(tie(stack));
+            self.depths.push(stack.len() as u16);
+            if keeps_all && self.stacks.bytes() + size_of_val(stack) <= room {
+                self.stacks.push(stack.iter().rev().copied());
+            } else {
+                self.places.push(place);
+            }
+        }
+        found.number()
+    }
+
+    /// Calls `each` with the number and the frames, root first, of each stack that is wanted: `wants` says so of each number.
+    /// Where there was no room for all of them, the samples are read again for the others.
+    pub(super) fn each_stack(
+        &self,
+        run: &Run<'_>,
+        reader: &Reader<'_>,
+        wants: impl Fn(u32) -> bool,
+        mut each: impl FnMut(u32, &[u32]),
+    ) {
+        let kept = self.stacks.len() as u32;
+        (0..kept).filter(|&stack| wants(stack)).for_each(|stack| each(stack, self.stacks.get(stack)));
+        // They come in the order of their numbers.
+        let others = || self.places.iter().copied().zip(kept..).filter(|(_, stack)| wants(*stack));
+        let (mut places, mut stacks) = (others().map(|(place, _)| place).peekable(), others().map(|(_, stack)| stack));
+        if places.peek().is_none() {
+            return;
+        }
+        let mut frames = Vec::new();
+        run.visit(
+            reader,
+            |place| places.next_if_eq(&place).is_some(),
+            |_, stack, _| {
+                frames.clear();
+                frames.extend(stack.iter().rev());
+                stacks.next().into_iter().for_each(|number| each(number, &frames));
+            },
+        );
+    }
+}
