@@ -31,7 +31,7 @@ pub use answer::{
     Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise, Part, ScaleRule,
     Split, Verdict, WorkScale,
 };
-use names::{Inlined, Renamed};
+use names::{Costs, Inlined, Renamed};
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::work;
 use read::Columns;
@@ -286,13 +286,15 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
 /// Functions that were renamed, and those that are part of their callers on the other side. Stacks have the names of the
 /// base then, and no calls of the latter.
 fn match_names(rows: &mut Rows) -> (Vec<Renamed>, Vec<Inlined>) {
-    let renamed = names::renamed(rows);
+    let mut costs = Costs::new(rows);
+    let renamed = names::renamed(rows, &costs);
     if !renamed.is_empty() {
         let old: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.new, pair.old)).collect();
         rows.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
+        costs = Costs::new(rows);
     }
-    let mut folded = names::inlined(rows);
-    folded.extend(names::split_off(rows));
+    let mut folded = names::inlined(rows, &costs);
+    folded.extend(names::split_off(rows, &costs));
     if !folded.is_empty() {
         let frames: HashSet<u32> = folded.iter().map(|g| g.frame).collect();
         rows.regroup(|_, stack| {

@@ -15,10 +15,10 @@ const MOST_RENAMED: usize = 200;
 const MOST_NEIGHBOURS: usize = 200;
 
 /// What each frame costs with all below it, on both sides.
-struct Costs(Vec<[f64; 2]>);
+pub(super) struct Costs(Vec<[f64; 2]>);
 
 impl Costs {
-    fn new(rows: &Rows) -> Costs {
+    pub(super) fn new(rows: &Rows) -> Costs {
         let mut costs = vec![[0.0; 2]; rows.names.len()];
         let mut seen = vec![u32::MAX; rows.names.len()];
         for (i, row) in paced(rows.rows.iter().enumerate()) {
@@ -56,8 +56,7 @@ pub(super) struct Renamed {
 
 /// Frames that only one side has, of the same cost among the same callers and callees: a neighbour that is itself
 /// one-sided counts as unknown. The best match first, one to one.
-pub(super) fn renamed(rows: &Rows) -> Vec<Renamed> {
-    let costs = Costs::new(rows);
+pub(super) fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
     let (total, event) = (rows.total(), rows.event());
     let only = |side: usize| {
         let is_large = |v: f64| v > (0.003 * total[side]).max(5.0 * event);
@@ -141,7 +140,7 @@ pub(super) struct Inlined {
 
 /// Functions that one side has and that call little: their caller has as much less of its own as they have, as when a
 /// part of it was made a function. [`inlined`] finds those that call others.
-pub(super) fn split_off(rows: &Rows) -> Vec<Inlined> {
+pub(super) fn split_off(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
     let (total, event) = (rows.total(), rows.event());
     let mut own = vec![[0.0; 2]; rows.names.len()];
     let leaves = || rows.rows.iter().enumerate().filter_map(|(i, row)| Some((row, rows.stack(i).split_last()?)));
@@ -149,7 +148,6 @@ pub(super) fn split_off(rows: &Rows) -> Vec<Inlined> {
         let own = &mut own[leaf as usize];
         (own[0], own[1]) = (own[0] + row.v[0], own[1] + row.v[1]);
     }
-    let costs = Costs::new(rows);
     let mut found = Vec::new();
     for side in [0, 1] {
         let is_large = |(cost, frame): &(f64, u32)| {
@@ -183,8 +181,7 @@ pub(super) fn split_off(rows: &Rows) -> Vec<Inlined> {
 }
 
 /// Frames that one side lacks while what they call hangs directly under their callers there.
-pub(super) fn inlined(rows: &Rows) -> Vec<Inlined> {
-    let costs = Costs::new(rows);
+pub(super) fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
     let event = rows.event();
     // By side and frame: which caller and callee are around it, with the value of that.
     let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();

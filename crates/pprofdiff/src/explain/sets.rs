@@ -118,7 +118,8 @@ struct OfKey {
     q: f64,
     hash: u64,
     n_ranges: u32,
-    /// Where the last one ends.
+    /// Where the first one begins, and where the last one ends.
+    start: u32,
     end: u32,
 }
 
@@ -154,7 +155,7 @@ impl<'a> Making<'a> {
         key_of: impl Fn(u32) -> Key,
         spans: impl Fn() -> I,
     ) -> Vec<u32> {
-        let mut keys = vec![OfKey { v: [0.0; 2], q: 0.0, hash: 0, n_ranges: 0, end: NONE }; n_keys];
+        let mut keys = vec![OfKey { v: [0.0; 2], q: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Pace::default();
         for (number, span) in spans() {
             pace.step(1);
@@ -163,33 +164,54 @@ impl<'a> Making<'a> {
             key.v = [key.v[0] + (to.v[0] - from.v[0]), key.v[1] + (to.v[1] - from.v[1])];
             key.q += to.q - from.q;
             key.hash = key.hash.wrapping_add(to.hash.wrapping_sub(from.hash));
+            key.start = if key.n_ranges == 0 { span.start } else { key.start };
             key.n_ranges += u32::from(key.end != span.start);
             key.end = span.end;
         }
-        // Where the ranges of each key go, unless it has too few events.
-        let mut places = Vec::with_capacity(n_keys);
+        // Where the next range of each key goes; of keys with several, which are looked at again.
+        const NOWHERE: usize = usize::MAX;
+        let mut next = Vec::with_capacity(n_keys);
         let mut n_ranges = 0;
         for key in &mut keys {
             let all = key.v[0] + key.v[1];
-            let has_events = all > 0.0 && all >= FEWEST_EVENTS * value_of_event(key.v, key.q);
-            places.push(if has_events { n_ranges } else { usize::MAX });
-            n_ranges += if has_events { key.n_ranges as usize } else { 0 };
-            (key.n_ranges, key.end) = (0, NONE);
+            if !(all > 0.0 && all >= FEWEST_EVENTS * value_of_event(key.v, key.q)) {
+                key.n_ranges = 0;
+            }
+            next.push(if key.n_ranges > 1 { n_ranges } else { NOWHERE });
+            n_ranges += if key.n_ranges > 1 { key.n_ranges as usize } else { 0 };
         }
         let mut ranges = vec![0..0; n_ranges];
-        for (number, span) in spans().filter(|(number, _)| places[*number as usize] != usize::MAX) {
+        for (number, span) in spans() {
+            let next = &mut next[number as usize];
+            if *next == NOWHERE {
+                continue;
+            }
             pace.step(1);
-            let key = &mut keys[number as usize];
-            key.n_ranges += u32::from(key.end != span.start);
-            let range: &mut Range<u32> = &mut ranges[places[number as usize] + key.n_ranges as usize - 1];
-            *range = if key.end == span.start { range.start..span.end } else { span.clone() };
-            key.end = span.end;
+            let key = &keys[number as usize];
+            let is_first = span.start == key.start;
+            match ranges.get_mut(next.wrapping_sub(1)).filter(|last| !is_first && last.end == span.start) {
+                Some(last) => last.end = span.end,
+                None => {
+                    ranges[*next] = span;
+                    *next += 1;
+                }
+            }
         }
-        let number = |(number, (key, place)): (u32, (OfKey, usize))| match place {
-            usize::MAX => NONE,
-            place => self.add_set(tree, key_of(number), &key, &ranges[place..place + key.n_ranges as usize]),
-        };
-        (0..).zip(keys.into_iter().zip(places)).map(number).collect()
+        let mut place = 0;
+        let mut found = Vec::with_capacity(n_keys);
+        for (key, number) in keys.iter().zip(0..) {
+            let one = [key.start..key.end];
+            let ranges = match key.n_ranges {
+                0 => &[],
+                1 => &one[..],
+                n => {
+                    place += n as usize;
+                    &ranges[place - n as usize..place]
+                }
+            };
+            found.push(if ranges.is_empty() { NONE } else { self.add_set(tree, key_of(number), key, ranges) });
+        }
+        found
     }
 
     /// Makes a set, and gives its number; [`NONE`] if there is one with the same rows, which gets another name then.
