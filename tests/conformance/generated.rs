@@ -14,8 +14,11 @@ pub fn pairs(count: u64) -> Vec<Pair> {
     std::fs::create_dir_all(&folder).unwrap();
     let pair = |seed: u64| {
         let side = |name: &str, is_base: bool| -> PathBuf {
+            // Other tests make the same files at the same time, and read them: a file is there whole or not at all.
             let path = folder.join(format!("{seed}.{name}.pb"));
-            std::fs::write(&path, Generator::new(seed, is_base).profile()).unwrap();
+            let written = folder.join(format!("{seed}.{name}.{:?}", std::thread::current().id()));
+            std::fs::write(&written, Generator::new(seed, is_base).profile()).unwrap();
+            std::fs::rename(&written, &path).unwrap();
             path
         };
         Pair::read(&format!("generated-{seed}"), side("base", true), side("new", false))

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use regex::Regex;
 
-use crate::command;
+use crate::command::{self, Entry};
 use crate::examine::Log;
 use crate::exceptions::without_zeros;
 use crate::pairs::{Input, Pair};
@@ -41,13 +41,16 @@ pub fn examine_mean(pair: &Pair, log: &mut Log) {
             log.equal(ours.json["total"].as_i64().unwrap(), theirs.total, "total", commands);
             let edges = command::ask(&["tree"], subject, &question);
             // pprof's `-peek` and `-tree` show sums at the calls, and `-dot` means.
-            let calls = edges.entries.iter().filter(|edge| edge.text("relation") == "callee");
+            let words = [&words[..], &["-taghide=.".to_owned()]].concat();
+            let (nodes, theirs) = pictures::read(&pprof::report_of_command_line("dot", subject, &words));
+            // A frame whose samples cancel is no node there, and its calls are those of a node without a name.
+            let nodes: BTreeSet<String> = nodes.into_iter().map(|node| node.subject).collect();
+            let ends = |edge: &&Entry| ["node", "other"].iter().all(|end| nodes.contains(edge.text(end)));
+            let calls = edges.entries.iter().filter(|edge| edge.text("relation") == "callee").filter(ends);
             let calls = calls.map(|edge| Row {
                 subject: format!("{} -> {}", edge.text("node"), edge.text("other")),
                 numbers: vec![edge.number("weight")],
             });
-            let words = [&words[..], &["-taghide=.".to_owned()]].concat();
-            let (_, theirs) = pictures::read(&pprof::report_of_command_line("dot", subject, &words));
             let plain = |mut row: Row| {
                 row.subject = row.subject.trim_end_matches(" (inline)").to_owned();
                 row
