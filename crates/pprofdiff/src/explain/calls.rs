@@ -17,19 +17,27 @@ pub(super) struct Node {
     /// The node of its caller, or [`NONE`].
     pub parent: u32,
     /// The members that run through it.
-    pub start: u32,
-    pub end: u32,
-    /// The number of the call that leads to it, [`NONE`] at the root; and whether this is the first such call of the stack.
-    edge: u32,
-    is_first_edge: bool,
-    /// True if its frame is no system frame, and the first of its kind in the stack.
-    is_first: bool,
+    start: u32,
+    end: u32,
 }
 
 impl Node {
-    pub(super) fn members(&self) -> Range<u32> {
+    fn members(&self) -> Range<u32> {
         self.start..self.end
     }
+}
+
+/// What is known of a node of all rows.
+pub(super) struct Place {
+    /// The number of the call that leads to it, where that is the first such call of the stack and a candidate; or [`NONE`].
+    call: u32,
+    /// True if its frame is the program's and no system frame.
+    pub is_own: bool,
+    /// True if it is such a frame, the first of its kind in the stack.
+    is_first: bool,
+    /// True of a system function that another one calls, below a function of the program: the first of them says what is
+    /// called, so the call counts for the stacks alone that come back to the program.
+    pub is_inner: bool,
 }
 
 /// The tree of all rows, and those of labels.
@@ -40,8 +48,8 @@ pub(super) struct CallTree {
     pub of_labels: Vec<Range<u32>>,
     /// In depth-first order: those of the tree of all rows, then those of labels.
     pub nodes: Vec<Node>,
-    /// How many are of all rows.
-    n_plain: usize,
+    /// Of those of all rows.
+    pub places: Vec<Place>,
     /// The deepest node of each member, or [`NONE`].
     pub deepest: Vec<u32>,
     /// The nodes of the tree of each label.
@@ -57,13 +65,12 @@ impl CallTree {
             members: (0..n as u32).collect(),
             of_labels: Vec::with_capacity(rows.labels.len()),
             nodes: Vec::new(),
-            n_plain: 0,
+            places: Vec::new(),
             deepest: Vec::new(),
             nodes_of_labels: Vec::new(),
             edges: Vec::new(),
         };
         tree.add_plain(rows);
-        tree.n_plain = tree.nodes.len();
         tree.list_labels(rows, n);
         tree.deepest.resize(tree.members.len(), NONE);
         for label in 0..tree.of_labels.len() {
@@ -77,76 +84,69 @@ impl CallTree {
         let mut calls = Calls::below(rows.names.len());
         // How often each frame, and each call, is on the way to the last row, whose nodes are `way`.
         let (mut of_frames, mut of_edges) = (vec![0u32; rows.names.len()], Vec::new());
-        let (mut way, mut pace): (Vec<u32>, _) = (Vec::new(), Pace::default());
+        let (mut way, mut pace): (Vec<(u32, u32)>, _) = (Vec::new(), Pace::default());
         let mut last: &[u32] = &[];
         for member in 0..self.members.len() as u32 {
             let stack = rows.stack(member as usize);
             let common = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
             pace.step(1 + stack.len() - common);
-            for node in way.drain(common..) {
+            for (node, edge) in way.drain(common..) {
                 let node = &mut self.nodes[node as usize];
                 node.end = member;
                 of_frames[node.frame as usize] -= 1;
-                if node.edge != NONE {
-                    of_edges[node.edge as usize] -= 1;
+                if edge != NONE {
+                    of_edges[edge as usize] -= 1;
                 }
             }
             for (depth, &frame) in stack.iter().enumerate().skip(common) {
-                let (mut edge, mut is_first_edge) = (NONE, false);
+                let (mut edge, mut call) = (NONE, NONE);
                 if let Some(&above) = depth.checked_sub(1).and_then(|above| stack.get(above)) {
                     edge = calls.id(above, frame) as u32;
                     of_edges.resize(of_edges.len().max(edge as usize + 1), 0u32);
-                    is_first_edge = of_edges[edge as usize] == 0;
+                    call = if of_edges[edge as usize] == 0 { edge } else { NONE };
                     of_edges[edge as usize] += 1;
                 }
                 let times = &mut of_frames[frame as usize];
-                let is_first = *times == 0 && !rows.is_system(frame);
+                let is_own = !rows.is_system(frame);
+                let is_first = *times == 0 && is_own;
                 *times += 1;
-                let parent = way.last().copied().unwrap_or(NONE);
-                way.push(self.nodes.len() as u32);
-                self.nodes.push(Node { frame, parent, start: member, end: 0, edge, is_first_edge, is_first });
+                let parent = way.last().map_or(NONE, |above| above.0);
+                way.push((self.nodes.len() as u32, edge));
+                self.nodes.push(Node { frame, parent, start: member, end: 0 });
+                self.places.push(Place { call, is_own, is_first, is_inner: false });
             }
-            self.deepest.push(way.last().copied().unwrap_or(NONE));
+            self.deepest.push(way.last().map_or(NONE, |above| above.0));
             last = stack;
         }
         let end = self.members.len() as u32;
-        way.into_iter().for_each(|node| self.nodes[node as usize].end = end);
-        self.number_edges(calls.into_pairs());
-        self.cut_system(rows);
+        way.into_iter().for_each(|(node, _)| self.nodes[node as usize].end = end);
+        self.number_calls(calls.into_pairs());
+        self.mark_inner();
     }
 
     /// Numbers calls in the order of their names.
-    fn number_edges(&mut self, pairs: Vec<(u32, u32)>) {
+    fn number_calls(&mut self, pairs: Vec<(u32, u32)>) {
         let mut order: Vec<((u32, u32), u32)> = pairs.into_iter().zip(0..).collect();
         order.sort_unstable();
         let mut number = vec![0; order.len()];
         (0..).zip(&order).for_each(|(new, &(_, old))| number[old as usize] = new);
-        for node in self.nodes.iter_mut().filter(|node| node.edge != NONE) {
-            node.edge = number[node.edge as usize];
+        for place in self.places.iter_mut().filter(|place| place.call != NONE) {
+            place.call = number[place.call as usize];
         }
         self.edges = order.into_iter().map(|(pair, _)| pair).collect();
     }
 
-    /// Takes out the calls between system functions that no function of the program is below of: the first of them says
-    /// what is called.
-    fn cut_system(&mut self, rows: &Rows) {
-        // A function of the program: at the node or below it; above it.
-        let mut below: Vec<bool> = self.nodes.iter().map(|node| !rows.is_system(node.frame)).collect();
-        for (i, node) in self.nodes.iter().enumerate().rev().filter(|(_, node)| node.parent != NONE) {
-            below[node.parent as usize] |= below[i];
-        }
-        let mut above: Vec<bool> = Vec::with_capacity(self.nodes.len());
+    /// Marks the calls among system functions below the program's.
+    fn mark_inner(&mut self) {
+        // True below a function of the program.
+        let mut is_below: Vec<bool> = Vec::with_capacity(self.nodes.len());
         for i in 0..self.nodes.len() {
-            let node = &self.nodes[i];
-            let is_below = match node.parent {
-                NONE => false,
-                parent => above[parent as usize] || !rows.is_system(self.nodes[parent as usize].frame),
+            let of_parent = match self.nodes[i].parent {
+                NONE => None,
+                parent => Some((is_below[parent as usize], self.places[parent as usize].is_own)),
             };
-            above.push(is_below);
-            let is_called_by_system = node.parent != NONE && rows.is_system(self.nodes[node.parent as usize].frame);
-            if is_called_by_system && is_below && !below[i] {
-                self.nodes[i].is_first_edge = false;
-            }
+            is_below.push(of_parent.is_some_and(|(below, own)| below || own));
+            self.places[i].is_inner = of_parent == Some((true, false)) && !self.places[i].is_own;
         }
     }
 
@@ -188,19 +188,17 @@ impl CallTree {
             let known = way.last().map_or(NONE, |&(plain, _)| plain);
             let mut at = self.deepest[row as usize];
             while at != known && at != NONE {
-                let node = &self.nodes[at as usize];
-                if node.is_first {
+                if self.places[at as usize].is_first {
                     new.push(at);
                 }
-                at = node.parent;
+                at = self.nodes[at as usize].parent;
             }
             pace.step(1 + new.len());
             for plain in new.drain(..).rev() {
                 let parent = way.last().map_or(NONE, |&(_, node)| node);
                 way.push((plain, self.nodes.len() as u32));
                 let frame = self.nodes[plain as usize].frame;
-                let (edge, is_first_edge, is_first) = (NONE, false, true);
-                self.nodes.push(Node { frame, parent, start: member, end: 0, edge, is_first_edge, is_first });
+                self.nodes.push(Node { frame, parent, start: member, end: 0 });
             }
             self.deepest[member as usize] = way.last().map_or(NONE, |&(_, node)| node);
         }
@@ -208,16 +206,28 @@ impl CallTree {
         self.nodes_of_labels.push(first..self.nodes.len() as u32);
     }
 
-    /// The members below each function of the program: (function, members), in the order of members.
+    /// The members below each function of the program: (function, members, node), in the order of members.
     pub(super) fn functions(&self) -> impl Iterator<Item = (u32, Range<u32>, u32)> {
-        let plain = self.nodes[..self.n_plain].iter().zip(0..);
-        plain.filter(|(node, _)| node.is_first).map(|(node, i)| (node.frame, node.members(), i))
+        let plain = self.nodes.iter().zip(&self.places).zip(0..);
+        plain.filter(|((_, place), _)| place.is_first).map(|((node, _), i)| (node.frame, node.members(), i))
     }
 
-    /// Those below each call.
+    /// Those below each call: (number of the call, members, node), in the order of members.
     pub(super) fn calls(&self) -> impl Iterator<Item = (u32, Range<u32>, u32)> {
-        let plain = self.nodes[..self.n_plain].iter().zip(0..);
-        plain.filter(|(node, _)| node.is_first_edge).map(|(node, i)| (node.edge, node.members(), i))
+        (0..self.places.len() as u32).flat_map(move |node| {
+            let (place, members) = (&self.places[node as usize], self.nodes[node as usize].members());
+            let whole = Some(node).filter(|_| !place.is_inner);
+            // The inner calls that come back to the program here.
+            let caller = move |&i: &u32| Some(self.nodes[i as usize].parent).filter(|&parent| self.is_inner(parent));
+            let inner = Some(node).filter(|_| place.is_own).and_then(|node| caller(&node));
+            let of_node = move |i: u32| (self.places[i as usize].call, members.clone(), i);
+            let all = whole.into_iter().chain(std::iter::successors(inner, caller));
+            all.map(of_node).filter(|(call, ..)| *call != NONE)
+        })
+    }
+
+    fn is_inner(&self, node: u32) -> bool {
+        self.places.get(node as usize).is_some_and(|place| place.is_inner)
     }
 
     /// Those of a label that are below each function.

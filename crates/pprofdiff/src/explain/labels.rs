@@ -154,10 +154,11 @@ impl Labels {
 }
 
 /// A label is a candidate by itself and with each function that it is found with, so there are as many as labels times
-/// functions times stacks, of which each alone may be in proportion. They have places for so many rows together, or one for
-/// so many bytes of the profiles: 12 bytes each, and 50 for each candidate. One key with all stacks fits at least.
-const PLACES: usize = 1 << 21;
-const BYTES_OF_PLACE: usize = 12;
+/// functions times stacks, of which each alone may be in proportion. They have so many places together, or one for so many
+/// bytes of the profiles: a node of a tree and a range of a set each, which are 28 bytes, and 112 for each candidate. One key
+/// with all stacks fits at least.
+const PLACES: usize = 900_000;
+const BYTES_OF_PLACE: usize = 28;
 /// What a candidate takes besides its rows, in places.
 const CANDIDATE: usize = 4;
 

@@ -81,9 +81,11 @@ pub(super) struct Sets {
     /// Ranges of members, in order and apart from each other.
     ranges: Vec<Range<u32>>,
     tree: CallTree,
-    /// By node: the sets of its function and of the call that leads to it, which hold the members that run through it. [`NONE`]
-    /// where there is no such set, or one with the same rows that is found elsewhere.
-    of_nodes: Vec<[u32; 2]>,
+    /// By node: the set of its function, which holds the members that run through it. [`NONE`] where there is no such set, or
+    /// one with the same rows that is found elsewhere.
+    of_nodes: Vec<u32>,
+    /// By node of all rows: the set of the call that leads to it.
+    of_calls: Vec<u32>,
     /// By member, besides those of its nodes: the sets of the innermost function of the program and of the leaf, or that of
     /// the label.
     of_members: Vec<[u32; 2]>,
@@ -180,6 +182,13 @@ impl<'a> Making<'a> {
             next.push(if key.n_ranges > 1 { n_ranges } else { NOWHERE });
             n_ranges += if key.n_ranges > 1 { key.n_ranges as usize } else { 0 };
         }
+        // Room for all at once: what grows takes twice as much for a moment.
+        let (n_sets, n_single) = keys.iter().fold((0, 0), |(sets, single), key| {
+            (sets + usize::from(key.n_ranges > 0), single + usize::from(key.n_ranges == 1))
+        });
+        self.sets.reserve_exact(n_sets);
+        self.hashes.reserve_exact(n_sets);
+        self.ranges.reserve_exact(n_ranges + n_single);
         let mut ranges = vec![0..0; n_ranges];
         for (number, span) in spans() {
             let next = &mut next[number as usize];
@@ -270,9 +279,9 @@ impl Sets {
         let n_labels = tree.of_labels.len();
         let of_labels = || (0..).zip(tree.of_labels.iter().cloned()).filter(|(_, members)| !members.is_empty());
         let of_labels = making.add(&tree, n_labels, Key::Label, of_labels);
-        let mut of_nodes = vec![[NONE; 2]; tree.nodes.len()];
-        tree.functions().for_each(|(frame, _, node)| of_nodes[node as usize][0] = of_functions[frame as usize]);
-        tree.calls().for_each(|(edge, _, node)| of_nodes[node as usize][1] = of_edges[edge as usize]);
+        let (mut of_nodes, mut of_calls) = (vec![NONE; tree.nodes.len()], vec![NONE; tree.places.len()]);
+        tree.functions().for_each(|(frame, _, node)| of_nodes[node as usize] = of_functions[frame as usize]);
+        tree.calls().for_each(|(edge, _, node)| of_calls[node as usize] = of_edges[edge as usize]);
         // A function's number among those of a label.
         let mut number_of = vec![NONE; n_frames];
         let mut frames: Vec<u32> = Vec::new();
@@ -288,7 +297,7 @@ impl Sets {
             let spans = || tree.functions_of(label).map(|(frame, members, _)| (number_of[frame as usize], members));
             let found = making.add(&tree, frames.len(), key, spans);
             for (frame, _, node) in tree.functions_of(label) {
-                of_nodes[node as usize][0] = found[number_of[frame as usize] as usize];
+                of_nodes[node as usize] = found[number_of[frame as usize] as usize];
             }
             frames.drain(..).for_each(|frame| number_of[frame as usize] = NONE);
         }
@@ -304,7 +313,7 @@ impl Sets {
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = of_label);
         let of_label = || (n_rows as usize..tree.members.len()).map(|i| (tree.members[i] as usize, i as u32));
         let (label_members, ends) = grouped(rows.rows.len(), of_label);
-        Sets { sets, ranges, tree, of_nodes, of_members, label_members, ends }
+        Sets { sets, ranges, tree, of_nodes, of_calls, of_members, label_members, ends }
     }
 
     /// Calls `each` with every set that a row is in, once.
@@ -315,11 +324,22 @@ impl Sets {
         }
         let of_labels = &self.label_members[self.ends[row]..self.ends[row + 1]];
         for member in std::iter::once(row).chain(of_labels.iter().map(|&member| member as usize)) {
-            let mut visit = |sets: [u32; 2]| sets.into_iter().filter(|&set| set != NONE).for_each(|s| each(s as usize));
-            visit(self.of_members[member]);
+            let mut visit = |set: u32| {
+                if set != NONE {
+                    each(set as usize);
+                }
+            };
+            self.of_members[member].into_iter().for_each(&mut visit);
             let mut node = self.tree.deepest[member];
+            let mut came_back = false;
             while node != NONE {
                 visit(self.of_nodes[node as usize]);
+                if let Some(place) = self.tree.places.get(node as usize) {
+                    came_back |= place.is_own;
+                    if came_back || !place.is_inner {
+                        visit(self.of_calls[node as usize]);
+                    }
+                }
                 node = self.tree.nodes[node as usize].parent;
             }
         }
