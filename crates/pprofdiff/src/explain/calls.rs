@@ -206,33 +206,35 @@ impl CallTree {
         self.nodes_of_labels.push(first..self.nodes.len() as u32);
     }
 
-    /// The members below each function of the program: (function, members, node), in the order of members.
-    pub(super) fn functions(&self) -> impl Iterator<Item = (u32, Range<u32>, u32)> {
-        let plain = self.nodes.iter().zip(&self.places).zip(0..);
-        plain.filter(|((_, place), _)| place.is_first).map(|((node, _), i)| (node.frame, node.members(), i))
+    /// Shows the members below each function of the program: the function, members, the node; in the order of members.
+    pub(super) fn for_each_function(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
+        for (i, _) in (0..).zip(&self.places).filter(|(_, place)| place.is_first) {
+            let node = &self.nodes[i as usize];
+            each(node.frame, node.members(), i);
+        }
     }
 
-    /// Those below each call: (number of the call, members, node), in the order of members.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (u32, Range<u32>, u32)> {
-        (0..self.places.len() as u32).flat_map(move |node| {
-            let (place, members) = (&self.places[node as usize], self.nodes[node as usize].members());
-            let whole = Some(node).filter(|_| !place.is_inner);
+    /// Shows those below each call: the number of the call, members, the node; in the order of members.
+    pub(super) fn for_each_call(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
+        for (i, (node, place)) in (0..).zip(self.nodes.iter().zip(&self.places)) {
+            if place.call != NONE && !place.is_inner {
+                each(place.call, node.members(), i);
+            }
             // The inner calls that come back to the program here.
-            let caller = move |&i: &u32| Some(self.nodes[i as usize].parent).filter(|&parent| self.is_inner(parent));
-            let inner = Some(node).filter(|_| place.is_own).and_then(|node| caller(&node));
-            let of_node = move |i: u32| (self.places[i as usize].call, members.clone(), i);
-            let all = whole.into_iter().chain(std::iter::successors(inner, caller));
-            all.map(of_node).filter(|(call, ..)| *call != NONE)
-        })
+            let mut above = if place.is_own { node.parent } else { NONE };
+            while let Some(inner) = self.places.get(above as usize).filter(|above| above.is_inner) {
+                if inner.call != NONE {
+                    each(inner.call, node.members(), above);
+                }
+                above = self.nodes[above as usize].parent;
+            }
+        }
     }
 
-    fn is_inner(&self, node: u32) -> bool {
-        self.places.get(node as usize).is_some_and(|place| place.is_inner)
-    }
-
-    /// Those of a label that are below each function.
-    pub(super) fn functions_of(&self, label: usize) -> impl Iterator<Item = (u32, Range<u32>, u32)> {
-        let of_label = self.nodes_of_labels[label].clone();
-        of_label.map(|i| (self.nodes[i as usize].frame, self.nodes[i as usize].members(), i))
+    /// Shows those of a label that are below each function, likewise.
+    pub(super) fn for_each_function_of(&self, label: usize, mut each: impl FnMut(u32, Range<u32>, u32)) {
+        for i in self.nodes_of_labels[label].clone() {
+            each(self.nodes[i as usize].frame, self.nodes[i as usize].members(), i);
+        }
     }
 }

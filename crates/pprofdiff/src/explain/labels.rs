@@ -199,12 +199,19 @@ impl Rows {
         let front = self.front();
         let mut whole = 0.0;
         let (mut places, mut parts) = (vec![0usize; self.labels.len()], vec![0.0; self.labels.len()]);
-        for (i, row) in self.rows.iter().enumerate().filter(|(_, row)| !row.background) {
-            let functions = self.stack(i).iter().filter(|&&frame| !self.is_system(frame)).count();
+        // The last row of each label: a place is taken where a row goes another way than that.
+        let mut last = vec![NONE; self.labels.len()];
+        for (i, row) in paced(self.rows.iter().enumerate()).filter(|(_, row)| !row.background) {
+            let stack = self.stack(i);
+            let functions_from =
+                |common: usize| stack[common..].iter().filter(|&&frame| !self.is_system(frame)).count();
             let part: f64 = (0..2).map(|s| row.v[s] / front[s].max(1e-300)).sum();
             whole += part;
             for &label in &self.label_sets[row.labels as usize] {
-                places[label as usize] += 1 + functions;
+                let before = std::mem::replace(&mut last[label as usize], i as u32);
+                let before = if before == NONE { &[] } else { self.stack(before as usize) };
+                let common = before.iter().zip(stack).take_while(|(a, b)| a == b).count();
+                places[label as usize] += 1 + functions_from(common);
                 parts[label as usize] += part;
             }
         }

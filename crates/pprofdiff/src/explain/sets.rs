@@ -61,11 +61,9 @@ const PRICE_OF_SYSTEM: f64 = 6.0;
 /// One set.
 pub(super) struct Set {
     pub key: Key,
-    /// Other names of the same stacks.
-    pub same: Vec<Key>,
     /// Its ranges of members: `Sets::ranges[start..end]`.
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
     /// Value of both sides.
     pub v: [f64; 2],
     /// The value of one event.
@@ -76,8 +74,16 @@ pub(super) struct Set {
     pub price: f64,
 }
 
+impl Set {
+    fn ranges(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
 pub(super) struct Sets {
     pub sets: Vec<Set>,
+    /// Other names of the same stacks: by set.
+    other_names: Vec<(u32, Key)>,
     /// Ranges of members, in order and apart from each other.
     ranges: Vec<Range<u32>>,
     tree: CallTree,
@@ -108,6 +114,7 @@ struct Making<'a> {
     before: Vec<Before>,
     front: [f64; 2],
     sets: Vec<Set>,
+    other_names: Vec<(u32, Key)>,
     ranges: Vec<Range<u32>>,
     index: Index,
     hashes: Vec<u64>,
@@ -143,23 +150,24 @@ impl<'a> Making<'a> {
             before.push(std::mem::replace(&mut sum, next));
         }
         before.push(sum);
-        let (front, sets, ranges) = (rows.front(), Vec::new(), Vec::new());
-        Making { rows, before, front, sets, ranges, index: Index::default(), hashes: Vec::new() }
+        let (front, sets, other_names) = (rows.front(), Vec::new(), Vec::new());
+        let (ranges, hashes) = (Vec::new(), Vec::new());
+        Making { rows, before, front, sets, other_names, ranges, index: Index::default(), hashes }
     }
 
-    /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `spans` are the
+    /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `spans` shows the
     /// members of keys, in order; `key_of` says what a number among them stands for. Gives the set of each number, unless
     /// another key has it.
-    fn add<I: Iterator<Item = (u32, Range<u32>)>>(
+    fn add(
         &mut self,
         tree: &CallTree,
         n_keys: usize,
         key_of: impl Fn(u32) -> Key,
-        spans: impl Fn() -> I,
+        spans: impl Fn(&mut dyn FnMut(u32, Range<u32>)),
     ) -> Vec<u32> {
         let mut keys = vec![OfKey { v: [0.0; 2], q: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Pace::default();
-        for (number, span) in spans() {
+        spans(&mut |number, span| {
             pace.step(1);
             let key = &mut keys[number as usize];
             let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
@@ -169,7 +177,7 @@ impl<'a> Making<'a> {
             key.start = if key.n_ranges == 0 { span.start } else { key.start };
             key.n_ranges += u32::from(key.end != span.start);
             key.end = span.end;
-        }
+        });
         // Where the next range of each key goes; of keys with several, which are looked at again.
         const NOWHERE: usize = usize::MAX;
         let mut next = Vec::with_capacity(n_keys);
@@ -190,10 +198,10 @@ impl<'a> Making<'a> {
         self.hashes.reserve_exact(n_sets);
         self.ranges.reserve_exact(n_ranges + n_single);
         let mut ranges = vec![0..0; n_ranges];
-        for (number, span) in spans() {
+        spans(&mut |number, span| {
             let next = &mut next[number as usize];
             if *next == NOWHERE {
-                continue;
+                return;
             }
             pace.step(1);
             let key = &keys[number as usize];
@@ -205,7 +213,7 @@ impl<'a> Making<'a> {
                     *next += 1;
                 }
             }
-        }
+        });
         let mut place = 0;
         let mut found = Vec::with_capacity(n_keys);
         for (key, number) in keys.iter().zip(0..) {
@@ -230,22 +238,22 @@ impl<'a> Making<'a> {
             ranges.iter().flat_map(|range| &tree.members[range.start as usize..range.end as usize]).copied().collect()
         };
         let same = |n: u32| {
-            let other = &self.ranges[sets[n as usize].start..sets[n as usize].end];
+            let other = &self.ranges[sets[n as usize].ranges()];
             // The members of labels have other numbers than those of all rows.
             hashes[n as usize] == of.hash && (other == ranges || rows_of(other) == rows_of(ranges))
         };
         let found = index.find_or_insert(of.hash, sets.len(), same, |n| hashes[n as usize]);
         if let Found::Known(n) = found {
-            sets[n as usize].same.push(key);
+            self.other_names.push((n, key));
             return NONE;
         }
         hashes.push(of.hash);
-        let start = self.ranges.len();
+        let start = self.ranges.len() as u32;
         self.ranges.extend_from_slice(ranges);
         let whole = (0..2).all(|s| of.v[s] > WHOLE * self.front[s]);
         let price = if matches!(key, Key::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
         let (v, w) = (of.v, value_of_event(of.v, of.q));
-        self.sets.push(Set { key, same: Vec::new(), start, end: self.ranges.len(), v, w, whole, price });
+        self.sets.push(Set { key, start, end: self.ranges.len() as u32, v, w, whole, price });
         found.number()
     }
 }
@@ -261,44 +269,49 @@ impl Sets {
         let leaf_of = |row: u32| rows.stack(row as usize).last().copied();
         let leaf = |row: u32| leaf_of(row).filter(|&leaf| owns[row as usize] == NONE || !rows.is_system(leaf));
         let leaves: Vec<u32> = paced(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
-        let of_rows = |frames: &[u32]| {
-            let each = frames.to_vec().into_iter().zip(0..);
-            each.filter(|(frame, _)| *frame != NONE).map(|(frame, row): (u32, u32)| (frame, row..row + 1))
+        let of_rows = |frames: &[u32], each: &mut dyn FnMut(u32, Range<u32>)| {
+            let rows = frames.iter().zip(0..).filter(|(frame, _)| **frame != NONE);
+            rows.for_each(|(&frame, row)| each(frame, row..row + 1));
         };
-        let without_node = |(key, members, _): (u32, Range<u32>, u32)| (key, members);
         // In the order in which names are preferred.
-        let of_owns = making.add(&tree, n_frames, Key::Own, || of_rows(&owns));
+        let of_owns = making.add(&tree, n_frames, Key::Own, |each| of_rows(&owns, each));
         let edge = |number: u32| {
             let (caller, callee) = tree.edges[number as usize];
             Key::Edge(caller, callee)
         };
-        let of_edges = making.add(&tree, tree.edges.len(), edge, || tree.calls().map(without_node));
-        let of_functions = making.add(&tree, n_frames, Key::Node, || tree.functions().map(without_node));
-        let of_leaves = making.add(&tree, n_frames, Key::Leaf, || of_rows(&leaves));
+        let calls = |each: &mut dyn FnMut(u32, Range<u32>)| tree.for_each_call(|call, members, _| each(call, members));
+        let of_edges = making.add(&tree, tree.edges.len(), edge, calls);
+        let functions =
+            |each: &mut dyn FnMut(u32, Range<u32>)| tree.for_each_function(|frame, members, _| each(frame, members));
+        let of_functions = making.add(&tree, n_frames, Key::Node, functions);
+        let of_leaves = making.add(&tree, n_frames, Key::Leaf, |each| of_rows(&leaves, each));
         let n_plain = making.sets.len();
         let n_labels = tree.of_labels.len();
-        let of_labels = || (0..).zip(tree.of_labels.iter().cloned()).filter(|(_, members)| !members.is_empty());
-        let of_labels = making.add(&tree, n_labels, Key::Label, of_labels);
+        let of_labels = making.add(&tree, n_labels, Key::Label, |each| {
+            let labels = (0..).zip(&tree.of_labels).filter(|(_, members)| !members.is_empty());
+            labels.for_each(|(label, members)| each(label, members.clone()));
+        });
         let (mut of_nodes, mut of_calls) = (vec![NONE; tree.nodes.len()], vec![NONE; tree.places.len()]);
-        tree.functions().for_each(|(frame, _, node)| of_nodes[node as usize] = of_functions[frame as usize]);
-        tree.calls().for_each(|(edge, _, node)| of_calls[node as usize] = of_edges[edge as usize]);
+        tree.for_each_function(|frame, _, node| of_nodes[node as usize] = of_functions[frame as usize]);
+        tree.for_each_call(|edge, _, node| of_calls[node as usize] = of_edges[edge as usize]);
         // A function's number among those of a label.
         let mut number_of = vec![NONE; n_frames];
         let mut frames: Vec<u32> = Vec::new();
         for label in 0..n_labels {
-            for (frame, ..) in tree.functions_of(label) {
+            tree.for_each_function_of(label, |frame, _, _| {
                 if std::mem::replace(&mut number_of[frame as usize], 0) == NONE {
                     frames.push(frame);
                 }
-            }
+            });
             frames.sort_unstable();
             frames.iter().zip(0..).for_each(|(&frame, number)| number_of[frame as usize] = number);
             let key = |number: u32| Key::LabelNode(label as u32, frames[number as usize]);
-            let spans = || tree.functions_of(label).map(|(frame, members, _)| (number_of[frame as usize], members));
-            let found = making.add(&tree, frames.len(), key, spans);
-            for (frame, _, node) in tree.functions_of(label) {
+            let found = making.add(&tree, frames.len(), key, |each| {
+                tree.for_each_function_of(label, |frame, members, _| each(number_of[frame as usize], members));
+            });
+            tree.for_each_function_of(label, |frame, _, node| {
                 of_nodes[node as usize] = found[number_of[frame as usize] as usize];
-            }
+            });
             frames.drain(..).for_each(|frame| number_of[frame as usize] = NONE);
         }
         let set_of = |of: &[u32], key: u32| if key == NONE { NONE } else { of[key as usize] };
@@ -307,13 +320,14 @@ impl Sets {
         for (members, &set) in tree.of_labels.iter().zip(&of_labels) {
             of_members.extend(members.clone().map(|_| [set, NONE]));
         }
-        let Making { mut sets, ranges, .. } = making;
+        let Making { mut sets, mut other_names, ranges, .. } = making;
+        other_names.sort_by_key(|(set, _)| *set);
         let labelled = sets.len() - n_plain;
         let of_label = PRICE_OF_LABEL + 2.0 * (labelled as f64 / n_plain.max(1) as f64).max(1e-9).ln().max(0.0);
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = of_label);
         let of_label = || (n_rows as usize..tree.members.len()).map(|i| (tree.members[i] as usize, i as u32));
         let (label_members, ends) = grouped(rows.rows.len(), of_label);
-        Sets { sets, ranges, tree, of_nodes, of_calls, of_members, label_members, ends }
+        Sets { sets, other_names, ranges, tree, of_nodes, of_calls, of_members, label_members, ends }
     }
 
     /// Calls `each` with every set that a row is in, once.
@@ -345,11 +359,19 @@ impl Sets {
         }
     }
 
+    /// All names of a set, the preferred one first.
+    pub(super) fn names(&self, set: usize) -> impl Iterator<Item = &Key> {
+        let first = self.other_names.partition_point(|other| (other.0 as usize) < set);
+        let others = self.other_names[first..].iter().take_while(move |other| other.0 as usize == set);
+        std::iter::once(&self.sets[set].key).chain(others.map(|(_, key)| key))
+    }
+
     /// A set's rows, in order.
     pub(super) fn rows(&self, set: usize) -> impl Iterator<Item = u32> + Clone {
-        let Set { start, end, .. } = self.sets[set];
         let members = |range: &Range<u32>| range.start as usize..range.end as usize;
-        self.ranges[start..end].iter().flat_map(move |range| self.tree.members[members(range)].iter().copied())
+        self.ranges[self.sets[set].ranges()]
+            .iter()
+            .flat_map(move |range| self.tree.members[members(range)].iter().copied())
     }
 
     /// What was made to have them: nodes, and ranges of sets.
@@ -368,9 +390,8 @@ impl Sets {
     }
 
     fn sum(&self, set: usize, before: &[f64]) -> f64 {
-        let Set { start, end, .. } = self.sets[set];
         let of_range = |range: &Range<u32>| before[range.end as usize] - before[range.start as usize];
-        self.ranges[start..end].iter().map(of_range).sum()
+        self.ranges[self.sets[set].ranges()].iter().map(of_range).sum()
     }
 
     /// The sums of a number of each row over all sets.

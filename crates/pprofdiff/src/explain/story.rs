@@ -139,7 +139,7 @@ impl<'a> Story<'a> {
             return Description { label: Some(label), ..plain(of.key.frame(), kind) };
         }
         let mut edges: Vec<(u32, u32)> = Vec::new();
-        for key in std::iter::once(&of.key).chain(&of.same) {
+        for key in self.sets.names(set) {
             if let Key::Edge(a, b) = key {
                 edges.push((*a, *b));
             }
