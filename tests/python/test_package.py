@@ -9,7 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pprofdiff
+from conftest import pair
 from pprofdiff import _native
 
 # That of the repository, of which the installed one is a copy.
@@ -141,11 +144,25 @@ def test_it_is_one_wheel_for_all_pythons():
     assert ".abi3." in Path(_native.__file__).name
 
 
-def test_importing_it_imports_next_to_nothing():
-    code = "import sys; before = set(sys.modules); import pprofdiff; print(*sorted(set(sys.modules) - before))"
+def modules_of(code: str) -> list[str]:
+    """The modules that this code imports in a fresh interpreter, besides those of its start."""
+    code = f"before = set(sys.modules); {code}; print(*sorted(set(sys.modules) - before))"
     command = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["pprofdiff", "pprofdiff._batch", "pprofdiff._deltas", "pprofdiff._native"]
+    return done.stdout.splitlines()[-1].split()
+
+
+PACKAGE = ["pprofdiff", "pprofdiff._batch", "pprofdiff._deltas", "pprofdiff._native"]
+
+
+def test_importing_it_imports_next_to_nothing():
+    assert modules_of("import pprofdiff") == PACKAGE
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["info", pair("go-mutex")[0]], [*pair("go-mutex")]])
+def test_the_command_imports_no_more_than_itself(arguments: list[str]):
+    run = f"from pprofdiff._cli import main; sys.argv[1:] = {[str(a) for a in arguments]!r}; assert main() == 0"
+    assert modules_of(run) == sorted([*PACKAGE, "pprofdiff._cli"])
 
 
 def test_version():
