@@ -258,12 +258,36 @@ pub(crate) fn unsupported() -> io::Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::io::{self, Write};
     use std::path::Path;
 
     use super::Format;
+
+    /// What was written, and in how many pieces: each is a call through a pointer, and what formats spend most on.
+    #[derive(Default)]
+    pub(crate) struct Calls {
+        pub calls: usize,
+        pub written: Vec<u8>,
+    }
+
+    impl Write for Calls {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.write_all(bytes).map(|()| bytes.len())
+        }
+
+        fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.calls += 1;
+            self.written.extend_from_slice(bytes);
+            Ok(())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn formats_are_found_by_name_and_by_the_longest_ending() {

@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use crate::format::{self, Each, Format, nothing, unsupported};
+use crate::numbers::write_integer;
 use crate::table::{Cell, Lists, Table};
 
 pub(crate) const FORMAT: Format = Format {
@@ -68,12 +69,15 @@ pub(crate) fn rows(
             match column.cell(row) {
                 Cell::Missing => field(out, behind, texts, [])?,
                 Cell::Text(text) => field(out, behind, texts, [text])?,
-                Cell::Int(v) => field(out, behind, false, [v.to_string().as_str()])?,
+                Cell::Int(v) => {
+                    separate(out, behind)?;
+                    write_integer(out, v)?;
+                }
                 Cell::Ratio(v) => field(out, behind, false, [v.to_string().as_str()])?,
                 Cell::List(lists, row) => field(out, behind, texts, Strings(lists, row))?,
             }
         }
-        writeln!(out)?;
+        out.write_all(b"\n")?;
     }
     Ok(())
 }
@@ -91,33 +95,60 @@ impl<'a> IntoIterator for Strings<'a> {
     }
 }
 
+/// What stands between a field and the one before it.
+fn separate(out: &mut dyn Write, behind_another: bool) -> io::Result<()> {
+    if behind_another { out.write_all(b",") } else { Ok(()) }
+}
+
+/// True if a field with this string must be quoted. Looks at all bytes whatever they are, which is many at a time.
+fn needs_quotes(string: &str) -> bool {
+    string.bytes().fold(false, |any, b| any | (b == b',') | (b == b'"') | (b == b'\r') | (b == b'\n'))
+}
+
 /// A field, of strings with `;` between them. The csv crate wants a field as a whole, and a stack can be ten million
-/// names; so quoting, which is all there is to writing CSV, is done here.
+/// names; so quoting, which is all there is to writing CSV, is done here. A table has many times as many fields as
+/// rows, so nothing empty is written, and what needs no quotes at once.
 fn field<'a>(
     out: &mut dyn Write,
     behind_another: bool,
     quote_formulas: bool,
     strings: impl IntoIterator<Item = &'a str> + Clone,
 ) -> io::Result<()> {
-    out.write_all(if behind_another { b"," } else { b"" })?;
-    let quoted = strings.clone().into_iter().any(|s| s.contains([',', '"', '\r', '\n']));
-    let quote: &[u8] = if quoted { b"\"" } else { b"" };
-    out.write_all(quote)?;
+    separate(out, behind_another)?;
+    let quoted = strings.clone().into_iter().any(needs_quotes);
+    if quoted {
+        out.write_all(b"\"")?;
+    }
     for (i, string) in strings.into_iter().enumerate() {
-        out.write_all(if i > 0 { b";" } else { b"" })?;
-        let is_formula = quote_formulas && string.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
-        out.write_all(if is_formula { b"'" } else { b"" })?;
+        if i > 0 {
+            out.write_all(b";")?;
+        }
+        if quote_formulas && string.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
+            out.write_all(b"'")?;
+        }
+        if !quoted {
+            out.write_all(string.as_bytes())?;
+            continue;
+        }
         for (i, part) in string.split('"').enumerate() {
             out.write_all(if i > 0 { b"\"\"" } else { b"" })?;
             out.write_all(part.as_bytes())?;
         }
     }
-    out.write_all(quote)
+    if quoted { out.write_all(b"\"") } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::field;
+    use crate::format::tests::Calls;
+
+    #[test]
+    fn a_plain_field_is_written_at_once() {
+        let mut out = Calls::default();
+        assert!(field(&mut out, true, false, ["github.com/example/parse.(*Tokens).Next"]).is_ok());
+        assert_eq!((out.calls, &*out.written), (2, &b",github.com/example/parse.(*Tokens).Next"[..]));
+    }
 
     #[test]
     fn fields_are_read_again_as_they_were() {

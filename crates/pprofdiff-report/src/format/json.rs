@@ -11,6 +11,7 @@ use crate::check::check_json;
 use crate::explain::explain_json;
 use crate::format::{Format, nothing, rows, unsupported};
 use crate::listing::listing_json;
+use crate::numbers::write_integer;
 use crate::report::Report;
 use crate::request::Ask;
 use crate::series::builds_header;
@@ -147,14 +148,16 @@ impl Table {
 
 /// Writes the rows as objects, with what stands between them and before the first.
 pub(crate) fn write_rows(table: &Table, between: &str, before: &str, out: &mut dyn Write) -> io::Result<()> {
+    // A sample type is part of a name where there are several. What stands before a value is the same in all rows.
+    let key = |(i, name): (usize, &str)| format!("{}{}: ", if i == 0 { "{" } else { ", " }, json!(name));
+    let keys: Vec<String> = table.columns.iter().map(|column| &*column.name).enumerate().map(key).collect();
     for row in 0..table.len() {
-        write!(out, "{}{{", if row == 0 { before } else { between })?;
-        for (i, column) in table.columns.iter().enumerate() {
-            // A sample type is part of a name where there are several.
-            write!(out, "{}{}: ", if i == 0 { "" } else { ", " }, json!(column.name))?;
+        out.write_all(if row == 0 { before } else { between }.as_bytes())?;
+        for (key, column) in keys.iter().zip(&table.columns) {
+            out.write_all(key.as_bytes())?;
             cell(out, &column.cell(row))?;
         }
-        out.write_all(b"}")?;
+        out.write_all(if keys.is_empty() { b"{}" } else { b"}" })?;
     }
     Ok(())
 }
@@ -163,7 +166,7 @@ fn cell(out: &mut dyn Write, cell: &Cell<'_>) -> io::Result<()> {
     match cell {
         Cell::Missing => out.write_all(b"null"),
         Cell::Text(text) => Ok(serde_json::to_writer(out, text)?),
-        Cell::Int(v) => write!(out, "{v}"),
+        Cell::Int(v) => write_integer(out, *v),
         Cell::Ratio(v) => write!(out, "{v}"),
         Cell::List(lists, row) => {
             out.write_all(b"[")?;
