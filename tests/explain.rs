@@ -466,7 +466,7 @@ fn of_labels_beyond_number_those_that_tell_most_apart_are_looked_at_and_it_is_sa
     else {
         panic!("{:?}", e.warnings)
     };
-    assert!((1000..2000).contains(&number.0.parse().unwrap()), "{number:?}");
+    assert!((500..2000).contains(&number.0.parse().unwrap()), "{number:?}");
     // In words as well, and on the page.
     let mut text = Vec::new();
     let report = pprofdiff_report::Report::Explain(Box::new(e));

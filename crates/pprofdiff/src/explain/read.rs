@@ -19,8 +19,8 @@ use pprofdiff_profile::work::paced;
 
 /// The frames of stacks are kept in an eighth of the bytes of the profiles and so many more, while they are read.
 const ROOM: usize = 12 << 20;
-/// Sets take about 32 bytes for each frame of each row, so rows have this many frames together, or one for so many bytes
-/// of the profiles: half of them the heavy stacks, half the lighter ones.
+/// Where no rows share calls, the tree of these and its sets take about 50 bytes for each frame, so rows have this many
+/// frames together, or one for so many bytes of the profiles: half of them the heavy stacks, half the lighter ones.
 const FRAMES: usize = 1 << 20;
 const BYTES_OF_FRAME: usize = 16;
 
