@@ -30,6 +30,12 @@ impl LabelTexts {
         self.labels.len()
     }
 
+    /// So many labels without texts.
+    #[cfg(test)]
+    pub(super) fn of_number(n: u32) -> LabelTexts {
+        LabelTexts { labels: (0..n).map(|label| (label, label)).collect(), texts: TextInterner::default() }
+    }
+
     /// A label's key and value.
     pub(super) fn get(&self, label: u32) -> (String, String) {
         let text = |text: u32| String::from_utf8_lossy(self.texts.get(text)).into_owned();

@@ -443,3 +443,122 @@ fn grouped<I: Iterator<Item = (usize, u32)>>(groups: usize, pairs: impl Fn() -> 
 fn mixed(row: u32) -> u64 {
     mix((u64::from(row) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::labels::LabelTexts;
+    use super::super::rows::{Kind, Name, Row, Rows, RunValues, Stacks};
+    use super::super::runtime::{Class, Own, classify};
+    use super::*;
+
+    const FRAMES: u64 = 7;
+    const LABELS: u32 = 3;
+
+    /// Rows at random, in which some frames are the system's, some rows the background's, and some have labels.
+    fn rows(seed: u64) -> Rows {
+        let mut state = seed;
+        let mut below = |n: u64| {
+            state = mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            state % n
+        };
+        let n_system = below(FRAMES);
+        let class = |frame| Class { system: frame < n_system, ..Class::default() };
+        let name = |frame| Name { text: format!("f{frame}"), class: class(frame), shown: Vec::new() };
+        let names: Vec<Name> = (0..FRAMES).map(name).collect();
+        let mut stacks = Stacks::default();
+        let n_rows = 1 + below(120);
+        let row = |_| {
+            let depth = 1 + below(8);
+            let frames: Vec<u32> = (0..depth).map(|_| below(FRAMES) as u32).collect();
+            let v = [below(4) as f64, below(4) as f64];
+            let (labels, background) = (below(1 << LABELS) as u32, below(10) == 0);
+            Row { stack: stacks.push(frames), labels, background, v, c: v, e: v, q: (v[0] + v[1]) / 4.0 }
+        };
+        let all: Vec<Row> = (0..n_rows).map(row).collect();
+        let has = |set: u32, label: u32| set >> label & 1 == 1;
+        let mut rows = Rows {
+            kind: Kind::Sampled,
+            m: [1, 1],
+            learned: 0,
+            runtime: classify(&[], &Own::default()).0,
+            names,
+            runs: RunValues::new(all.len(), Vec::new()),
+            rows: all,
+            labels: LabelTexts::of_number(LABELS),
+            label_sets: (0..1 << LABELS).map(|set| (0..LABELS).filter(|&label| has(set, label)).collect()).collect(),
+            keys_of_labels: 0,
+            keys_left_out: 0,
+            pruned: 0,
+            stacks,
+        };
+        rows.arrange();
+        rows
+    }
+
+    /// What keys mean, said of each row.
+    fn keys_of(rows: &Rows, row: usize) -> Vec<Key> {
+        let stack = rows.stack(row);
+        let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
+        let leaf = *stack.last().unwrap();
+        // The first system function below the innermost of the program's own says what is called.
+        let seen = &stack[..own.map_or(stack.len(), |own| (own + 2).min(stack.len()))];
+        let functions = || seen.iter().copied().filter(|&frame| !rows.is_system(frame));
+        let mut keys: Vec<Key> = own.map(|own| Key::Own(stack[own])).into_iter().collect();
+        keys.extend(Some(Key::Leaf(leaf)).filter(|_| own.is_none() || !rows.is_system(leaf)));
+        keys.extend(seen.windows(2).map(|call| Key::Edge(call[0], call[1])));
+        keys.extend(functions().map(Key::Node));
+        for &label in &rows.label_sets[rows.rows[row].labels as usize] {
+            keys.push(Key::Label(label));
+            keys.extend(functions().map(|frame| Key::LabelNode(label, frame)));
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    #[test]
+    fn sets_hold_the_rows_that_have_their_keys() {
+        for seed in 0..400 {
+            let rows = rows(seed);
+            let mut wanted: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
+            for row in 0..rows.n_front() {
+                for key in keys_of(&rows, row) {
+                    wanted.entry(key).or_default().push(row as u32);
+                }
+            }
+            let sum =
+                |of: &[u32], f: &dyn Fn(&Row) -> f64| of.iter().map(|&row| f(&rows.rows[row as usize])).sum::<f64>();
+            wanted.retain(|_, of| {
+                let (all, q) = (sum(of, &|row| row.v[0] + row.v[1]), sum(of, &|row| row.q));
+                all > 0.0 && all >= FEWEST_EVENTS * q / all
+            });
+            let sets = Sets::new(&rows);
+            let mut found: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
+            for set in 0..sets.len() {
+                let of: Vec<u32> = sets.rows(set).collect();
+                assert_eq!(sets.sets[set].v, [0, 1].map(|side| sum(&of, &|row| row.v[side])), "{seed}");
+                let first = sets.names(set).next().unwrap();
+                assert!(sets.names(set).all(|name| first <= name), "{seed}: the preferred name comes first");
+                for name in sets.names(set) {
+                    assert!(found.insert(*name, of.clone()).is_none(), "{seed}: {name:?} twice");
+                }
+            }
+            assert_eq!(found, wanted, "{seed}");
+            for row in 0..rows.rows.len() {
+                let mut of = Vec::new();
+                sets.for_each_of_row(row, |set| of.push(set));
+                of.sort_unstable();
+                let holding = (0..sets.len()).filter(|&set| sets.rows(set).any(|other| other == row as u32));
+                assert!(of.into_iter().eq(holding), "{seed}: the sets of row {row}");
+            }
+            let some: Vec<u32> = (0..rows.rows.len() as u32).filter(|row| row % 3 == 0).collect();
+            let value = |row: u32| rows.rows[row as usize].v[1];
+            let of_set = |set: usize| sets.rows(set).filter(|row| row % 3 == 0).map(value).sum::<f64>();
+            let holds = |&set: &usize| of_set(set) > 0.6 * some.iter().map(|&row| value(row)).sum::<f64>();
+            let wanted: Vec<(usize, f64)> = (0..sets.len()).filter(holds).map(|set| (set, of_set(set))).collect();
+            assert_eq!(sets.holding(&some, value, 0.6), wanted, "{seed}");
+        }
+    }
+}
