@@ -217,10 +217,10 @@ impl<'a> Making<'a> {
         let mut place = 0;
         let mut found = Vec::with_capacity(n_keys);
         for (key, number) in keys.iter().zip(0..) {
-            let one = [key.start..key.end];
+            let one = key.start..key.end;
             let ranges = match key.n_ranges {
                 0 => &[],
-                1 => &one[..],
+                1 => std::slice::from_ref(&one),
                 n => {
                     place += n as usize;
                     &ranges[place - n as usize..place]
