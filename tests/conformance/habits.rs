@@ -45,7 +45,7 @@ pub fn examine_mean(pair: &Pair, log: &mut Log) {
             let (nodes, theirs) = pictures::read(&pprof::report_of_command_line("dot", subject, &words));
             // A frame whose samples cancel is no node there, and its calls are those of a node without a name.
             let nodes: BTreeSet<String> = nodes.into_iter().map(|node| node.subject).collect();
-            let ends = |edge: &&Entry| ["node", "other"].iter().all(|end| nodes.contains(edge.text(end)));
+            let ends = |edge: &&Entry| ["node", "other"].iter().all(|end| nodes.contains(&edge.text(end)));
             let calls = edges.entries.iter().filter(|edge| edge.text("relation") == "callee").filter(ends);
             let calls = calls.map(|edge| Row {
                 subject: format!("{} -> {}", edge.text("node"), edge.text("other")),
