@@ -186,14 +186,15 @@ impl CallTree {
             }
             // From the deepest up to the first that is known.
             let known = way.last().map_or(NONE, |&(plain, _)| plain);
-            let mut at = self.deepest[row as usize];
+            let (mut at, mut steps) = (self.deepest[row as usize], 1);
             while at != known && at != NONE {
+                steps += 1;
                 if self.places[at as usize].is_first {
                     new.push(at);
                 }
                 at = self.nodes[at as usize].parent;
             }
-            pace.step(1 + new.len());
+            pace.step(steps);
             for plain in new.drain(..).rev() {
                 let parent = way.last().map_or(NONE, |&(_, node)| node);
                 way.push((plain, self.nodes.len() as u32));

@@ -113,6 +113,12 @@ impl Labels {
             for (&(_, set), part) in paced(of.rows.iter().zip(&of.parts)).filter(|_| !own.is_empty()) {
                 of.labels.sets.get(set).iter().for_each(|&pair| sums[own[pair as usize] as usize][side] += part.value);
             }
+            // By the run's own numbers of texts, so that no order of samples decides: what it left out has too many.
+            for (&key, _) in of.labels.n_values.iter().filter(|(_, n)| **n > MOST_VALUES) {
+                let key = known.id(p, key, &mut texts);
+                values_of.resize(texts.len(), 0);
+                values_of[key as usize] = usize::MAX / 2;
+            }
             numbers.push(own);
         }
         // Of each key what all its values cost, and those that both sides have.
@@ -161,10 +167,12 @@ impl Labels {
 
 /// A label is a candidate by itself and with each function that it is found with, so there are as many as labels times
 /// functions times stacks, of which each alone may be in proportion. They have so many places together, or one for so many
-/// bytes of the profiles: a node of a tree and a range of a set each, which are 28 bytes, and 112 for each candidate. One key
-/// with all stacks fits at least.
+/// bytes of the profiles: a node of a tree and a range of a set each, which are 28 bytes, 56 for each row, and 112 for each
+/// candidate.
 const PLACES: usize = 900_000;
 const BYTES_OF_PLACE: usize = 28;
+/// What a row takes besides its nodes, in places.
+const ROW: usize = 2;
 /// What a candidate takes besides its rows, in places.
 const CANDIDATE: usize = 4;
 
@@ -217,7 +225,7 @@ impl Rows {
                 let before = std::mem::replace(&mut last[label as usize], i as u32);
                 let before = if before == NONE { &[] } else { self.stack(before as usize) };
                 let common = before.iter().zip(stack).take_while(|(a, b)| a == b).count();
-                places[label as usize] += 1 + functions_from(common);
+                places[label as usize] += ROW + functions_from(common);
                 parts[label as usize] += part;
             }
         }

@@ -202,7 +202,7 @@ impl Distinct {
                 }
                 found.number()
             };
-            let stacks: Vec<u32> = of.hashes.iter().zip(0..).map(number).collect();
+            let stacks: Vec<u32> = paced(of.hashes.iter().zip(0..)).map(number).collect();
             let row = |(&(stack, set), part): (&(u32, u32), &Part)| {
                 let set = labels.set_of(i, set);
                 let number = rows.number((stacks[stack as usize], set));
@@ -235,7 +235,7 @@ impl Distinct {
         // Of each stack with a light row: where its beginning is found among those of heavy ones.
         let mut places: Vec<Option<(u32, u32)>> = vec![None; of.hashes.len()];
         let mut is_light = vec![false; of.hashes.len()];
-        for (&row, &(stack, _)) in rows.iter().zip(&of.rows) {
+        for (&row, &(stack, _)) in paced(rows.iter().zip(&of.rows)) {
             is_light[stack as usize] |= row_of[row as usize] == NONE;
         }
         let mut shared: HashMap<(u32, u32), Vec<u32>, State> = HashMap::default();

@@ -1,5 +1,5 @@
 //! One look at the samples of a run: its distinct stacks with their labels, by the run's own numbers, and what they add up
-//! to. Nothing else reads samples, but for stacks that there was no room for ([`OfRun::each_stack`]).
+//! to. Samples are read again for stacks that there was no room for ([`OfRun::each_stack`]).
 
 use super::labels::RunLabels;
 use super::read::Reader;
@@ -10,6 +10,7 @@ use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::samples::Sample;
+use pprofdiff_profile::work::paced;
 
 /// The most frames of a stack, from its leaf.
 pub(super) const DEEPEST: usize = 256;
@@ -205,7 +206,9 @@ impl OfRun {
         mut each: impl FnMut(u32, &[u32]),
     ) {
         let kept = self.stacks.len() as u32;
-        (0..kept).filter(|&stack| wants(stack)).for_each(|stack| each(stack, self.stacks.get(stack)));
+        for stack in paced(0..kept).filter(|&stack| wants(stack)) {
+            each(stack, self.stacks.get(stack));
+        }
         // They come in the order of their numbers.
         let others = || self.places.iter().copied().zip(kept..).filter(|(_, stack)| wants(*stack));
         let (mut places, mut stacks) = (others().map(|(place, _)| place).peekable(), others().map(|(_, stack)| stack));

@@ -132,7 +132,8 @@ struct Model<'a> {
     work: Work,
 }
 
-/// What a search has done and may do, in rows of candidates: made, or looked at as factors are applied to rows.
+/// What a search has done and may do: ranges of candidates that were made, and places of the tree of calls that were looked
+/// at as factors are applied to rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     pub done: u64,
@@ -326,17 +327,15 @@ impl<'a> Model<'a> {
             let v = self.rows.rows[row as usize].v;
             let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
             self.changed.push(row);
-            let mut n_sets = 0;
-            sets.for_each_of_row(row as usize, |other| {
-                n_sets += 1;
+            let looked_at = sets.for_each_of_row(row as usize, |other| {
                 let sums = &mut self.sums[other];
                 (0..4).for_each(|i| sums[i] += is[i] - was[i]);
                 if !std::mem::replace(&mut self.is_touched[other], true) {
                     self.touched.push(other as u32);
                 }
             });
-            self.work.add(n_sets);
-            pace.step(1 + n_sets);
+            self.work.add(looked_at);
+            pace.step(1 + looked_at);
         }
         fit
     }
@@ -450,28 +449,33 @@ fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
         length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
     }
-    let (mut of_runs, mut pace) = (vec![0.0; m], Pace::default());
-    let each: Vec<f64> = (0..sets.len())
-        .map(|j| {
-            of_runs.fill(0.0);
-            for row in sets.rows(j) {
-                pace.step(1);
-                rows.runs.of(row as usize).iter().for_each(|cell| of_runs[cell.column as usize] += cell.value);
+    let mut of_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); m];
+    for row in paced(0..rows.rows.len()) {
+        rows.runs.of(row).iter().for_each(|cell| of_columns[cell.column as usize].push((row as u32, cell.value)));
+    }
+    let mut excess = vec![0.0; sets.len()];
+    for side in &sides {
+        // Of each set the sum over the side's runs, and that of the squares.
+        let mut sums = vec![[0.0; 2]; sets.len()];
+        let mut of_rows = vec![0.0; rows.rows.len()];
+        for (cells, length) in of_columns[side.clone()].iter().zip(&length[side.clone()]) {
+            cells.iter().for_each(|&(row, value)| of_rows[row as usize] = value);
+            let before = sets.before(|row| of_rows[row as usize]);
+            for (j, [sum, squares]) in paced(sums.iter_mut().enumerate()) {
+                let x = sets.sum(j, &before) / length;
+                (*sum, *squares) = (*sum + x, *squares + x * x);
             }
-            of_runs.iter_mut().zip(&length).for_each(|(x, length)| *x /= length);
-            let mut excess = 0.0;
-            for side in &sides {
-                let values = &of_runs[side.clone()];
-                let n = values.len() as f64;
-                let mean = values.iter().sum::<f64>() / n;
-                if mean > 0.0 {
-                    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-                    excess += squares / (mean * mean) - (n - 1.0) * sets.sets[j].w / mean;
-                }
+            cells.iter().for_each(|&(row, _)| of_rows[row as usize] = 0.0);
+        }
+        let n = side.len() as f64;
+        for (j, [sum, squares]) in sums.into_iter().enumerate() {
+            let mean = sum / n;
+            if mean > 0.0 {
+                excess[j] += (squares - sum * mean) / (mean * mean) - (n - 1.0) * sets.sets[j].w / mean;
             }
-            excess / degrees
-        })
-        .collect();
+        }
+    }
+    let each: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
     let Prior { tau, shrink, .. } = prior(rows.kind);
     let prior = tau * tau;
     let events = |j: usize| (sets.sets[j].v[0] + sets.sets[j].v[1]) / sets.sets[j].w.max(1e-300);

@@ -101,11 +101,34 @@ pub(super) struct Sets {
 }
 
 /// What members add up to, before each.
+#[derive(Clone, Copy, Default)]
 struct Before {
-    v: [f64; 2],
-    q: f64,
+    v: [Exact; 2],
+    q: Exact,
     /// Stands for the set of rows.
     hash: u64,
+}
+
+/// A sum with what rounding took from it, so that what is small is not lost behind what is large: variances are squares,
+/// and the difference of two sums is asked for.
+#[derive(Clone, Copy, Default)]
+struct Exact {
+    sum: f64,
+    lost: f64,
+}
+
+impl Exact {
+    /// With a value more (two-sum, Knuth).
+    fn plus(self, value: f64) -> Exact {
+        let sum = self.sum + value;
+        let of_value = sum - self.sum;
+        let lost = (self.sum - (sum - of_value)) + (value - of_value);
+        Exact { sum, lost: self.lost + lost }
+    }
+
+    fn since(self, before: Exact) -> f64 {
+        (self.sum - before.sum) + (self.lost - before.lost)
+    }
 }
 
 /// Sets while they are made, one kind after the other.
@@ -138,16 +161,13 @@ fn value_of_event(v: [f64; 2], q: f64) -> f64 {
 
 impl<'a> Making<'a> {
     fn new(rows: &'a Rows, tree: &CallTree) -> Making<'a> {
-        let mut sum = Before { v: [0.0; 2], q: 0.0, hash: 0 };
+        let mut sum = Before::default();
         let mut before = Vec::with_capacity(tree.members.len() + 1);
-        for &row in &tree.members {
+        for &row in paced(&tree.members) {
             let of = &rows.rows[row as usize];
-            let next = Before {
-                v: [sum.v[0] + of.v[0], sum.v[1] + of.v[1]],
-                q: sum.q + of.q,
-                hash: sum.hash.wrapping_add(mixed(row)),
-            };
-            before.push(std::mem::replace(&mut sum, next));
+            before.push(sum);
+            let v = [sum.v[0].plus(of.v[0]), sum.v[1].plus(of.v[1])];
+            sum = Before { v, q: sum.q.plus(of.q), hash: sum.hash.wrapping_add(mixed(row)) };
         }
         before.push(sum);
         let (front, sets, other_names) = (rows.front(), Vec::new(), Vec::new());
@@ -171,8 +191,8 @@ impl<'a> Making<'a> {
             pace.step(1);
             let key = &mut keys[number as usize];
             let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
-            key.v = [key.v[0] + (to.v[0] - from.v[0]), key.v[1] + (to.v[1] - from.v[1])];
-            key.q += to.q - from.q;
+            key.v = [key.v[0] + to.v[0].since(from.v[0]), key.v[1] + to.v[1].since(from.v[1])];
+            key.q += to.q.since(from.q);
             key.hash = key.hash.wrapping_add(to.hash.wrapping_sub(from.hash));
             key.start = if key.n_ranges == 0 { span.start } else { key.start };
             key.n_ranges += u32::from(key.end != span.start);
@@ -190,13 +210,15 @@ impl<'a> Making<'a> {
             next.push(if key.n_ranges > 1 { n_ranges } else { NOWHERE });
             n_ranges += if key.n_ranges > 1 { key.n_ranges as usize } else { 0 };
         }
-        // Room for all at once: what grows takes twice as much for a moment.
         let (n_sets, n_single) = keys.iter().fold((0, 0), |(sets, single), key| {
             (sets + usize::from(key.n_ranges > 0), single + usize::from(key.n_ranges == 1))
         });
-        self.sets.reserve_exact(n_sets);
-        self.hashes.reserve_exact(n_sets);
-        self.ranges.reserve_exact(n_ranges + n_single);
+        // Room for many at once: what grows takes twice as much for a moment. A label more has few.
+        if n_sets > self.sets.len() / 4 {
+            self.sets.reserve_exact(n_sets);
+            self.hashes.reserve_exact(n_sets);
+            self.ranges.reserve_exact(n_ranges + n_single);
+        }
         let mut ranges = vec![0..0; n_ranges];
         spans(&mut |number, span| {
             let next = &mut next[number as usize];
@@ -216,7 +238,7 @@ impl<'a> Making<'a> {
         });
         let mut place = 0;
         let mut found = Vec::with_capacity(n_keys);
-        for (key, number) in keys.iter().zip(0..) {
+        for (key, number) in paced(keys.iter().zip(0..)) {
             let one = key.start..key.end;
             let ranges = match key.n_ranges {
                 0 => &[],
@@ -330,11 +352,12 @@ impl Sets {
         Sets { sets, other_names, ranges, tree, of_nodes, of_calls, of_members, label_members, ends }
     }
 
-    /// Calls `each` with every set that a row is in, once.
+    /// Calls `each` with every set that a row is in, once. Gives how many places were looked at.
     #[inline(always)]
-    pub(super) fn for_each_of_row(&self, row: usize, mut each: impl FnMut(usize)) {
+    pub(super) fn for_each_of_row(&self, row: usize, mut each: impl FnMut(usize)) -> usize {
+        let mut looked_at = 0;
         if row >= self.tree.of_labels.first().map_or(self.tree.members.len(), |label| label.start as usize) {
-            return;
+            return looked_at;
         }
         let of_labels = &self.label_members[self.ends[row]..self.ends[row + 1]];
         for member in std::iter::once(row).chain(of_labels.iter().map(|&member| member as usize)) {
@@ -347,6 +370,7 @@ impl Sets {
             let mut node = self.tree.deepest[member];
             let mut came_back = false;
             while node != NONE {
+                looked_at += 1;
                 visit(self.of_nodes[node as usize]);
                 if let Some(place) = self.tree.places.get(node as usize) {
                     came_back |= place.is_own;
@@ -357,6 +381,7 @@ impl Sets {
                 node = self.tree.nodes[node as usize].parent;
             }
         }
+        looked_at
     }
 
     /// All names of a set, the preferred one first.
@@ -380,16 +405,17 @@ impl Sets {
     }
 
     /// The sums of a number of each row before each member, and over all.
-    fn before(&self, of_row: impl Fn(u32) -> f64) -> Vec<f64> {
+    pub(super) fn before(&self, of_row: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sum = 0.0;
-        let after = self.tree.members.iter().map(|&row| {
+        let after = paced(&self.tree.members).map(|&row| {
             sum += of_row(row);
             sum
         });
         std::iter::once(0.0).chain(after).collect()
     }
 
-    fn sum(&self, set: usize, before: &[f64]) -> f64 {
+    /// The sum over a set, of what [`Sets::before`] gave.
+    pub(super) fn sum(&self, set: usize, before: &[f64]) -> f64 {
         let of_range = |range: &Range<u32>| before[range.end as usize] - before[range.start as usize];
         self.ranges[self.sets[set].ranges()].iter().map(of_range).sum()
     }
@@ -559,5 +585,25 @@ mod tests {
             let wanted: Vec<(usize, f64)> = (0..sets.len()).filter(holds).map(|set| (set, of_set(set))).collect();
             assert_eq!(sets.holding(&some, value, 0.6), wanted, "{seed}");
         }
+    }
+
+    #[test]
+    fn what_is_small_is_not_lost_behind_what_is_large() {
+        let mut rows = rows(1);
+        let row =
+            |stack, v: f64, q| Row { stack, labels: 0, background: false, v: [v, 0.0], c: [0.0; 2], e: [0.0; 2], q };
+        let mut stacks = Stacks::default();
+        let large = stacks.push([5, 5]);
+        rows.rows = vec![row(large, 1e14, 2e27)];
+        for frame in 0..20 {
+            let stack = stacks.push([5, 6, frame % 5, 6]);
+            rows.rows.push(row(stack, 1e5, 2e10));
+        }
+        (rows.stacks, rows.runs) = (stacks, RunValues::new(rows.rows.len(), Vec::new()));
+        rows.names.iter_mut().for_each(|name| name.class = Class::default());
+        rows.arrange();
+        let sets = Sets::new(&rows);
+        let own = (0..sets.len()).find(|&set| sets.names(set).any(|name| *name == Key::Own(6)));
+        assert_eq!(own.map(|set| (sets.sets[set].v[0], sets.sets[set].w)), Some((2e6, 2e5)));
     }
 }
