@@ -254,7 +254,11 @@ class _Job:
             if lost is not None:
                 raise lost
         with _Undisturbed():
-            return future.result()
+            try:
+                return future.result()
+            except KeyboardInterrupt as e:
+                # The worker's: what is pressed once is raised once, and here by Python itself.
+                raise InterruptedError("the worker was interrupted") from e
 
 
 def _portable(side):

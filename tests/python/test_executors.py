@@ -303,10 +303,11 @@ def test_a_worker_starts_no_threads():
         assert all(r.error is None for r in results)
         results = pprofdiff.batch([pair("story-cpu")] * 3, executor=executor)
         assert all(r.diff is not None for r in results)
-        assert [name for name in executor.submit(threads).result(TIMEOUT) if name.startswith("pprofdiff")] == []
+        # Those of a pool have numbers; that of the last work may still be ending.
+        assert [name for name in executor.submit(threads).result(TIMEOUT) if name.startswith("pprofdiff-")] == []
         executor.submit(pprofdiff.load, pair("story-cpu")[0]).result(TIMEOUT)
         # So that the line above can fail.
-        assert any(name.startswith("pprofdiff") for name in executor.submit(threads).result(TIMEOUT))
+        assert any(name.startswith("pprofdiff-") for name in executor.submit(threads).result(TIMEOUT))
 
 
 def threads() -> list[str]:
@@ -454,6 +455,22 @@ def test_the_interpreter_may_end_in_the_middle(executor: str, work: str):
     command = program(executor, work + "[next(results) for _ in range(30)]; print('done', flush=True)")
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_worker_that_is_interrupted_is_an_error_of_its_pairs():
+    """The caller is interrupted by itself, or not at all: Ctrl-C that was handled is not raised again."""
+
+    class Interrupted(concurrent.futures.ThreadPoolExecutor):
+        def submit(self, *_args: object, **_kwargs: object) -> concurrent.futures.Future[None]:  # type: ignore[override]
+            return super().submit(interrupted)
+
+    with Interrupted(1) as executor:
+        results = list(pprofdiff.batch([pair("story-cpu")] * 3, executor=executor).tables(1))
+    assert [type(result.error) for result in results] == [InterruptedError] * 3
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
