@@ -276,7 +276,8 @@ pub struct Explanation {
     /// What there was no room for, in the words of its warnings: keys of labels, comparisons of causes.
     #[serde(skip)]
     pub left_out: Vec<String>,
-    /// How much was done: rows of candidates that were made, and looked at in the search.
+    /// How much was done: places of the tree of calls and ranges of candidates that were made, and places that the search
+    /// looked at.
     #[serde(skip)]
     pub work: u64,
     /// What a user should know.
