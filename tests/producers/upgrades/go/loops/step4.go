@@ -1,0 +1,120 @@
+//go:build step4
+
+// Step 4: FindLoops keeps its slices from one call to the next.
+package main
+
+const rounds = 2500
+
+// scratch is what FindLoops needs.
+type scratch struct {
+	nodes         []Node
+	number, last  []int
+	preds, others [][]int
+	pool, work    []*Node
+}
+
+var kept scratch
+
+// size makes all slices long enough, and empties them.
+func (s *scratch) size(n int) {
+	if len(s.nodes) < n {
+		*s = scratch{
+			nodes: make([]Node, n), number: make([]int, n), last: make([]int, n),
+			preds: make([][]int, n), others: make([][]int, n),
+		}
+	}
+	for i := range n {
+		s.preds[i], s.others[i] = s.preds[i][:0], s.others[i][:0]
+	}
+}
+
+// addOnce adds a number to a set that is a slice.
+func addOnce(set []int, number int) []int {
+	for _, known := range set {
+		if known == number {
+			return set
+		}
+	}
+	return append(set, number)
+}
+
+// DFS numbers the blocks that can be reached in the order in which the search meets them; last holds the last number
+// below each.
+func DFS(b *Block, nodes []Node, number []int, last []int, next int) int {
+	mine := next
+	nodes[mine].reset(b, mine)
+	number[b.Index] = mine
+	next++
+	for _, to := range b.Out {
+		if number[to.Index] == unvisited {
+			next = DFS(to, nodes, number, last, next)
+		}
+	}
+	last[mine] = next - 1
+	return next
+}
+
+// FindLoops returns the loops of a graph, those within others first.
+func FindLoops(g *Graph) []*Loop {
+	n := len(g.Blocks)
+	kept.size(n)
+	nodes, number, last, preds, others := kept.nodes, kept.number, kept.last, kept.preds, kept.others
+	for _, b := range g.Blocks {
+		number[b.Index] = unvisited
+	}
+	reached := DFS(g.Blocks[0], nodes, number, last, 0)
+	for w := range reached {
+		for _, from := range nodes[w].Block.In {
+			v := number[from.Index]
+			switch {
+			case v == unvisited:
+			case isAncestor(w, v, last):
+				preds[w] = append(preds[w], v)
+			default:
+				others[w] = addOnce(others[w], v)
+			}
+		}
+	}
+	var loops []*Loop
+	for w := reached - 1; w >= 0; w-- {
+		pool := kept.pool[:0]
+		itself := false
+		for _, v := range preds[w] {
+			if v == w {
+				itself = true
+			} else if x := nodes[v].Find(); !contains(pool, x) {
+				pool = append(pool, x)
+			}
+		}
+		reducible := true
+		work := append(kept.work[:0], pool...)
+		for i := 0; i < len(work); i++ {
+			x := work[i]
+			for _, v := range others[x.Number] {
+				y := nodes[v].Find()
+				if !isAncestor(w, y.Number, last) {
+					reducible = false
+					others[w] = addOnce(others[w], y.Number)
+				} else if y.Number != w && !contains(pool, y) {
+					pool, work = append(pool, y), append(work, y)
+				}
+			}
+		}
+		kept.pool, kept.work = pool, work
+		if len(pool) == 0 && !itself {
+			continue
+		}
+		loop := &Loop{Header: nodes[w].Block, Reducible: reducible}
+		for _, x := range pool {
+			x.parent = &nodes[w]
+			if x.loop != nil {
+				x.loop.Parent = loop
+			} else {
+				loop.Body = append(loop.Body, x.Block)
+			}
+		}
+		nodes[w].loop = loop
+		loops = append(loops, loop)
+	}
+	return loops
+}
