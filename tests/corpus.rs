@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::oracle;
 use oracle::{decode, pairs, raw_pair, string};
@@ -35,7 +37,7 @@ fn every_feature_occurs_in_a_real_profile() {
             see("columns", p.location.iter().any(|l| l.line.iter().any(|l| l.column != 0)));
             see("a unit that pprof does not know", p.sample_type.iter().any(|t| string(&p, t.unit) == "count"));
         }
-        let load = |b: &[u8]| std::sync::Arc::new(Profile::from_bytes(&name, b, &LoadOptions::default()).unwrap());
+        let load = |b: &[u8]| Arc::new(Profile::from_bytes(&name, b, &LoadOptions::default()).unwrap());
         let diff = Diff::new(&[load(&raw[0])], &[load(&raw[1])]).unwrap();
         for (kind, _) in diff.sample_types() {
             let top = diff.measure(&Query::default().with_sample_type(kind)).unwrap().top(Sort::Cum);
@@ -76,8 +78,8 @@ fn every_feature_occurs_in_a_real_profile() {
 
 #[test]
 fn the_story_shows_what_a_plain_profile_does_not() {
-    let [base, new] = raw_pair("story-cpu")
-        .map(|b| std::sync::Arc::new(Profile::from_bytes("story", &b, &LoadOptions::default()).unwrap()));
+    let [base, new] =
+        raw_pair("story-cpu").map(|b| Arc::new(Profile::from_bytes("story", &b, &LoadOptions::default()).unwrap()));
     let top = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().top(Sort::Cum);
     let row = |name: &str| *top.rows.iter().find(|r| top.frames.name(r.frame) == name).unwrap();
     let slow = row("logmill/headers.tableInsensitive");
@@ -92,5 +94,35 @@ fn every_profile_says_how_it_was_made() {
     let readme = std::fs::read_to_string(oracle::corpus().join("README.md")).unwrap();
     for name in pairs() {
         assert!(readme.contains(&name), "tests/corpus/README.md does not speak of {name}");
+    }
+}
+
+/// The upgrades are recorded in runs of two sides, or of a step, which views can read; each pair is explained where its
+/// programs are.
+#[test]
+fn every_upgrade_is_recorded_in_runs_and_explained() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(here.join("../../tests/producers/upgrades/README.md")).unwrap();
+    let mut runs: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for file in std::fs::read_dir(oracle::corpus().join("upgrades")).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let [pair, run, kind] = name.splitn(3, '.').collect::<Vec<_>>()[..] else { panic!("{name}") };
+        let side = run.trim_end_matches(|c: char| c.is_ascii_digit());
+        *runs.entry((format!("{pair} {side}"), kind.to_owned())).or_default() += 1;
+        let family = pair.split_once('-').map_or(format!("`{pair}`"), |(language, _)| format!("`{language}-*`"));
+        assert!(readme.contains(&family) || pair.starts_with("loops"), "{name} is not explained");
+        let profile = Arc::new(Profile::open(&path, &LoadOptions::default()).unwrap());
+        let diff = Diff::of_profile(&profile).unwrap();
+        // Of a heap all that was allocated: at the end of a run nothing need be in use.
+        let query = Query::default();
+        let query = if kind.starts_with("heap") { query.with_sample_type("alloc_space") } else { query };
+        let top = diff.measure(&query).unwrap().top(Sort::Cum);
+        let frames = top.rows.iter().filter(|row| row.cum.new > 0).count();
+        assert!(frames > 10, "{name} holds {frames} functions");
+    }
+    assert!(runs.len() > 40, "{runs:?}");
+    for ((side, kind), n) in runs {
+        assert_eq!(n, if side.starts_with("loops") { 2 } else { 3 }, "{side} {kind}");
     }
 }
