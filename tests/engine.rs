@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod account;
 mod architecture;
 mod corpus;
 mod delta;

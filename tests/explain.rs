@@ -782,7 +782,7 @@ fn users_say_what_their_own_runtime_is() {
     let (_, text, _) = config("[explain]\nsystem = ['^logmill/names\\.', '^(strings|unicode)\\b']\n");
     assert!(text.contains("1. logmill/headers.tableInsensitive"), "{text}");
     let (_, text, _) = config("[explain]\nbackground = ['canonical$']\n");
-    assert!(!text.contains(CAUSE) && text.contains("GC, scheduling and locks +7"), "{text}");
+    assert!(!text.contains(CAUSE) && text.contains("GC, scheduling and locks +1.37s"), "{text}");
     // What says why elsewhere reads it where the command runs.
     let pair = STORY.map(|file| corpus(file).display().to_string());
     let here = |args: &[&str]| {
@@ -831,8 +831,8 @@ fn explanations_are_written_as_markdown_and_tables() {
     assert!(markdown.starts_with("**cpu**: 1.90s → 2.93s\n\n1. `logmill/names.compare` now calls"), "{markdown}");
     let (_, csv, _) = command(&args("csv"));
     let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("function,caller,label,kind,base,new,delta,factor,score"));
-    let first = "logmill/names.canonical,logmill/names.compare,,added,0,1390000000,1390000000,,";
+    assert_eq!(lines.next(), Some("function,caller,callee,label,kind,base,new,delta,factor,score"));
+    let first = "logmill/names.canonical,logmill/names.compare,,,added,0,1390000000,1390000000,,";
     assert!(lines.next().is_some_and(|line| line.starts_with(first)), "{csv}");
     assert_eq!(lines.count(), 1);
     let (code, _, error) = command(&args("svg"));

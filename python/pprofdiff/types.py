@@ -265,6 +265,7 @@ class Explained(TypedDict):
     total: list[float]
     verdict: Verdict
     scale: dict[str, Any]
+    account: dict[str, Any]
     causes: list[dict[str, Any]]
     moved: list[dict[str, Any]]
     suspects: list[dict[str, Any]]

@@ -314,7 +314,12 @@ def threads() -> list[str]:
     tasks = Path("/proc/self/task")
     if not tasks.exists():
         pytest.skip("the system does not tell its threads")
-    return [(task / "comm").read_text() for task in tasks.iterdir()]
+    names = []
+    for task in tasks.iterdir():
+        # One that ends between being listed and being read is none any more.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            names.append((task / "comm").read_text())
+    return names
 
 
 @pytest.mark.usefixtures("no_fork_warning")

@@ -31,6 +31,14 @@ pub fn exactly(name: &str) -> String {
     format!("^{}$", regex::escape(name))
 }
 
+/// An expression that only these names match.
+pub fn exactly_any(names: &[String]) -> String {
+    match names {
+        [name] => exactly(name),
+        names => format!("^({})$", names.iter().map(|name| regex::escape(name)).collect::<Vec<_>>().join("|")),
+    }
+}
+
 /// An expression as it can be typed: what can't be is any character.
 pub fn typed(pattern: &str) -> String {
     let typed = |c: char| match c {

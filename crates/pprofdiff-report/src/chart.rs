@@ -134,10 +134,10 @@ impl Table {
             Kind::Peek | Kind::Tree => format!("{} → {}", named("node"), named("other")),
             Kind::Stacks => self.stack_name(row, name),
             Kind::Labels => self.label_value(row),
-            Kind::Causes => match (text("caller"), text("function").or_else(|| text("label"))) {
-                (Some(caller), Some(callee)) => format!("{} → {}", name(caller), name(callee)),
-                (_, what) => what.map(name).unwrap_or_default().to_owned(),
-            },
+            Kind::Causes => {
+                let of = ["caller", "function", "callee"].into_iter().filter_map(text).map(name).collect::<Vec<_>>();
+                if of.is_empty() { text("label").unwrap_or_default().to_owned() } else { of.join(" → ") }
+            }
             Kind::Steps | Kind::Movers => of_build("to"),
             Kind::Shifts => of_build("since"),
             Kind::Top | Kind::Diff | Kind::Values => name(&self.label(row)).to_owned(),

@@ -79,6 +79,9 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
         }
     }
     words.extend(["--sample-type".to_owned(), word(&e.sample_type)]);
+    if let Some(ignore) = &cause.evidence.ignore {
+        words.extend(["--ignore".to_owned(), word(&typed(ignore))]);
+    }
     if let Some(label) = &cause.label {
         words.extend(["--tagfocus".to_owned(), word(&format!("{}={}", label.key, label.value))]);
     }
@@ -153,7 +156,7 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
     let own = |cause: &&Cause| cause.evidence.functions.iter().any(is);
     let named = |cause: &&Cause| {
         let parts = cause.parts.iter().flat_map(|part| part.function.iter().chain(&part.caller));
-        cause.evidence.callers.iter().chain(&cause.chain).chain(parts).any(is)
+        cause.evidence.callers.iter().chain(&cause.chain).chain(&cause.callee).chain(parts).any(is)
     };
     let moved = || e.moved.iter().find(|moved| is(&moved.from) || is(&moved.function));
     match (e.causes.iter().find(own), moved()) {

@@ -24,7 +24,7 @@ pub(crate) fn explain_panel(e: &Explanation) -> String {
         push_causes(&mut html, &words, more, first.len());
         html.push_str("</details>");
     }
-    let small = |about: &About| matches!(about, About::Moved | About::Scale | About::Background | About::Noise);
+    let small = |about: &About| matches!(about, About::Account | About::Moved | About::Scale | About::Noise);
     html.push_str("<ul class=\"notes\">");
     for line in words.lines().iter().filter(|line| small(&line.about)) {
         let _ = write!(html, "<li>{}</li>", line.text);

@@ -17,8 +17,10 @@ const MOST_MOVED: usize = 3;
 const LONGEST_NAME: usize = 100;
 /// From this part on, one factor explains a change.
 const MOSTLY: f64 = 0.85;
-/// Background that changed by less than this part of the total is not worth a line.
-const BACKGROUND: f64 = 0.02;
+/// Consequences that are less than this part of the total are not all that changed.
+const CONSEQUENCES: f64 = 0.02;
+/// What is less than this part of a difference is not named in its account.
+const NAMED: f64 = 0.005;
 
 /// How what is said is written.
 #[derive(Clone, Copy, PartialEq)]
@@ -72,6 +74,16 @@ fn signed_percent(part: f64) -> String {
     format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part))
 }
 
+/// What two names have before the path that they share begins, if both have something: the packages that they are of.
+fn paths<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
+    let same = from.chars().rev().zip(to.chars().rev()).take_while(|(a, b)| a == b);
+    let rest = &from[from.len() - same.map(|(c, _)| c.len_utf8()).sum::<usize>()..];
+    let at = rest.find(['.', ':'])?;
+    let end = rest.len() - at;
+    let (from, to) = (&from[..from.len() - end], to.get(..to.len() - end)?);
+    (!from.is_empty() && !to.is_empty()).then_some((from, to))
+}
+
 /// Growths from here on are never noticed.
 const NOTHING_KNOWN: f64 = 1e5;
 
@@ -86,10 +98,10 @@ pub(super) enum About {
     Answer,
     Warning,
     Scale,
+    Account,
     Detail,
     Moved,
     Noise,
-    Background,
 }
 
 /// One line of what is said.
@@ -124,6 +136,14 @@ impl Words<'_> {
         let function = cause.function.as_deref().map_or_else(|| "all of it".to_owned(), |f| self.markup.name(f));
         let (more, dearer) = if up { ("more often", "dearer") } else { ("less often", "cheaper") };
         let costs = if up { "costs more" } else { "costs less" };
+        if let Some(callee) = cause.callee.as_deref().map(|f| self.markup.name(f)) {
+            let (base, new) = (cause.evidence.base.value, cause.evidence.new.value);
+            return match () {
+                () if base <= 0.0 => format!("{function} now calls {callee}"),
+                () if new <= 0.0 => format!("{function} no longer calls {callee}"),
+                () => format!("{function} calls {callee} {more}, or that got {dearer}"),
+            };
+        }
         match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
             (CauseKind::Own, Some(caller)) => format!("{function} itself {costs}, or {caller} calls it {more}"),
             (CauseKind::Own, None) => format!("{function} itself {costs}"),
@@ -168,12 +188,38 @@ impl Words<'_> {
     pub(super) fn moved(&self, m: &Moved) -> String {
         let (function, from) = (self.markup.name(&m.function), self.markup.name(&m.from));
         let total = self.e.total.0;
-        let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
         let inside = m.inside.as_deref().map_or_else(String::new, |f| format!(" inside {}", self.markup.name(f)));
-        match m.how {
-            How::Renamed => format!("{from} is now called {function}{size}, no change in sum"),
-            how => format!("{from}'s cost is now {function}'s ({}){inside}{size}, no change in sum", how.name()),
+        let sum = if m.even { ", no change in sum" } else { "" };
+        match (m.how, m.cost) {
+            (How::Renamed, Some((base, new))) => {
+                format!("{from} is now called {function}: {} -> {}{sum}", self.total(base), self.total(new))
+            }
+            (how, _) => {
+                let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
+                format!("{from}'s cost is now {function}'s ({}){inside}{size}{sum}", how.name())
+            }
         }
+    }
+
+    /// What moved: packages with another path in one line each, other functions by themselves.
+    fn all_moved(&self) -> Vec<String> {
+        let mut packages: Vec<((&str, &str), Vec<&Moved>)> = Vec::new();
+        for m in &self.e.moved {
+            let of = if m.how == How::Renamed { paths(&m.from, &m.function) } else { None };
+            let known = of.and_then(|of| packages.iter_mut().find(|(paths, _)| *paths == of));
+            match known {
+                Some((_, functions)) => functions.push(m),
+                None => packages.push((of.unwrap_or(("", "")), vec![m])),
+            }
+        }
+        let line = |((from, to), functions): &((&str, &str), Vec<&Moved>)| match functions.as_slice() {
+            [m] => self.moved(m),
+            functions => {
+                let functions = counted(functions.len(), "function");
+                format!("{} is now called {}: {functions}", self.markup.name(from), self.markup.name(to))
+            }
+        };
+        packages.iter().map(line).collect()
     }
 
     /// What is said where there is no cause.
@@ -217,6 +263,39 @@ impl Words<'_> {
         }
     }
 
+    /// What the difference of the totals adds up from; nothing if there is none.
+    pub(super) fn account(&self) -> Option<String> {
+        let (e, account) = (self.e, &self.e.account);
+        let parts = [account.work, account.causes, account.consequences, account.rest];
+        let most = parts.iter().fold(account.delta.abs(), |most, part| most.max(part.abs()));
+        let named = |part: f64| part.abs() > NAMED * most;
+        if most <= 0.0 {
+            return None;
+        }
+        let mut said = Vec::new();
+        if named(account.work) {
+            said.push(format!("{} times the work {}", factor(e.scale.factor), self.amount(account.work)));
+        }
+        match e.causes.as_slice() {
+            [] => {}
+            [_] => said.push(format!("the cause {}", self.amount(account.causes))),
+            _ => said.push(format!("the causes {}", self.amount(account.causes))),
+        }
+        if named(account.consequences) {
+            let is_all = e.causes.is_empty()
+                && account.by_chance
+                && account.consequences.abs() > CONSEQUENCES * e.total.0.max(e.total.1);
+            let all = if is_all { ", which are all that changed" } else { "" };
+            said.push(format!("GC, scheduling and locks {}{all}", self.amount(account.consequences)));
+        }
+        let chance = if account.by_chance { "within chance" } else { "more than chance" };
+        said.push(match named(account.rest) {
+            true => format!("the rest {}, {chance}", self.amount(account.rest)),
+            false => "nothing else".to_owned(),
+        });
+        Some(format!("{} in all: {}.", self.amount(account.delta), said.join("; ")))
+    }
+
     fn noise(&self) -> String {
         let noise = &self.e.noise;
         let chance = match noise.noticed < NOTHING_KNOWN {
@@ -237,7 +316,7 @@ impl Words<'_> {
         }
     }
 
-    /// All that is said, in the order in which it is read: causes, what moved, the scale, the background, noise.
+    /// All that is said, in the order in which it is read: causes, what they add up to, what moved, the scale, noise.
     pub(super) fn lines(&self) -> Vec<Line> {
         let e = self.e;
         let mut lines = Vec::new();
@@ -261,15 +340,13 @@ impl Words<'_> {
             }
         }
         if e.causes.len() > MOST_CAUSES {
-            say(About::Detail, format!("{} more causes are in the JSON", e.causes.len() - MOST_CAUSES));
+            let more = counted(e.causes.len() - MOST_CAUSES, "more cause");
+            say(About::Detail, format!("   {more} in the JSON"));
         }
-        e.moved.iter().take(MOST_MOVED).for_each(|m| say(About::Moved, format!("Moved: {}.", self.moved(m))));
+        self.account().into_iter().for_each(|account| say(About::Account, account));
+        let moved = self.all_moved();
+        moved.iter().take(MOST_MOVED).for_each(|moved| say(About::Moved, format!("Moved: {moved}.")));
         say(About::Scale, self.scale());
-        if e.background.abs() > BACKGROUND {
-            let share = self.share(e.background);
-            let why = if e.causes.is_empty() { "no cause of its own is known" } else { "a consequence" };
-            say(About::Background, format!("GC, scheduling and locks {share}: {why}."));
-        }
         say(About::Noise, self.noise());
         lines
     }
@@ -308,11 +385,13 @@ pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{percent, short};
+    use super::{paths, percent, short};
 
     #[test]
     fn numbers_and_names_fit_a_line() {
         assert_eq!([0.023, 0.999, 0.5, 1.2].map(percent), ["2.3%", "100%", "50%", "120%"]);
+        assert_eq!(paths("a/yaml.v2.(*p).x", "a/yaml.v3.(*p).x"), Some(("a/yaml.v2", "a/yaml.v3")));
+        assert_eq!(paths("main.a", "main.b"), None);
         assert_eq!(short("main.f"), "main.f");
         assert!(short(&"x".repeat(1000)).chars().count() <= 100);
         assert_eq!(short("a\u{1b}b").matches('\u{1b}').count(), 0);

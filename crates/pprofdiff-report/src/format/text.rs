@@ -337,9 +337,13 @@ impl Table {
             Kind::Labels => self.label_value(row),
             Kind::Causes => {
                 let words = ["kind", "label", "function"].map(text);
-                let words = words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ");
-                let caller = text("caller");
-                if caller.is_empty() { words } else { format!("{words} from {caller}") }
+                let mut words = words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ");
+                for (word, of) in
+                    [("from", text("caller")), ("to", text("callee"))].iter().filter(|(_, of)| !of.is_empty())
+                {
+                    words = format!("{words} {word} {of}");
+                }
+                words
             }
             _ => self.label(row),
         }

@@ -33,7 +33,7 @@ use crate::layout::Room;
 use crate::report::Report;
 use crate::request::Ask;
 use pprofdiff::edges::Relation;
-use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation};
+use pprofdiff::explain::{CauseKind, Evidence, ExplainOptions, Explanation};
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
@@ -342,7 +342,8 @@ fn panels(explained: &[(usize, Explanation)], shown: usize) -> String {
 /// function itself costs more.
 fn causes(e: &Explanation, names: &Names) -> Value {
     let mut ids: HashMap<Cow<str>, Vec<usize>> = HashMap::default();
-    let spelled = e.causes.iter().flat_map(|c| c.evidence.functions.iter().chain(&c.evidence.callers));
+    let evidence = e.causes.iter().map(|c| &c.evidence);
+    let spelled = evidence.flat_map(|of| of.functions.iter().chain(&of.callers).chain(&of.callees));
     spelled.for_each(|name| drop(ids.insert(visible(name), Vec::new())));
     for (id, name) in names.texts.iter().enumerate() {
         if let Some(ids) = ids.get_mut(name.as_str()) {
@@ -351,7 +352,12 @@ fn causes(e: &Explanation, names: &Names) -> Value {
     }
     let of = |names: &[String]| names.iter().flat_map(|n| ids[&visible(n)].iter().copied()).collect::<Vec<_>>();
     let cause = |c: &pprofdiff::explain::Cause| {
-        let (functions, callers) = (of(&c.evidence.functions), of(&c.evidence.callers));
+        let Evidence { functions, callers, callees, .. } = &c.evidence;
+        // What it calls is pointed out where that is what changed.
+        let (functions, callers) = match callees.is_empty() {
+            true => (of(functions), of(callers)),
+            false => (of(callees), of(functions)),
+        };
         json!({"functions": functions, "callers": callers, "own": c.kind == CauseKind::Own})
     };
     e.causes.iter().map(cause).collect()

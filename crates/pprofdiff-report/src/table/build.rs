@@ -137,14 +137,15 @@ impl Table {
         Table::new(Kind::Labels, &labels.summary, data)
     }
 
-    /// One cause a row, the largest change first. Columns: function, caller, label (`key=value`), kind; `base, new` (of a
-    /// run), `delta` (of a run of the base, at its amount of work), factor (none if there was nothing before), score.
+    /// One cause a row, the largest change first. Columns: function, caller, callee, label (`key=value`), kind; `base, new`
+    /// (of a run), `delta` (what a run of the new side has more than the base at its amount of work), factor (none if there was nothing before), score.
     pub fn causes(of: &Explanation) -> Table {
         let text = |f: &dyn Fn(&Cause) -> Option<String>| Data::Text(of.causes.iter().map(f).collect());
         let value = |f: &dyn Fn(&Cause) -> f64| Data::Value(of.causes.iter().map(|c| f(c).round() as i64).collect());
         let data = vec![
             text(&|c| c.function.clone()),
             text(&|c| c.caller.clone()),
+            text(&|c| c.callee.clone()),
             text(&|c| c.label.as_ref().map(|l| format!("{}={}", l.key, l.value))),
             text(&|c| Some(c.kind.name().to_owned())),
             value(&|c| c.evidence.base.value),

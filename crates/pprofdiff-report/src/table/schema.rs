@@ -205,7 +205,7 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             all.extend(status());
         }
         Kind::Causes => {
-            all.extend([label("function"), label("caller"), label("label"), key("kind")]);
+            all.extend([label("function"), label("caller"), label("callee"), label("label"), key("kind")]);
             all.extend(costs(&[Measured::Weight]));
             all.extend(["factor", "score"].map(|name| spec(name, Role::Figure, Holds::Ratio)));
         }

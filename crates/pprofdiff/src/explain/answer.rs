@@ -78,19 +78,22 @@ pub struct Cause {
     pub caller: Option<String>,
     /// Only samples with this label changed.
     pub label: Option<CauseLabel>,
+    /// What the function calls, if it is these calls that changed: what it is of the language's runtime or library.
+    pub callee: Option<String>,
     /// What kind of change it is.
     pub kind: CauseKind,
-    /// By how much a base run would have changed, in the sample type's unit, at the work of the base.
+    /// By how much a run of the new side has more than the base's at its work: `new - scale base` of the values in
+    /// `evidence`, in the sample type's unit. No stack belongs to two causes, so deltas add up ([`Account`]).
     pub delta: f64,
-    /// The delta as a part of the base's total.
+    /// The delta as a part of the base's total at the work of the new side.
     pub share: f64,
-    /// By what its cost was multiplied; `None` if there was none.
+    /// By what its cost was multiplied, beside the amount of work; `None` if there was none.
     pub factor: Option<f64>,
     /// How far it is from chance: the penalised deviance, to be compared with [`Noise::need`].
     pub score: f64,
     /// Functions that have the same stacks, from the root.
     pub chain: Vec<String>,
-    /// What changed within it, if several causes were found to be this one.
+    /// What changed within it, if several causes were found to be this one; each of the cause's stacks alone.
     pub parts: Vec<Part>,
     /// How much of it is that of the count, where cost and count are both measured.
     pub split: Option<Split>,
@@ -136,12 +139,17 @@ pub struct Evidence {
     pub new: Extent,
     /// An expression that finds the function by its name, for `peek` and filters.
     pub pattern: Option<String>,
+    /// One that finds the functions whose stacks are other causes'.
+    pub ignore: Option<String>,
     /// All names that the profiles have for the function: builds may spell it differently.
     #[serde(skip)]
     pub functions: Vec<String>,
     /// Those of its caller.
     #[serde(skip)]
     pub callers: Vec<String>,
+    /// Those of what it calls, where that is the cause.
+    #[serde(skip)]
+    pub callees: Vec<String>,
 }
 
 /// How much was measured of something on one side.
@@ -200,8 +208,31 @@ pub struct Moved {
     pub how: How,
     /// How much, of a run.
     pub delta: f64,
+    /// Of a function with another name: what it costs with all below it, in a run of the base and of the new side.
+    pub cost: Option<(f64, f64)>,
+    /// True if it was tested that the sum did not change: by no more than chance, and by less than half of what moved.
+    pub even: bool,
     /// What both are part of.
     pub inside: Option<String>,
+}
+
+/// The whole difference by where it belongs, of a mean run, in the sample type's unit:
+/// `delta = work + causes + consequences + rest`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Account {
+    /// New total less that of the base.
+    pub delta: f64,
+    /// What the amount of work makes of it: `(scale - 1) base`.
+    pub work: f64,
+    /// The sum of the causes' deltas.
+    pub causes: f64,
+    /// That of what answers to causes elsewhere: garbage collection, scheduling, locks.
+    pub consequences: f64,
+    /// What is left.
+    pub rest: f64,
+    /// True if the rest is no more than chance.
+    pub by_chance: bool,
 }
 
 /// How much of a difference is chance here.
@@ -259,6 +290,8 @@ pub struct Explanation {
     pub verdict: Verdict,
     /// How much work a new run did.
     pub scale: WorkScale,
+    /// How the difference of the totals adds up.
+    pub account: Account,
     /// The causes, the largest change first. Empty unless the verdict is a change.
     pub causes: Vec<Cause>,
     /// Cost that changed places.

@@ -2,11 +2,7 @@
 //! together and need more (`search`).
 
 use super::Explanation;
-use crate::statistics::counts::{between, least_growth, penalised};
-
-/// What the penalised deviance of a frame that nothing touched exceeds one time in twenty: the quantile of chi-squared
-/// with one degree of freedom.
-const LEVEL: f64 = 3.84;
+use crate::statistics::counts::{LEVEL, between, least_growth, penalised};
 
 impl Explanation {
     /// True if a frame's change is no more than chance. `base` and `new` are its values in a run of a side, the mean

@@ -2,19 +2,22 @@
 //! differences shows symptoms; this is silent where there is no more than chance.
 //!
 //! ```text
-//! runs of two sides -> rows (stacks by numbers) -> names (matched across builds) -> sets (candidates)
-//!   -> search (causes and scale, by noise) -> story (what moved, what is one cause) -> Explanation
+//! runs of two sides -> rows (stacks by numbers) -> rules (names matched across builds) -> sets (candidates)
+//!   -> search (causes and scale, by noise) -> story (what moved, what is one cause) -> account (what they add up to)
+//!   -> Explanation
 //! ```
 //!
 //! docs/explain.md says what is promised and measured.
 
+mod account;
 mod answer;
 mod calls;
 mod chance;
+mod costs;
 mod labels;
-mod names;
 mod read;
 mod rows;
+mod rules;
 mod runtime;
 mod samples;
 mod search;
@@ -27,16 +30,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Query, Selection};
 use crate::{Error, Result};
+use account::{Books, Uncut};
 pub use answer::{
-    Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise, Part, ScaleRule,
-    Split, Verdict, WorkScale,
+    Account, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise, Part,
+    ScaleRule, Split, Verdict, WorkScale,
 };
-use names::{Costs, Inlined, Renamed};
+use costs::Costs;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::work;
 use read::Columns;
 pub(crate) use read::by_chance;
 use rows::{Kind, Rows};
+use rules::inlined::{self, Inlined};
+use rules::renamed::{self, Renamed};
 use runtime::Own;
 use search::Work;
 use sets::Sets;
@@ -259,7 +265,7 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     let value = selection.measure_type(asked.number, Normalize::None)?;
     let own = Own::new(&ExplainOptions::default())?;
     let mut rows = asked.read(&selection, &value, 0, &own, Rows::read)?;
-    let (renamed, folded) = match_names(&mut rows);
+    let (renamed, folded, _) = match_names(&mut rows);
     let mut moves = Moves::default();
     let name = |frame: u32| rows.names[frame as usize].text.clone();
     let (mut pairs, mut calls) = (Vec::new(), Vec::new());
@@ -284,17 +290,18 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
 }
 
 /// Functions that were renamed, and those that are part of their callers on the other side. Stacks have the names of the
-/// base then, and no calls of the latter.
-fn match_names(rows: &mut Rows) -> (Vec<Renamed>, Vec<Inlined>) {
+/// base then, and no calls of the latter; they are given as they are with these, too.
+fn match_names(rows: &mut Rows) -> (Vec<Renamed>, Vec<Inlined>, Uncut) {
     let mut costs = Costs::new(rows);
-    let renamed = names::renamed(rows, &costs);
+    let renamed = renamed::renamed(rows, &costs);
     if !renamed.is_empty() {
         let old: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.new, pair.old)).collect();
         rows.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
         costs = Costs::new(rows);
     }
-    let mut folded = names::inlined(rows, &costs);
-    folded.extend(names::split_off(rows, &costs));
+    let uncut = Uncut::of(rows);
+    let mut folded = inlined::inlined(rows, &costs);
+    folded.extend(inlined::split_off(rows, &costs));
     if !folded.is_empty() {
         let frames: HashSet<u32> = folded.iter().map(|g| g.frame).collect();
         rows.regroup(|_, stack| {
@@ -303,7 +310,7 @@ fn match_names(rows: &mut Rows) -> (Vec<Renamed>, Vec<Inlined>) {
             }
         });
     }
-    (renamed, folded)
+    (renamed, folded, uncut)
 }
 
 fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, options: &ExplainOptions) -> Explanation {
@@ -314,24 +321,28 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     let mut moved: Vec<Moved> = Vec::new();
     let equal =
         rows.rows.iter().all(|r| (r.v[0] * m[1] as f64 - r.v[1] * m[0] as f64).abs() < 1e-9 * (r.v[0] + r.v[1]));
-    let (renamed, folded) = match_names(&mut rows);
-    let of_sides = Shown { rows: &rows, renamed: HashMap::default() };
-    for pair in &renamed {
-        let (function, from) = (of_sides.of_side(pair.new, 1), of_sides.of_side(pair.old, 0));
-        moved.push(Moved { function, from, how: How::Renamed, delta: of_run(1, pair.cost), inside: None });
-    }
+    let (renamed, folded, uncut) = match_names(&mut rows);
+    let is_told = |pair: &&Renamed| (0..2).any(|side| pair.cost[side] > TOLD * total[side]);
     let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
     let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
     for g in folded.iter().filter(|g| g.is_balanced || g.value > TOLD * total[g.side]) {
         let (own, caller) = (shown.name(g.frame), shown.name(g.caller));
         let (function, from, how) =
             if g.side == 1 { (own, caller, How::Outlined) } else { (caller, own, How::Inlined) };
-        moved.push(Moved { function, from, how, delta: of_run(g.side, g.value), inside: None });
+        moved.push(Moved {
+            function,
+            from,
+            how,
+            delta: of_run(g.side, g.value),
+            cost: None,
+            even: false,
+            inside: None,
+        });
     }
     moved.extend(clones(&rows, total, of_run));
     let mut shifts = 0;
     let mut work = Work::of(measure.profile_bytes());
-    let (found, drafts, swaps) = loop {
+    let (found, entries, account, swaps) = loop {
         work::poll();
         let sets = Sets::new(&rows);
         work.add(sets.places());
@@ -350,7 +361,10 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
             let delta = of_run(0, shift.amount);
             match moved.iter_mut().find(|m| m.how == How::Shift && m.function == function && m.from == from) {
                 Some(known) => known.delta = known.delta.max(delta),
-                None => moved.push(Moved { function, from, how: How::Shift, delta, inside }),
+                None => {
+                    let even = shift.even;
+                    moved.push(Moved { function, from, how: How::Shift, delta, cost: None, even, inside });
+                }
             }
             let folded: Vec<u32> = sets.rows(shift.set).collect();
             // What is below only changed places.
@@ -362,10 +376,16 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
             continue;
         }
         let swaps = story.swaps(&mut drafts);
-        let mut drafts = story.merge(drafts);
-        drafts.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
-        let drafts: Vec<_> = drafts.into_iter().map(|d| (story.split(&d.rows), d)).collect();
-        break (found, drafts, swaps);
+        let drafts = story.merge(drafts);
+        let min_effect = options.min_effect;
+        let books = Books { rows: &rows, sets: &sets, found: &found, uncut: &uncut, min_effect };
+        let mut entries = books.settle(drafts);
+        let size = |entry: &account::Entry| (entry.v[1] - found.scale * entry.v[0]).abs();
+        entries.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        // What is said of causes that are withheld is of no account.
+        let account = books.account(if found.ambiguous || equal { &[] } else { &entries });
+        let entries: Vec<_> = entries.into_iter().map(|entry| (books.split(&entry), entry)).collect();
+        break (found, entries, account, swaps);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
     moved.extend(swaps.iter().map(|swap| Moved {
@@ -373,14 +393,27 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         from: shown.name(swap.lost),
         how: How::Swap,
         delta: of_run(0, swap.amount),
+        cost: None,
+        even: swap.even,
         inside: None,
     }));
+    let of_sides = Shown { rows: &rows, renamed: HashMap::default() };
+    let of_names = renamed.iter().filter(is_told).map(|pair| Moved {
+        function: of_sides.of_side(pair.new, 1),
+        from: of_sides.of_side(pair.old, 0),
+        how: How::Renamed,
+        delta: of_run(1, pair.cost[1]),
+        cost: Some((of_run(0, pair.cost[0]), of_run(1, pair.cost[1]))),
+        even: found.is_even(&rows, pair.cost),
+        inside: None,
+    });
+    moved.splice(0..0, of_names.collect::<Vec<_>>());
     // Where inlining flickers, a function may seem to have moved to itself.
     moved.retain(|m| m.function != m.from);
-    let told = Told { rows: &rows, shown: &shown, total };
+    let told = Told { rows: &rows, shown: &shown, total, scale: found.scale };
     let is_count = measure.summary().unit == "count";
     let mut causes: Vec<Cause> =
-        drafts.iter().map(|(split, draft)| told.cause(draft, split.filter(|_| !is_count))).collect();
+        entries.iter().map(|(split, entry)| told.cause(entry, split.filter(|_| !is_count))).collect();
     let mut suspects = Vec::new();
     if found.ambiguous || equal {
         (causes, suspects) = (Vec::new(), if equal { Vec::new() } else { causes });
@@ -420,6 +453,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         total: (of_run(0, total[0]), of_run(1, total[1])),
         verdict,
         scale: WorkScale { factor, rule, agree: found.agree, of: found.of },
+        account,
         causes,
         moved,
         suspects,

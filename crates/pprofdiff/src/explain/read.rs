@@ -481,6 +481,7 @@ fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) 
         class.system |= other.system;
         class.background |= other.background;
         class.artefact |= other.artefact;
+        class.benchmark |= other.benchmark;
         of_text[i] = number as u32;
     }
     let of = raw.iter().map(|&i| of_text[i as usize]).collect();

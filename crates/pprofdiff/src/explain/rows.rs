@@ -165,6 +165,14 @@ impl Rows {
         [0, 1].map(|s| self.rows.iter().filter(|r| !r.background).map(|r| r.v[s]).sum())
     }
 
+    /// True if most of both sides is below what runs benchmarks.
+    pub(super) fn is_benchmark(&self) -> bool {
+        let is = |row: &usize| self.stack(*row).iter().any(|&frame| self.names[frame as usize].class.benchmark);
+        let front = self.front();
+        let of: Vec<usize> = (0..self.n_front()).filter(is).collect();
+        (0..2).all(|side| of.iter().map(|&row| self.rows[row].v[side]).sum::<f64>() > front[side] / 2.0)
+    }
+
     /// The value of one event.
     pub(super) fn event(&self) -> f64 {
         let (q, v) = self.rows.iter().fold((0.0, 0.0), |(q, v), r| (q + r.q, v + r.v[0] + r.v[1]));

@@ -23,6 +23,8 @@ pub(super) struct Runtime {
     background: &'static str,
     /// Leaf frames that profiling itself puts there: its caller was running.
     artefact: Option<&'static str>,
+    /// Frames of what runs benchmarks: it chooses how often, so the amount of work may be any.
+    benchmark: Option<&'static str>,
     /// Stacks end at the program's last frame: which of several inlined library frames a sample hits is chance.
     pub cut_system: bool,
     /// Which of several inlined frames a profile shows differs even between runs of one binary.
@@ -40,6 +42,7 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(runtime\.(gcAssistAlloc\d?|gcBgMarkWorker|gcStart|gcMarkDone|bgsweep|bgscavenge|wbBufFlush\d?|gcWriteBarrier\d?|gcmarknewobject|bulkBarrierPreWrite|deductAssistCredit|deductSweepCredit|futex\w*|lock2|unlock2|procyield\w*|osyield\w*|usleep\w*|findRunnable|schedule|park_m|mcall|semasleep|notesleep|semacquire1?|semrelease1?|madvise|sysUnused\w*)|(internal/)?sync\.\(\*Mutex\)\.(lockSlow|unlockSlow)|gcWriteBarrier\d?)$",
         // A signal that asks a goroutine to yield; on a loaded machine up to a third of all samples end there.
         artefact: Some(r"^runtime\.asyncPreempt2?$"),
+        benchmark: Some(r"^testing\.\(\*B\)\."),
         cut_system: false,
         flickers: false,
         source: "Go's runtime package (mgc.go, proc.go, preempt.go); compared with profiles of Go programs",
@@ -53,6 +56,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(<.* as (core|alloc|std)::|<?&?(mut )?(core|alloc|std|hashbrown|compiler_builtins)::|<?&?(u|i|f)(8|16|32|64|128|size)>|<\[|<\(|__|_?je_|mem(cpy|move|set|chr)|[a-z_]+$)",
         background: r"^(__lll_lock_\w+|futex\w*|_?je_arena_(decay|purge)\w*)$",
         artefact: None,
+        benchmark: Some(r"^<?(criterion|divan|test::bench)::"),
         cut_system: true,
         flickers: true,
         source: "the standard library's crates; compared with profiles by pprof-rs",
@@ -63,6 +67,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(java|javax|jdk|sun|com[./]sun)[./]|^(JVM_|Unsafe_|_ZN|__)|^(InterpreterRuntime|StubRoutines|OptoRuntime|SharedRuntime)\b",
         background: r"^(G1|ZGC|Z[A-Z]\w+::|Shenandoah|Parallel\w*GC|GCTaskThread|WorkerThread|VM_|SafepointSynchronize|CompileBroker|C[12]Compiler|Monitor::|ObjectMonitor::)|jdk[./]internal[./]misc[./]Unsafe\.park$",
         artefact: None,
+        benchmark: Some(r"^org[./]openjdk[./]jmh[./]"),
         cut_system: true,
         flickers: false,
         source: "OpenJDK's source tree; untested: no profiles of our own",
@@ -73,6 +78,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(\(program\)|\(idle\)|\(garbage collector\)|Garbage Collection|Node\.js|\(external\)|\(root\))$",
         background: r"^(\(garbage collector\)|Garbage Collection|\(idle\)|\(program\))$",
         artefact: None,
+        benchmark: None,
         cut_system: true,
         flickers: false,
         source: "V8's profile generator (meta frames in parentheses); compared with profiles by pprof-nodejs",
@@ -83,6 +89,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(<frozen |_?Py[A-Z_]\w+|__libc_\w+|_start$|clone3?$|start_thread$)",
         background: r"^(gc_collect\w*|_?PyGC_\w+|take_gil|drop_gil|PyThread_acquire\w*)$",
         artefact: None,
+        benchmark: Some(r"\bpytest_benchmark\b|^Timer\.(timeit|repeat)\b"),
         cut_system: true,
         flickers: false,
         source: "CPython's source tree; untested: no CPU profiles of our own",
@@ -93,6 +100,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(std::|__gnu_cxx::|__|_start$|operator (new|delete)|(tc_|je_)?(malloc|free|calloc|realloc)$|mem(cpy|move|set|cmp|chr)|clone3?$|start_thread$|_int_(malloc|free)$)",
         background: r"^(__lll_lock_\w+|futex\w*|pthread_(mutex|cond)_\w+|tcmalloc::(ThreadCache::Scavenge|CentralFreeList)\w*)$",
         artefact: None,
+        benchmark: Some(r"^benchmark::"),
         cut_system: true,
         flickers: false,
         source: "libstdc++, glibc and gperftools; compared with profiles by gperftools",
@@ -103,6 +111,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(__libc_\w+|_start|clone3?|start_thread)$",
         background: r"^(futex\w*)$",
         artefact: None,
+        benchmark: None,
         cut_system: false,
         flickers: false,
         source: "nothing is known but the C library",
@@ -117,8 +126,8 @@ fn compiled(expression: &str) -> Option<Regex> {
 /// The expressions by which runtimes are told apart, each once it is needed; those of a whole row take longer to compile.
 static DETECT: [OnceLock<Option<Regex>>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
-/// The other expressions of each row, once they are needed: system, background, artefact.
-static OTHERS: [OnceLock<[Option<Regex>; 3]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
+/// The other expressions of each row, once they are needed: system, background, artefact, benchmark.
+static OTHERS: [OnceLock<[Option<Regex>; 4]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -129,6 +138,8 @@ pub(super) struct Class {
     pub background: bool,
     /// As a leaf it is an artefact of profiling.
     pub artefact: bool,
+    /// It runs a benchmark.
+    pub benchmark: bool,
 }
 
 /// What a user says of the program's own runtime, besides the table.
@@ -175,9 +186,9 @@ pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Cl
     };
     let of = RUNTIMES.iter().zip(DETECT.iter()).position(is_of).unwrap_or(RUNTIMES.len() - 1);
     let runtime = &RUNTIMES[of];
-    let [system, background, artefact] = OTHERS[of].get_or_init(|| {
-        let artefact = runtime.artefact.and_then(compiled);
-        [compiled(runtime.system), compiled(runtime.background), artefact]
+    let [system, background, artefact, benchmark] = OTHERS[of].get_or_init(|| {
+        let [artefact, benchmark] = [runtime.artefact, runtime.benchmark].map(|of| of.and_then(compiled));
+        [compiled(runtime.system), compiled(runtime.background), artefact, benchmark]
     });
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
     let any = |own: &[bytes::Regex], name: &str| own.iter().any(|regex| regex.is_match(name.as_bytes()));
@@ -185,6 +196,7 @@ pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Cl
         system: is(system, name) || any(&own.system, name),
         background: is(background, name) || any(&own.background, name),
         artefact: is(artefact, name),
+        benchmark: is(benchmark, name),
     };
     (runtime, names.iter().map(class).collect())
 }
@@ -196,7 +208,7 @@ mod tests {
     #[test]
     fn every_row_is_valid_and_says_its_source() {
         for row in &RUNTIMES {
-            let expressions = [Some(row.detect.0), Some(row.system), Some(row.background), row.artefact];
+            let expressions = [Some(row.detect.0), Some(row.system), Some(row.background), row.artefact, row.benchmark];
             assert!(expressions.into_iter().flatten().all(|expression| compiled(expression).is_some()));
             assert!(row.source.contains("untested") || row.source.contains("compared") || row.name == "other");
         }

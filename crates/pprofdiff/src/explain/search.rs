@@ -8,11 +8,23 @@
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
 use crate::statistics::counts::{
-    PRIOR_DEGREES, between, degrees_of_threshold, deviance, least_growth, median, penalised, threshold,
+    LEVEL, PRIOR_DEGREES, between, degrees_of_threshold, deviance, least_growth, median, penalised, threshold,
     variance_of_ratios, weighted_median, with_power,
 };
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::{Pace, paced};
+
+/// The variance of the log of a set's ratio between runs, of which `tau2` is known. What one side does not have at all did
+/// not wander there: a new function is no noisier than was known before. Where inlining makes frames come and go, it is
+/// noisier.
+pub(super) fn variance_of(rows: &Rows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
+    let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.cut_system) {
+        (false, _) => tau2,
+        (true, false) => tau2.min(known_variance(rows.kind)),
+        (true, true) => tau2.max(FLICKER * FLICKER),
+    };
+    between(tau2, rows.m)
+}
 
 /// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
 const FLICKER: f64 = 0.3;
@@ -32,6 +44,14 @@ const CONFUSABLE: f64 = 0.5;
 /// log.
 const PRICE_OF_SCALE: f64 = 3.0;
 const USUAL_SCALE: f64 = 0.35;
+/// The same where benchmarks choose how often they run.
+const USUAL_OF_BENCHMARKS: f64 = 2.0;
+/// No function says more of the scale than this part of all, and of what they say this part must agree with one that is not
+/// one.
+const MOST_OF_SCALE: f64 = 0.1;
+const AGREEING: f64 = 0.5;
+/// What is nearer to a scale than this, as a logarithm, agrees with it whatever the noise.
+const NEAR_SCALE: f64 = 0.1;
 /// The deviance that the stacks which no cause touches must have together for a scale.
 const SCALE_DEVIANCE: f64 = 9.0;
 /// Ratios of so many sets show how much a pair differs by itself.
@@ -77,8 +97,6 @@ const PULL: f64 = 10.0;
 pub(super) struct Fit {
     pub set: usize,
     pub factor: f64,
-    /// The penalised deviance.
-    pub score: f64,
     /// Change of the set's value given the causes before it, in that of the base's runs.
     pub delta: f64,
 }
@@ -102,6 +120,16 @@ pub(super) struct Found {
     /// Frames that agree with the scale, of those that say anything.
     pub agree: usize,
     pub of: usize,
+}
+
+impl Found {
+    /// True if a function's values differ by no more than chance beside the amount of work, and by less than half of it.
+    pub(super) fn is_even(&self, rows: &Rows, [base, new]: [f64; 2]) -> bool {
+        let (event, expected) = (rows.event().max(1e-300), self.scale * base);
+        let variance = between(self.tau * self.tau, rows.m);
+        (new - expected).abs() < 0.5 * new.max(expected)
+            && penalised(base / event, new / event, self.scale, variance) < LEVEL
+    }
 }
 
 /// The sets' sums as a model of the rows expects them.
@@ -209,17 +237,8 @@ impl<'a> Model<'a> {
         Sums { b: b / w, n: n / w, r: if eb > 0.0 { en / eb } else { self.scale } }
     }
 
-    /// The variance of the log of a set's ratio between runs. What one side does not have at all did not wander there:
-    /// a new function is no noisier than was known before. Where inlining makes frames come and go, it is noisier.
     fn variance(&self, set: usize, s: &Sums) -> f64 {
-        let one_sided = s.b <= 0.0 || s.n <= 0.0;
-        let tau2 = self.tau2[set];
-        let tau2 = match (one_sided, self.rows.runtime.cut_system) {
-            (false, _) => tau2,
-            (true, false) => tau2.min(known_variance(self.rows.kind)),
-            (true, true) => tau2.max(FLICKER * FLICKER),
-        };
-        between(tau2, self.rows.m)
+        variance_of(self.rows, self.tau2[set], [s.b, s.n])
     }
 
     /// The change of a set in values of the base.
@@ -295,12 +314,8 @@ impl<'a> Model<'a> {
     /// Multiplies the factors of a set's rows by what makes its expectation true.
     fn apply(&mut self, set: usize) -> Fit {
         let s = self.sums(set);
-        let fit = Fit {
-            set,
-            score: if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set, &s)) } else { 0.0 },
-            factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY },
-            delta: self.delta(set, &s),
-        };
+        let fit =
+            Fit { set, factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY }, delta: self.delta(set, &s) };
         let (sets, rows) = (self.sets, self.sets.rows(set));
         let before: Vec<f64> = rows.clone().map(|row| self.factor[row as usize]).collect();
         // Rows of different factors share what is lacking in more than one step.
@@ -578,15 +593,30 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
     let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
     let exposure = given.map_or(runs, |ops| runs * ops);
     let fixed = given.is_some() || rows.kind == Kind::Delay;
+    let is_benchmark = rows.is_benchmark();
+    let usual = if is_benchmark { USUAL_OF_BENCHMARKS } else { USUAL_SCALE };
     let mut starts = vec![exposure];
-    if !fixed {
-        let ratio = |&j: &usize| {
-            let (set, w) = (&sets.sets[j], sets.sets[j].w);
-            let [b, n] = set.v;
-            (b > 0.0 && n > 0.0).then(|| (n / b, b * n / (b + n) / w))
+    let ratio = |&j: &usize| {
+        let (set, w) = (&sets.sets[j], sets.sets[j].w);
+        let [b, n] = set.v;
+        (b > 0.0 && n > 0.0).then(|| (j, n / b, b * n / (b + n) / w))
+    };
+    // What each function says, and with which weight.
+    let mut telling: Vec<(usize, f64, f64)> = own.iter().filter_map(ratio).collect();
+    let most = MOST_OF_SCALE * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
+    telling.iter_mut().for_each(|(_, _, weight)| *weight = weight.min(most));
+    let agreeing = |scale: f64| {
+        let of = |&(j, _, weight): &(usize, f64, f64)| {
+            let [b, n] = sets.sets[j].v.map(|v| v / sets.sets[j].w.max(1e-300));
+            let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
+            let agrees = is_near || penalised(b, n, scale, between(tau2[j], rows.m)) < LEVEL;
+            if agrees { weight } else { 0.0 }
         };
+        telling.iter().map(of).sum::<f64>() / telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
+    };
+    if !fixed {
         let front = rows.front();
-        let ratios: Vec<_> = own.iter().filter_map(ratio).collect();
+        let ratios: Vec<_> = telling.iter().map(|&(_, ratio, weight)| (ratio, weight)).collect();
         if !ratios.is_empty() {
             starts.push(weighted_median(ratios));
         }
@@ -605,6 +635,11 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
                 break;
             }
             tried.push(rounded);
+            // Of a benchmark one is as good as any.
+            let least = if is_benchmark { agreeing(exposure).min(AGREEING) } else { AGREEING };
+            if !fixed && (scale / exposure).ln().abs() > 1e-9 && agreeing(scale) < least {
+                break;
+            }
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
             let of_scale = Model::new(rows, sets, scale, need);
             let mut model = Model { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..of_scale };
@@ -620,7 +655,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
             *work = model.work;
             let away = (scale / exposure).ln();
             let is_one = away.abs() < 1e-9;
-            let of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / USUAL_SCALE).powi(2) };
+            let of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
             let cost = model.left(&tau2, price) + causes.len() as f64 * price + of_scale;
             if causes.is_empty() {
                 quiet = quiet.min(cost);
@@ -678,7 +713,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
         (set.v[0] + set.v[1]) > 20.0 * set.w
     });
     let telling: Vec<usize> = telling.copied().collect();
-    let agree = telling.iter().filter(|&&j| model.score(j) < 3.84).count();
+    let agree = telling.iter().filter(|&&j| model.score(j) < LEVEL).count();
     Found {
         scale: model.scale,
         fits,

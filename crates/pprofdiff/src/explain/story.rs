@@ -1,7 +1,7 @@
 //! From sets to causes: cost that only changed places is told from causes, causes that are one are put together, and
 //! each is described.
 
-use super::rows::{Kind, Rows};
+use super::rows::Rows;
 use super::search::{Fit, Found};
 use super::sets::{Key, Sets};
 use crate::statistics::counts;
@@ -22,6 +22,8 @@ const COUNTERPART_DEVIANCE: f64 = 6.0;
 const CALLER_DEVIANCE: f64 = 3.84;
 /// The same of two causes that are both certain and lie in one set.
 const SIBLINGS: f64 = 0.15;
+/// A sum is even if it changed by less than this part of what moved within it.
+const EVEN: f64 = 0.5;
 /// A swap's two changes differ by less than this part.
 const SWAP: f64 = 0.25;
 
@@ -59,21 +61,23 @@ pub(super) struct Description {
     pub function: Option<u32>,
     pub caller: Option<u32>,
     pub label: Option<u32>,
+    /// What the function calls, if it is these calls that changed.
+    pub callee: Option<u32>,
     /// Called functions with the same stacks, from the root.
     pub chain: Vec<u32>,
 }
 
-/// A cause on its way to words.
+/// What the search found, on its way to an account of it.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
+    pub set: usize,
+    /// The set's rows, in order.
     pub rows: Vec<u32>,
     pub of: Description,
-    /// In values of the base's runs together.
+    /// What the search found that its rows lack, given the other causes; in values of the base's runs together.
     pub delta: f64,
-    /// Infinite if there was nothing.
-    pub factor: f64,
-    pub score: f64,
-    pub parts: Vec<(Description, f64)>,
+    /// The sets of which it is made up, with their rows.
+    pub parts: Vec<(Description, Vec<u32>)>,
 }
 
 /// Cost that changed places, with the frame at which stacks are cut to see past it.
@@ -84,6 +88,8 @@ pub(super) struct Shift {
     pub lost: u32,
     pub inside: u32,
     pub amount: f64,
+    /// True if what is around both did not change by more than chance.
+    pub even: bool,
 }
 
 /// Two changes that cancel out: what gained, what lost, how much.
@@ -91,6 +97,8 @@ pub(super) struct Swap {
     pub gained: u32,
     pub lost: u32,
     pub amount: f64,
+    /// True if both together did not change by more than chance.
+    pub even: bool,
 }
 
 /// What is told of one search.
@@ -113,11 +121,10 @@ impl<'a> Story<'a> {
 
     fn draft(&self, fit: &Fit) -> Draft {
         Draft {
+            set: fit.set,
             rows: self.sets.rows(fit.set).collect(),
             of: self.describe(fit.set, false),
             delta: fit.delta,
-            factor: fit.factor,
-            score: fit.score,
             parts: Vec::new(),
         }
     }
@@ -134,7 +141,8 @@ impl<'a> Story<'a> {
             None
         };
         let kind = sided.unwrap_or(CauseKind::Calls);
-        let plain = |function, kind| Description { kind, function, caller: None, label: None, chain: Vec::new() };
+        let plain =
+            |function, kind| Description { kind, function, caller: None, label: None, callee: None, chain: Vec::new() };
         if let Key::Label(label) | Key::LabelNode(label, _) = of.key {
             return Description { label: Some(label), ..plain(of.key.frame(), kind) };
         }
@@ -227,9 +235,17 @@ impl<'a> Story<'a> {
             let partner = self.partner(draft, set, raw).and_then(|p| self.sets.sets[p].key.frame());
             let partner = partner.filter(|&f| f != function).unwrap_or(inside);
             let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
-            return Some(Shift { set, gained, lost, inside, amount: raw.abs() });
+            let even = self.is_even(self.sets.sets[set].v, set) && change(set).abs() < EVEN * raw.abs();
+            return Some(Shift { set, gained, lost, inside, amount: raw.abs(), even });
         }
         None
+    }
+
+    /// True if these values of a set, or of a part of it, differ by no more than chance, beside the amount of work.
+    fn is_even(&self, v: [f64; 2], set: usize) -> bool {
+        let [b, n] = v.map(|v| v / self.sets.sets[set].w.max(1e-300));
+        let variance = counts::between(self.found.tau2[set], self.rows.m);
+        counts::penalised(b, n, self.found.scale, variance) < counts::LEVEL
     }
 
     /// The set that changed most the other way inside a set.
@@ -286,7 +302,11 @@ impl<'a> Story<'a> {
                     let is_sided = |d: &Draft| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
                     let most = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
                     if left < SWAP && related() || left < most && self.have_place(up, down) {
-                        swaps.push(Swap { gained, lost, amount: up.delta });
+                        let mut both: Vec<u32> = up.rows.iter().chain(&down.rows).copied().collect();
+                        both.sort_unstable();
+                        both.dedup();
+                        let even = self.is_even([0, 1].map(|side| self.value(&both, side)), up.set);
+                        swaps.push(Swap { gained, lost, amount: up.delta, even });
                         drafts.remove(i.max(j));
                         drafts.remove(i.min(j));
                         continue 'again;
@@ -348,34 +368,16 @@ impl<'a> Story<'a> {
             let of = &self.sets.sets[set];
             let (was, is) = (of.v[0], of.v[1] / self.found.scale);
             let parts = [&a, &b].into_iter().flat_map(|d| match d.parts.is_empty() {
-                true => vec![(d.of.clone(), d.delta)],
+                true => vec![(d.of.clone(), d.rows.clone())],
                 false => d.parts.clone(),
             });
             drafts.push(Draft {
+                set,
                 rows: self.sets.rows(set).collect(),
                 of: self.describe(set, true),
                 delta: is - was,
-                factor: if was > 0.0 { is / was } else { f64::INFINITY },
-                score: a.score.max(b.score),
                 parts: parts.collect(),
             });
         }
-    }
-
-    /// How much of a change is that of the count, and how much that of each: logarithms of the factors, which add up
-    /// exactly (LMDI, Ang 2004). Only where count and cost are two measurements.
-    pub(super) fn split(&self, rows: &[u32]) -> Option<[f64; 4]> {
-        if self.rows.kind == Kind::Sampled {
-            return None;
-        }
-        let c = [0, 1].map(|s| rows.iter().map(|&r| self.rows.rows[r as usize].c[s]).sum::<f64>());
-        let v = [0, 1].map(|s| self.value(rows, s));
-        if c.iter().chain(&v).any(|x| *x <= 0.0) {
-            return None;
-        }
-        let count = c[1] / c[0] / self.found.scale;
-        let unit = (v[1] / c[1]) / (v[0] / c[0]);
-        let whole = (count * unit).ln();
-        (whole.abs() > 1e-6).then(|| [count.ln() / whole, unit.ln() / whole, count, unit])
     }
 }

@@ -1,9 +1,10 @@
 //! From numbers to names: what was found, as an answer says it.
 
+use super::account::Entry;
 use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split};
 use super::rows::Rows;
-use super::story::{Description, Draft};
-use pprofdiff_profile::advice::exactly;
+use super::story::Description;
+use pprofdiff_profile::advice::{exactly, exactly_any};
 use pprofdiff_profile::random::HashMap;
 
 /// The least part of a side that is told of where cost moved by a match of names.
@@ -28,6 +29,11 @@ impl Shown<'_> {
     /// The costliest of the names that are called so: on the new side, or else on the base.
     pub(super) fn name(&self, frame: u32) -> String {
         self.of_side(self.renamed.get(&frame).copied().unwrap_or(frame), 1)
+    }
+
+    /// The name on the side that has more of it, beside the amount of work.
+    fn of_change(&self, frame: u32, delta: f64) -> String {
+        if delta < 0.0 { self.of_side(frame, 0) } else { self.name(frame) }
     }
 
     pub(super) fn of_side(&self, frame: u32, first: usize) -> String {
@@ -60,7 +66,8 @@ pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -
                 if let Some((other, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
                     let (function, from) = if side == 1 { (text, other) } else { (other, text) };
                     let (function, from, how) = (function.clone(), from.clone(), How::Clone);
-                    moved.push(Moved { function, from, how, delta: of_run(side, cost[side]), inside: None });
+                    let delta = of_run(side, cost[side]);
+                    moved.push(Moved { function, from, how, delta, cost: None, even: false, inside: None });
                 }
             }
         }
@@ -73,55 +80,73 @@ pub(super) struct Told<'a> {
     pub rows: &'a Rows,
     pub shown: &'a Shown<'a>,
     pub total: [f64; 2],
+    /// Of all runs of the new side to those of the base.
+    pub scale: f64,
 }
 
 impl Told<'_> {
-    fn names(&self, of: &Description) -> (Option<String>, Option<String>) {
-        let name = |frame: Option<u32>| frame.map(|f| self.shown.name(f));
-        (name(of.function), name(of.caller))
+    /// The change of a run of the new side.
+    fn delta(&self, [base, new]: [f64; 2]) -> f64 {
+        (new - self.scale * base) / self.rows.m[1] as f64
     }
 
-    pub(super) fn cause(&self, draft: &Draft, split: Option<[f64; 4]>) -> Cause {
-        let (function, caller) = self.names(&draft.of);
+    /// An expression that finds a function by what it is called on either side.
+    fn pattern(&self, frame: u32, shown: &str) -> String {
+        match self.shown.renamed.contains_key(&frame) {
+            true => exactly_any(&self.shown.spelled(frame)),
+            false => exactly(shown),
+        }
+    }
+
+    pub(super) fn cause(&self, entry: &Entry, split: Option<[f64; 4]>) -> Cause {
+        let delta = self.delta(entry.v);
+        let name = |frame: Option<u32>| frame.map(|f| self.shown.of_change(f, delta));
         let spelled = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spelled(f));
-        let delta = draft.delta / self.rows.m[0] as f64;
         let extent = |side: usize| {
-            let rows = || draft.rows.iter().map(|&r| &self.rows.rows[r as usize]).filter(|r| r.v[side] > 0.0);
+            let rows = || entry.rows.iter().map(|&r| &self.rows.rows[r as usize]).filter(|r| r.v[side] > 0.0);
             Extent {
                 stacks: rows().count(),
                 events: rounded(rows().map(|r| r.e[side]).sum()),
-                value: rounded(rows().map(|r| r.v[side]).sum::<f64>() / self.rows.m[side] as f64),
+                value: rounded(entry.v[side] / self.rows.m[side] as f64),
             }
         };
-        let label = draft.of.label.map(|label| {
+        let label = entry.of.label.map(|label| {
             let (key, value) = self.rows.labels.get(label);
             CauseLabel { key, value }
         });
-        let parts = draft.parts.iter().map(|(of, delta)| {
-            let (function, caller) = self.names(of);
-            Part { function, caller, kind: of.kind, delta: rounded(delta / self.rows.m[0] as f64) }
-        });
+        let part = |(of, v): &(Description, [f64; 2])| {
+            let delta = self.delta(*v);
+            let name = |frame: Option<u32>| frame.map(|f| self.shown.of_change(f, delta));
+            Part { function: name(of.function), caller: name(of.caller), kind: of.kind, delta: rounded(delta) }
+        };
         let split = split.map(|s| {
             let [count, unit, count_factor, unit_factor] = s.map(rounded);
             Split { count, unit, count_factor, unit_factor }
         });
+        let whole = self.scale * self.total[0] / self.rows.m[1] as f64;
+        let functions = spelled(entry.of.function);
+        let others: Vec<String> = entry.others.iter().flat_map(|&frame| self.shown.spelled(frame)).collect();
+        let function = name(entry.of.function);
         Cause {
-            caller,
+            caller: name(entry.of.caller),
+            callee: name(entry.of.callee),
             label,
-            kind: draft.of.kind,
+            kind: entry.of.kind,
             delta: rounded(delta),
-            share: if self.total[0] > 0.0 { rounded(draft.delta / self.total[0]) } else { 0.0 },
-            factor: draft.factor.is_finite().then(|| rounded(draft.factor)),
-            score: rounded(draft.score),
-            chain: draft.of.chain.iter().map(|&f| self.shown.name(f)).collect(),
-            parts: parts.collect(),
+            share: if whole > 0.0 { rounded(delta / whole) } else { 0.0 },
+            factor: (entry.v[0] > 0.0).then(|| rounded(entry.v[1] / (self.scale * entry.v[0]))),
+            score: rounded(entry.score),
+            chain: entry.of.chain.iter().map(|&f| self.shown.of_change(f, delta)).collect(),
+            parts: entry.parts.iter().map(part).collect(),
             split,
             evidence: Evidence {
                 base: extent(0),
                 new: extent(1),
-                pattern: function.as_deref().map(exactly),
-                functions: spelled(draft.of.function),
-                callers: spelled(draft.of.caller),
+                pattern: entry.of.function.zip(function.as_deref()).map(|(frame, shown)| self.pattern(frame, shown)),
+                ignore: (!entry.others.is_empty()).then(|| exactly_any(&others)),
+                functions,
+                callers: spelled(entry.of.caller),
+                callees: spelled(entry.of.callee),
             },
             function,
         }

@@ -7,6 +7,10 @@
 
 use super::distributions::{normal_quantile, student_quantile};
 
+/// What the penalised deviance of something that nothing touched exceeds one time in twenty: the quantile of chi-squared
+/// with one degree of freedom.
+pub(crate) const LEVEL: f64 = 3.84;
+
 /// 2 x the log likelihood ratio of `b` and `n` events against rates of which the new one is `r` times the base's.
 pub(crate) fn deviance(b: f64, n: f64, r: f64) -> f64 {
     let (t, p) = (b + n, r / (1.0 + r));

@@ -1,0 +1,288 @@
+//! From what the search found to an account: every stack belongs to one cause at most, and what is said of a cause is what
+//! its stacks measure. So with the amount of work, what answers to causes elsewhere and the rest, causes add up to the whole
+//! difference, in the sample type's unit:
+//!
+//! ```text
+//! new - base = (scale - 1) base  +  sum over causes of (new - scale base)  +  the same of consequences  +  of the rest
+//! ```
+//!
+//! The search decides which sets are causes, and in which order; nothing that it lacks or expects is said.
+
+use super::answer::Account;
+use super::rows::{Kind, Rows, Stacks};
+use super::search::{Found, variance_of};
+use super::sets::{Key, Sets};
+use super::story::{CauseKind, Description, Draft};
+use crate::statistics::counts::{LEVEL, between, penalised};
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::work::paced;
+
+/// What a cause is named by must have changed as a whole by this part of the cause, or the name says something false.
+const LEAST_OF_WHOLE: f64 = 0.35;
+/// Of a function's own change, calls are the cause that have more than this part of it.
+const MOSTLY: f64 = 0.5;
+
+/// Stacks with the names of the base, before calls were left out of them that one side has inlined or that changed places.
+pub(super) struct Uncut {
+    stacks: Stacks,
+    values: Vec<[f64; 2]>,
+}
+
+impl Uncut {
+    pub(super) fn of(rows: &Rows) -> Uncut {
+        let mut stacks = Stacks::default();
+        (0..rows.rows.len()).for_each(|row| {
+            stacks.push(rows.stack(row).iter().copied());
+        });
+        Uncut { stacks, values: rows.rows.iter().map(|row| row.v).collect() }
+    }
+
+    /// What both sides have of stacks.
+    fn sum(&self, holds: impl Fn(&[u32]) -> bool) -> [f64; 2] {
+        let mut sum = [0.0; 2];
+        for (_, v) in paced((0..).zip(&self.values)).filter(|(stack, _)| holds(self.stacks.get(*stack))) {
+            sum = [sum[0] + v[0], sum[1] + v[1]];
+        }
+        sum
+    }
+
+    /// What a plain table has of a function, or of the calls of it.
+    fn of_function(&self, function: u32, caller: Option<u32>) -> [f64; 2] {
+        match caller {
+            Some(caller) => self.sum(|stack| stack.windows(2).any(|w| (w[0], w[1]) == (caller, function))),
+            None => self.sum(|stack| stack.contains(&function)),
+        }
+    }
+}
+
+/// A cause as its stacks measure it.
+pub(super) struct Entry {
+    pub of: Description,
+    /// The stacks that no other cause has.
+    pub rows: Vec<u32>,
+    /// What they have in all runs of either side.
+    pub v: [f64; 2],
+    pub score: f64,
+    /// Functions of which the cause's own name has stacks, too, which belong to other causes.
+    pub others: Vec<u32>,
+    /// The parts that it is made up of, with what they have of its stacks.
+    pub parts: Vec<(Description, [f64; 2])>,
+}
+
+/// What causes are measured with.
+pub(super) struct Books<'a> {
+    pub rows: &'a Rows,
+    pub sets: &'a Sets,
+    pub found: &'a Found,
+    pub uncut: &'a Uncut,
+    /// The least change that is a cause, as a part of the total.
+    pub min_effect: f64,
+}
+
+impl Books<'_> {
+    fn sum(&self, rows: &[u32]) -> [f64; 2] {
+        let of = |side: usize| rows.iter().map(|&row| self.rows.rows[row as usize].v[side]).sum();
+        [of(0), of(1)]
+    }
+
+    /// The change of values beside the amount of work, in those of the new runs.
+    fn delta(&self, [base, new]: [f64; 2]) -> f64 {
+        new - self.found.scale * base
+    }
+
+    /// The penalised deviance of rows of a set.
+    fn score(&self, set: usize, rows: &[u32]) -> f64 {
+        let v = self.sum(rows);
+        let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].q).sum();
+        let w = (q / (v[0] + v[1]).max(1e-300)).max(1e-300);
+        let [b, n] = v.map(|v| v / w);
+        if b + n <= 0.0 {
+            return 0.0;
+        }
+        penalised(b, n, self.found.scale, variance_of(self.rows, self.found.tau2[set], [b, n]))
+    }
+
+    /// True if rows of a set are a cause by themselves.
+    fn is_cause(&self, set: usize, rows: &[u32]) -> bool {
+        let total = self.rows.total();
+        let floor = self.min_effect * (self.found.scale * total[0] + total[1]) / 2.0;
+        self.delta(self.sum(rows)).abs() > floor && self.score(set, rows) > self.found.need + self.sets.sets[set].price
+    }
+
+    /// Gives each stack to the narrowest of the causes that hold it; of equals to the first. What is no cause by the stacks
+    /// that it has then, or what a plain table contradicts, is none, and its stacks are the others'.
+    pub(super) fn settle(&self, mut drafts: Vec<Draft>) -> Vec<Entry> {
+        loop {
+            let width = |draft: &Draft| {
+                let [base, new] = self.sum(&draft.rows);
+                self.found.scale * base + new
+            };
+            let mut order: Vec<usize> = (0..drafts.len()).collect();
+            order.sort_by(|&a, &b| width(&drafts[b]).total_cmp(&width(&drafts[a])).then(b.cmp(&a)));
+            let mut owner = vec![NONE; self.rows.rows.len()];
+            for draft in order {
+                drafts[draft].rows.iter().for_each(|&row| owner[row as usize] = draft as u32);
+            }
+            let own = |draft: usize| -> Vec<u32> {
+                drafts[draft].rows.iter().copied().filter(|&row| owner[row as usize] == draft as u32).collect()
+            };
+            let others = |draft: usize| -> Vec<u32> {
+                let owners = drafts[draft].rows.iter().map(|&row| owner[row as usize] as usize);
+                let mut others: Vec<u32> =
+                    owners.filter(|of| *of != draft).filter_map(|of| drafts[of].of.function).collect();
+                others.sort_unstable();
+                others.dedup();
+                others
+            };
+            let entries: Vec<Option<Entry>> = (0..drafts.len())
+                .map(|draft| Some(Entry { others: others(draft), ..self.entry(&drafts[draft], own(draft))? }))
+                .collect();
+            let size = |draft: &usize| drafts[*draft].delta.abs();
+            let missing = (0..drafts.len()).filter(|&draft| entries[draft].is_none());
+            match missing.min_by(|a, b| size(a).total_cmp(&size(b))) {
+                Some(draft) => drafts.remove(draft),
+                None => break entries.into_iter().flatten().collect(),
+            };
+        }
+    }
+
+    /// A cause of these stacks of a draft, if they make one and what it would say is true.
+    fn entry(&self, draft: &Draft, mut rows: Vec<u32>) -> Option<Entry> {
+        if !self.is_cause(draft.set, &rows) {
+            return None;
+        }
+        let mut of = draft.of.clone();
+        let change = self.delta(self.sum(&rows));
+        let goes_along = |whole: [f64; 2]| self.delta(whole) * change.signum() >= LEAST_OF_WHOLE * change.abs();
+        if let (CauseKind::Own, Some(function)) = (of.kind, of.function) {
+            self.name_callee(&mut of, function, draft.set, &mut rows);
+            let is_own =
+                |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
+            let is_leaf = |stack: &[u32]| stack.last() == Some(&function);
+            if of.kind == CauseKind::Own && !goes_along(self.uncut.sum(|stack| is_own(stack) || is_leaf(stack))) {
+                of.kind = CauseKind::Calls;
+            }
+        }
+        if let (None, Some(function)) = (of.label, of.function) {
+            let whole = match of.callee {
+                Some(callee) => self.uncut.of_function(callee, Some(function)),
+                // What is its own, or one of its callers, says so of all calls of it.
+                None if of.kind == CauseKind::Own => self.sum(&draft.rows),
+                None => self.uncut.of_function(function, of.caller),
+            };
+            let one_sided = match of.kind {
+                CauseKind::Added => Some(whole[0]),
+                CauseKind::Removed => Some(whole[1]),
+                _ => None,
+            };
+            // Where stacks end at the program's last function, not all calls of the system's are known.
+            let is_known = !(self.rows.runtime.cut_system && self.rows.is_system(function));
+            if one_sided.is_some_and(|other| other > 0.0 || !is_known) {
+                of.kind = CauseKind::Calls;
+            }
+            if !goes_along(whole) {
+                return None;
+            }
+        } else if !goes_along(self.sum(&draft.rows)) {
+            return None;
+        }
+        let v = self.sum(&rows);
+        // A label, or a chain of calls, that one side has all but nothing of came or went only if it has nothing.
+        let is_false = of.kind == CauseKind::Added && v[0] > 0.0 || of.kind == CauseKind::Removed && v[1] > 0.0;
+        of.kind = if is_false { CauseKind::Calls } else { of.kind };
+        let parts = draft.parts.iter().map(|(part, of_part)| {
+            let own: Vec<u32> = of_part.iter().copied().filter(|row| rows.binary_search(row).is_ok()).collect();
+            (part.clone(), self.sum(&own))
+        });
+        let parts = parts.filter(|(_, v)| v[0] + v[1] > 0.0).collect();
+        Some(Entry { of, v, score: self.score(draft.set, &rows), others: Vec::new(), parts, rows })
+    }
+
+    /// Where a function's own change is mostly that of one function of the system that it calls, these calls are the cause; if
+    /// it is that of several, the function is no dearer by itself. Who waits for a lock always does so in the system.
+    fn name_callee(&self, of: &mut Description, function: u32, set: usize, rows: &mut Vec<u32>) {
+        if self.rows.kind == Kind::Delay {
+            return;
+        }
+        let callee_of = |row: u32| {
+            let stack = self.rows.stack(row as usize);
+            let at = stack.iter().rposition(|&frame| frame == function)?;
+            stack.get(at + 1).copied()
+        };
+        let change = self.delta(self.sum(rows));
+        let mut by_callee: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
+        for &row in rows.iter() {
+            if let Some(callee) = callee_of(row) {
+                by_callee.entry(callee).or_default().push(row);
+            }
+        }
+        let part = |rows: &[u32]| self.delta(self.sum(rows)) / change;
+        let all: f64 = by_callee.values().map(|rows| part(rows)).sum();
+        if all <= MOSTLY {
+            return;
+        }
+        let most = by_callee.into_iter().map(|(callee, rows)| (part(&rows), callee, rows));
+        let most = most.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        of.kind = CauseKind::Calls;
+        if let Some((part, callee, own)) = most
+            && part > MOSTLY
+            && self.is_cause(set, &own)
+        {
+            (of.callee, of.caller, *rows) = (Some(callee), None, own);
+        }
+    }
+
+    /// How much of a change is that of the count, and how much that of each: logarithms of the factors, which add up
+    /// exactly (LMDI, Ang 2004). Only where count and cost are two measurements.
+    pub(super) fn split(&self, entry: &Entry) -> Option<[f64; 4]> {
+        if self.rows.kind == Kind::Sampled {
+            return None;
+        }
+        let c = [0, 1].map(|s| entry.rows.iter().map(|&r| self.rows.rows[r as usize].c[s]).sum::<f64>());
+        let v = entry.v;
+        if c.iter().chain(&v).any(|x| *x <= 0.0) {
+            return None;
+        }
+        let count = c[1] / c[0] / self.found.scale;
+        let unit = (v[1] / c[1]) / (v[0] / c[0]);
+        let whole = (count * unit).ln();
+        (whole.abs() > 1e-6).then(|| [count.ln() / whole, unit.ln() / whole, count, unit])
+    }
+
+    /// The whole difference by where it belongs, of a mean run of the new side.
+    pub(super) fn account(&self, entries: &[Entry]) -> Account {
+        let [m0, m1] = self.rows.m.map(|m| m as f64);
+        let [base, new] = self.rows.total();
+        let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
+        let background = |row: &&u32| self.rows.rows[**row as usize].background;
+        let all: Vec<u32> = (0..self.rows.rows.len() as u32).collect();
+        let background: Vec<u32> = all.iter().filter(background).copied().collect();
+        entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
+        let open: Vec<u32> = all.into_iter().filter(|&row| is_open[row as usize]).collect();
+        let delta = new / m1 - base / m0;
+        let work = (self.found.scale / m1 - 1.0 / m0) * base;
+        let causes = entries.iter().map(|entry| self.delta(entry.v)).sum::<f64>() / m1;
+        let consequences = self.delta(self.sum(&background)) / m1;
+        Account {
+            delta,
+            work,
+            causes,
+            consequences,
+            rest: delta - work - causes - consequences,
+            by_chance: self.is_chance(&open),
+        }
+    }
+
+    /// True if rows together differ by no more than chance: as the widest of the sets does between runs.
+    fn is_chance(&self, rows: &[u32]) -> bool {
+        let v = self.sum(rows);
+        let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].q).sum();
+        let w = (q / (v[0] + v[1]).max(1e-300)).max(1e-300);
+        let wide = (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, Key::Node(_) | Key::Edge(..)));
+        let value = |set: &usize| self.sets.sets[*set].v[0] + self.sets.sets[*set].v[1];
+        let widest = wide.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
+        let tau2 = widest.map_or(self.found.tau * self.found.tau, |set| self.found.tau2[set]);
+        let [b, n] = v.map(|v| v / w);
+        b + n <= 0.0 || penalised(b, n, self.found.scale, between(tau2, self.rows.m)) < LEVEL
+    }
+}

@@ -1,0 +1,301 @@
+//! Functions that have another name on the new side. That needs evidence in the names: an equal cost alone is none.
+//!
+//! 1. Packages under another path (`gopkg.in/yaml.v2` and `yaml.v3`), by the names that they share.
+//! 2. Functions whose last names agree, with the same callers or callees, and a like cost.
+//! 3. Functions of one package with the same callers and callees and the same cost, if just one is in question.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::explain::costs::Costs;
+use crate::explain::rows::Rows;
+use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::work::{self, paced};
+
+/// The most frames of one side that are compared by their neighbours, the costliest first.
+const MOST_RENAMED: usize = 200;
+/// The most callers and callees that a frame is compared by.
+const MOST_NEIGHBOURS: usize = 200;
+/// Callers or callees are the same if they share this part.
+const LIKE: f64 = 0.5;
+/// What callers and callees share on average where no name says anything.
+const ALIKE: f64 = 0.6;
+/// Costs within this factor are alike, as parts of their sides.
+const LIKE_COST: f64 = 2.0;
+/// Packages are one if they share so many names, and this part of those of the smaller.
+const SHARED_NAMES: usize = 2;
+const SHARED_PART: f64 = 0.5;
+
+/// A function that has another name on the new side.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::explain) struct Renamed {
+    pub old: u32,
+    pub new: u32,
+    /// What it costs with all below it, on either side.
+    pub cost: [f64; 2],
+}
+
+/// A name as its parts.
+#[derive(Debug, PartialEq)]
+struct Parts {
+    /// The path of its package or module.
+    package: String,
+    /// Receiver or type, and name: what packages share whatever their path. Lower case, without type arguments.
+    local: String,
+    /// The last name alone.
+    last: String,
+}
+
+/// Text without what stands in brackets, at any depth; of what is only in brackets, that.
+fn without_arguments(text: &str) -> String {
+    let (mut kept, mut depth) = (String::new(), 0usize);
+    for c in text.chars() {
+        match c {
+            '[' | '<' => depth += 1,
+            ']' | '>' => depth = depth.saturating_sub(1),
+            c if depth == 0 => kept.push(c),
+            _ => {}
+        }
+    }
+    kept
+}
+
+impl Parts {
+    /// Of Go (`a.b/c.(*T).M`), Rust and C++ (`a::T::m`, `<a::T as b::U>::m`), Java (`a.b.T.m`), and names without a package.
+    fn of(name: &str) -> Parts {
+        // An implementation of a trait belongs to its type.
+        let implemented = name.strip_prefix('<').and_then(|rest| {
+            let (of, method) = rest.rsplit_once(">::")?;
+            let of = of.split_once(" as ").map_or(of, |(of, _)| of).trim_start_matches(['&', '*']);
+            Some(format!("{of}::{method}"))
+        });
+        let name = without_arguments(implemented.as_deref().unwrap_or(name));
+        let is_path = name.contains("::");
+        // The name's end: all after the last slash, or all of a path of modules.
+        let (head, tail) = match name.rfind('/').filter(|_| !is_path) {
+            Some(at) => name.split_at(at + 1),
+            None => ("", name.as_str()),
+        };
+        let separator = if is_path { "::" } else { "." };
+        let segments: Vec<&str> = tail.split(separator).filter(|segment| !segment.is_empty()).collect();
+        let is_type = |segment: &&str| segment.starts_with('(') || segment.starts_with(char::is_uppercase);
+        let end = segments.len().saturating_sub(1);
+        let begin = segments.iter().position(is_type).unwrap_or(end).min(end);
+        let local: Vec<String> =
+            segments[begin..].iter().map(|segment| segment.trim_matches(['(', ')', '*']).to_lowercase()).collect();
+        Parts {
+            package: format!("{head}{}", segments[..begin].join(separator)),
+            last: local.last().cloned().unwrap_or_default(),
+            local: local.join("."),
+        }
+    }
+
+    /// True if two paths differ by their version alone.
+    fn is_version_of(package: &str, other: &str) -> bool {
+        let plain = |text: &str| -> String {
+            text.split(['/', '.', '%']).filter(|part| !is_version(part)).collect::<Vec<_>>().join("/")
+        };
+        plain(package) == plain(other)
+    }
+}
+
+/// True of `v2`, and of `2ev2` (a dot as Go's symbols write it).
+fn is_version(part: &str) -> bool {
+    let part = part.strip_prefix("2e").unwrap_or(part);
+    part.strip_prefix('v').is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The functions that were renamed, one to one.
+pub(in crate::explain) fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
+    if (0..2).any(|side| costs.only(side).next().is_none()) {
+        return Vec::new();
+    }
+    let parts: Vec<Parts> = paced(&rows.names).map(|name| Parts::of(&name.text)).collect();
+    let mut found = Found { costs, pairs: Vec::new(), renamed: [BTreeMap::new(), BTreeMap::new()] };
+    found.of_packages(&parts);
+    found.of_neighbours(rows, &parts);
+    found.pairs
+}
+
+struct Found<'a> {
+    costs: &'a Costs,
+    pairs: Vec<Renamed>,
+    /// By side: from a frame's name to what it is called in both, which is the base's.
+    renamed: [BTreeMap<u32, u32>; 2],
+}
+
+impl Found<'_> {
+    fn add(&mut self, old: u32, new: u32) {
+        if !self.renamed[0].contains_key(&old) && !self.renamed[1].contains_key(&new) {
+            self.renamed[0].insert(old, old);
+            self.renamed[1].insert(new, old);
+            self.pairs.push(Renamed { old, new, cost: [self.costs.of(old, 0), self.costs.of(new, 1)] });
+        }
+    }
+
+    /// Functions of a package that has another path: paths that one side has, matched by how many names they share.
+    fn of_packages(&mut self, parts: &[Parts]) {
+        let of = |side: usize| {
+            let mut packages: BTreeMap<&str, BTreeMap<&str, u32>> = BTreeMap::new();
+            for frame in self.costs.on(side) {
+                let Parts { package, local, .. } = &parts[frame as usize];
+                packages.entry(package).or_default().entry(local).or_insert(frame);
+            }
+            packages
+        };
+        let mut of = [of(0), of(1)];
+        let both: BTreeSet<String> = of[0].keys().filter(|p| of[1].contains_key(*p)).map(|p| (*p).to_owned()).collect();
+        of.iter_mut().for_each(|of| of.retain(|package, _| !package.is_empty() && !both.contains(*package)));
+        let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (package, names) in &of[1] {
+            names.keys().for_each(|name| by_name.entry(name).or_default().push(package));
+        }
+        let mut matches = Vec::new();
+        for (old, names) in &of[0] {
+            work::poll();
+            let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
+            let packages = names.keys().filter_map(|name| by_name.get(name)).flatten();
+            packages.for_each(|package| *shared.entry(package).or_default() += 1);
+            for (new, count) in shared {
+                let least = names.len().min(of[1][new].len());
+                let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * least as f64;
+                if is_enough || Parts::is_version_of(old, new) {
+                    matches.push((count, Parts::is_version_of(old, new), *old, new));
+                }
+            }
+        }
+        matches.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then((a.2, a.3).cmp(&(b.2, b.3))));
+        let mut known: [BTreeSet<&str>; 2] = Default::default();
+        for (_, _, old, new) in matches {
+            if known[0].contains(old) || known[1].contains(new) {
+                continue;
+            }
+            known[0].insert(old);
+            known[1].insert(new);
+            for (name, &frame) in &of[0][old] {
+                if let Some(&other) = of[1][new].get(name) {
+                    self.add(frame, other);
+                }
+            }
+        }
+    }
+
+    /// Functions that only one side has, by their callers and callees: of the same last name, or of the same package if
+    /// nothing else is in question.
+    fn of_neighbours(&mut self, rows: &Rows, parts: &[Parts]) {
+        let (total, event) = (rows.total(), rows.event());
+        let only = |side: usize| {
+            let is_large = |v: f64| v > (0.003 * total[side]).max(5.0 * event);
+            let is_open = |frame: u32| !rows.is_system(frame) && !self.renamed[side].contains_key(&frame);
+            let mut only: Vec<(f64, u32)> =
+                self.costs.only(side).filter(|&(v, frame)| is_large(v) && is_open(frame)).collect();
+            only.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            only.truncate(MOST_RENAMED);
+            only.into_iter().map(|(_, f)| f).collect::<Vec<u32>>()
+        };
+        let only = [only(0), only(1)];
+        if only.iter().any(Vec::is_empty) {
+            return;
+        }
+        let near = [0, 1].map(|side| neighbours(rows, self.costs, side, &only[side], &self.renamed[side]));
+        let (mut of_name, mut of_package) = (Vec::new(), Vec::new());
+        for &old in &only[0] {
+            work::poll();
+            for &new in &only[1] {
+                let (a, b) = (&near[0][&old], &near[1][&new]);
+                let common = |callers: bool| -> f64 {
+                    let both = a.iter().filter(|((caller, _), _)| *caller == callers);
+                    both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
+                };
+                let (up, down) = (common(true), common(false));
+                let (va, vb) = (self.costs.of(old, 0), self.costs.of(new, 1));
+                if va + vb <= 24.0 * event {
+                    continue;
+                }
+                let ratio = (vb / total[1] / (va / total[0])).ln().abs();
+                let overlap = (up + down) / 2.0;
+                let [of_old, of_new] = [old, new].map(|frame| &parts[frame as usize]);
+                if of_old.last == of_new.last && (up > LIKE || down > LIKE) && ratio < LIKE_COST.ln() {
+                    of_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
+                }
+                let deviation = (event / va + event / vb + 0.02).sqrt();
+                if of_old.package == of_new.package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation {
+                    of_package.push((old, new));
+                }
+            }
+        }
+        of_name.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        of_name.into_iter().for_each(|(_, old, new)| self.add(old, new));
+        of_package.retain(|(old, new)| !self.renamed[0].contains_key(old) && !self.renamed[1].contains_key(new));
+        for &(old, new) in &of_package {
+            let others = |pair: &&(u32, u32)| pair.0 == old || pair.1 == new;
+            if of_package.iter().filter(others).count() == 1 {
+                self.add(old, new);
+            }
+        }
+    }
+}
+
+/// For each frame the shares of its callers (true) and callees.
+type Neighbours = BTreeMap<(bool, u32), f64>;
+
+/// A neighbour that only one side has and that nothing is known of, and the end of a stack.
+const UNKNOWN: u32 = u32::MAX;
+const END: u32 = u32::MAX - 1;
+
+/// The neighbours of these frames, by the names that both sides have for them.
+fn neighbours(
+    rows: &Rows,
+    costs: &Costs,
+    side: usize,
+    only: &[u32],
+    renamed: &BTreeMap<u32, u32>,
+) -> HashMap<u32, Neighbours> {
+    let mut near: HashMap<u32, Neighbours> = only.iter().map(|&f| (f, Neighbours::new())).collect();
+    for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.v[side] > 0.0) {
+        let stack = rows.stack(i);
+        for (j, frame) in stack.iter().enumerate() {
+            let Some(neighbours) = near.get_mut(frame) else { continue };
+            let name = |at: Option<&u32>| match at {
+                Some(f) => renamed.get(f).copied().unwrap_or(if only.contains(f) { UNKNOWN } else { *f }),
+                None => END,
+            };
+            let caller = name(j.checked_sub(1).and_then(|j| stack.get(j)));
+            let share = row.v[side] / costs.of(*frame, side);
+            *neighbours.entry((true, caller)).or_default() += share;
+            *neighbours.entry((false, name(stack.get(j + 1)))).or_default() += share;
+        }
+    }
+    // Those that make up most of it are enough, whatever a profile has.
+    for neighbours in near.values_mut().filter(|n| n.len() > MOST_NEIGHBOURS) {
+        let mut all: Vec<_> = std::mem::take(neighbours).into_iter().collect();
+        all.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        neighbours.extend(all.into_iter().take(MOST_NEIGHBOURS));
+    }
+    near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Parts;
+
+    #[test]
+    fn names_have_a_package_and_what_is_left_without_it() {
+        let of = |name: &str| {
+            let Parts { package, local, last } = Parts::of(name);
+            [package, local, last].join(" | ")
+        };
+        let cases = [
+            ("gopkg.in/yaml%2ev2.(*parser).parse", "gopkg.in/yaml%2ev2 | parser.parse | parse"),
+            ("gopkg.in/yaml.v3.Unmarshal", "gopkg.in/yaml.v3 | unmarshal | unmarshal"),
+            ("main.sum[go.shape.int]", "main | sum | sum"),
+            ("github.com/a/b.(*T[...]).M", "github.com/a/b | t.m | m"),
+            ("pulldown_cmark::parse::Parser::next", "pulldown_cmark::parse | parser.next | next"),
+            ("<a::b::T<X> as core::iter::Iterator>::next", "a::b | t.next | next"),
+            ("java.util.HashMap.get", "java.util | hashmap.get | get"),
+            ("parseXml", " | parsexml | parsexml"),
+        ];
+        cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
+        assert!(Parts::is_version_of("gopkg.in/yaml%2ev2", "gopkg.in/yaml%2ev3"));
+        assert!(Parts::is_version_of("encoding/json", "encoding/json/v2") && !Parts::is_version_of("a/b", "a/c"));
+    }
+}

@@ -1,0 +1,288 @@
+//! The account of `explain`: differences add up, no stack is counted twice, and what is said of a cause is what a plain
+//! sum over the samples has. Judged by the plainest reading of samples, on the corpus, its faults and upgrades, and on pairs
+//! at random, in which functions are renamed, inlined, added and removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pprofdiff::explain::{Cause, CauseKind, ExplainOptions, Explanation, How};
+use pprofdiff::proto::Profile as Message;
+use pprofdiff::{Diff, Profile, Query};
+use prost::Message as _;
+
+use crate::explain::{profile, stacks};
+
+/// The stacks of a run with their values, root first; by names as messages have them.
+type Plain = Vec<(Vec<String>, f64)>;
+
+struct Side {
+    profiles: Vec<Arc<Profile>>,
+    runs: Vec<Plain>,
+}
+
+/// The samples of a sample type, of those that count anything, with recursion and all.
+fn plain(message: &Message, sample_type: &str) -> Plain {
+    let text = |i: i64| String::from_utf8(message.string_table[i as usize].clone()).unwrap();
+    let at = message.sample_type.iter().position(|t| text(t.r#type) == sample_type).unwrap();
+    let names: BTreeMap<u64, String> = message.function.iter().map(|f| (f.id, text(f.name))).collect();
+    let frames: BTreeMap<u64, Vec<&String>> = message
+        .location
+        .iter()
+        .map(|l| (l.id, l.line.iter().map(|line| &names[&line.function_id]).collect()))
+        .collect();
+    let stack = |ids: &[u64]| -> Vec<String> {
+        ids.iter().rev().flat_map(|id| frames[id].iter().rev().map(|name| (*name).clone())).collect()
+    };
+    message.sample.iter().map(|s| (stack(&s.location_id), s.value[at] as f64)).filter(|(_, v)| *v > 0.0).collect()
+}
+
+impl Side {
+    fn of(messages: &[Message], sample_type: &str) -> Side {
+        Side {
+            profiles: messages.iter().map(profile).collect(),
+            runs: messages.iter().map(|message| plain(message, sample_type)).collect(),
+        }
+    }
+
+    /// The mean of a run over the stacks that are meant.
+    fn mean(&self, holds: impl Fn(&[String]) -> bool) -> f64 {
+        let sum = self.runs.iter().flatten().filter(|(stack, _)| holds(stack)).map(|(_, v)| v).sum::<f64>();
+        sum / self.runs.len() as f64
+    }
+}
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
+}
+
+fn message(path: &Path) -> Message {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).unwrap();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut bytes).unwrap();
+    Message::decode(&bytes[..]).unwrap()
+}
+
+fn explain(base: &Side, new: &Side, sample_type: &str) -> Explanation {
+    let query = Query::default().with_sample_type(sample_type);
+    let diff = Diff::new(&base.profiles, &new.profiles).unwrap();
+    diff.explain(&query, &[], &ExplainOptions::default()).unwrap()
+}
+
+/// What a plain sum has of what a cause is called.
+fn named(side: &Side, cause: &Cause) -> f64 {
+    let is = |names: &[String], frame: &String| names.iter().any(|name| name == frame);
+    let of = &cause.evidence;
+    let calls = |stack: &[String], caller: &[String], callee: &[String]| {
+        stack.windows(2).any(|w| is(caller, &w[0]) && is(callee, &w[1]))
+    };
+    side.mean(|stack| match () {
+        () if !of.callees.is_empty() => calls(stack, &of.functions, &of.callees),
+        () if !of.callers.is_empty() && cause.kind != CauseKind::Own => calls(stack, &of.callers, &of.functions),
+        () => stack.iter().any(|frame| is(&of.functions, frame)),
+    })
+}
+
+/// What is wrong with an answer, by sums alone.
+fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut check = |right: bool, what: String| wrong.extend((!right).then_some(what));
+    let (whole, s, account) = (base.mean(|_| true).max(new.mean(|_| true)), e.scale.factor, &e.account);
+    let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * whole;
+    let delta = new.mean(|_| true) - base.mean(|_| true);
+    check(is_near(account.delta, delta), format!("{account:?} of {delta}"));
+    let parts = account.work + account.causes + account.consequences + account.rest;
+    check(is_near(account.delta, parts), format!("{account:?} adds up to {parts}"));
+    check(is_near(account.work, (s - 1.0) * base.mean(|_| true)), format!("{account:?} at {s}"));
+    let causes: f64 = e.causes.iter().map(|cause| cause.delta).sum();
+    check(is_near(account.causes, causes), format!("{account:?}, but causes {causes}"));
+    for side in [0, 1] {
+        let value = |cause: &Cause| [cause.evidence.base.value, cause.evidence.new.value][side];
+        let (sum, total) = (e.causes.iter().map(value).sum::<f64>(), [base, new][side].mean(|_| true));
+        check(sum <= total * (1.0 + 1e-6), format!("causes have {sum} of {total}"));
+    }
+    for cause in &e.causes {
+        let of = &cause.evidence;
+        let what = format!("{} {:?} of {:?}: {:+e}", cause.kind.name(), cause.function, cause.caller, cause.delta);
+        check(is_near(cause.delta, of.new.value - s * of.base.value), format!("{what} of {of:?}"));
+        if cause.label.is_some() || cause.function.is_none() {
+            continue;
+        }
+        let [b, n] = [base, new].map(|side| named(side, cause));
+        // Names of C++ are shown without their arguments, and what has no name by its mapping.
+        if b + n == 0.0 {
+            check(of.functions.iter().any(|name| name.contains(['[', ':'])), format!("{what}: there is no {of:?}"));
+            continue;
+        }
+        let least = [of.base.value, of.new.value];
+        // A call through what is inlined on one side is none in a plain sum.
+        let is_folded = e.moved.iter().any(|moved| matches!(moved.how, How::Inlined | How::Outlined));
+        let all = b >= least[0] - 1e-6 * whole && n >= least[1] - 1e-6 * whole;
+        check(all || is_folded, format!("{what}: {least:?} of {b} {n}"));
+        match cause.kind {
+            CauseKind::Added => check(b == 0.0, format!("{what}, but the base has {b}")),
+            CauseKind::Removed => check(n == 0.0, format!("{what}, but the new side has {n}")),
+            // Its own cost is judged where all functions are the program's.
+            CauseKind::Own | CauseKind::Calls => {}
+        }
+        let plain = n - s * b;
+        let goes_along = plain * cause.delta.signum() >= 0.1 * cause.delta.abs();
+        check(goes_along || cause.kind == CauseKind::Own, format!("{what}, but a plain sum has {plain}"));
+        let is_here = if cause.delta < 0.0 { b } else { n } > 0.0;
+        check(is_here, format!("{what}: its name is the other side's"));
+    }
+    wrong
+}
+
+/// Pairs with their sample types: files of each side.
+fn recorded() -> Vec<(String, Vec<PathBuf>, Vec<PathBuf>)> {
+    let mut pairs = Vec::new();
+    let files = |folder: &Path| -> BTreeSet<String> {
+        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    for name in files(&corpus()).iter().filter_map(|n| n.strip_suffix(".base.pb.gz")) {
+        let of = |side: &str| vec![corpus().join(format!("{name}.{side}.pb.gz"))];
+        pairs.push((name.to_owned(), of("base"), of("new")));
+    }
+    let upgrades = corpus().join("upgrades");
+    let all = files(&upgrades);
+    for first in all.iter().filter(|name| name.contains(".a1.") && name.ends_with(".pb.gz")) {
+        let of = |side: &str| -> Vec<PathBuf> {
+            let names = (1..4).map(|run| first.replace(".a1.", &format!(".{side}{run}.")));
+            names.filter(|name| all.contains(name)).map(|name| upgrades.join(name)).collect()
+        };
+        pairs.push((first.clone(), of("a"), of("b")));
+    }
+    for program in files(&corpus().join("faults")).iter().filter(|name| !name.contains('.')) {
+        let folder = corpus().join("faults").join(program);
+        let all = files(&folder);
+        for first in all.iter().filter(|name| name.contains("-1.") && !name.starts_with("base-")) {
+            let Some((_, profile)) = first.split_once("-1.") else { continue };
+            let of = |build: &str| -> Vec<PathBuf> {
+                (1..4).map(|run| folder.join(format!("{build}-{run}.{profile}"))).filter(|file| file.exists()).collect()
+            };
+            let build = first.strip_suffix(&format!("-1.{profile}")).unwrap();
+            pairs.push((format!("{program} {first}"), of("base"), of(build)));
+            pairs.push((format!("{program} {first} alone"), of("base")[..1].to_vec(), of(build)[..1].to_vec()));
+        }
+    }
+    pairs.retain(|(_, base, new)| !base.is_empty() && !new.is_empty());
+    pairs
+}
+
+#[test]
+fn recorded_differences_add_up() {
+    let (mut wrong, mut causes) = (Vec::new(), 0);
+    for (name, base, new) in recorded() {
+        let open = |files: &[PathBuf]| -> Vec<Message> { files.iter().map(|file| message(file)).collect() };
+        let (base, new) = (open(&base), open(&new));
+        let opened: Vec<Arc<Profile>> = base[..1].iter().map(profile).collect();
+        let shown = Diff::new(&opened, &opened).unwrap();
+        let types: Vec<String> = shown.sample_types().iter().map(|(name, _)| name.clone()).collect();
+        // What is shown first, and all that was allocated.
+        let chosen = shown.default_sample_type().map(str::to_owned).or(types.last().cloned()).unwrap();
+        for sample_type in types.iter().filter(|name| **name == chosen || *name == "alloc_space") {
+            let sides = [&base, &new].map(|messages| Side::of(messages, sample_type));
+            let e = explain(&sides[0], &sides[1], sample_type);
+            causes += e.causes.len();
+            let found = contradictions(&e, &sides[0], &sides[1]);
+            wrong.extend(found.into_iter().map(|what| format!("{name} {sample_type}: {what}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(causes > 50, "{causes}");
+}
+
+/// Numbers at random from a seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n.max(1)
+    }
+
+    /// One to three changes of a program of some functions that call each other, and its stacks before and after.
+    fn pair(&mut self) -> [Plain; 2] {
+        let functions = 6 + self.below(20);
+        let name = |f: usize| format!("pkg.f{f}");
+        let mut base: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+        for _ in 0..10 + self.below(50) {
+            let depth = 1 + self.below(6);
+            let frames: BTreeSet<usize> = (0..depth).map(|_| self.below(functions)).collect();
+            let stack = std::iter::once("main".to_owned()).chain(frames.into_iter().map(name)).collect();
+            base.insert(stack, (5 + self.below(295)) as f64);
+        }
+        let base: Plain = base.into_iter().collect();
+        let mut new = base.clone();
+        for _ in 0..1 + self.below(3) {
+            let f = name(self.below(functions));
+            let has = |stack: &[String]| stack.contains(&f);
+            match self.below(6) {
+                0 => new
+                    .iter_mut()
+                    .flat_map(|(stack, _)| stack)
+                    .filter(|g| **g == f)
+                    .for_each(|g| *g = format!("{f}New")),
+                1 => {
+                    let of = &base[self.below(base.len())].0;
+                    if of.len() > 2 {
+                        let at = 1 + self.below(of.len() - 2);
+                        new.retain(|(stack, _)| !stack.windows(2).any(|w| w == &of[at..at + 2]));
+                    }
+                }
+                2 if !new.is_empty() => {
+                    let mut stack = new[self.below(new.len())].0.clone();
+                    stack.push(format!("pkg.added{}", self.below(3)));
+                    new.push((stack, (50 + self.below(550)) as f64));
+                }
+                3 => {
+                    let times = [0.3, 2.0, 3.0][self.below(3)];
+                    let of = new.iter_mut().filter(|(stack, _)| has(stack));
+                    of.for_each(|(_, v)| *v = (*v * times).floor());
+                }
+                4 => new.iter_mut().filter(|(stack, _)| stack.last() == Some(&f)).for_each(|(_, v)| *v *= 4.0),
+                _ => new.iter_mut().for_each(|(stack, _)| stack.retain(|g| *g != f)),
+            }
+        }
+        [base, new]
+    }
+}
+
+/// A profile of these stacks: 10 ms a sample.
+fn sampled(plain: &Plain) -> Message {
+    let mut sums: BTreeMap<&[String], f64> = BTreeMap::new();
+    plain.iter().filter(|(_, v)| *v > 0.0).for_each(|(stack, v)| *sums.entry(stack).or_default() += v);
+    let values = |v: f64| vec![v as i64, v as i64 * 10_000_000];
+    let of = sums.iter().map(|(stack, v)| (stack.iter().map(String::as_str).collect::<Vec<_>>(), values(*v)));
+    stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &of.collect::<Vec<_>>())
+}
+
+#[test]
+fn differences_at_random_add_up_and_nothing_said_is_false() {
+    let (mut wrong, mut causes) = (Vec::new(), 0);
+    for seed in 1..400u64 {
+        let pair = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).pair().map(|stacks| sampled(&stacks));
+        if pair.iter().any(|message| message.sample.is_empty()) {
+            continue;
+        }
+        let [base, new] = pair.map(|message| Side::of(&[message], "cpu"));
+        let e = explain(&base, &new, "cpu");
+        causes += e.causes.len();
+        let mut found = contradictions(&e, &base, &new);
+        // All functions are the program's, so what one costs by itself is what ends there.
+        for cause in e.causes.iter().filter(|cause| cause.kind == CauseKind::Own) {
+            let own =
+                |side: &Side| side.mean(|stack| stack.last().is_some_and(|f| cause.evidence.functions.contains(f)));
+            let plain = own(&new) - e.scale.factor * own(&base);
+            if plain * cause.delta.signum() < 0.1 * cause.delta.abs() {
+                found.push(format!("self {:?}: {:+e}, but a plain sum has {plain}", cause.function, cause.delta));
+            }
+        }
+        wrong.extend(found.into_iter().map(|what| format!("{seed}: {what}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(causes > 300, "{causes}");
+}
