@@ -145,6 +145,10 @@ impl Words<'_> {
             };
         }
         match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
+            // Who holds a lock or waits for it, and not what it does.
+            (CauseKind::Own, _) if self.is_delay(cause) => {
+                format!("waits at {function} {}", costs.replace("costs", "cost"))
+            }
             (CauseKind::Own, Some(caller)) => format!("{function} itself {costs}, or {caller} calls it {more}"),
             (CauseKind::Own, None) => format!("{function} itself {costs}"),
             (CauseKind::Calls, Some(caller)) => format!("{caller} calls {function} {more}, or it got {dearer}"),
@@ -154,6 +158,12 @@ impl Words<'_> {
             (CauseKind::Removed, Some(caller)) => format!("{caller} no longer calls {function}"),
             (CauseKind::Removed, None) => format!("{function} is gone"),
         }
+    }
+
+    /// True if time is waited for: of what is a time, only waits are counted beside it.
+    fn is_delay(&self, cause: &Cause) -> bool {
+        let is_time = units::find(&self.e.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns));
+        cause.split.is_some() && is_time
     }
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
@@ -166,12 +176,25 @@ impl Words<'_> {
         }
         let split = cause.split.map_or_else(String::new, |split| {
             let (count, unit) = (split.count_factor, split.unit_factor);
-            let factors = format!("{} x as many, each {} x as large", factor(count), factor(unit));
+            let is_long = self.is_delay(cause);
+            let (many, large, size) =
+                if is_long { ("many waits", "long", "length") } else { ("many", "large", "size") };
+            let factors = format!("{} x as {many}, each {} x as {large}", factor(count), factor(unit));
+            let explains =
+                |what: &str, part: f64| format!(". The {what} explains {}: {factors}", percent(part.min(1.0)));
+            let lock = |more: &str, less: &str| match (is_long, cause.delta > 0.0) {
+                (false, _) => String::new(),
+                (true, true) => format!(": {more}"),
+                (true, false) => format!(": {less}"),
+            };
             match () {
                 () if split.count > MOSTLY => {
-                    format!(". The count explains {}: {factors}", percent(split.count.min(1.0)))
+                    explains("count", split.count)
+                        + &lock("the lock is taken more often", "the lock is taken less often")
                 }
-                () if split.unit > MOSTLY => format!(". The size explains {}: {factors}", percent(split.unit.min(1.0))),
+                () if split.unit > MOSTLY => {
+                    explains(size, split.unit) + &lock("the lock is held longer", "the lock is held for less time")
+                }
                 () => format!(". {factors}"),
             }
         });

@@ -123,6 +123,9 @@ const PAIRS: &[(&str, &str, Kind)] = &[
     ("delay", "contentions", Kind::Delay),
 ];
 
+/// Those of delays that nothing may count.
+const DELAYS: [&str; 3] = ["delay", "lock", "locks"];
+
 /// Sample types of which the runtime's part is the program's own waiting or memory.
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate"];
 
@@ -201,7 +204,8 @@ impl Diff {
                 }
             }
         }
-        let kind = of_pair.map_or(Kind::Sampled, |(_, kind)| kind);
+        let uncounted = if DELAYS.contains(&types[number].0.as_str()) { Kind::Delay } else { Kind::Sampled };
+        let kind = of_pair.map_or(uncounted, |(_, kind)| kind);
         let has_background = match kind {
             Kind::Heap => false,
             Kind::Delay => true,

@@ -15,6 +15,9 @@ use pprofdiff_profile::work::paced;
 /// The most frames of a stack, from its leaf.
 pub(super) const DEEPEST: usize = 256;
 
+/// How many waits a record of delays stands for that does not say so. What counts is what runs differ by.
+const UNCOUNTED: f64 = 100.0;
+
 /// One profile, and what it counts for.
 pub(super) struct Run<'m> {
     pub walk: Walk<'m>,
@@ -111,7 +114,7 @@ impl<'m> Run<'m> {
         let counted = of(&self.count).map(|c| c.max(1.0));
         let by_period = || if period > 1.0 { (v / period).max(1.0) } else { 1.0 };
         let events = match kind {
-            Kind::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
+            Kind::Delay => counted.unwrap_or(UNCOUNTED) / self.step.max(1) as f64,
             Kind::Heap if period > 1.0 => match (counted, of(&self.bytes)) {
                 (Some(c), Some(bytes)) if bytes > 0.0 => (c * -(-bytes / c / period).exp_m1()).max(1e-9),
                 _ => by_period(),
@@ -120,7 +123,9 @@ impl<'m> Run<'m> {
             _ => counted.unwrap_or_else(by_period),
         };
         let variance = v * v / events * if kind == Kind::Delay { 2.0 } else { 1.0 };
-        Part { value: v, count: counted.unwrap_or(events), events, variance }
+        // Waits that are not counted are no number.
+        let count = counted.unwrap_or(if kind == Kind::Delay { 0.0 } else { events });
+        Part { value: v, count, events, variance }
     }
 
     /// Calls `each` with the value of each sample that `wants` one by its place, its stack as the search sees it, leaf first,

@@ -8,8 +8,8 @@
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
 use crate::statistics::counts::{
-    LEVEL, PRIOR_DEGREES, between, degrees_of_threshold, deviance, least_growth, median, penalised, threshold,
-    variance_of_ratios, weighted_median, with_power,
+    LEVEL, Measured, between, deviance, least_growth, median, penalised, threshold, variance_of_ratios,
+    weighted_median, with_power,
 };
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::{Pace, paced};
@@ -56,6 +56,11 @@ const NEAR_SCALE: f64 = 0.1;
 const SCALE_DEVIANCE: f64 = 9.0;
 /// Ratios of so many sets show how much a pair differs by itself.
 const MOST_RATIOS: usize = 2_000;
+
+/// The least that a lock's delay is said to differ by between runs, as a standard deviation of the log; and the fewest locks
+/// that a threshold is for: a program has few that matter.
+const QUIETEST_LOCK: f64 = 0.1;
+const FEWEST_LOCKS: usize = 10;
 
 /// What is known of noise before anything is measured: a frame's standard deviation between equal runs, as a part of
 /// its value. From equal builds of the programs that this was written with (docs/explain.md).
@@ -430,6 +435,29 @@ impl<'a> Model<'a> {
         (0..self.sets.len()).filter(is_pure).max_by(largest).unwrap_or(set)
     }
 
+    /// Of waiting for a lock: the function itself that holds it, if it has nearly all of the change of those who call it. So
+    /// a lock is named by who holds it.
+    fn holder(&self, set: usize) -> usize {
+        let of = &self.sets.sets[set];
+        if self.rows.kind != Kind::Delay || of.key.is_label() {
+            return set;
+        }
+        // Of each set what the rows of this one have of it, and of the change.
+        let (mut values, mut changes) = (vec![0.0; self.rows.rows.len()], vec![0.0; self.rows.rows.len()]);
+        self.sets.rows(set).for_each(|r| {
+            let [b, n] = self.rows.rows[r as usize].v;
+            (values[r as usize], changes[r as usize]) = (b + n, n - self.scale * b);
+        });
+        let change = of.v[1] - self.scale * of.v[0];
+        let (values, changes) = (self.sets.sums(&values), self.sets.sums(&changes));
+        let holds = |j: &usize| {
+            let is_within = values[*j] >= NEARLY_ALL * (self.sets.sets[*j].v[0] + self.sets.sets[*j].v[1]);
+            matches!(self.sets.sets[*j].key, Key::Own(_)) && is_within && changes[*j] / change >= NEARLY_ALL
+        };
+        let most = |a: &usize, b: &usize| (changes[*a] / change).total_cmp(&(changes[*b] / change)).then(b.cmp(a));
+        (0..self.sets.len()).filter(holds).max_by(most).unwrap_or(set)
+    }
+
     /// The deviance that the causes leave, over the functions' own costs, each at most that of one more cause. By the
     /// noise that was known before, since a wrong scale must not excuse itself by the noise that it makes.
     fn left(&self, tau2: &[f64], cap: f64) -> f64 {
@@ -443,6 +471,15 @@ impl<'a> Model<'a> {
     }
 }
 
+/// How noise between runs is measured.
+fn measured(rows: &Rows) -> Measured {
+    let degrees = degrees_of_runs(rows);
+    match rows.kind {
+        Kind::Delay => Measured { degrees, prior: 0, fewest: FEWEST_LOCKS },
+        Kind::Sampled | Kind::Heap => Measured::drawn(degrees),
+    }
+}
+
 /// The degrees of freedom of the variances that runs of one build show, of a side or of equal builds.
 fn degrees_of_runs(rows: &Rows) -> usize {
     [rows.m[0], rows.m[1], rows.learned].iter().map(|runs| runs.saturating_sub(1)).sum()
@@ -453,7 +490,8 @@ fn degrees_of_runs(rows: &Rows) -> usize {
 fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
     let m = rows.runs_of_row();
     let degrees = degrees_of_runs(rows) as f64;
-    // Each run by its length and the machine's speed: no cause is inside a side.
+    // Each run by its length and the machine's speed: no cause is inside a side. Of delays, what a run waits for is what
+    // differs.
     let mut length = vec![0.0; m];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
         rows.runs.of(i).iter().for_each(|cell| length[cell.column as usize] += cell.value);
@@ -463,6 +501,9 @@ fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
     for side in &sides {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
         length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
+        if rows.kind == Kind::Delay {
+            length[side.clone()].fill(1.0);
+        }
     }
     let mut of_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); m];
     for row in paced(0..rows.rows.len()) {
@@ -491,6 +532,10 @@ fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
         }
     }
     let each: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
+    if rows.kind == Kind::Delay {
+        // Locks differ between equal runs by a hundredth or thirtyfold: what others do says nothing of one.
+        return each.into_iter().map(|each| each.max(QUIETEST_LOCK * QUIETEST_LOCK)).collect();
+    }
     let Prior { tau, shrink, .. } = prior(rows.kind);
     let prior = tau * tau;
     let events = |j: usize| (sets.sets[j].v[0] + sets.sets[j].v[1]) / sets.sets[j].w.max(1e-300);
@@ -511,7 +556,7 @@ fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
             let here = here.max(prior * (1.0 - large / shrink).max(0.0));
             common = Some(here);
             for j in within {
-                let d0 = f64::from(PRIOR_DEGREES);
+                let d0 = f64::from(Measured::drawn(0).degrees());
                 tau2[j] = ((d0 * here + degrees * each[j].max(0.0)) / (d0 + degrees)).max(here / 4.0);
             }
         }
@@ -564,8 +609,8 @@ fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
     let of_event = deviance(0.0, 1.0, 1.0);
     let most: Vec<f64> = tested.map(|s| (s.v[0] + s.v[1]) / s.w.max(1e-300) * of_event).collect();
     let can = |need: f64| most.iter().filter(|&&most| most > need).count();
-    let degrees = is_replicated(rows).then(|| degrees_of_runs(rows));
-    let of = |candidates: usize| threshold(candidates, degrees);
+    let measured = is_replicated(rows).then(|| measured(rows));
+    let of = |candidates: usize| threshold(candidates, measured);
     // The fewest that are no fewer than can exceed the threshold of so many.
     let (mut low, mut high) = (0, most.len());
     while low < high {
@@ -691,7 +736,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
             of: 0,
         };
     };
-    let mut causes: Vec<usize> = causes.iter().map(|&j| model.purest(j)).collect();
+    let mut causes: Vec<usize> = causes.iter().map(|&j| model.holder(model.purest(j))).collect();
     causes.dedup();
     let fits = model.refit(&causes);
     let least = floor * (total[0] + total[1] / model.scale) / 2.0;
@@ -705,7 +750,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
     let front = rows.front();
     let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
     let variance = between(tau2, rows.m);
-    let far = with_power(need.sqrt(), replicated.then(|| degrees_of_threshold(degrees_of_runs(rows))));
+    let far = with_power(need.sqrt(), replicated.then(|| measured(rows).degrees()));
     let noticed = least_growth(tenth, 1.0, variance, far);
     model.refit(&[]);
     let telling = own.iter().filter(|&&j| {

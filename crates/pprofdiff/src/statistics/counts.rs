@@ -67,19 +67,39 @@ const ALPHA_OF_REPLICATES: f64 = 0.05;
 /// What the shrunk variance between runs counts for, in degrees of freedom, beside those of the runs themselves.
 pub(crate) const PRIOR_DEGREES: u32 = 20;
 
-/// The degrees of freedom of a variance that is drawn towards the shrunk one.
-pub(crate) fn degrees_of_threshold(degrees: usize) -> u32 {
-    PRIOR_DEGREES + degrees.min(1000) as u32
+/// How a variance between runs is known that is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured {
+    /// The degrees of freedom of the runs.
+    pub degrees: usize,
+    /// What the shrunk variance counts for beside them: [`PRIOR_DEGREES`], or none.
+    pub prior: u32,
+    /// The fewest candidates that a threshold is for.
+    pub fewest: usize,
 }
 
+impl Measured {
+    /// Of variances that are drawn towards the shrunk one.
+    pub(crate) fn drawn(degrees: usize) -> Measured {
+        Measured { degrees, prior: PRIOR_DEGREES, fewest: FEWEST_CANDIDATES }
+    }
+
+    /// The degrees of freedom of such a variance.
+    pub(crate) fn degrees(self) -> u32 {
+        self.prior + self.degrees.min(1000) as u32
+    }
+}
+
+/// The fewest candidates that a threshold is for.
+const FEWEST_CANDIDATES: usize = 100;
+
 /// The penalised deviance that a cause must exceed: the square of Bonferroni's two-sided quantile over the candidates.
-/// `degrees` are those of freedom of the variance between runs, if that is measured. Not Benjamini and Hochberg's:
-/// candidates are nested, few are reported, and a false alarm weighs more than a miss.
-pub(crate) fn threshold(candidates: usize, degrees: Option<usize>) -> f64 {
-    let over = |alpha: f64| alpha / (2.0 * candidates.max(100) as f64);
-    let quantile = match degrees {
-        Some(degrees) => student_quantile(over(ALPHA_OF_REPLICATES), degrees_of_threshold(degrees)),
-        None => normal_quantile(over(ALPHA_OF_PAIR)),
+/// Not Benjamini and Hochberg's: candidates are nested, few are reported, and a false alarm weighs more than a miss.
+pub(crate) fn threshold(candidates: usize, measured: Option<Measured>) -> f64 {
+    let over = |alpha: f64, fewest: usize| alpha / (2.0 * candidates.max(fewest) as f64);
+    let quantile = match measured {
+        Some(of) => student_quantile(over(ALPHA_OF_REPLICATES, of.fewest), of.degrees()),
+        None => normal_quantile(over(ALPHA_OF_PAIR, FEWEST_CANDIDATES)),
     };
     quantile * quantile
 }
