@@ -590,7 +590,7 @@ def test_the_page_opens_with_what_explain_says(show: Open, story: pprofdiff.Diff
     panel = page.inner_text("#why")
     # All of it but the command and the parts of causes, which are indented.
     lines = [line.replace("->", "→") for line in said if not line.startswith(" ")]
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert all(line in panel for line in lines), panel
     top, graph = (page.locator(where).bounding_box() for where in ("#why", "#flame"))
     assert top

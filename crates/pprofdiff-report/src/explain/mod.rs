@@ -48,6 +48,9 @@ pub(crate) fn explain_json(e: &Explanation, out: &mut dyn Write) -> io::Result<(
 pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     let mut object = json!({"schema": "pprofdiff/1", "kind": "explain"});
     if let (Value::Object(object), Value::Object(mut own)) = (&mut object, serde_json::to_value(e)?) {
+        if let (Some(candidate), Some(of)) = (own.get_mut("candidate"), &e.candidate) {
+            candidate["evidence"]["command"] = json!(command_of(e, &of.cause));
+        }
         for (name, causes) in [("causes", &e.causes), ("suspects", &e.suspects)] {
             let Some(Value::Array(objects)) = own.get_mut(name) else { continue };
             for (object, cause) in objects.iter_mut().zip(causes) {

@@ -17,6 +17,9 @@ pub fn explain_html(e: &Explanation) -> String {
     if let Some(verdict) = words.verdict() {
         let _ = write!(html, "<p><b>{verdict}</b></p>");
     }
+    if let Some(rewrite) = &e.rewrite {
+        let _ = write!(html, "<p>{}</p>", words.rewrite(rewrite));
+    }
     let values = e.causes.iter().flat_map(|c| [c.evidence.base.value, c.evidence.new.value]);
     let most = values.fold(0.0, f64::max);
     if !e.causes.is_empty() {

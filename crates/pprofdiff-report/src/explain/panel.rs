@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::words::{About, MOST_CAUSES, Markup, Words};
+use super::words::{About, MOST_CAUSES, Markup, Words, is_replaced};
 use pprofdiff::explain::{Cause, Explanation};
 
 const TITLE: &str = "Show its stacks in the flame graph; again, or Esc: all of them";
@@ -16,6 +16,9 @@ pub(crate) fn explain_panel(e: &Explanation) -> String {
     let mut html = format!("<h2>What changed <span class=\"caption\">{}{of}</span></h2>", words.head("→"));
     if let Some(verdict) = words.verdict() {
         let _ = write!(html, "<p>{verdict}</p>");
+    }
+    if let Some(rewrite) = &e.rewrite {
+        let _ = write!(html, "<p>{}</p>", words.rewrite(rewrite));
     }
     let (first, more) = e.causes.split_at(e.causes.len().min(MOST_CAUSES));
     push_causes(&mut html, &words, first, 0);
@@ -49,7 +52,7 @@ fn push_causes(html: &mut String, words: &Words, causes: &[Cause], from: usize) 
             ),
             None => write!(html, "<li class=\"{class}\"><span>{text}</span>"),
         };
-        if !cause.parts.is_empty() {
+        if !cause.parts.is_empty() && !is_replaced(cause) {
             let _ = write!(html, "<div class=\"note\">{}</div>", words.parts(&cause.parts));
         }
         html.push_str("</li>");

@@ -5,7 +5,7 @@ use crate::html;
 use crate::markdown;
 use crate::numbers::{counted, figure as factor, least_growth};
 use crate::tokens::tokens;
-use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, ScaleRule, Verdict};
+use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
 use pprofdiff::text::harmless;
 use pprofdiff::units::{self, ColumnUnit};
 
@@ -19,8 +19,17 @@ const LONGEST_NAME: usize = 100;
 const MOSTLY: f64 = 0.85;
 /// Consequences that are less than this part of the total are not all that changed.
 const CONSEQUENCES: f64 = 0.02;
+/// A difference of the totals that is by chance with this probability may be.
+const UNSURE: f64 = 0.05;
 /// What is less than this part of a difference is not named in its account.
 const NAMED: f64 = 0.005;
+
+/// True of calls of one function instead of another: its parts are these.
+pub(super) fn is_replaced(cause: &Cause) -> bool {
+    let kinds: Vec<CauseKind> = cause.parts.iter().map(|part| part.kind).collect();
+    let is_called = |part: &Part| part.caller.is_some() && part.caller == cause.function;
+    kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
+}
 
 /// How what is said is written.
 #[derive(Clone, Copy, PartialEq)]
@@ -144,6 +153,14 @@ impl Words<'_> {
                 () => format!("{function} calls {callee} {more}, or that got {dearer}"),
             };
         }
+        if let [came, went] = cause.parts.as_slice()
+            && is_replaced(cause)
+            && let (Some(came_to), Some(went_to)) = (&came.function, &went.function)
+        {
+            let (came_to, went_to) = (self.markup.name(came_to), self.markup.name(went_to));
+            let values = [cause.evidence.base.value, cause.evidence.new.value].map(|value| self.total(value));
+            return format!("{function} calls {came_to} instead of {went_to}, {} -> {}", values[0], values[1]);
+        }
         match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
             // Who holds a lock or waits for it, and not what it does.
             (CauseKind::Own, _) if self.is_delay(cause) => {
@@ -160,6 +177,20 @@ impl Words<'_> {
         }
     }
 
+    /// Which functions of the program come to a library's, unless the sentence has named the one that does.
+    fn program(&self, cause: &Cause) -> String {
+        let shown = match cause.program.as_slice() {
+            [] => return String::new(),
+            [first, ..] if cause.caller.as_ref() == Some(&first.function) => return String::new(),
+            [first, ..] if first.delta / cause.delta > MOSTLY => {
+                return format!(", for {}", self.markup.name(&first.function));
+            }
+            more => &more[..more.len().min(MOST_PARTS)],
+        };
+        let one = |within: &Within| format!("{} ({})", self.markup.name(&within.function), self.amount(within.delta));
+        format!(", for {}", shown.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
+
     /// True if time is waited for: of what is a time, only waits are counted beside it.
     fn is_delay(&self, cause: &Cause) -> bool {
         let is_time = units::find(&self.e.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns));
@@ -169,6 +200,14 @@ impl Words<'_> {
     pub(super) fn cause(&self, cause: &Cause) -> String {
         let change = format!("{} ({})", self.amount(cause.delta), self.share(cause.share));
         let times = cause.factor.filter(|f| *f > 0.0).map_or_else(String::new, |f| format!(", x{}", factor(f)));
+        if cause.function.is_none() && cause.label.is_none() {
+            let all = if self.e.causes.len() > 1 { "all else" } else { "all" };
+            let why = match cause.delta > 0.0 {
+                true => "grew alike: more live data, or a leak in proportion",
+                false => "became less alike: less live data",
+            };
+            return format!("{all} of it {why}: {change}{times}");
+        }
         if let Some(label) = &cause.label {
             let place = cause.function.as_deref().map_or_else(String::new, |f| format!(" in {}", self.markup.name(f)));
             let label = self.markup.name(&format!("{}={}", label.key, label.value));
@@ -198,7 +237,7 @@ impl Words<'_> {
                 () => format!(". {factors}"),
             }
         });
-        format!("{}: {change}{times}{split}", self.sentence(cause))
+        format!("{}{}: {change}{times}{split}", self.sentence(cause), self.program(cause))
     }
 
     pub(super) fn parts(&self, parts: &[Part]) -> String {
@@ -245,6 +284,18 @@ impl Words<'_> {
         packages.iter().map(line).collect()
     }
 
+    /// What was rewritten, as a whole.
+    pub(super) fn rewrite(&self, of: &Rewrite) -> String {
+        let (base, new) = (self.total(of.cost.0), self.total(of.cost.1));
+        let functions = counted(of.gone, "function");
+        let what = match (of.from.as_str(), of.to.as_str()) {
+            (from, to) if from.is_empty() || to.is_empty() => "what some functions call".to_owned(),
+            (from, to) if from == to => self.markup.name(from),
+            (from, to) => format!("{} is now {}", self.markup.name(from), self.markup.name(to)),
+        };
+        format!("Rewritten: {what}: {base} -> {new}; {functions} gone, {} new.", of.came)
+    }
+
     /// What is said where there is no cause.
     pub(super) fn verdict(&self) -> Option<String> {
         let (e, noticed) = (self.e, noticed(self.e));
@@ -265,11 +316,20 @@ impl Words<'_> {
                     format!("Either {scale} times as much work, or {}. Give --ops.", self.cause(suspect))
                 }
                 None if is_known => format!(
-                    "These samples can't tell: a frame with 10% of the total would have been noticed only from {noticed}."
+                    "These samples can't tell: a frame with 10% of the total would have been noticed only from \
+                     {noticed}.{}",
+                    self.candidate()
                 ),
-                None => "These samples can't tell.".to_owned(),
+                None => format!("These samples can't tell.{}", self.candidate()),
             }),
         }
+    }
+
+    /// What comes nearest to a cause, and what would show whether it is one.
+    fn candidate(&self) -> String {
+        let Some(candidate) = &self.e.candidate else { return String::new() };
+        let runs = candidate.runs.map_or_else(|| "more than 20 runs".to_owned(), |runs| format!("about {runs} runs"));
+        format!(" Nearest to a cause: {}; {runs} a side would tell.", self.cause(&candidate.cause))
     }
 
     pub(super) fn scale(&self) -> String {
@@ -279,9 +339,17 @@ impl Words<'_> {
         let agree = format!("({agree} of {of} frames agree)");
         match scale.rule {
             ScaleRule::Same => format!("Both sides did the same work {agree}."),
+            // Where runs of a side differ as much, so may machines.
+            ScaleRule::Agree if self.e.account.p.is_some_and(|p| p > UNSURE) && self.e.noise.runs != (1, 1) => {
+                format!(
+                    "The new side did {times} times as much work, or ran on another machine: runs of a side differ as much \
+                     {agree}{rest}."
+                )
+            }
             ScaleRule::Agree => {
                 format!("The new side did {times} times as much work, another number of operations {agree}{rest}.")
             }
+            ScaleRule::Level => format!("What is in use is compared as it is {agree}."),
             ScaleRule::Given => format!("{times} times as many operations were given {agree}{rest}."),
         }
     }
@@ -307,6 +375,7 @@ impl Words<'_> {
         if named(account.consequences) {
             let is_all = e.causes.is_empty()
                 && account.by_chance
+                && !account.consequences_by_chance
                 && account.consequences.abs() > CONSEQUENCES * e.total.0.max(e.total.1);
             let all = if is_all { ", which are all that changed" } else { "" };
             said.push(format!("GC, scheduling and locks {}{all}", self.amount(account.consequences)));
@@ -316,7 +385,15 @@ impl Words<'_> {
             true => format!("the rest {}, {chance}", self.amount(account.rest)),
             false => "nothing else".to_owned(),
         });
-        Some(format!("{} in all: {}.", self.amount(account.delta), said.join("; ")))
+        let times = match e.total {
+            (base, new) if base > 0.0 && new > 0.0 => format!("x{}", factor(new / base)),
+            _ => String::new(),
+        };
+        let p = account.p.map_or_else(String::new, |p| match p {
+            p if p < 0.001 => ", p < 0.001".to_owned(),
+            p => format!(", p {p:.3}"),
+        });
+        Some(format!("{} in all ({times}{p}): {}.", self.amount(account.delta), said.join("; ")).replace(" ()", ""))
     }
 
     fn noise(&self) -> String {
@@ -348,9 +425,10 @@ impl Words<'_> {
         if let Some(verdict) = self.verdict() {
             say(About::Answer, verdict);
         }
+        e.rewrite.iter().for_each(|rewrite| say(About::Answer, self.rewrite(rewrite)));
         for (i, cause) in e.causes.iter().take(MOST_CAUSES).enumerate() {
             say(About::Answer, format!("{}. {}.", i + 1, self.cause(cause)));
-            if !cause.parts.is_empty() {
+            if !cause.parts.is_empty() && !is_replaced(cause) {
                 say(About::Detail, format!("   {}", self.parts(&cause.parts)));
             }
             if i == 0 {

@@ -8,17 +8,29 @@
 //!
 //! The search decides which sets are causes, and in which order; nothing that it lacks or expects is said.
 
+use std::collections::BTreeMap;
+
 use super::answer::Account;
 use super::rows::{Kind, Rows, Stacks};
-use super::search::{Found, variance_of};
+use super::search::{Found, NEARLY_ALL, known_variance, variance_of};
 use super::sets::{Key, Sets};
-use super::story::{CauseKind, Description, Draft};
-use crate::statistics::counts::{LEVEL, between, penalised};
+use super::story::{CauseKind, Description, Draft, Story};
+use crate::statistics::counts::{LEVEL, between, deviance, penalised};
+use crate::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::work::paced;
 
 /// What a cause is named by must have changed as a whole by this part of the cause, or the name says something false.
 const LEAST_OF_WHOLE: f64 = 0.35;
+/// What the penalised deviance of something that nothing touched exceeds one time in a hundred.
+const CERTAIN: f64 = 6.63;
+/// A caller calls one function instead of another if they have this part of its cost.
+const INSTEAD: f64 = 0.5;
+/// A candidate that is no cause is named from this part of the total.
+const WORTH_A_NAME: f64 = 0.02;
+/// Numbers of runs that are advised.
+const FEWEST_RUNS: f64 = 3.0;
+const MOST_RUNS: f64 = 20.0;
 /// Of a function's own change, calls are the cause that have more than this part of it.
 const MOSTLY: f64 = 0.5;
 
@@ -57,6 +69,8 @@ impl Uncut {
 
 /// A cause as its stacks measure it.
 pub(super) struct Entry {
+    /// The set whose noise it has.
+    pub set: usize,
     pub of: Description,
     /// The stacks that no other cause has.
     pub rows: Vec<u32>,
@@ -77,6 +91,10 @@ pub(super) struct Books<'a> {
     pub uncut: &'a Uncut,
     /// The least change that is a cause, as a part of the total.
     pub min_effect: f64,
+    /// What all of the new side would have to all of the base if both did the same work, or what is given.
+    pub exposure: f64,
+    /// What it has more by the amount of work; the exposure where nothing is done.
+    pub scale: f64,
 }
 
 impl Books<'_> {
@@ -87,7 +105,7 @@ impl Books<'_> {
 
     /// The change of values beside the amount of work, in those of the new runs.
     fn delta(&self, [base, new]: [f64; 2]) -> f64 {
-        new - self.found.scale * base
+        new - self.scale * base
     }
 
     /// The penalised deviance of rows of a set.
@@ -99,13 +117,13 @@ impl Books<'_> {
         if b + n <= 0.0 {
             return 0.0;
         }
-        penalised(b, n, self.found.scale, variance_of(self.rows, self.found.tau2[set], [b, n]))
+        penalised(b, n, self.scale, variance_of(self.rows, self.found.tau2[set], [b, n]))
     }
 
     /// True if rows of a set are a cause by themselves.
     fn is_cause(&self, set: usize, rows: &[u32]) -> bool {
         let total = self.rows.total();
-        let floor = self.min_effect * (self.found.scale * total[0] + total[1]) / 2.0;
+        let floor = self.min_effect * (self.scale * total[0] + total[1]) / 2.0;
         self.delta(self.sum(rows)).abs() > floor && self.score(set, rows) > self.found.need + self.sets.sets[set].price
     }
 
@@ -115,7 +133,7 @@ impl Books<'_> {
         loop {
             let width = |draft: &Draft| {
                 let [base, new] = self.sum(&draft.rows);
-                self.found.scale * base + new
+                self.scale * base + new
             };
             let mut order: Vec<usize> = (0..drafts.len()).collect();
             order.sort_by(|&a, &b| width(&drafts[b]).total_cmp(&width(&drafts[a])).then(b.cmp(&a)));
@@ -146,11 +164,132 @@ impl Books<'_> {
         }
     }
 
-    /// A cause of these stacks of a draft, if they make one and what it would say is true.
-    fn entry(&self, draft: &Draft, mut rows: Vec<u32>) -> Option<Entry> {
-        if !self.is_cause(draft.set, &rows) {
-            return None;
+    /// Where a caller has a call of one function that came and of one that went, that is one cause, with what both come to: the
+    /// caller calls the one instead of the other. Unless they come to nothing that the caller feels.
+    pub(super) fn replace(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
+        loop {
+            let is = |entry: &Entry, kind: CauseKind| {
+                entry.of.kind == kind && entry.of.label.is_none() && entry.parts.is_empty()
+            };
+            let pairs =
+                entries.iter().enumerate().filter(|(_, entry)| is(entry, CauseKind::Added)).flat_map(|(a, added)| {
+                    let removed = entries.iter().enumerate().filter(|(_, entry)| is(entry, CauseKind::Removed));
+                    removed.filter(|(_, gone)| gone.of.caller == added.of.caller).map(move |(b, _)| (a, b))
+                });
+            let mut pairs = pairs.filter_map(|(a, b)| Some((a, b, self.replaced(&entries[a], &entries[b])?)));
+            let Some((a, b, both)) = pairs.next() else { return entries };
+            entries.remove(a.max(b));
+            entries.remove(a.min(b));
+            entries.push(both);
         }
+    }
+
+    fn replaced(&self, added: &Entry, removed: &Entry) -> Option<Entry> {
+        let caller = added.of.caller?;
+        let v = [added.v[0] + removed.v[0], added.v[1] + removed.v[1]];
+        let mut rows: Vec<u32> = added.rows.iter().chain(&removed.rows).copied().collect();
+        rows.sort_unstable();
+        let change = self.delta(v);
+        let whole = self.delta(self.uncut.of_function(caller, None)) * change.signum();
+        let parts = [added, removed].map(|entry| (entry.of.clone(), entry.v)).to_vec();
+        let of = Description {
+            function: Some(caller),
+            caller: None,
+            kind: CauseKind::Calls,
+            callee: None,
+            label: None,
+            chain: Vec::new(),
+        };
+        let set = if change > 0.0 { added.set } else { removed.set };
+        let others = added.others.iter().chain(&removed.others).copied().collect();
+        let is_felt = whole >= LEAST_OF_WHOLE * change.abs() && self.is_cause(set, &rows);
+        is_felt.then(|| Entry { set, of, v, score: self.score(set, &rows), others, parts, rows })
+    }
+
+    /// What a function calls instead of what it called, if these two have most of its cost: the call that came and the one
+    /// that went. `v` is what its cause has, which must be nearly all of it.
+    fn instead(&self, function: u32, v: [f64; 2]) -> Option<Vec<(Description, [f64; 2])>> {
+        let mut of: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+        let mut whole = [0.0; 2];
+        for (stack, v) in paced((0..).zip(&self.uncut.values)) {
+            let stack = self.uncut.stacks.get(stack);
+            let Some(at) = stack.iter().rposition(|&frame| frame == function) else { continue };
+            whole = [whole[0] + v[0], whole[1] + v[1]];
+            if let Some(&callee) = stack.get(at + 1) {
+                let sum = of.entry(callee).or_default();
+                *sum = [sum[0] + v[0], sum[1] + v[1]];
+            }
+        }
+        let most = |side: usize| {
+            let only = of.iter().filter(|(_, v)| v[1 - side] <= 0.0 && v[side] > INSTEAD * whole[side]);
+            only.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(a.0)))
+        };
+        let is_all = (0..2).all(|side| v[side] > NEARLY_ALL * whole[side] && whole[side] > 0.0);
+        let ((&came, &new), (&went, &base)) = (most(1).filter(|_| is_all)?, most(0)?);
+        let part = |callee: u32, kind: CauseKind| Description {
+            kind,
+            function: Some(callee),
+            caller: Some(function),
+            label: None,
+            callee: None,
+            chain: Vec::new(),
+        };
+        Some(vec![(part(came, CauseKind::Added), new), (part(went, CauseKind::Removed), base)])
+    }
+
+    /// What comes nearest to a cause: of the sets that are more than chance by themselves the one that explains most.
+    pub(super) fn candidate(&self, story: &Story<'_>) -> Option<Entry> {
+        let total = self.rows.total();
+        let floor = WORTH_A_NAME * (self.scale * total[0] + total[1]) / 2.0;
+        let explains = |set: usize| {
+            let of = &self.sets.sets[set];
+            let [b, n] = of.v.map(|v| v / of.w.max(1e-300));
+            let is_large = !of.whole && self.delta(of.v).abs() > floor && b + n > 0.0;
+            let variance = variance_of(self.rows, self.found.tau2[set], [b, n]);
+            let is_some = is_large && penalised(b, n, self.scale, variance) - of.price > LEVEL;
+            is_some.then(|| deviance(b, n, self.scale) - of.price)
+        };
+        let all = paced(0..self.sets.len()).filter_map(|set| Some((explains(set)?, set)));
+        let (_, set) = all.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
+        let draft = story.draft(set, self.delta(self.sets.sets[set].v) / self.scale);
+        let rows = draft.rows.clone();
+        self.said(&draft, rows)
+    }
+
+    /// About how many runs a side show a cause of this score: what is chance falls with their number.
+    pub(super) fn runs_needed(&self, score: f64) -> Option<usize> {
+        let m = self.rows.m.into_iter().max().unwrap_or(1) as f64;
+        let runs = (m * self.found.need / score.max(1e-9)).ceil().max(m + 1.0).max(FEWEST_RUNS);
+        (runs <= MOST_RUNS).then_some(runs as usize)
+    }
+
+    /// Where all of what is in use grew by one factor, that is a cause; `of_work` is what the search took for the amount of
+    /// work. The stacks are those that no other cause has.
+    pub(super) fn level(&self, entries: &[Entry], of_work: f64) -> Option<Entry> {
+        let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
+        entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
+        let rows: Vec<u32> = (0..self.rows.rows.len() as u32).filter(|&row| is_open[row as usize]).collect();
+        let v = self.sum(&rows);
+        let of = Description {
+            kind: CauseKind::Calls,
+            function: None,
+            caller: None,
+            label: None,
+            callee: None,
+            chain: Vec::new(),
+        };
+        let is_one = (of_work / self.scale).ln().abs() < 1e-6;
+        let (score, parts, others) = (self.found.need, Vec::new(), Vec::new());
+        (!is_one && v[0] > 0.0 && v[1] > 0.0).then_some(Entry { set: 0, of, rows, v, score, others, parts })
+    }
+
+    /// A cause of these stacks of a draft, if they make one and what it would say is true.
+    fn entry(&self, draft: &Draft, rows: Vec<u32>) -> Option<Entry> {
+        if self.is_cause(draft.set, &rows) { self.said(draft, rows) } else { None }
+    }
+
+    /// What is said of these stacks of a draft, if it is true.
+    fn said(&self, draft: &Draft, mut rows: Vec<u32>) -> Option<Entry> {
         let mut of = draft.of.clone();
         let change = self.delta(self.sum(&rows));
         let goes_along = |whole: [f64; 2]| self.delta(whole) * change.signum() >= LEAST_OF_WHOLE * change.abs();
@@ -190,12 +329,18 @@ impl Books<'_> {
         // A label, or a chain of calls, that one side has all but nothing of came or went only if it has nothing.
         let is_false = of.kind == CauseKind::Added && v[0] > 0.0 || of.kind == CauseKind::Removed && v[1] > 0.0;
         of.kind = if is_false { CauseKind::Calls } else { of.kind };
+        let instead = of.function.filter(|_| of.label.is_none() && of.callee.is_none() && draft.parts.is_empty());
+        if let Some(parts) = instead.and_then(|function| self.instead(function, self.sum(&rows))) {
+            let kind = if of.kind == CauseKind::Own { CauseKind::Calls } else { of.kind };
+            let (v, of, score) = (self.sum(&rows), Description { kind, ..of }, self.score(draft.set, &rows));
+            return Some(Entry { set: draft.set, of, v, score, others: Vec::new(), parts, rows });
+        }
         let parts = draft.parts.iter().map(|(part, of_part)| {
             let own: Vec<u32> = of_part.iter().copied().filter(|row| rows.binary_search(row).is_ok()).collect();
             (part.clone(), self.sum(&own))
         });
         let parts = parts.filter(|(_, v)| v[0] + v[1] > 0.0).collect();
-        Some(Entry { of, v, score: self.score(draft.set, &rows), others: Vec::new(), parts, rows })
+        Some(Entry { set: draft.set, of, v, score: self.score(draft.set, &rows), others: Vec::new(), parts, rows })
     }
 
     /// Where a function's own change is mostly that of one function of the system that it calls, these calls are the cause; if
@@ -210,7 +355,7 @@ impl Books<'_> {
             stack.get(at + 1).copied()
         };
         let change = self.delta(self.sum(rows));
-        let mut by_callee: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
+        let mut by_callee: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &row in rows.iter() {
             if let Some(callee) = callee_of(row) {
                 by_callee.entry(callee).or_default().push(row);
@@ -243,7 +388,7 @@ impl Books<'_> {
         if c.iter().chain(&v).any(|x| *x <= 0.0) {
             return None;
         }
-        let count = c[1] / c[0] / self.found.scale;
+        let count = c[1] / c[0] / self.scale;
         let unit = (v[1] / c[1]) / (v[0] / c[0]);
         let whole = (count * unit).ln();
         (whole.abs() > 1e-6).then(|| [count.ln() / whole, unit.ln() / whole, count, unit])
@@ -260,29 +405,71 @@ impl Books<'_> {
         entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
         let open: Vec<u32> = all.into_iter().filter(|&row| is_open[row as usize]).collect();
         let delta = new / m1 - base / m0;
-        let work = (self.found.scale / m1 - 1.0 / m0) * base;
+        let work = (self.scale / m1 - 1.0 / m0) * base;
         let causes = entries.iter().map(|entry| self.delta(entry.v)).sum::<f64>() / m1;
         let consequences = self.delta(self.sum(&background)) / m1;
+        let rest = delta - work - causes - consequences;
+        let tau2 = self.tau2_of_all();
         Account {
             delta,
             work,
             causes,
             consequences,
-            rest: delta - work - causes - consequences,
-            by_chance: self.is_chance(&open),
+            rest,
+            by_chance: self.deviance_of(&open, tau2) < LEVEL,
+            // What answers to causes elsewhere varies as single functions do.
+            consequences_by_chance: self.deviance_of(&background, self.found.tau * self.found.tau) < CERTAIN,
+            p: self.p_of_total(),
         }
     }
 
-    /// True if rows together differ by no more than chance: as the widest of the sets does between runs.
-    fn is_chance(&self, rows: &[u32]) -> bool {
-        let v = self.sum(rows);
-        let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].q).sum();
-        let w = (q / (v[0] + v[1]).max(1e-300)).max(1e-300);
+    /// How probable the difference of the totals is by chance, two-sided: of several runs by what these differ by (Student's),
+    /// of one pair by what is known of other programs.
+    fn p_of_total(&self) -> Option<f64> {
+        let (m, total) = (self.rows.m, self.rows.total());
+        let q: f64 = self.rows.rows.iter().map(|row| row.q).sum();
+        let w = (q / (total[0] + total[1]).max(1e-300)).max(1e-300);
+        if total.iter().any(|total| *total <= 0.0) {
+            return None;
+        }
+        let mut runs = vec![0.0; self.rows.runs_of_row()];
+        for row in 0..self.rows.rows.len() {
+            self.rows.runs.of(row).iter().for_each(|cell| runs[cell.column as usize] += cell.value);
+        }
+        let squares = |runs: &[f64]| {
+            let mean = runs.iter().sum::<f64>() / runs.len() as f64;
+            runs.iter().map(|x| (x / mean - 1.0).powi(2)).sum::<f64>()
+        };
+        let degrees = m[0] + m[1] - 2;
+        let ratio = (total[1] / total[0] / self.exposure).ln();
+        let sampling = w / total[0] + w / total[1];
+        let p = match m.iter().all(|&m| m > 1) {
+            true => {
+                let tau2 = (squares(&runs[..m[0]]) + squares(&runs[m[0]..m[0] + m[1]])) / degrees as f64;
+                2.0 * student_tail(ratio.abs() / between(tau2, m).max(sampling).sqrt(), degrees as u32)
+            }
+            false => {
+                let variance = between(known_variance(self.rows.kind), m) + sampling;
+                2.0 * normal_tail(ratio.abs() / variance.sqrt())
+            }
+        };
+        Some(p.min(1.0))
+    }
+
+    /// The variance between runs of the widest of the sets.
+    fn tau2_of_all(&self) -> f64 {
         let wide = (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, Key::Node(_) | Key::Edge(..)));
         let value = |set: &usize| self.sets.sets[*set].v[0] + self.sets.sets[*set].v[1];
         let widest = wide.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
-        let tau2 = widest.map_or(self.found.tau * self.found.tau, |set| self.found.tau2[set]);
+        widest.map_or(self.found.tau * self.found.tau, |set| self.found.tau2[set])
+    }
+
+    /// The penalised deviance of rows together, which differ between runs by such a variance.
+    fn deviance_of(&self, rows: &[u32], tau2: f64) -> f64 {
+        let v = self.sum(rows);
+        let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].q).sum();
+        let w = (q / (v[0] + v[1]).max(1e-300)).max(1e-300);
         let [b, n] = v.map(|v| v / w);
-        b + n <= 0.0 || penalised(b, n, self.found.scale, between(tau2, self.rows.m)) < LEVEL
+        if b + n > 0.0 { penalised(b, n, self.scale, between(tau2, self.rows.m)) } else { 0.0 }
     }
 }

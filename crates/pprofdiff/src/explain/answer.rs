@@ -42,6 +42,9 @@ pub enum ScaleRule {
     /// Frames that no cause touches grew by one factor.
     #[serde(rename = "frames agree")]
     Agree,
+    /// What is in use is no work: all of it that grew by one factor is a cause.
+    #[serde(rename = "level")]
+    Level,
 }
 
 /// How much work a run of the new side did.
@@ -80,6 +83,9 @@ pub struct Cause {
     pub label: Option<CauseLabel>,
     /// What the function calls, if it is these calls that changed: what it is of the language's runtime or library.
     pub callee: Option<String>,
+    /// Of a function of a library: which functions of the program come to it, those with the largest change first. Their
+    /// deltas add up to the cause's, but for stacks without a function of the program.
+    pub program: Vec<Within>,
     /// What kind of change it is.
     pub kind: CauseKind,
     /// By how much a run of the new side has more than the base's at its work: `new - scale base` of the values in
@@ -99,6 +105,16 @@ pub struct Cause {
     pub split: Option<Split>,
     /// What it was found in.
     pub evidence: Evidence,
+}
+
+/// How much of a cause is of one function of the program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Within {
+    /// The function.
+    pub function: String,
+    /// As [`Cause::delta`].
+    pub delta: f64,
 }
 
 /// A part of a cause.
@@ -216,6 +232,22 @@ pub struct Moved {
     pub inside: Option<String>,
 }
 
+/// A library that was rewritten. Causes are sought above it then, among what both sides have.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Rewrite {
+    /// The package that most of what went is in.
+    pub from: String,
+    /// The package that most of what came is in.
+    pub to: String,
+    /// What stacks with functions that the other side has not cost, in a run of the base and of the new side.
+    pub cost: (f64, f64),
+    /// How many functions went, of those that were seen often enough to be missed.
+    pub gone: usize,
+    /// How many came.
+    pub came: usize,
+}
+
 /// The whole difference by where it belongs, of a mean run, in the sample type's unit:
 /// `delta = work + causes + consequences + rest`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -233,6 +265,22 @@ pub struct Account {
     pub rest: f64,
     /// True if the rest is no more than chance.
     pub by_chance: bool,
+    /// True if the consequences are.
+    pub consequences_by_chance: bool,
+    /// How probable such a difference of the totals is by chance where both sides do the same work, by what a side's totals
+    /// differ by, or of one pair by what those of other programs do; `None` if a side has nothing.
+    pub p: Option<f64>,
+}
+
+/// What comes nearest to a cause where nothing is one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// As a cause would be.
+    #[serde(flatten)]
+    pub cause: Cause,
+    /// About how many runs a side would tell, if it is one; `None` if that is more than 20.
+    pub runs: Option<usize>,
 }
 
 /// How much of a difference is chance here.
@@ -294,10 +342,14 @@ pub struct Explanation {
     pub account: Account,
     /// The causes, the largest change first. Empty unless the verdict is a change.
     pub causes: Vec<Cause>,
+    /// The library that was rewritten, if most of either side is in functions that the other has not.
+    pub rewrite: Option<Rewrite>,
     /// Cost that changed places.
     pub moved: Vec<Moved>,
     /// Causes that more work everywhere would explain nearly as well.
     pub suspects: Vec<Cause>,
+    /// What comes nearest to a cause, if nothing else is said.
+    pub candidate: Option<Candidate>,
     /// The change of what answers to causes elsewhere (garbage collection, scheduling, locks), as a part of the total.
     pub background: f64,
     /// How much of a difference is chance.

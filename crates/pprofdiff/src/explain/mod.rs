@@ -32,8 +32,8 @@ use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Query, Selection
 use crate::{Error, Result};
 use account::{Books, Uncut};
 pub use answer::{
-    Account, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise, Part,
-    ScaleRule, Split, Verdict, WorkScale,
+    Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
+    Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
 use costs::Costs;
 use pprofdiff_profile::random::{HashMap, HashSet};
@@ -43,6 +43,7 @@ pub(crate) use read::by_chance;
 use rows::{Kind, Rows};
 use rules::inlined::{self, Inlined};
 use rules::renamed::{self, Renamed};
+use rules::rewritten;
 use runtime::Own;
 use search::Work;
 use sets::Sets;
@@ -125,6 +126,9 @@ const PAIRS: &[(&str, &str, Kind)] = &[
 
 /// Those of delays that nothing may count.
 const DELAYS: [&str; 3] = ["delay", "lock", "locks"];
+
+/// Those of what there is, and not of what is done: more of everything is no more work.
+const LEVELS: [&str; 6] = ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "threadcreate"];
 
 /// Sample types of which the runtime's part is the program's own waiting or memory.
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate"];
@@ -344,9 +348,18 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         });
     }
     moved.extend(clones(&rows, total, of_run));
+    // Of what was rewritten, causes are sought above it.
+    let rewrite = rewritten::rewritten(&rows, &Costs::new(&rows)).map(|(of, kept)| {
+        rows.regroup(|i, stack| stack.truncate(kept[i].max(1)));
+        let [from, to] = of.packages;
+        let cost = (of_run(0, of.cost[0]), of_run(1, of.cost[1]));
+        Rewrite { from, to, cost, gone: of.functions[0], came: of.functions[1] }
+    });
     let mut shifts = 0;
     let mut work = Work::of(measure.profile_bytes());
-    let (found, entries, account, swaps) = loop {
+    let exposure = runs * ops.unwrap_or(1.0);
+    let is_level = ops.is_none() && LEVELS.contains(&measure.summary().sample_type.as_str());
+    let (found, scale, entries, account, swaps, candidate, is_withheld) = loop {
         work::poll();
         let sets = Sets::new(&rows);
         work.add(sets.places());
@@ -382,14 +395,21 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         let swaps = story.swaps(&mut drafts);
         let drafts = story.merge(drafts);
         let min_effect = options.min_effect;
-        let books = Books { rows: &rows, sets: &sets, found: &found, uncut: &uncut, min_effect };
-        let mut entries = books.settle(drafts);
-        let size = |entry: &account::Entry| (entry.v[1] - found.scale * entry.v[0]).abs();
+        let scale = if is_level { exposure } else { found.scale };
+        let books = Books { rows: &rows, sets: &sets, found: &found, uncut: &uncut, min_effect, exposure, scale };
+        let mut entries = books.replace(books.settle(drafts));
+        let level = if is_level { books.level(&entries, found.scale) } else { None };
+        let has_level = level.is_some();
+        entries.extend(level);
+        let size = |entry: &account::Entry| (entry.v[1] - scale * entry.v[0]).abs();
         entries.sort_by(|a, b| size(b).total_cmp(&size(a)));
         // What is said of causes that are withheld is of no account.
-        let account = books.account(if found.ambiguous || equal { &[] } else { &entries });
+        let is_withheld = equal || found.ambiguous && !has_level;
+        let account = books.account(if is_withheld { &[] } else { &entries });
+        let candidate = if entries.is_empty() && !equal { books.candidate(&story) } else { None };
+        let candidate = candidate.map(|entry| (books.runs_needed(entry.score), books.split(&entry), entry));
         let entries: Vec<_> = entries.into_iter().map(|entry| (books.split(&entry), entry)).collect();
-        break (found, entries, account, swaps);
+        break (found, scale, entries, account, swaps, candidate, is_withheld);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
     moved.extend(swaps.iter().map(|swap| Moved {
@@ -408,23 +428,25 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         how: How::Renamed,
         delta: of_run(1, pair.cost[1]),
         cost: Some((of_run(0, pair.cost[0]), of_run(1, pair.cost[1]))),
-        even: found.is_even(&rows, pair.cost),
+        even: found.is_even(&rows, scale, pair.cost),
         inside: None,
     });
     moved.splice(0..0, of_names.collect::<Vec<_>>());
     // Where inlining flickers, a function may seem to have moved to itself.
     moved.retain(|m| m.function != m.from);
-    let told = Told { rows: &rows, shown: &shown, total, scale: found.scale };
+    let told = Told { rows: &rows, shown: &shown, total, scale };
     let is_count = measure.summary().unit == "count";
     let mut causes: Vec<Cause> =
         entries.iter().map(|(split, entry)| told.cause(entry, split.filter(|_| !is_count))).collect();
+    let candidate = candidate
+        .map(|(runs, split, entry)| Candidate { cause: told.cause(&entry, split.filter(|_| !is_count)), runs });
     let mut suspects = Vec::new();
-    if found.ambiguous || equal {
+    if is_withheld {
         (causes, suspects) = (Vec::new(), if equal { Vec::new() } else { causes });
     }
     let sums = |side: usize| rows.rows.iter().filter(|r| r.background).map(|r| r.v[side]).sum::<f64>();
-    let background = if total[0] > 0.0 { (sums(1) / found.scale - sums(0)) / total[0] } else { 0.0 };
-    let factor = rounded(found.scale / runs);
+    let background = if total[0] > 0.0 { (sums(1) / scale - sums(0)) / total[0] } else { 0.0 };
+    let factor = rounded(scale / runs);
     let verdict = match () {
         () if !causes.is_empty() => Verdict::Change,
         () if equal => Verdict::None,
@@ -445,6 +467,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(noted));
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
+        () if is_level => ScaleRule::Level,
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
         () => ScaleRule::Agree,
     };
@@ -459,8 +482,10 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         scale: WorkScale { factor, rule, agree: found.agree, of: found.of },
         account,
         causes,
+        rewrite,
         moved,
         suspects,
+        candidate,
         background: rounded(background),
         noise: Noise {
             tau: rounded(found.tau),

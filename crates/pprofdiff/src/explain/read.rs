@@ -3,7 +3,7 @@
 
 use super::labels::Labels;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
-use super::runtime::{Class, Own, Runtime, classify};
+use super::runtime::{Class, Own, Runtime, classify, is_library};
 use super::samples::{DEEPEST, OfRun, Part, Run};
 use super::weights::{Beginnings, Weight, fitting, heavy, mix};
 use crate::diff::matching::canonical;
@@ -449,14 +449,18 @@ fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) 
     let mut known: HashMap<u32, u32> = HashMap::default();
     let mut texts: Vec<String> = Vec::new();
     let mut raw = Vec::with_capacity(frames.len());
+    // By file, whether it is of a library; by text, whether a function of that name is of none.
+    let mut libraries: HashMap<u32, bool> = HashMap::default();
+    let mut of_program: Vec<bool> = Vec::new();
     for frame in paced(0..frames.len() as u32) {
-        let (name, _) = frames.texts_of(frame);
+        let (name, file) = frames.texts_of(frame);
         let number = match known.get(&name) {
             Some(&number) => number,
             None => {
                 let text = frames.short(name);
                 let nameless = text.is_empty();
                 texts.push(if nameless { frames.label(frame) } else { text });
+                of_program.push(false);
                 let number = texts.len() as u32 - 1;
                 if !nameless {
                     known.insert(name, number);
@@ -464,6 +468,7 @@ fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) 
                 number
             }
         };
+        of_program[number as usize] |= !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
         raw.push(number);
     }
     let (runtime, classes) = classify(&texts, own);
@@ -482,6 +487,7 @@ fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) 
         class.background |= other.background;
         class.artefact |= other.artefact;
         class.benchmark |= other.benchmark;
+        class.program |= other.program && of_program[i];
         of_text[i] = number as u32;
     }
     let of = raw.iter().map(|&i| of_text[i as usize]).collect();

@@ -23,6 +23,8 @@ pub(super) struct Runtime {
     background: &'static str,
     /// Leaf frames that profiling itself puts there: its caller was running.
     artefact: Option<&'static str>,
+    /// Frames of the standard library and of what runs programs: no code of the reader's.
+    standard: Option<&'static str>,
     /// Frames of what runs benchmarks: it chooses how often, so the amount of work may be any.
     benchmark: Option<&'static str>,
     /// Stacks end at the program's last frame: which of several inlined library frames a sample hits is chance.
@@ -42,6 +44,9 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(runtime\.(gcAssistAlloc\d?|gcBgMarkWorker|gcStart|gcMarkDone|bgsweep|bgscavenge|wbBufFlush\d?|gcWriteBarrier\d?|gcmarknewobject|bulkBarrierPreWrite|deductAssistCredit|deductSweepCredit|futex\w*|lock2|unlock2|procyield\w*|osyield\w*|usleep\w*|findRunnable|schedule|park_m|mcall|semasleep|notesleep|semacquire1?|semrelease1?|madvise|sysUnused\w*)|(internal/)?sync\.\(\*Mutex\)\.(lockSlow|unlockSlow)|gcWriteBarrier\d?)$",
         // A signal that asks a goroutine to yield; on a loaded machine up to a third of all samples end there.
         artefact: Some(r"^runtime\.asyncPreempt2?$"),
+        standard: Some(
+            r"^(archive|bufio|bytes|cmp|compress|container|context|crypto|database|debug|embed|encoding|errors|expvar|flag|fmt|go|hash|html|image|index|internal|io|iter|log|maps|math|mime|net|os|path|plugin|reflect|regexp|runtime|slices|sort|strconv|strings|sync|syscall|testing|text|time|unicode|unique|unsafe|vendor|weak)[./]",
+        ),
         benchmark: Some(r"^testing\.\(\*B\)\."),
         cut_system: false,
         flickers: false,
@@ -56,6 +61,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(<.* as (core|alloc|std)::|<?&?(mut )?(core|alloc|std|hashbrown|compiler_builtins)::|<?&?(u|i|f)(8|16|32|64|128|size)>|<\[|<\(|__|_?je_|mem(cpy|move|set|chr)|[a-z_]+$)",
         background: r"^(__lll_lock_\w+|futex\w*|_?je_arena_(decay|purge)\w*)$",
         artefact: None,
+        standard: Some(r"^<?(core|alloc|std|tokio|rayon|rayon_core|criterion|test)::"),
         benchmark: Some(r"^<?(criterion|divan|test::bench)::"),
         cut_system: true,
         flickers: true,
@@ -67,6 +73,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(java|javax|jdk|sun|com[./]sun)[./]|^(JVM_|Unsafe_|_ZN|__)|^(InterpreterRuntime|StubRoutines|OptoRuntime|SharedRuntime)\b",
         background: r"^(G1|ZGC|Z[A-Z]\w+::|Shenandoah|Parallel\w*GC|GCTaskThread|WorkerThread|VM_|SafepointSynchronize|CompileBroker|C[12]Compiler|Monitor::|ObjectMonitor::)|jdk[./]internal[./]misc[./]Unsafe\.park$",
         artefact: None,
+        standard: Some(r"^(java|javax|jdk|sun|kotlin|scala|org[./](junit|gradle|apache|springframework|openjdk))[./]"),
         benchmark: Some(r"^org[./]openjdk[./]jmh[./]"),
         cut_system: true,
         flickers: false,
@@ -78,6 +85,9 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(\(program\)|\(idle\)|\(garbage collector\)|Garbage Collection|Node\.js|\(external\)|\(root\))$",
         background: r"^(\(garbage collector\)|Garbage Collection|\(idle\)|\(program\))$",
         artefact: None,
+        standard: Some(
+            r"^(Module\.|node:|executeUserEntryPoint$|wrapModuleLoad$|processTicksAndRejections$)|\bnode:internal/",
+        ),
         benchmark: None,
         cut_system: true,
         flickers: false,
@@ -89,6 +99,9 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(<frozen |_?Py[A-Z_]\w+|__libc_\w+|_start$|clone3?$|start_thread$)",
         background: r"^(gc_collect\w*|_?PyGC_\w+|take_gil|drop_gil|PyThread_acquire\w*)$",
         artefact: None,
+        standard: Some(
+            r"^(<module>|<frozen .*|_?(call_with_frames_removed|find_and_load\w*|load_unlocked|exec_module|LoaderBasics\..*|SourceFileLoader\..*|handle_fromlist)|pytest\b.*)$",
+        ),
         benchmark: Some(r"\bpytest_benchmark\b|^Timer\.(timeit|repeat)\b"),
         cut_system: true,
         flickers: false,
@@ -100,6 +113,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(std::|__gnu_cxx::|__|_start$|operator (new|delete)|(tc_|je_)?(malloc|free|calloc|realloc)$|mem(cpy|move|set|cmp|chr)|clone3?$|start_thread$|_int_(malloc|free)$)",
         background: r"^(__lll_lock_\w+|futex\w*|pthread_(mutex|cond)_\w+|tcmalloc::(ThreadCache::Scavenge|CentralFreeList)\w*)$",
         artefact: None,
+        standard: Some(r"^(std|__gnu_cxx|boost|testing|benchmark)::"),
         benchmark: Some(r"^benchmark::"),
         cut_system: true,
         flickers: false,
@@ -111,6 +125,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(__libc_\w+|_start|clone3?|start_thread)$",
         background: r"^(futex\w*)$",
         artefact: None,
+        standard: None,
         benchmark: None,
         cut_system: false,
         flickers: false,
@@ -126,8 +141,19 @@ fn compiled(expression: &str) -> Option<Regex> {
 /// The expressions by which runtimes are told apart, each once it is needed; those of a whole row take longer to compile.
 static DETECT: [OnceLock<Option<Regex>>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
-/// The other expressions of each row, once they are needed: system, background, artefact, benchmark.
-static OTHERS: [OnceLock<[Option<Regex>; 4]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
+/// The other expressions of each row, once they are needed: system, background, artefact, benchmark,
+/// standard.
+static OTHERS: [OnceLock<[Option<Regex>; 5]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
+
+/// Where libraries lie: files of package managers and of installed languages.
+const LIBRARIES: &str = r"(^|/)(site-packages|dist-packages|node_modules|vendor|pkg/mod|\.cargo/registry|rustc)/|@v\d|^node:|^<frozen |/lib/python3\.\d+/|/usr/(include|lib|share)/|/go/src/";
+
+static IN_LIBRARIES: OnceLock<Option<Regex>> = OnceLock::new();
+
+/// True of a file that is of a library.
+pub(super) fn is_library(file: &str) -> bool {
+    IN_LIBRARIES.get_or_init(|| compiled(LIBRARIES)).as_ref().is_some_and(|libraries| libraries.is_match(file))
+}
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -140,6 +166,8 @@ pub(super) struct Class {
     pub artefact: bool,
     /// It runs a benchmark.
     pub benchmark: bool,
+    /// It may be the program's own code: it is neither the system's nor of the standard library.
+    pub program: bool,
 }
 
 /// What a user says of the program's own runtime, besides the table.
@@ -186,17 +214,20 @@ pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Cl
     };
     let of = RUNTIMES.iter().zip(DETECT.iter()).position(is_of).unwrap_or(RUNTIMES.len() - 1);
     let runtime = &RUNTIMES[of];
-    let [system, background, artefact, benchmark] = OTHERS[of].get_or_init(|| {
-        let [artefact, benchmark] = [runtime.artefact, runtime.benchmark].map(|of| of.and_then(compiled));
-        [compiled(runtime.system), compiled(runtime.background), artefact, benchmark]
+    let [system, background, artefact, benchmark, standard] = OTHERS[of].get_or_init(|| {
+        let all =
+            [Some(runtime.system), Some(runtime.background), runtime.artefact, runtime.benchmark, runtime.standard];
+        all.map(|of| of.and_then(compiled))
     });
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
     let any = |own: &[bytes::Regex], name: &str| own.iter().any(|regex| regex.is_match(name.as_bytes()));
+    let is_system = |name: &str| is(system, name) || any(&own.system, name);
     let class = |name: &String| Class {
-        system: is(system, name) || any(&own.system, name),
+        system: is_system(name),
         background: is(background, name) || any(&own.background, name),
         artefact: is(artefact, name),
         benchmark: is(benchmark, name),
+        program: !is_system(name) && !is(standard, name),
     };
     (runtime, names.iter().map(class).collect())
 }
@@ -208,7 +239,8 @@ mod tests {
     #[test]
     fn every_row_is_valid_and_says_its_source() {
         for row in &RUNTIMES {
-            let expressions = [Some(row.detect.0), Some(row.system), Some(row.background), row.artefact, row.benchmark];
+            let expressions =
+                [Some(row.detect.0), Some(row.system), Some(row.background), row.artefact, row.benchmark, row.standard];
             assert!(expressions.into_iter().flatten().all(|expression| compiled(expression).is_some()));
             assert!(row.source.contains("untested") || row.source.contains("compared") || row.name == "other");
         }

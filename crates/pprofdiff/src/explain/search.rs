@@ -29,7 +29,7 @@ pub(super) fn variance_of(rows: &Rows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
 /// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
 const FLICKER: f64 = 0.3;
 /// A set within an added one that holds this part of it, and nothing of the base, is what was added.
-const NEARLY_ALL: f64 = 0.9;
+pub(super) const NEARLY_ALL: f64 = 0.9;
 
 /// The work of a search (see [`Work`]), and how much more of it there is for each byte of the profiles.
 const MOST_WORK: u64 = 1 << 26;
@@ -129,11 +129,11 @@ pub(super) struct Found {
 
 impl Found {
     /// True if a function's values differ by no more than chance beside the amount of work, and by less than half of it.
-    pub(super) fn is_even(&self, rows: &Rows, [base, new]: [f64; 2]) -> bool {
-        let (event, expected) = (rows.event().max(1e-300), self.scale * base);
+    pub(super) fn is_even(&self, rows: &Rows, scale: f64, [base, new]: [f64; 2]) -> bool {
+        let (event, expected) = (rows.event().max(1e-300), scale * base);
         let variance = between(self.tau * self.tau, rows.m);
         (new - expected).abs() < 0.5 * new.max(expected)
-            && penalised(base / event, new / event, self.scale, variance) < LEVEL
+            && penalised(base / event, new / event, scale, variance) < LEVEL
     }
 }
 

@@ -2,7 +2,7 @@
 //! each is described.
 
 use super::rows::Rows;
-use super::search::{Fit, Found};
+use super::search::Found;
 use super::sets::{Key, Sets};
 use crate::statistics::counts;
 
@@ -116,17 +116,12 @@ impl<'a> Story<'a> {
     }
 
     pub(super) fn drafts(&self) -> Vec<Draft> {
-        self.found.fits.iter().map(|fit| self.draft(fit)).collect()
+        self.found.fits.iter().map(|fit| self.draft(fit.set, fit.delta)).collect()
     }
 
-    fn draft(&self, fit: &Fit) -> Draft {
-        Draft {
-            set: fit.set,
-            rows: self.sets.rows(fit.set).collect(),
-            of: self.describe(fit.set, false),
-            delta: fit.delta,
-            parts: Vec::new(),
-        }
+    /// A set as a cause, with what it lacks.
+    pub(super) fn draft(&self, set: usize, delta: f64) -> Draft {
+        Draft { set, rows: self.sets.rows(set).collect(), of: self.describe(set, false), delta, parts: Vec::new() }
     }
 
     /// Names a set; a chain of calls by its first, or by its deepest.

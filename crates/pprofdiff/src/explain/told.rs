@@ -1,12 +1,16 @@
 //! From numbers to names: what was found, as an answer says it.
 
+use std::collections::BTreeMap;
+
 use super::account::Entry;
-use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split};
+use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split, Within};
 use super::rows::Rows;
 use super::story::Description;
 use pprofdiff_profile::advice::{exactly, exactly_any};
 use pprofdiff_profile::random::HashMap;
 
+/// The most functions of the program that a cause in a library is told of.
+const MOST_WITHIN: usize = 5;
 /// The least part of a side that is told of where cost moved by a match of names.
 pub(super) const TOLD: f64 = 0.01;
 
@@ -90,6 +94,29 @@ impl Told<'_> {
         (new - self.scale * base) / self.rows.m[1] as f64
     }
 
+    /// Of a function that is not the program's, the nearest functions of the program above it.
+    fn program(&self, entry: &Entry) -> Vec<Within> {
+        let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
+        let Some(function) = entry.of.function.filter(|&function| !is_program(function)) else { return Vec::new() };
+        let mut of: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+        for &row in &entry.rows {
+            let stack = self.rows.stack(row as usize);
+            let at = stack.iter().rposition(|&frame| frame == function).unwrap_or(stack.len());
+            if let Some(&caller) = stack[..at].iter().rev().find(|&&frame| is_program(frame)) {
+                let (sum, v) = (of.entry(caller).or_default(), self.rows.rows[row as usize].v);
+                *sum = [sum[0] + v[0], sum[1] + v[1]];
+            }
+        }
+        let within = |(caller, v)| {
+            let delta = self.delta(v);
+            Within { function: self.shown.of_change(caller, delta), delta: rounded(delta) }
+        };
+        let mut all: Vec<Within> = of.into_iter().map(within).collect();
+        all.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
+        all.truncate(MOST_WITHIN);
+        all
+    }
+
     /// An expression that finds a function by what it is called on either side.
     fn pattern(&self, frame: u32, shown: &str) -> String {
         match self.shown.renamed.contains_key(&frame) {
@@ -130,6 +157,7 @@ impl Told<'_> {
         Cause {
             caller: name(entry.of.caller),
             callee: name(entry.of.callee),
+            program: self.program(entry),
             label,
             kind: entry.of.kind,
             delta: rounded(delta),

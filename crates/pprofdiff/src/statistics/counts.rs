@@ -276,7 +276,7 @@ mod tests {
         // 0.002 over 1,000 candidates on two sides: 1e-6, of which the table above has the quantile.
         near(threshold(1000, None), 4.75342f64.powi(2), 1e-5);
         assert_eq!(threshold(3, None), threshold(100, None));
-        assert!(threshold(100, Some(4)) > threshold(100, Some(40)));
+        assert!(threshold(100, Some(Measured::drawn(4))) > threshold(100, Some(Measured::drawn(40))));
     }
 
     #[test]

@@ -45,6 +45,13 @@ struct Parts {
     last: String,
 }
 
+/// The path of a name's package or module.
+pub(super) fn package_of(name: &str) -> String {
+    let package = Parts::of(name).package;
+    // What a module of Node exports is of no package that is named so.
+    if package == "exports" { String::new() } else { package }
+}
+
 /// Text without what stands in brackets, at any depth; of what is only in brackets, that.
 fn without_arguments(text: &str) -> String {
     let (mut kept, mut depth) = (String::new(), 0usize);

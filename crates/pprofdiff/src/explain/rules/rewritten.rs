@@ -1,0 +1,59 @@
+//! A library that was rewritten: much of both sides is in functions that the other side has not, and few packages have
+//! them. Then the sum of these is said first, and causes are sought among what both sides have, above it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::renamed::package_of;
+use crate::explain::costs::Costs;
+use crate::explain::rows::Rows;
+use pprofdiff_profile::work::paced;
+
+/// The least part of either side that is in functions which the other has not.
+const REWRITTEN: f64 = 0.3;
+/// The part of this that one package has.
+const OF_PACKAGE: f64 = 0.6;
+
+/// The fewest functions that one side has alone, with so many events each.
+const FEWEST_FUNCTIONS: usize = 5;
+const FEWEST_EVENTS: f64 = 5.0;
+
+/// What was rewritten.
+pub(in crate::explain) struct Rewritten {
+    /// The package that has most of what went, and of what came.
+    pub packages: [String; 2],
+    /// What it costs on both sides, in stacks below what both have.
+    pub cost: [f64; 2],
+    /// How many functions went, and came, of those that were seen often enough to be missed.
+    pub functions: [usize; 2],
+}
+
+/// If a library was rewritten: how, with the number of frames that each stack begins with which both sides have.
+pub(in crate::explain) fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
+    let only = [0, 1].map(|side| -> BTreeSet<u32> {
+        costs.only(side).map(|(_, frame)| frame).filter(|&frame| !rows.is_system(frame)).collect()
+    });
+    let mut packages: [BTreeMap<String, f64>; 2] = Default::default();
+    let mut cost = [0.0; 2];
+    let mut kept = Vec::with_capacity(rows.rows.len());
+    for (i, row) in paced(rows.rows.iter().enumerate()) {
+        let stack = rows.stack(i);
+        let at = stack.iter().position(|frame| only.iter().any(|only| only.contains(frame)));
+        kept.push(at.unwrap_or(stack.len()));
+        let Some(at) = at.filter(|_| !row.background) else { continue };
+        let side = usize::from(only[1].contains(&stack[at]));
+        *packages[side].entry(package_of(&rows.names[stack[at] as usize].text)).or_default() += row.v[side];
+        cost[side] += row.v[side];
+    }
+    let front = rows.front();
+    let most = |side: usize| packages[side].iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+    let of = |side: usize| {
+        let (package, part) = most(side)?;
+        let is_much = cost[side] > REWRITTEN * front[side] && *part > OF_PACKAGE * cost[side];
+        is_much.then(|| package.clone())
+    };
+    let packages = [of(0)?, of(1)?];
+    // Functions that were hardly seen may be missing by chance.
+    let least = FEWEST_EVENTS * rows.event();
+    let functions = [0, 1].map(|side| only[side].iter().filter(|&&frame| costs.of(frame, side) > least).count());
+    functions.iter().all(|&count| count >= FEWEST_FUNCTIONS).then_some((Rewritten { packages, cost, functions }, kept))
+}
