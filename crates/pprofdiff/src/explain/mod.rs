@@ -130,6 +130,10 @@ const DELAYS: [&str; 3] = ["delay", "lock", "locks"];
 /// Those of what there is, and not of what is done: more of everything is no more work.
 const LEVELS: [&str; 6] = ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "threadcreate"];
 
+fn is_level(sample_type: &str) -> bool {
+    LEVELS.contains(&sample_type)
+}
+
 /// Sample types of which the runtime's part is the program's own waiting or memory.
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate"];
 
@@ -245,7 +249,8 @@ impl Asked {
         let (count, bytes) = (self.count.map(measure).transpose()?, self.bytes.map(measure).transpose()?);
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
         let Asked { kind, has_background, .. } = *self;
-        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, own }))
+        let is_level = is_level(&value.summary().sample_type);
+        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, own }))
     }
 }
 
@@ -358,7 +363,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     let mut shifts = 0;
     let mut work = Work::of(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
-    let is_level = ops.is_none() && LEVELS.contains(&measure.summary().sample_type.as_str());
+    let is_level = ops.is_none() && is_level(&measure.summary().sample_type);
     let (found, scale, entries, account, swaps, candidate, is_withheld) = loop {
         work::poll();
         let sets = Sets::new(&rows);

@@ -38,6 +38,8 @@ pub(super) struct Columns<'m> {
     pub has_background: bool,
     /// How many profiles at the end of the base are runs of equal builds.
     pub learned: usize,
+    /// True of what there is, and not of what is done.
+    pub is_level: bool,
     /// What the user says of the program's own runtime.
     pub own: &'m Own,
 }
@@ -417,7 +419,8 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
         if let (Kind::Delay, Some(count)) = (columns.kind, &count) {
             walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
         }
-        Run { walk, count, bytes, side, column, step, is_counted: columns.value.summary().unit == "count" }
+        let is_counted = columns.value.summary().unit == "count";
+        Run { walk, count, bytes, side, column, step, is_level: columns.is_level, is_counted }
     };
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
