@@ -237,7 +237,13 @@ impl Words<'_> {
                 () => format!(". {factors}"),
             }
         });
-        format!("{}{}: {change}{times}{split}", self.sentence(cause), self.program(cause))
+        let garbage = cause
+            .garbage
+            .filter(|garbage| garbage.abs() > NAMED * cause.delta.abs())
+            .map_or_else(String::new, |garbage| {
+                format!("; about {} of garbage collection besides", self.amount(garbage))
+            });
+        format!("{}{}: {change}{times}{split}{garbage}", self.sentence(cause), self.program(cause))
     }
 
     pub(super) fn parts(&self, parts: &[Part]) -> String {

@@ -24,6 +24,8 @@ use pprofdiff_profile::work::paced;
 const LEAST_OF_WHOLE: f64 = 0.35;
 /// What the penalised deviance of something that nothing touched exceeds one time in a hundred.
 const CERTAIN: f64 = 6.63;
+/// Garbage is a cause's from this part of what is allocated more or less.
+const LEAST_OF_GARBAGE: f64 = 0.1;
 /// A caller calls one function instead of another if they have this part of its cost.
 const INSTEAD: f64 = 0.5;
 /// A candidate that is no cause is named from this part of the total.
@@ -394,6 +396,29 @@ impl Books<'_> {
         (whole.abs() > 1e-6).then(|| [count.ln() / whole, unit.ln() / whole, count, unit])
     }
 
+    /// What garbage collection costs, where it answers to causes elsewhere.
+    fn garbage(&self) -> [f64; 2] {
+        let collects = |row: &u32| {
+            self.rows.rows[*row as usize].background && self.rows.has(*row as usize, |class| class.collects)
+        };
+        self.sum(&(0..self.rows.rows.len() as u32).filter(collects).collect::<Vec<_>>())
+    }
+
+    /// How much of the change of garbage collection is a cause's, in all runs of the new side: as much of it as of the change
+    /// of what is allocated. Nothing where that went the other way, or where either is no more than chance.
+    pub(super) fn garbage_of(&self, entry: &Entry) -> Option<f64> {
+        let allocates = |row: &u32| self.rows.has(*row as usize, |class| class.allocates);
+        let open = (0..self.rows.rows.len() as u32).filter(|&row| !self.rows.rows[row as usize].background);
+        let all: Vec<u32> = open.filter(allocates).collect();
+        let own: Vec<u32> = entry.rows.iter().copied().filter(allocates).collect();
+        let (garbage, tau2) = (self.garbage(), self.found.tau * self.found.tau);
+        let (of_all, of_own) = (self.delta(self.sum(&all)), self.delta(self.sum(&own)));
+        let collected = self.delta(garbage);
+        let is_sure = of_all * collected > 0.0 && self.deviance_of(&all, tau2) > LEVEL;
+        let part = of_own / of_all;
+        (is_sure && part > LEAST_OF_GARBAGE).then(|| collected * part.min(1.0))
+    }
+
     /// The whole difference by where it belongs, of a mean run of the new side.
     pub(super) fn account(&self, entries: &[Entry]) -> Account {
         let [m0, m1] = self.rows.m.map(|m| m as f64);
@@ -415,6 +440,7 @@ impl Books<'_> {
             work,
             causes,
             consequences,
+            garbage: self.delta(self.garbage()) / m1,
             rest,
             by_chance: self.deviance_of(&open, tau2) < LEVEL,
             // What answers to causes elsewhere varies as single functions do.

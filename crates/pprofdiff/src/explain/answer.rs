@@ -103,6 +103,9 @@ pub struct Cause {
     pub parts: Vec<Part>,
     /// How much of it is that of the count, where cost and count are both measured.
     pub split: Option<Split>,
+    /// About how much of the change of garbage collection is this cause's, by what it allocates more or less; it is no part of
+    /// `delta`, but of the account's consequences.
+    pub garbage: Option<f64>,
     /// What it was found in.
     pub evidence: Evidence,
 }
@@ -261,6 +264,8 @@ pub struct Account {
     pub causes: f64,
     /// That of what answers to causes elsewhere: garbage collection, scheduling, locks.
     pub consequences: f64,
+    /// How much of that garbage collection is.
+    pub garbage: f64,
     /// What is left.
     pub rest: f64,
     /// True if the rest is no more than chance.

@@ -413,7 +413,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         let account = books.account(if is_withheld { &[] } else { &entries });
         let candidate = if entries.is_empty() && !equal { books.candidate(&story) } else { None };
         let candidate = candidate.map(|entry| (books.runs_needed(entry.score), books.split(&entry), entry));
-        let entries: Vec<_> = entries.into_iter().map(|entry| (books.split(&entry), entry)).collect();
+        let of = |entry| (books.split(&entry), books.garbage_of(&entry), entry);
+        let entries: Vec<_> = entries.into_iter().map(of).collect();
         break (found, scale, entries, account, swaps, candidate, is_withheld);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
@@ -441,10 +442,12 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     moved.retain(|m| m.function != m.from);
     let told = Told { rows: &rows, shown: &shown, total, scale };
     let is_count = measure.summary().unit == "count";
-    let mut causes: Vec<Cause> =
-        entries.iter().map(|(split, entry)| told.cause(entry, split.filter(|_| !is_count))).collect();
+    let mut causes: Vec<Cause> = entries
+        .iter()
+        .map(|(split, garbage, entry)| told.cause(entry, split.filter(|_| !is_count), *garbage))
+        .collect();
     let candidate = candidate
-        .map(|(runs, split, entry)| Candidate { cause: told.cause(&entry, split.filter(|_| !is_count)), runs });
+        .map(|(runs, split, entry)| Candidate { cause: told.cause(&entry, split.filter(|_| !is_count), None), runs });
     let mut suspects = Vec::new();
     if is_withheld {
         (causes, suspects) = (Vec::new(), if equal { Vec::new() } else { causes });

@@ -490,6 +490,8 @@ fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) 
         class.background |= other.background;
         class.artefact |= other.artefact;
         class.benchmark |= other.benchmark;
+        class.collects |= other.collects;
+        class.allocates |= other.allocates;
         class.program |= other.program && of_program[i];
         of_text[i] = number as u32;
     }

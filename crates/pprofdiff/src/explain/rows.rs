@@ -151,6 +151,11 @@ impl Rows {
         self.stacks.get(self.rows[row].stack)
     }
 
+    /// True if one of a row's frames is of a class.
+    pub(super) fn has(&self, row: usize, is: impl Fn(&Class) -> bool) -> bool {
+        self.stack(row).iter().any(|&frame| is(&self.names[frame as usize].class))
+    }
+
     pub(super) fn is_system(&self, frame: u32) -> bool {
         self.names[frame as usize].class.system
     }
@@ -167,7 +172,7 @@ impl Rows {
 
     /// True if most of both sides is below what runs benchmarks.
     pub(super) fn is_benchmark(&self) -> bool {
-        let is = |row: &usize| self.stack(*row).iter().any(|&frame| self.names[frame as usize].class.benchmark);
+        let is = |row: &usize| self.has(*row, |class| class.benchmark);
         let front = self.front();
         let of: Vec<usize> = (0..self.n_front()).filter(is).collect();
         (0..2).all(|side| of.iter().map(|&row| self.rows[row].v[side]).sum::<f64>() > front[side] / 2.0)

@@ -23,6 +23,8 @@ pub(super) struct Runtime {
     background: &'static str,
     /// Leaf frames that profiling itself puts there: its caller was running.
     artefact: Option<&'static str>,
+    /// Frames that collect garbage, and frames that allocate what it is made of: both are known, or neither.
+    garbage: Option<(&'static str, &'static str)>,
     /// Frames of the standard library and of what runs programs: no code of the reader's.
     standard: Option<&'static str>,
     /// Frames of what runs benchmarks: it chooses how often, so the amount of work may be any.
@@ -44,6 +46,10 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(runtime\.(gcAssistAlloc\d?|gcBgMarkWorker|gcStart|gcMarkDone|bgsweep|bgscavenge|wbBufFlush\d?|gcWriteBarrier\d?|gcmarknewobject|bulkBarrierPreWrite|deductAssistCredit|deductSweepCredit|futex\w*|lock2|unlock2|procyield\w*|osyield\w*|usleep\w*|findRunnable|schedule|park_m|mcall|semasleep|notesleep|semacquire1?|semrelease1?|madvise|sysUnused\w*)|(internal/)?sync\.\(\*Mutex\)\.(lockSlow|unlockSlow)|gcWriteBarrier\d?)$",
         // A signal that asks a goroutine to yield; on a loaded machine up to a third of all samples end there.
         artefact: Some(r"^runtime\.asyncPreempt2?$"),
+        garbage: Some((
+            r"^(runtime\.(gc[A-Z]\w*|bgsweep|bgscavenge|wbBufFlush\d?|bulkBarrierPreWrite|deduct\w+Credit)|gcWriteBarrier\d?)$",
+            r"^runtime\.mallocgc$",
+        )),
         standard: Some(
             r"^(archive|bufio|bytes|cmp|compress|container|context|crypto|database|debug|embed|encoding|errors|expvar|flag|fmt|go|hash|html|image|index|internal|io|iter|log|maps|math|mime|net|os|path|plugin|reflect|regexp|runtime|slices|sort|strconv|strings|sync|syscall|testing|text|time|unicode|unique|unsafe|vendor|weak)[./]",
         ),
@@ -61,6 +67,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(<.* as (core|alloc|std)::|<?&?(mut )?(core|alloc|std|hashbrown|compiler_builtins)::|<?&?(u|i|f)(8|16|32|64|128|size)>|<\[|<\(|__|_?je_|mem(cpy|move|set|chr)|[a-z_]+$)",
         background: r"^(__lll_lock_\w+|futex\w*|_?je_arena_(decay|purge)\w*)$",
         artefact: None,
+        garbage: None,
         standard: Some(r"^<?(core|alloc|std|tokio|rayon|rayon_core|criterion|test)::"),
         benchmark: Some(r"^<?(criterion|divan|test::bench)::"),
         cut_system: true,
@@ -73,6 +80,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(java|javax|jdk|sun|com[./]sun)[./]|^(JVM_|Unsafe_|_ZN|__)|^(InterpreterRuntime|StubRoutines|OptoRuntime|SharedRuntime)\b",
         background: r"^(G1|ZGC|Z[A-Z]\w+::|Shenandoah|Parallel\w*GC|GCTaskThread|WorkerThread|VM_|SafepointSynchronize|CompileBroker|C[12]Compiler|Monitor::|ObjectMonitor::)|jdk[./]internal[./]misc[./]Unsafe\.park$",
         artefact: None,
+        garbage: None,
         standard: Some(r"^(java|javax|jdk|sun|kotlin|scala|org[./](junit|gradle|apache|springframework|openjdk))[./]"),
         benchmark: Some(r"^org[./]openjdk[./]jmh[./]"),
         cut_system: true,
@@ -85,6 +93,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(\(program\)|\(idle\)|\(garbage collector\)|Garbage Collection|Node\.js|\(external\)|\(root\))$",
         background: r"^(\(garbage collector\)|Garbage Collection|\(idle\)|\(program\))$",
         artefact: None,
+        garbage: None,
         standard: Some(
             r"^(Module\.|node:|executeUserEntryPoint$|wrapModuleLoad$|processTicksAndRejections$)|\bnode:internal/",
         ),
@@ -99,6 +108,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(<frozen |_?Py[A-Z_]\w+|__libc_\w+|_start$|clone3?$|start_thread$)",
         background: r"^(gc_collect\w*|_?PyGC_\w+|take_gil|drop_gil|PyThread_acquire\w*)$",
         artefact: None,
+        garbage: None,
         standard: Some(
             r"^(<module>|<frozen .*|_?(call_with_frames_removed|find_and_load\w*|load_unlocked|exec_module|LoaderBasics\..*|SourceFileLoader\..*|handle_fromlist)|pytest\b.*)$",
         ),
@@ -113,6 +123,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(std::|__gnu_cxx::|__|_start$|operator (new|delete)|(tc_|je_)?(malloc|free|calloc|realloc)$|mem(cpy|move|set|cmp|chr)|clone3?$|start_thread$|_int_(malloc|free)$)",
         background: r"^(__lll_lock_\w+|futex\w*|pthread_(mutex|cond)_\w+|tcmalloc::(ThreadCache::Scavenge|CentralFreeList)\w*)$",
         artefact: None,
+        garbage: None,
         standard: Some(r"^(std|__gnu_cxx|boost|testing|benchmark)::"),
         benchmark: Some(r"^benchmark::"),
         cut_system: true,
@@ -125,6 +136,7 @@ static RUNTIMES: [Runtime; 7] = [
         system: r"^(__libc_\w+|_start|clone3?|start_thread)$",
         background: r"^(futex\w*)$",
         artefact: None,
+        garbage: None,
         standard: None,
         benchmark: None,
         cut_system: false,
@@ -143,7 +155,7 @@ static DETECT: [OnceLock<Option<Regex>>; RUNTIMES.len()] = [const { OnceLock::ne
 
 /// The other expressions of each row, once they are needed: system, background, artefact, benchmark,
 /// standard.
-static OTHERS: [OnceLock<[Option<Regex>; 5]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
+static OTHERS: [OnceLock<[Option<Regex>; 7]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
 /// Where libraries lie: files of package managers and of installed languages.
 const LIBRARIES: &str = r"(^|/)(site-packages|dist-packages|node_modules|vendor|pkg/mod|\.cargo/registry|rustc)/|@v\d|^node:|^<frozen |/lib/python3\.\d+/|/usr/(include|lib|share)/|/go/src/";
@@ -166,6 +178,10 @@ pub(super) struct Class {
     pub artefact: bool,
     /// It runs a benchmark.
     pub benchmark: bool,
+    /// It collects garbage.
+    pub collects: bool,
+    /// It allocates what becomes garbage.
+    pub allocates: bool,
     /// It may be the program's own code: it is neither the system's nor of the standard library.
     pub program: bool,
 }
@@ -214,9 +230,17 @@ pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Cl
     };
     let of = RUNTIMES.iter().zip(DETECT.iter()).position(is_of).unwrap_or(RUNTIMES.len() - 1);
     let runtime = &RUNTIMES[of];
-    let [system, background, artefact, benchmark, standard] = OTHERS[of].get_or_init(|| {
-        let all =
-            [Some(runtime.system), Some(runtime.background), runtime.artefact, runtime.benchmark, runtime.standard];
+    let [system, background, artefact, benchmark, standard, collects, allocates] = OTHERS[of].get_or_init(|| {
+        let (collects, allocates) = runtime.garbage.unzip();
+        let all = [
+            Some(runtime.system),
+            Some(runtime.background),
+            runtime.artefact,
+            runtime.benchmark,
+            runtime.standard,
+            collects,
+            allocates,
+        ];
         all.map(|of| of.and_then(compiled))
     });
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
@@ -227,6 +251,8 @@ pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Cl
         background: is(background, name) || any(&own.background, name),
         artefact: is(artefact, name),
         benchmark: is(benchmark, name),
+        collects: is(collects, name),
+        allocates: is(allocates, name),
         program: !is_system(name) && !is(standard, name),
     };
     (runtime, names.iter().map(class).collect())
@@ -239,8 +265,16 @@ mod tests {
     #[test]
     fn every_row_is_valid_and_says_its_source() {
         for row in &RUNTIMES {
-            let expressions =
-                [Some(row.detect.0), Some(row.system), Some(row.background), row.artefact, row.benchmark, row.standard];
+            let expressions = [
+                Some(row.detect.0),
+                Some(row.system),
+                Some(row.background),
+                row.artefact,
+                row.benchmark,
+                row.standard,
+                row.garbage.map(|of| of.0),
+                row.garbage.map(|of| of.1),
+            ];
             assert!(expressions.into_iter().flatten().all(|expression| compiled(expression).is_some()));
             assert!(row.source.contains("untested") || row.source.contains("compared") || row.name == "other");
         }

@@ -125,7 +125,8 @@ impl Told<'_> {
         }
     }
 
-    pub(super) fn cause(&self, entry: &Entry, split: Option<[f64; 4]>) -> Cause {
+    /// A cause with how its count and cost changed, and how much garbage collection is its.
+    pub(super) fn cause(&self, entry: &Entry, split: Option<[f64; 4]>, garbage: Option<f64>) -> Cause {
         let delta = self.delta(entry.v);
         let name = |frame: Option<u32>| frame.map(|f| self.shown.of_change(f, delta));
         let spelled = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spelled(f));
@@ -167,6 +168,7 @@ impl Told<'_> {
             chain: entry.of.chain.iter().map(|&f| self.shown.of_change(f, delta)).collect(),
             parts: entry.parts.iter().map(part).collect(),
             split,
+            garbage: garbage.map(|garbage| rounded(garbage / self.rows.m[1] as f64)),
             evidence: Evidence {
                 base: extent(0),
                 new: extent(1),
