@@ -107,6 +107,9 @@ fn every_upgrade_is_recorded_in_runs_and_explained() {
     for file in std::fs::read_dir(oracle::corpus().join("upgrades")).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name == "truth.json" {
+            continue;
+        }
         let [pair, run, kind] = name.splitn(3, '.').collect::<Vec<_>>()[..] else { panic!("{name}") };
         let side = run.trim_end_matches(|c: char| c.is_ascii_digit());
         *runs.entry((format!("{pair} {side}"), kind.to_owned())).or_default() += 1;

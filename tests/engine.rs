@@ -21,6 +21,7 @@ mod others;
 mod otlp;
 mod pictures;
 mod properties;
+mod rules;
 mod runs;
 mod series;
 mod shifts;
@@ -28,6 +29,7 @@ mod stop;
 mod symbols;
 mod traces;
 mod tree;
+mod upgrades;
 mod verdict;
 
 // What several of them use: the plain version of the engine, and generators.

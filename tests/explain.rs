@@ -514,7 +514,7 @@ fn the_stories_of_the_corpus_come_out_right() {
     assert_eq!(causes(&e), [(CauseKind::Added, "main.splitFields", "main.copyRest")]);
 
     let e = of("rust-cpu");
-    assert_eq!(e.causes[0].caller.as_deref(), Some("sheet::eval::Names::look_up"), "{e:?}");
+    assert_eq!(e.causes[0].function.as_deref(), Some("sheet::eval::Names::look_up"), "{e:?}");
     let e = of("node-time");
     assert_eq!(causes(&e)[0], (CauseKind::Added, "searchPage", "sameWord"));
 }

@@ -863,6 +863,9 @@ pub struct ExplainArgs {
     /// How many operations a run of the base and of the new side did; without, the scale is found from the frames
     #[arg(long, value_name = "N0,N1", value_parser = operations)]
     pub ops: Option<(f64, f64)>,
+    /// The same from what benchmarks wrote: `go test -bench`, criterion's sample.json, pytest-benchmark's JSON
+    #[arg(long, value_names = ["BASE", "NEW"], num_args = 2, conflicts_with = "ops")]
+    pub ops_from: Vec<PathBuf>,
     /// The least change that is a cause, in percent of the base's total
     #[arg(long, value_name = "PERCENT", value_parser = percentage, default_value = "0.2%")]
     pub min_effect: f64,
@@ -892,8 +895,8 @@ Examples:
   pprofdiff explain main.pb.gz branch.pb.gz --noise 'nightly/*.pb.gz'      runs of equal builds show what noise is
   pprofdiff explain main.pb.gz branch.pb.gz --format json
 
-Several files on a side are runs of the same program and do not add up. Causes are per run of the base, at its amount of
-work. What is promised, and when explain can't know: docs/explain.md.
+Several files on a side are runs of the same program and do not add up. Deltas are those of a run of the new side, beside
+the amount of work. What is promised, and when explain can't know: docs/explain.md.
 Exit codes: 0 done, 2 usage or input error; with --exit-code also 1 change, 3 inconclusive.";
 
 /// Two numbers of operations.

@@ -7,6 +7,7 @@ use pprofdiff_report::{Ask, Report, Style, explain_exit_code};
 
 use crate::args::ExplainArgs;
 use crate::check::config;
+use crate::operations;
 use crate::outputs::Outputs;
 use crate::{Failure, Result, open_with, write_to};
 
@@ -38,7 +39,10 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
 /// What the arguments and the configuration say.
 pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
     let mut options = own_runtime(args.config.as_deref())?.with_min_effect(args.min_effect);
-    options.ops = args.ops;
+    options.ops = match args.ops_from.as_slice() {
+        [base, new] => Some(operations::of_files(base, new)?),
+        _ => args.ops,
+    };
     Ok(options)
 }
 

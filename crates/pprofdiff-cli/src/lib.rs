@@ -14,6 +14,7 @@ mod habits;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod operations;
 mod outputs;
 mod series;
 #[cfg(feature = "serve")]

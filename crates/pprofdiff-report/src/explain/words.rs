@@ -19,6 +19,8 @@ const LONGEST_NAME: usize = 100;
 const MOSTLY: f64 = 0.85;
 /// Consequences that are less than this part of the total are not all that changed.
 const CONSEQUENCES: f64 = 0.02;
+/// A difference of the totals is certain that is by chance with less than this probability.
+const SURE: f64 = 0.001;
 /// A difference of the totals that is by chance with this probability may be.
 const UNSURE: f64 = 0.05;
 /// What is less than this part of a difference is not named in its account.
@@ -81,6 +83,12 @@ fn percent(part: f64) -> String {
 
 fn signed_percent(part: f64) -> String {
     format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part))
+}
+
+/// A number of which no more is known.
+fn two_digits(x: f64) -> f64 {
+    let unit = 10f64.powf(x.abs().max(1e-300).log10().floor() - 1.0);
+    (x / unit).round() * unit
 }
 
 /// What two names have before the path that they share begins, if both have something: the packages that they are of.
@@ -241,7 +249,7 @@ impl Words<'_> {
             .garbage
             .filter(|garbage| garbage.abs() > NAMED * cause.delta.abs())
             .map_or_else(String::new, |garbage| {
-                format!("; about {} of garbage collection besides", self.amount(garbage))
+                format!("; about {} of garbage collection besides", self.amount(two_digits(garbage)))
             });
         format!("{}{}: {change}{times}{split}{garbage}", self.sentence(cause), self.program(cause))
     }
@@ -321,6 +329,11 @@ impl Words<'_> {
                     let scale = factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE));
                     format!("Either {scale} times as much work, or {}. Give --ops.", self.cause(suspect))
                 }
+                None if !e.account.by_chance && e.account.p.is_some_and(|p| p < SURE) => format!(
+                    "The whole changed, x{}, but these samples can't tell which part of it.{}",
+                    factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE)),
+                    self.candidate()
+                ),
                 None if is_known => format!(
                     "These samples can't tell: a frame with 10% of the total would have been noticed only from \
                      {noticed}.{}",
@@ -354,6 +367,9 @@ impl Words<'_> {
             }
             ScaleRule::Agree => {
                 format!("The new side did {times} times as much work, another number of operations {agree}{rest}.")
+            }
+            ScaleRule::Unknown => {
+                format!("How much work was done is not known; it is read as the same {agree}. Give --ops.")
             }
             ScaleRule::Level => format!("What is in use is compared as it is {agree}."),
             ScaleRule::Given => format!("{times} times as many operations were given {agree}{rest}."),
@@ -492,11 +508,13 @@ pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{paths, percent, short};
+    use super::{paths, percent, short, two_digits};
 
     #[test]
     fn numbers_and_names_fit_a_line() {
         assert_eq!([0.023, 0.999, 0.5, 1.2].map(percent), ["2.3%", "100%", "50%", "120%"]);
+        let rounded = [-362.86, 0.0456, 0.0].map(|x| format!("{:.3}", two_digits(x)));
+        assert_eq!(rounded, ["-360.000", "0.046", "0.000"]);
         assert_eq!(paths("a/yaml.v2.(*p).x", "a/yaml.v3.(*p).x"), Some(("a/yaml.v2", "a/yaml.v3")));
         assert_eq!(paths("main.a", "main.b"), None);
         assert_eq!(short("main.f"), "main.f");

@@ -15,6 +15,7 @@ use super::rows::{Kind, Rows, Stacks};
 use super::search::{Found, NEARLY_ALL, known_variance, variance_of};
 use super::sets::{Key, Sets};
 use super::story::{CauseKind, Description, Draft, Story};
+use super::told::rounded;
 use crate::statistics::counts::{LEVEL, between, deviance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff_profile::columns::NONE;
@@ -293,6 +294,19 @@ impl Books<'_> {
     /// What is said of these stacks of a draft, if it is true.
     fn said(&self, draft: &Draft, mut rows: Vec<u32>) -> Option<Entry> {
         let mut of = draft.of.clone();
+        if let (Some(function), Some(caller), None) = (of.function, of.caller, of.label)
+            && self.rows.is_system(function)
+            && !self.rows.is_system(caller)
+        {
+            // What the runtime does is done by who calls it.
+            of = Description {
+                function: Some(caller),
+                callee: Some(function),
+                caller: None,
+                kind: CauseKind::Calls,
+                ..of
+            };
+        }
         let change = self.delta(self.sum(&rows));
         let goes_along = |whole: [f64; 2]| self.delta(whole) * change.signum() >= LEAST_OF_WHOLE * change.abs();
         if let (CauseKind::Own, Some(function)) = (of.kind, of.function) {
@@ -433,19 +447,20 @@ impl Books<'_> {
         let work = (self.scale / m1 - 1.0 / m0) * base;
         let causes = entries.iter().map(|entry| self.delta(entry.v)).sum::<f64>() / m1;
         let consequences = self.delta(self.sum(&background)) / m1;
-        let rest = delta - work - causes - consequences;
+        // Rounded as all that is said; what is left is what these leave.
+        let [delta, work, causes, consequences] = [delta, work, causes, consequences].map(rounded);
         let tau2 = self.tau2_of_all();
         Account {
             delta,
             work,
             causes,
             consequences,
-            garbage: self.delta(self.garbage()) / m1,
-            rest,
+            garbage: rounded(self.delta(self.garbage()) / m1),
+            rest: rounded(delta - work - causes - consequences),
             by_chance: self.deviance_of(&open, tau2) < LEVEL,
             // What answers to causes elsewhere varies as single functions do.
             consequences_by_chance: self.deviance_of(&background, self.found.tau * self.found.tau) < CERTAIN,
-            p: self.p_of_total(),
+            p: self.p_of_total().map(rounded),
         }
     }
 

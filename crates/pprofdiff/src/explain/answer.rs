@@ -42,6 +42,9 @@ pub enum ScaleRule {
     /// Frames that no cause touches grew by one factor.
     #[serde(rename = "frames agree")]
     Agree,
+    /// Functions agree on no amount, so that it is taken for the same; the number of operations would tell.
+    #[serde(rename = "unknown")]
+    Unknown,
     /// What is in use is no work: all of it that grew by one factor is a cause.
     #[serde(rename = "level")]
     Level,

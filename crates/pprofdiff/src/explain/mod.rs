@@ -52,6 +52,8 @@ use told::{Shown, TOLD, Told, clones, rounded};
 
 /// Where a frame with a tenth of the total would have been noticed that grew by so much, nothing is a verdict.
 const PRACTICAL: f64 = 1.0;
+/// A difference of the totals is certain that is by chance with less than this probability.
+const SURE: f64 = 0.001;
 /// The most that noise is said to be: JSON has no infinity.
 const MOST_SAID: f64 = 1e6;
 /// How often cost that moved is looked past.
@@ -459,6 +461,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         () if !causes.is_empty() => Verdict::Change,
         () if equal => Verdict::None,
         () if !suspects.is_empty() => Verdict::Inconclusive,
+        // Where the whole changed for certain, something did.
+        () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
         () if !moved.is_empty() || found.noticed < PRACTICAL => Verdict::None,
         () => Verdict::Inconclusive,
     };
@@ -476,6 +480,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
+        () if found.unknown && !equal => ScaleRule::Unknown,
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
         () => ScaleRule::Agree,
     };

@@ -50,6 +50,8 @@ const USUAL_OF_BENCHMARKS: f64 = 2.0;
 /// one.
 const MOST_OF_SCALE: f64 = 0.1;
 const AGREEING: f64 = 0.5;
+/// The same of locks: who waits for one that is held longer does not wait for the others meanwhile.
+const AGREEING_LOCKS: f64 = 0.9;
 /// What is nearer to a scale than this, as a logarithm, agrees with it whatever the noise.
 const NEAR_SCALE: f64 = 0.1;
 /// The deviance that the stacks which no cause touches must have together for a scale.
@@ -113,6 +115,8 @@ pub(super) struct Found {
     pub fits: Vec<Fit>,
     /// True if more work everywhere says nearly the same as the causes.
     pub ambiguous: bool,
+    /// True if functions do not agree on any amount of work.
+    pub unknown: bool,
     /// Variance between runs of each set.
     pub tau2: Vec<f64>,
     /// The typical standard deviation between runs of a function's own cost.
@@ -637,7 +641,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
     let own: Vec<usize> = (0..sets.len()).filter(|&j| matches!(sets.sets[j].key, Key::Own(_))).collect();
     let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
     let exposure = given.map_or(runs, |ops| runs * ops);
-    let fixed = given.is_some() || rows.kind == Kind::Delay;
+    let fixed = given.is_some() || rows.kind == Kind::Delay && !replicated;
     let is_benchmark = rows.is_benchmark();
     let usual = if is_benchmark { USUAL_OF_BENCHMARKS } else { USUAL_SCALE };
     let mut starts = vec![exposure];
@@ -681,7 +685,11 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
             }
             tried.push(rounded);
             // Of a benchmark one is as good as any.
-            let least = if is_benchmark { agreeing(exposure).min(AGREEING) } else { AGREEING };
+            let least = match rows.kind {
+                Kind::Delay => AGREEING_LOCKS,
+                _ if is_benchmark => agreeing(exposure).min(AGREEING),
+                _ => AGREEING,
+            };
             if !fixed && (scale / exposure).ln().abs() > 1e-9 && agreeing(scale) < least {
                 break;
             }
@@ -727,6 +735,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
             scale: exposure,
             fits: Vec::new(),
             ambiguous: false,
+            unknown: false,
             tau2,
             tau: known.sqrt(),
             need,
@@ -763,6 +772,10 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
         scale: model.scale,
         fits,
         ambiguous,
+        unknown: !fixed
+            && rows.kind != Kind::Delay
+            && (model.scale / exposure).ln().abs() < 1e-9
+            && agreeing(exposure) < AGREEING,
         tau2: model.tau2,
         tau: tau2.sqrt(),
         need,

@@ -1,0 +1,285 @@
+//! What `explain` knows how to say, a case each: renamed packages, calls of one function instead of another, calls of the
+//! runtime, functions of the program above a library's, rewritten libraries, levels, garbage, locks, amounts of work that
+//! nothing agrees on.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, ScaleRule, Verdict};
+use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_report::{Format, Report};
+
+use crate::explain::{profile, stacks};
+
+/// Stacks by `;`, root first, with so many samples of 10 ms.
+type Stacks = Vec<(String, i64)>;
+
+fn cpu(of: &Stacks) -> Arc<Profile> {
+    let split = |(stack, n): &(String, i64)| (stack.split(';').map(str::to_owned).collect::<Vec<_>>(), *n);
+    let all: Vec<(Vec<String>, i64)> = of.iter().map(split).collect();
+    let all: Vec<_> =
+        all.iter().map(|(stack, n)| (stack.iter().map(String::as_str).collect(), vec![*n, n * 10_000_000])).collect();
+    profile(&stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &all))
+}
+
+/// Thirty functions of a program in Go that do not change, and these stacks.
+fn with(stacks: &[(&str, i64)]) -> Stacks {
+    let others = (0..30).map(|i| (format!("main.main;main.f{i}"), 2000 + 10 * i));
+    others.chain(stacks.iter().map(|(stack, n)| ((*stack).to_owned(), *n))).collect()
+}
+
+fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
+    explain(&[cpu(&with(base))], &[cpu(&with(new))])
+}
+
+fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
+    Diff::new(base, new).unwrap().explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
+}
+
+fn words(e: &Explanation) -> String {
+    let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
+    (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// What a cause says, without the rest of its line.
+fn says(e: &Explanation, what: &str) {
+    assert!(words(e).contains(what), "no {what:?} in\n{}", words(e));
+}
+
+#[test]
+fn a_package_under_another_path_is_renamed_and_what_changed_in_it_is_a_cause() {
+    let of = |path: &str, b: i64| -> Vec<(String, i64)> {
+        ["A", "B", "C", "D"]
+            .iter()
+            .map(|f| (format!("main.main;main.load;{path}.(*T).{f}"), if *f == "B" { b } else { 3000 }))
+            .collect()
+    };
+    let side = |path: &str, b: i64| {
+        let of = of(path, b);
+        cpu(&with(&of.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
+    };
+    let e = explain(&[side("x.org/lib.v2", 3000)], &[side("y.org/lib.v3", 3000)]);
+    assert_eq!(e.verdict, Verdict::None, "{e:?}");
+    assert_eq!(e.moved.iter().filter(|moved| moved.how == How::Renamed && moved.even).count(), 4, "{:?}", e.moved);
+    says(&e, "Moved: x.org/lib.v2 is now called y.org/lib.v3: 4 functions.");
+    let e = explain(&[side("x.org/lib.v2", 3000)], &[side("y.org/lib.v3", 9000)]);
+    let cause = &e.causes[0];
+    assert_eq!((cause.kind, cause.function.as_deref()), (CauseKind::Own, Some("y.org/lib.v3.(*T).B")), "{e:?}");
+    assert!((cause.delta - 6e10).abs() < 1e6, "{cause:?}");
+    // Both names find its stacks.
+    let pattern = cause.evidence.pattern.clone().unwrap();
+    assert!(pattern.contains("lib\\.v2") && pattern.contains("lib\\.v3"), "{pattern}");
+    let moved = e.moved.iter().find(|moved| moved.function == "y.org/lib.v3.(*T).B").unwrap();
+    assert_eq!((moved.cost, moved.even), (Some((3e10, 9e10)), false));
+}
+
+#[test]
+fn equal_cost_alone_is_no_rename() {
+    let e = between(&[("main.main;main.load;a/one.Read", 4000)], &[("main.main;main.load;b/two.Parse", 4000)]);
+    assert!(e.moved.iter().all(|moved| moved.how != How::Renamed), "{:?}", e.moved);
+    // The same last name is evidence.
+    let e = between(&[("main.main;main.load;a/one.Read", 4000)], &[("main.main;main.load;b/two.Read", 4100)]);
+    assert!(e.moved.iter().any(|moved| moved.how == How::Renamed) && e.causes.is_empty(), "{e:?}");
+}
+
+#[test]
+fn calls_of_one_function_instead_of_another_are_one_cause() {
+    let e = between(&[("main.main;main.load;a/one.Read", 5000)], &[("main.main;main.load;b/two.Parse", 900)]);
+    assert_eq!(e.causes.len(), 1, "{e:?}");
+    let cause = &e.causes[0];
+    assert_eq!((cause.kind, cause.function.as_deref()), (CauseKind::Calls, Some("main.load")));
+    assert!((cause.delta + 4.1e10).abs() < 1e6, "{cause:?}");
+    says(&e, "main.load calls b/two.Parse instead of a/one.Read, 50s -> 9s: -41s");
+    // Both have what they had.
+    assert_eq!(cause.parts.iter().map(|part| part.delta).collect::<Vec<_>>(), [9e9, -5e10]);
+}
+
+#[test]
+fn what_a_function_calls_of_the_runtime_is_said() {
+    let find = |own: i64, map: i64| {
+        let map = (map > 0).then_some(("main.main;main.find;runtime.mapaccess1", map));
+        std::iter::once(("main.main;main.find", own)).chain(map).collect::<Vec<_>>()
+    };
+    let e = between(&find(1000, 1000), &find(1000, 5000));
+    let cause = &e.causes[0];
+    let names = (cause.function.as_deref(), cause.callee.as_deref());
+    assert_eq!((cause.kind, names), (CauseKind::Calls, (Some("main.find"), Some("runtime.mapaccess1"))), "{e:?}");
+    assert!((cause.delta - 4e10).abs() < 1e6, "{cause:?}");
+    says(&e, "main.find calls runtime.mapaccess1 more often, or that got dearer");
+    says(&between(&find(1000, 0), &find(1000, 5000)), "main.find now calls runtime.mapaccess1");
+    says(&between(&find(1000, 5000), &find(1000, 0)), "main.find no longer calls runtime.mapaccess1");
+    // Its own work is its own.
+    let e = between(&find(1000, 1000), &find(5000, 1000));
+    assert_eq!((e.causes[0].kind, e.causes[0].callee.as_deref()), (CauseKind::Own, None), "{e:?}");
+}
+
+#[test]
+fn of_a_library_the_functions_of_the_program_are_named() {
+    let of = |one: i64, two: i64| {
+        let sort = |caller: &str, n: i64| (format!("main.main;{caller};sort.Sort;sort.insertionSort"), n);
+        let other = |n: i64| (format!("main.main;main.one;sort.Sort;sort.heapSort"), n);
+        let all = [sort("main.one", one), sort("main.two", two), other(3000)];
+        cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
+    };
+    let e = explain(&[of(2000, 2000)], &[of(8000, 8000)]);
+    let program: Vec<(&str, f64)> = e.causes[0].program.iter().map(|of| (of.function.as_str(), of.delta)).collect();
+    assert_eq!(program, [("main.one", 6e10), ("main.two", 6e10)], "{e:?}");
+    says(&e, "for main.one (+60s), main.two (+60s)");
+}
+
+#[test]
+fn a_rewritten_library_is_said_first_and_causes_are_sought_above_it() {
+    let side = |path: &str, names: &str, read: i64, write: i64| -> Vec<(String, i64)> {
+        let of = |entry: &str, n: i64| {
+            let stack = |c: char| (format!("main.main;main.{entry};x.org/lib.{entry};{path}.{names}{c}"), n / 6);
+            "abcdef".chars().map(stack).collect::<Vec<_>>()
+        };
+        [of("Read", read), of("Write", write)].concat()
+    };
+    let of = |of: Vec<(String, i64)>| cpu(&with(&of.iter().map(|(s, n)| (s.as_str(), *n)).collect::<Vec<_>>()));
+    let base = of(side("x.org/lib/old", "decode", 30_000, 30_000));
+    let e = explain(&[base], &[of(side("x.org/lib/new", "scan", 30_000, 90_000))]);
+    let rewrite = e.rewrite.as_ref().unwrap();
+    assert_eq!((rewrite.from.as_str(), rewrite.to.as_str()), ("x.org/lib/old", "x.org/lib/new"));
+    assert_eq!((rewrite.gone, rewrite.came), (6, 6), "{rewrite:?}");
+    says(&e, "Rewritten: x.org/lib/old is now x.org/lib/new: 600s -> 1200s; 6 functions gone, 6 new.");
+    assert_eq!(e.causes.len(), 1, "{e:?}");
+    assert!(["x.org/lib.Write", "main.Write"].contains(&e.causes[0].function.as_deref().unwrap()), "{e:?}");
+}
+
+/// A heap: stacks with objects of so many bytes, all of them sampled.
+fn heap(sample_type: &str, of: &[(&str, i64, i64)]) -> Arc<Profile> {
+    let objects = sample_type.replace("space", "objects");
+    let all: Vec<(Vec<&str>, Vec<i64>)> =
+        of.iter().map(|(stack, n, size)| (stack.split(';').collect(), vec![*n, n * size])).collect();
+    profile(&stacks(&[(&objects, "count"), (sample_type, "bytes")], &all))
+}
+
+#[test]
+fn what_is_in_use_is_a_level() {
+    let side = |times: i64, cache: i64| {
+        let names: Vec<String> = (0..12).map(|i| format!("main.main;main.f{i}")).collect();
+        let mut all: Vec<_> = names.iter().map(|name| (name.as_str(), 1000 * times, 100)).collect();
+        all.push(("main.main;main.cache", cache, 100));
+        heap("inuse_space", &all)
+    };
+    let e = explain(&[side(1, 500)], &[side(2, 1000)]);
+    assert_eq!((e.verdict, e.scale.rule, e.scale.factor), (Verdict::Change, ScaleRule::Level, 1.0));
+    assert_eq!((e.causes.len(), &e.causes[0].function, e.causes[0].factor), (1, &None, Some(2.0)), "{e:?}");
+    says(&e, "all of it grew alike: more live data, or a leak in proportion");
+    // What grew besides has its own line, and all adds up without any amount of work.
+    let e = explain(&[side(1, 500)], &[side(2, 50_000)]);
+    assert_eq!(e.causes[0].function.as_deref(), Some("main.cache"));
+    assert_eq!((e.account.work, e.account.delta), (0.0, e.account.causes + e.account.rest), "{e:?}");
+    says(&e, "all else of it grew alike");
+}
+
+#[test]
+fn garbage_belongs_to_who_allocates() {
+    let of = |allocated: i64, collected: i64| {
+        vec![
+            ("main.main;main.rows;runtime.makeslice;runtime.mallocgc", allocated),
+            ("main.main;main.page;runtime.newobject;runtime.mallocgc", 3000),
+            ("runtime.gcBgMarkWorker;runtime.gcDrain;runtime.scanobject", collected),
+        ]
+    };
+    let e = between(&of(2000, 5000), &of(12_000, 15_000));
+    let cause = &e.causes[0];
+    assert_eq!(cause.function.as_deref(), Some("main.rows"), "{e:?}");
+    assert!((cause.garbage.unwrap() - 1e11).abs() < 1e6, "{cause:?}");
+    assert_eq!((e.account.garbage, e.account.consequences), (1e11, 1e11));
+    says(&e, "about +100s of garbage collection besides");
+    // Where nothing else changed it is all that did.
+    let e = between(&of(2000, 5000), &of(2000, 15_000));
+    assert!(e.causes.is_empty(), "{e:?}");
+    says(&e, "GC, scheduling and locks +100s, which are all that changed");
+}
+
+/// Waits of a run, in ms: so many at each stack, each so long.
+fn waits(of: &[(&str, i64, i64)]) -> Arc<Profile> {
+    let all: Vec<(Vec<&str>, Vec<i64>)> =
+        of.iter().map(|(stack, n, each)| (stack.split(';').collect(), vec![*n, n * each * 1_000_000])).collect();
+    profile(&stacks(&[("contentions", "count"), ("delay", "nanoseconds")], &all))
+}
+
+#[test]
+fn locks_are_held_longer_or_taken_more_often() {
+    let run = |wobble: i64, n: i64, each: i64| {
+        waits(&[
+            ("main.main;main.serve;main.(*Stats).Record;sync.(*Mutex).Unlock", n + wobble, each),
+            ("main.main;main.serve;main.(*Cache).Get;sync.(*Mutex).Unlock", 311 + wobble, 3),
+            ("main.main;main.serve;main.(*Log).Write;sync.(*Mutex).Unlock", 211 - wobble, 4),
+        ])
+    };
+    let side = |n: i64, each: i64| [-8, 0, 9].map(|wobble| run(wobble, n, each));
+    let e = explain(&side(307, 2), &side(307, 20));
+    assert_eq!((e.causes.len(), e.causes[0].function.as_deref()), (1, Some("main.(*Stats).Record")), "{e:?}");
+    says(&e, "waits at main.(*Stats).Record cost more");
+    says(&e, "1.00 x as many waits, each 10 x as long: the lock is held longer");
+    let e = explain(&side(307, 2), &side(1213, 2));
+    assert_eq!(e.causes[0].function.as_deref(), Some("main.(*Stats).Record"), "{e:?}");
+    says(&e, "each 1.00 x as long: the lock is taken more often");
+    assert!(explain(&side(307, 2), &side(307, 2)).causes.is_empty());
+}
+
+#[test]
+fn where_nothing_is_a_cause_what_comes_nearest_is_named() {
+    let small = |n: i64| {
+        let names: Vec<String> = (0..8).map(|i| format!("main.main;main.f{i}")).collect();
+        let mut all: Vec<(String, i64)> = names.into_iter().map(|name| (name, 40)).collect();
+        all.push(("main.main;main.slow".to_owned(), n));
+        cpu(&all)
+    };
+    let e = explain(&[small(30)], &[small(62)]);
+    assert_eq!(e.verdict, Verdict::Inconclusive, "{e:?}");
+    let candidate = e.candidate.as_ref().unwrap();
+    assert_eq!(candidate.cause.function.as_deref(), Some("main.slow"));
+    assert!(candidate.cause.score < e.noise.need && candidate.runs.is_some_and(|runs| runs >= 3), "{candidate:?}");
+    says(&e, "Nearest to a cause: main.slow");
+    assert!(explain(&[small(30)], &[small(30)]).candidate.is_none());
+}
+
+#[test]
+fn an_amount_of_work_on_which_nothing_agrees_is_unknown() {
+    let side = |of: &[i64]| {
+        let all = of.iter().zip(0..).map(|(n, i)| (format!("main.main;main.f{i}"), *n)).collect();
+        cpu(&all)
+    };
+    let e = explain(&[side(&[9000, 9000, 9000, 9000])], &[side(&[3000, 27_000, 14_000, 50_000])]);
+    assert_eq!((e.scale.rule, e.scale.factor), (ScaleRule::Unknown, 1.0), "{e:?}");
+    says(&e, "How much work was done is not known");
+}
+
+#[test]
+fn what_benchmarks_wrote_says_how_much_was_done() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ops-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).unwrap();
+        folder.join(name).display().to_string()
+    };
+    let base = write("base.txt", "BenchmarkSplit-8   1000   56 ns/op\nBenchmarkSplit-8   3000   55 ns/op\n");
+    let new = write("new.txt", "BenchmarkSplit-16   6000   56 ns/op\n");
+    let other = write("other.txt", "BenchmarkJoin-8   6000   56 ns/op\n");
+    let several = write("several.txt", "BenchmarkSplit-8 6000 5 ns/op\nBenchmarkJoin-8 6000 5 ns/op\n");
+    let both = write("both.txt", "BenchmarkSplit-8 2000 5 ns/op\nBenchmarkJoin-8 6000 5 ns/op\n");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    let pair = ["base", "new"].map(|side| corpus.join(format!("go-heap-ops.{side}.pb.gz")).display().to_string());
+    let run = |from: [&str; 2]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let out = command.args(["explain", &pair[0], &pair[1], "--ops-from", from[0], from[1]]).output().unwrap();
+        (out.status.code(), [out.stdout, out.stderr].map(|bytes| String::from_utf8(bytes).unwrap()))
+    };
+    let (code, [text, _]) = run([&base, &new]);
+    assert!(code == Some(0) && text.contains("3.00 times as many operations were given"), "{text}");
+    for (from, said) in [
+        ([&base, &other], "no benchmark in common"),
+        ([&both, &several], "ran 1.00 to 3.00 times as often"),
+        ([&pair[0], &new], "base.pb.gz: "),
+    ] {
+        let (code, [_, error]) = run([from[0], from[1]]);
+        assert!(code == Some(2) && error.contains(said), "{error}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
