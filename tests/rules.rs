@@ -118,7 +118,7 @@ fn what_a_function_calls_of_the_runtime_is_said() {
 fn of_a_library_the_functions_of_the_program_are_named() {
     let of = |one: i64, two: i64| {
         let sort = |caller: &str, n: i64| (format!("main.main;{caller};sort.Sort;sort.insertionSort"), n);
-        let other = |n: i64| (format!("main.main;main.one;sort.Sort;sort.heapSort"), n);
+        let other = |n: i64| ("main.main;main.one;sort.Sort;sort.heapSort".to_owned(), n);
         let all = [sort("main.one", one), sort("main.two", two), other(3000)];
         cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };

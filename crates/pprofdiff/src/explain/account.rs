@@ -168,44 +168,61 @@ impl Books<'_> {
     }
 
     /// Where a caller has a call of one function that came and of one that went, that is one cause, with what both come to: the
-    /// caller calls the one instead of the other. Unless they come to nothing that the caller feels.
+    /// caller calls the one instead of the other. Unless they come to nothing that the caller feels. Of several the largest.
     pub(super) fn replace(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
         loop {
-            let is = |entry: &Entry, kind: CauseKind| {
-                entry.of.kind == kind && entry.of.label.is_none() && entry.parts.is_empty()
-            };
-            let pairs =
-                entries.iter().enumerate().filter(|(_, entry)| is(entry, CauseKind::Added)).flat_map(|(a, added)| {
-                    let removed = entries.iter().enumerate().filter(|(_, entry)| is(entry, CauseKind::Removed));
-                    removed.filter(|(_, gone)| gone.of.caller == added.of.caller).map(move |(b, _)| (a, b))
-                });
-            let mut pairs = pairs.filter_map(|(a, b)| Some((a, b, self.replaced(&entries[a], &entries[b])?)));
-            let Some((a, b, both)) = pairs.next() else { return entries };
+            entries.sort_by(|a, b| self.delta(b.v).abs().total_cmp(&self.delta(a.v).abs()));
+            let numbers = || 0..entries.len();
+            let pairs = numbers().flat_map(|a| numbers().map(move |b| (a, b)));
+            let both = |(a, b): (usize, usize)| Some((a, b, self.replaced(&entries[a], &entries[b])?));
+            let Some((a, b, both)) = pairs.filter_map(both).next() else { return entries };
             entries.remove(a.max(b));
             entries.remove(a.min(b));
             entries.push(both);
         }
     }
 
+    /// Who calls what, of a call that came or went.
+    fn one_sided_call(entry: &Entry) -> Option<(u32, u32, CauseKind)> {
+        let of = &entry.of;
+        if of.label.is_some() || !entry.parts.is_empty() {
+            return None;
+        }
+        match (of.kind, of.caller, of.function, of.callee) {
+            (CauseKind::Added | CauseKind::Removed, Some(caller), Some(function), None) => {
+                Some((caller, function, of.kind))
+            }
+            (_, _, Some(function), Some(callee)) if entry.v[0] <= 0.0 => Some((function, callee, CauseKind::Added)),
+            (_, _, Some(function), Some(callee)) if entry.v[1] <= 0.0 => Some((function, callee, CauseKind::Removed)),
+            _ => None,
+        }
+    }
+
     fn replaced(&self, added: &Entry, removed: &Entry) -> Option<Entry> {
-        let caller = added.of.caller?;
+        let (came, went) = (Self::one_sided_call(added)?, Self::one_sided_call(removed)?);
+        if (came.0, came.2, went.2) != (went.0, CauseKind::Added, CauseKind::Removed) {
+            return None;
+        }
+        let caller = came.0;
         let v = [added.v[0] + removed.v[0], added.v[1] + removed.v[1]];
         let mut rows: Vec<u32> = added.rows.iter().chain(&removed.rows).copied().collect();
         rows.sort_unstable();
         let change = self.delta(v);
         let whole = self.delta(self.uncut.of_function(caller, None)) * change.signum();
-        let parts = [added, removed].map(|entry| (entry.of.clone(), entry.v)).to_vec();
-        let of = Description {
-            function: Some(caller),
-            caller: None,
-            kind: CauseKind::Calls,
-            callee: None,
+        let plain = |function: u32, caller: Option<u32>, kind: CauseKind| Description {
+            kind,
+            function: Some(function),
+            caller,
             label: None,
+            callee: None,
             chain: Vec::new(),
         };
+        let part = |(caller, callee, kind): (u32, u32, CauseKind)| plain(callee, Some(caller), kind);
+        let parts = vec![(part(came), added.v), (part(went), removed.v)];
         let set = if change > 0.0 { added.set } else { removed.set };
         let others = added.others.iter().chain(&removed.others).copied().collect();
         let is_felt = whole >= LEAST_OF_WHOLE * change.abs() && self.is_cause(set, &rows);
+        let of = plain(caller, None, CauseKind::Calls);
         is_felt.then(|| Entry { set, of, v, score: self.score(set, &rows), others, parts, rows })
     }
 

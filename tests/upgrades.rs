@@ -1,0 +1,202 @@
+//! `explain` on real upgrades of libraries, a program in four steps and changes of locks (tests/producers/upgrades,
+//! recorded in tests/corpus/upgrades): each row of truth.json says what is the cause, by tables and sources, and so what
+//! the answer to all runs of both sides must be. Where the answer is wrong, the row says so, and how; the test fails as
+//! well when such an answer gets better, for its row to be corrected.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pprofdiff::explain::{ExplainOptions, Explanation};
+use pprofdiff::{Diff, LoadOptions, Profile, Query};
+use pprofdiff_report::{Format, Report};
+use serde::Deserialize;
+
+/// What is known of a pair, and of what one kind of its profiles shows.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    /// Files `PAIR.a1` to `PAIR.b3`; of a program in steps the first of two.
+    pair: String,
+    kind: String,
+    #[serde(default = "change")]
+    verdict: String,
+    /// What the first cause may be called: a function, or what calls it or is called, if the change is there as well.
+    #[serde(default)]
+    functions: Vec<String>,
+    /// The change of the first of these as a part of the base's total.
+    share: Option<f64>,
+    /// The sign of the change, where callees are named that are each a part of it.
+    sign: Option<f64>,
+    /// How much work the new side did.
+    #[serde(default = "one")]
+    scale: f64,
+    lock: Option<Lock>,
+    /// Where waits are counted, the least and most of how many times as many there are, and how many times as long.
+    split: Option<[(f64, f64); 2]>,
+    /// What the answer says among its causes.
+    #[serde(default)]
+    says: Vec<String>,
+    /// How the answer is wrong.
+    wrong: Option<String>,
+}
+
+/// What happened to a lock.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Lock {
+    Held,
+    Often,
+    Two,
+}
+
+impl Lock {
+    /// What else could have happened to it, as answers say it.
+    fn others(&self) -> [&str; 2] {
+        match self {
+            Lock::Held => ["the lock is taken more often.", "the lock is held for less time."],
+            Lock::Often => ["the lock is held longer.", "the lock is taken less often."],
+            Lock::Two => ["the lock is taken less often.", "the lock is held for less time."],
+        }
+    }
+}
+
+fn change() -> String {
+    "change".to_owned()
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/upgrades")
+}
+
+fn cases() -> Vec<Case> {
+    serde_json::from_slice(&std::fs::read(folder().join("truth.json")).unwrap()).unwrap()
+}
+
+/// The recordings by their names.
+fn recordings() -> BTreeSet<String> {
+    let names = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name != "truth.json").collect()
+}
+
+impl Case {
+    fn name(&self) -> String {
+        format!("{} {}", self.pair, self.kind)
+    }
+
+    /// The files of either side.
+    fn files(&self, all: &BTreeSet<String>) -> [Vec<String>; 2] {
+        let begins = match self.pair.strip_prefix("loops").map(|step| step.parse::<u32>().unwrap()) {
+            Some(step) => [format!("loops{step}."), format!("loops{}.", step + 1)],
+            None => ["a", "b"].map(|side| format!("{}.{side}", self.pair)),
+        };
+        let is = |name: &str, begin: &str| {
+            let run = name.strip_prefix(begin).and_then(|rest| rest.split_once('.'));
+            run.is_some_and(|(_, rest)| rest.split('.').next() == Some(&self.kind))
+        };
+        begins.map(|begin| all.iter().filter(|name| is(name, &begin)).cloned().collect())
+    }
+
+    fn explained(&self, all: &BTreeSet<String>) -> Explanation {
+        let open = |names: Vec<String>| -> Vec<Arc<Profile>> {
+            let files = names.iter().map(|name| folder().join(name));
+            files.map(|f| Arc::new(Profile::open(f, &LoadOptions::default()).unwrap())).collect()
+        };
+        let [base, new] = self.files(all).map(open);
+        let query = Query::default();
+        let query = if self.kind == "heap" { query.with_sample_type("alloc_space") } else { query };
+        Diff::new(&base, &new).unwrap().explain(&query, &[], &ExplainOptions::default()).unwrap()
+    }
+
+    /// What is wrong with an answer.
+    fn faults_of(&self, e: &Explanation) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut check = |right: bool, what: String| wrong.extend((!right).then_some(what));
+        check(e.verdict.name() == self.verdict, e.verdict.name().to_owned());
+        check((e.scale.factor / self.scale - 1.0).abs() < 0.1, format!("scale {:.2}", e.scale.factor));
+        let said = words(e);
+        for what in &self.says {
+            check(said.contains(&format!("{what}:")), format!("{what:?} is not in {said}"));
+        }
+        for what in self.lock.iter().flat_map(Lock::others) {
+            check(!said.contains(what), format!("it says: {what}"));
+        }
+        let Some(cause) = e.causes.first().filter(|_| self.verdict == "change") else { return wrong };
+        let is_known = cause.function.as_ref().is_some_and(|f| self.functions.contains(f));
+        check(is_known, format!("{} {:?} of {:?}", cause.kind.name(), cause.function, cause.caller));
+        let sign = self.sign.or(self.share).unwrap();
+        check(cause.delta * sign > 0.0, format!("{:+e}", cause.delta));
+        // What is called or calls has more of it, or less.
+        let near = self.share.is_none_or(|share| (0.5..2.0).contains(&(cause.share / share)));
+        check(near, format!("share {:+.3}", cause.share));
+        if let Some([count, unit]) = self.split {
+            let within = |(least, most): (f64, f64), factor: f64| (least..=most).contains(&factor);
+            let is_near = cause.split.is_some_and(|s| within(count, s.count_factor) && within(unit, s.unit_factor));
+            check(is_near, format!("split {:?}", cause.split));
+        }
+        wrong
+    }
+}
+
+/// What is said, as text.
+fn words(e: &Explanation) -> String {
+    let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
+    (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn causes_of_upgrades_are_named() {
+    let (all, mut surprises, mut right) = (recordings(), Vec::new(), 0);
+    let cases = cases();
+    for case in &cases {
+        let found = case.faults_of(&case.explained(&all));
+        right += usize::from(found.is_empty());
+        if found.is_empty() != case.wrong.is_none() {
+            let known = case.wrong.as_deref().unwrap_or("which is right");
+            surprises.push(format!("{}: {}, was: {known}", case.name(), found.join(", ")));
+        }
+    }
+    println!("{right} of {} are right", cases.len());
+    assert!(surprises.is_empty(), "{}", surprises.join("\n"));
+}
+
+/// Which lock it is, and what happened to it, in three languages.
+#[test]
+fn most_changes_of_locks_are_told() {
+    let all = recordings();
+    let locks: Vec<Case> = cases().into_iter().filter(|case| case.lock.is_some()).collect();
+    let languages: BTreeSet<&str> = locks.iter().map(|case| case.pair.split('-').next().unwrap()).collect();
+    assert_eq!(languages, BTreeSet::from(["cpp", "go", "java"]));
+    let wrong: Vec<String> = locks
+        .iter()
+        .map(|case| (case, case.faults_of(&case.explained(&all))))
+        .filter(|(_, found)| !found.is_empty())
+        .map(|(case, found)| format!("{}: {}", case.name(), found.join(", ")))
+        .collect();
+    println!("{} of {} locks are right", locks.len() - wrong.len(), locks.len());
+    assert!(wrong.len() * 5 <= locks.len(), "{} of {}:\n{}", wrong.len(), locks.len(), wrong.join("\n"));
+}
+
+/// Each recording is in a row, and each row has all runs of both sides.
+#[test]
+fn the_truth_of_all_upgrades_is_known() {
+    let (all, mut used) = (recordings(), BTreeSet::new());
+    for case in cases() {
+        let runs = if case.pair.starts_with("loops") { 2 } else { 3 };
+        for files in case.files(&all) {
+            assert_eq!(files.len(), runs, "{}: {files:?}", case.name());
+            used.extend(files);
+        }
+        assert_eq!(case.functions.is_empty(), case.verdict == "none", "{}", case.name());
+        let is_pair = case.lock.is_some() == case.pair.contains('-');
+        let is_counted = case.split.is_some() == (case.lock.is_some() && case.kind != "wait");
+        assert!(is_pair && is_counted, "{}", case.name());
+    }
+    let unused: Vec<&String> = all.difference(&used).collect();
+    assert!(unused.is_empty(), "{unused:?} are in no row");
+}
