@@ -787,14 +787,15 @@ class Explanation:
         """One of "change", "none" and "inconclusive"."""
     @property
     def causes(self) -> Table:
-        """The causes, the largest change first. Columns: function, caller, label, kind ("self", "calls", "added"
-        or "removed"); base and new, what a run costs there; delta, by how much a run of the base would have
-        changed, at its amount of work; factor (None if there was nothing before) and score, which is how far it
-        is from chance.
+        """The causes, the largest change first. Columns: function, caller, callee (of the language's runtime, where
+        these calls changed), label, kind ("self", "calls", "added" or "removed"); base and new, what a run costs
+        in its stacks, of which none is another cause's; delta, what a run of the new side has more than the base
+        at its amount of work; factor (None if there was nothing before) and score, which is how far it is from
+        chance.
         """
     def to_dict(self) -> Explained:
-        """All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, causes, moved, suspects,
-        background, noise and more; see docs/explain.md.
+        """All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes, moved,
+        suspects, background, noise and more; see docs/explain.md.
         """
     def to_json(self) -> str:
         """The same as JSON."""
