@@ -219,7 +219,10 @@ impl Diff {
         let has_background = match kind {
             Kind::Heap => false,
             Kind::Delay => true,
-            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&types[number].0.as_str()),
+            Kind::Sampled => {
+                let name = types[number].0.as_str();
+                !WITHOUT_BACKGROUND.contains(&name) && !is_level(name)
+            }
         };
         let bytes = of_pair.filter(|_| kind == Kind::Heap).map(|((cost, _), _)| cost);
         Ok(Asked { number, count, bytes, kind, has_background })

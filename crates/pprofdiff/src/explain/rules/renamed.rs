@@ -24,6 +24,8 @@ const LIKE_COST: f64 = 2.0;
 /// Packages are one if they share so many names, and this part of those of the smaller.
 const SHARED_NAMES: usize = 2;
 const SHARED_PART: f64 = 0.5;
+/// A name that more packages of the new side have says nothing.
+const MOST_PACKAGES: usize = 32;
 
 /// A function that has another name on the new side.
 #[derive(Debug, Clone, Copy)]
@@ -95,14 +97,11 @@ impl Parts {
             local: local.join("."),
         }
     }
+}
 
-    /// True if two paths differ by their version alone.
-    fn is_version_of(package: &str, other: &str) -> bool {
-        let plain = |text: &str| -> String {
-            text.split(['/', '.', '%']).filter(|part| !is_version(part)).collect::<Vec<_>>().join("/")
-        };
-        plain(package) == plain(other)
-    }
+/// A path without its version: paths that are then equal differ by that alone.
+fn without_version(path: &str) -> String {
+    path.split(['/', '.', '%']).filter(|part| !is_version(part)).collect::<Vec<_>>().join("/")
 }
 
 /// True of `v2`, and of `2ev2` (a dot as Go's symbols write it).
@@ -156,17 +155,22 @@ impl Found<'_> {
         for (package, names) in &of[1] {
             names.keys().for_each(|name| by_name.entry(name).or_default().push(package));
         }
+        let paths = of.iter().flat_map(|of| of.keys());
+        let plain: BTreeMap<&str, String> = paced(paths).map(|path| (*path, without_version(path))).collect();
         let mut matches = Vec::new();
         for (old, names) in &of[0] {
             work::poll();
             let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
-            let packages = names.keys().filter_map(|name| by_name.get(name)).flatten();
+            // What many packages have tells none apart, and there would be too many pairs.
+            let lists = names.keys().filter_map(|name| by_name.get(name)).filter(|of| of.len() <= MOST_PACKAGES);
+            let packages = lists.flatten();
             packages.for_each(|package| *shared.entry(package).or_default() += 1);
             for (new, count) in shared {
                 let least = names.len().min(of[1][new].len());
                 let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * least as f64;
-                if is_enough || Parts::is_version_of(old, new) {
-                    matches.push((count, Parts::is_version_of(old, new), *old, new));
+                let is_version = plain[old] == plain[new];
+                if is_enough || is_version {
+                    matches.push((count, is_version, *old, new));
                 }
             }
         }
@@ -283,7 +287,7 @@ fn neighbours(
 
 #[cfg(test)]
 mod tests {
-    use super::Parts;
+    use super::{Parts, without_version};
 
     #[test]
     fn names_have_a_package_and_what_is_left_without_it() {
@@ -302,7 +306,8 @@ mod tests {
             ("parseXml", " | parsexml | parsexml"),
         ];
         cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
-        assert!(Parts::is_version_of("gopkg.in/yaml%2ev2", "gopkg.in/yaml%2ev3"));
-        assert!(Parts::is_version_of("encoding/json", "encoding/json/v2") && !Parts::is_version_of("a/b", "a/c"));
+        let is_version_of = |a: &str, b: &str| without_version(a) == without_version(b);
+        assert!(is_version_of("gopkg.in/yaml%2ev2", "gopkg.in/yaml%2ev3"));
+        assert!(is_version_of("encoding/json", "encoding/json/v2") && !is_version_of("a/b", "a/c"));
     }
 }
