@@ -1,7 +1,6 @@
 //! How many operations benchmarks did, from what they wrote: the output of `go test -bench`, `sample.json` of criterion, or
 //! the JSON of pytest-benchmark.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
@@ -12,7 +11,7 @@ use crate::{Failure, Result};
 const ALIKE: f64 = 1.1;
 
 /// By benchmark: the operations of a run, the mean of several.
-type Counts = BTreeMap<String, f64>;
+type Counts = Vec<(String, f64)>;
 
 /// The operations of a run of either side.
 ///
@@ -22,7 +21,7 @@ type Counts = BTreeMap<String, f64>;
 pub fn of_files(base: &Path, new: &Path) -> Result<(f64, f64)> {
     let [base_counts, new_counts] = [counts(base)?, counts(new)?];
     let both: Vec<(f64, f64)> =
-        base_counts.iter().filter_map(|(name, &base)| Some((base, *new_counts.get(name)?))).collect();
+        base_counts.iter().filter_map(|(name, base)| Some((*base, of(&new_counts, name)?))).collect();
     let ratios = || both.iter().map(|(base, new)| new / base);
     let (least, most) = ratios().fold((f64::INFINITY, 0.0f64), |(least, most), r| (least.min(r), most.max(r)));
     let files = format!("{} and {}", base.display(), new.display());
@@ -34,6 +33,18 @@ pub fn of_files(base: &Path, new: &Path) -> Result<(f64, f64)> {
         Some(_) => {
             Ok(both.into_iter().fold((0.0, 0.0), |(base, new), (of_base, of_new)| (base + of_base, new + of_new)))
         }
+    }
+}
+
+fn of(counts: &Counts, name: &str) -> Option<f64> {
+    counts.iter().find(|(known, _)| known == name).map(|(_, count)| *count)
+}
+
+/// Adds a run of a benchmark to those that are known.
+fn push(all: &mut Vec<(String, Vec<f64>)>, name: &str, count: f64) {
+    match all.iter_mut().find(|(known, _)| known == name) {
+        Some((_, runs)) => runs.push(count),
+        None => all.push((name.to_owned(), vec![count])),
     }
 }
 
@@ -50,7 +61,7 @@ fn counts(path: &Path) -> Result<Counts> {
     Ok(counts)
 }
 
-fn mean(all: BTreeMap<String, Vec<f64>>) -> Counts {
+fn mean(all: Vec<(String, Vec<f64>)>) -> Counts {
     let mean = |(name, runs): (String, Vec<f64>)| {
         let count = runs.len() as f64;
         (name, runs.into_iter().sum::<f64>() / count)
@@ -60,7 +71,7 @@ fn mean(all: BTreeMap<String, Vec<f64>>) -> Counts {
 
 /// Lines such as `BenchmarkRead-8   1234   56 ns/op`; a benchmark that ran several times has several.
 fn of_go(text: &str) -> Counts {
-    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut all = Vec::new();
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let (Some(name), Some(count)) = (words.next(), words.next()) else { continue };
@@ -68,7 +79,7 @@ fn of_go(text: &str) -> Counts {
         let name =
             name.rsplit_once('-').filter(|(_, n)| n.bytes().all(|b| b.is_ascii_digit())).map_or(name, |(n, _)| n);
         if let (true, Ok(count), true) = (name.starts_with("Benchmark"), count.parse(), line.contains("/op")) {
-            all.entry(name.to_owned()).or_default().push(count);
+            push(&mut all, name, count);
         }
     }
     mean(all)
@@ -77,15 +88,15 @@ fn of_go(text: &str) -> Counts {
 /// Criterion's `iters`, or pytest-benchmark's rounds of several iterations.
 fn of_json(json: &Value) -> Counts {
     if let Some(iters) = json["iters"].as_array() {
-        return mean(BTreeMap::from([(String::new(), vec![iters.iter().filter_map(Value::as_f64).sum()])]));
+        return mean(vec![(String::new(), vec![iters.iter().filter_map(Value::as_f64).sum()])]);
     }
-    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut all = Vec::new();
     for benchmark in json["benchmarks"].as_array().into_iter().flatten() {
         let stats = &benchmark["stats"];
         let count = stats["rounds"].as_f64().zip(stats["iterations"].as_f64()).map(|(rounds, each)| rounds * each);
         let name = benchmark["fullname"].as_str().or(benchmark["name"].as_str());
         if let (Some(name), Some(count)) = (name, count) {
-            all.entry(name.to_owned()).or_default().push(count);
+            push(&mut all, name, count);
         }
     }
     mean(all)
@@ -102,7 +113,10 @@ mod tests {
         let wanted = [("BenchmarkRead".to_owned(), 200.0), ("BenchmarkWrite/small-size".to_owned(), 7.0)];
         assert_eq!(of_go(go), Counts::from(wanted));
         let json = |text: &str| of_json(&serde_json::from_str(text).unwrap_or_default());
-        assert_eq!(json(r#"{"sampling_mode":"Linear","iters":[1.0,2.0,4.0],"times":[3.0,5.0,9.0]}"#)[""], 7.0);
+        assert_eq!(
+            json(r#"{"sampling_mode":"Linear","iters":[1.0,2.0,4.0],"times":[3.0,5.0,9.0]}"#),
+            [(String::new(), 7.0)]
+        );
         let pytest =
             r#"{"benchmarks":[{"name":"a","fullname":"t.py::a","stats":{"rounds":5,"iterations":20}},{"name":"b"}]}"#;
         assert_eq!(json(pytest), Counts::from([("t.py::a".to_owned(), 100.0)]));
