@@ -12,6 +12,7 @@ use pprofdiff::{Diff, Profile, Query};
 use prost::Message as _;
 
 use crate::explain::{profile, stacks};
+use crate::verdict::Random;
 
 /// The stacks of a run with their values, root first; by names as messages have them.
 type Plain = Vec<(Vec<String>, f64)>;
@@ -193,17 +194,7 @@ fn recorded_differences_add_up() {
     assert!(causes > 50, "{causes}");
 }
 
-/// Numbers at random from a seed (xorshift).
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-
     /// One to three changes of a program of some functions that call each other, and its stacks before and after.
     fn pair(&mut self) -> [Plain; 2] {
         let functions = 6 + self.below(20);

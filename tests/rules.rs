@@ -84,6 +84,64 @@ fn equal_cost_alone_is_no_rename() {
 }
 
 #[test]
+fn two_names_in_common_make_no_package_another() {
+    let of = |path: &str, names: &[&str], n: i64| -> Arc<Profile> {
+        let all: Vec<String> = names.iter().map(|name| format!("main.main;main.load;{path}.{name}")).collect();
+        cpu(&with(&all.iter().map(|stack| (stack.as_str(), n)).collect::<Vec<_>>()))
+    };
+    let many: Vec<String> = (0..20).map(|i| format!("c{i}")).chain(["New".to_owned(), "Get".to_owned()]).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let e = explain(&[of("x/lru", &["New", "Get"], 20_000)], &[of("y/kafka", &many, 900)]);
+    assert!(e.moved.iter().all(|moved| !moved.from.contains("lru.New")), "{:?}", e.moved);
+    // Names that differ by case alone are two.
+    let [base, new] = ["x/v2", "x/v3"].map(|path| of(path, &["Read", "read", "Close"], 2000));
+    let e = explain(&[base], &[new]);
+    assert_eq!(
+        (e.verdict, e.moved.iter().filter(|moved| moved.how == How::Renamed).count()),
+        (Verdict::None, 3),
+        "{e:?}"
+    );
+}
+
+#[test]
+fn many_packages_of_equal_names_take_no_time() {
+    let side = |letter: char| {
+        let all: Vec<String> =
+            (0..20_000).flat_map(|i| ["f", "g"].map(|f| format!("main.main;{letter}{i}.{f}"))).collect();
+        cpu(&all.into_iter().map(|stack| (stack, 3)).collect())
+    };
+    let e = explain(&[side('h')], &[side('k')]);
+    assert!(e.moved.iter().all(|moved| moved.how != How::Renamed) && e.work < 1 << 24, "{}", e.work);
+}
+
+#[test]
+fn a_change_that_nothing_cancels_is_no_swap() {
+    let of = |dearer: i64| {
+        [
+            ("main.main;main.f", 100),
+            ("main.main;main.f;sync.(*Once).Do;main.init", 700),
+            ("main.main;main.f;sync.(*Once).Do;runtime.lock", dearer),
+        ]
+    };
+    let e = between(&of(1), &of(9000));
+    assert!(e.moved.iter().all(|moved| moved.how != How::Swap), "{:?}", e.moved);
+    assert!(e.causes.first().is_some_and(|cause| cause.delta > 8e10), "{}", words(&e));
+}
+
+#[test]
+fn calls_through_what_is_inlined_on_one_side_are_told() {
+    let side = |middle: &str, each: i64| {
+        let all: Vec<String> = (0..6).map(|k| format!("main.main;main.a;{middle}main.c;main.k{k}")).collect();
+        let mut all: Vec<(String, i64)> = all.into_iter().map(|stack| (stack, each)).collect();
+        all.extend(with(&[("main.main;main.a;main.x", 9000), ("main.main;main.a;main.y", 9000)]));
+        cpu(&all)
+    };
+    let e = explain(&[side("main.b;", 4000)], &[side("", 2500)]);
+    assert_eq!(e.causes.first().and_then(|cause| cause.function.as_deref()), Some("main.c"), "{}", words(&e));
+    assert!((e.causes[0].delta + 9e10).abs() < 1e7, "{}", words(&e));
+}
+
+#[test]
 fn calls_of_one_function_instead_of_another_are_one_cause() {
     let e = between(&[("main.main;main.load;a/one.Read", 5000)], &[("main.main;main.load;b/two.Parse", 900)]);
     assert_eq!(e.causes.len(), 1, "{e:?}");

@@ -60,10 +60,10 @@ fn files_in(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Numbers that look random and are the same each time (xorshift).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -219,7 +219,8 @@ impl Words<'_> {
         if let Some(label) = &cause.label {
             let place = cause.function.as_deref().map_or_else(String::new, |f| format!(" in {}", self.markup.name(f)));
             let label = self.markup.name(&format!("{}={}", label.key, label.value));
-            return format!("{label}{place}: {change}{times}; other values of the label did not change");
+            let others = if self.e.causes.len() == 1 { "; other values of the label did not change" } else { "" };
+            return format!("{label}{place}: {change}{times}{others}");
         }
         let split = cause.split.map_or_else(String::new, |split| {
             let (count, unit) = (split.count_factor, split.unit_factor);
@@ -316,7 +317,7 @@ impl Words<'_> {
         let is_known = e.noise.noticed < NOTHING_KNOWN;
         match e.verdict {
             Verdict::Change => None,
-            Verdict::None if e.moved.is_empty() && is_known => {
+            Verdict::None if e.moved.is_empty() && e.rewrite.is_none() && is_known => {
                 Some(format!("No change. A frame with 10% of the total would have been noticed from {noticed}."))
             }
             Verdict::None if is_known => Some(format!(
@@ -359,7 +360,9 @@ impl Words<'_> {
         match scale.rule {
             ScaleRule::Same => format!("Both sides did the same work {agree}."),
             // Where runs of a side differ as much, so may machines.
-            ScaleRule::Agree if self.e.account.p.is_some_and(|p| p > UNSURE) && self.e.noise.runs != (1, 1) => {
+            ScaleRule::Agree
+                if self.e.account.p.is_some_and(|p| p > UNSURE) && self.e.noise.runs.0.min(self.e.noise.runs.1) > 1 =>
+            {
                 format!(
                     "The new side did {times} times as much work, or ran on another machine: runs of a side differ as much \
                      {agree}{rest}."
@@ -371,7 +374,7 @@ impl Words<'_> {
             ScaleRule::Unknown => {
                 format!("How much work was done is not known; it is read as the same {agree}. Give --ops.")
             }
-            ScaleRule::Level => format!("What is in use is compared as it is {agree}."),
+            ScaleRule::Level => "What is in use is compared as it is.".to_owned(),
             ScaleRule::Given => format!("{times} times as many operations were given {agree}{rest}."),
         }
     }

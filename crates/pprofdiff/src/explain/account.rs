@@ -41,6 +41,8 @@ const MOSTLY: f64 = 0.5;
 pub(super) struct Uncut {
     stacks: Stacks,
     values: Vec<[f64; 2]>,
+    /// By frame: true if it is part of its callers on one side.
+    pub is_folded: Vec<bool>,
 }
 
 impl Uncut {
@@ -49,7 +51,8 @@ impl Uncut {
         (0..rows.rows.len()).for_each(|row| {
             stacks.push(rows.stack(row).iter().copied());
         });
-        Uncut { stacks, values: rows.rows.iter().map(|row| row.v).collect() }
+        let values = rows.rows.iter().map(|row| row.v).collect();
+        Uncut { stacks, values, is_folded: vec![false; rows.names.len()] }
     }
 
     /// What both sides have of stacks.
@@ -156,7 +159,14 @@ impl Books<'_> {
                 others
             };
             let entries: Vec<Option<Entry>> = (0..drafts.len())
-                .map(|draft| Some(Entry { others: others(draft), ..self.entry(&drafts[draft], own(draft))? }))
+                .map(|draft| {
+                    let entry = self.entry(&drafts[draft], own(draft))?;
+                    // To leave out a function that is in its own stacks would leave these out.
+                    let is_own =
+                        |frame: &u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(frame));
+                    let others = others(draft).into_iter().filter(|frame| !is_own(frame)).collect();
+                    Some(Entry { others, ..entry })
+                })
                 .collect();
             let size = |draft: &usize| drafts[*draft].delta.abs();
             let missing = (0..drafts.len()).filter(|&draft| entries[draft].is_none());
@@ -235,7 +245,8 @@ impl Books<'_> {
             let stack = self.uncut.stacks.get(stack);
             let Some(at) = stack.iter().rposition(|&frame| frame == function) else { continue };
             whole = [whole[0] + v[0], whole[1] + v[1]];
-            if let Some(&callee) = stack.get(at + 1) {
+            // What is part of the function on one side is no other call.
+            if let Some(&callee) = stack[at + 1..].iter().find(|&&frame| !self.uncut.is_folded[frame as usize]) {
                 let sum = of.entry(callee).or_default();
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
@@ -288,6 +299,9 @@ impl Books<'_> {
     pub(super) fn level(&self, entries: &[Entry], of_work: f64) -> Option<Entry> {
         let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
         entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
+        // What the search took for causes did not grow as the others did.
+        let fits = self.found.fits.iter().flat_map(|fit| self.sets.rows(fit.set));
+        fits.for_each(|row| is_open[row as usize] = false);
         let rows: Vec<u32> = (0..self.rows.rows.len() as u32).filter(|&row| is_open[row as usize]).collect();
         let v = self.sum(&rows);
         let of = Description {
@@ -353,7 +367,14 @@ impl Books<'_> {
                 of.kind = CauseKind::Calls;
             }
             if !goes_along(whole) {
-                return None;
+                // A call may go through what one side has inlined; then what is called says it.
+                let may =
+                    of.caller.is_some() && of.callee.is_none() && goes_along(self.uncut.of_function(function, None));
+                if !may {
+                    return None;
+                }
+                (of.caller, of.kind) = (None, CauseKind::Calls);
+                of.chain.clear();
             }
         } else if !goes_along(self.sum(&draft.rows)) {
             return None;
@@ -435,19 +456,26 @@ impl Books<'_> {
         self.sum(&(0..self.rows.rows.len() as u32).filter(collects).collect::<Vec<_>>())
     }
 
-    /// How much of the change of garbage collection is a cause's, in all runs of the new side: as much of it as of the change
-    /// of what is allocated. Nothing where that went the other way, or where either is no more than chance.
-    pub(super) fn garbage_of(&self, entry: &Entry) -> Option<f64> {
+    /// How much of the change of garbage collection is each cause's, in all runs of the new side: as much of it as of the
+    /// change of what is allocated. Nothing where that went the other way, or where it is no more than chance; together no
+    /// more than there is.
+    pub(super) fn garbage_of(&self, entries: &[Entry]) -> Vec<Option<f64>> {
         let allocates = |row: &u32| self.rows.has(*row as usize, |class| class.allocates);
         let open = (0..self.rows.rows.len() as u32).filter(|&row| !self.rows.rows[row as usize].background);
         let all: Vec<u32> = open.filter(allocates).collect();
-        let own: Vec<u32> = entry.rows.iter().copied().filter(allocates).collect();
-        let (garbage, tau2) = (self.garbage(), self.found.tau * self.found.tau);
-        let (of_all, of_own) = (self.delta(self.sum(&all)), self.delta(self.sum(&own)));
-        let collected = self.delta(garbage);
-        let is_sure = of_all * collected > 0.0 && self.deviance_of(&all, tau2) > LEVEL;
-        let part = of_own / of_all;
-        (is_sure && part > LEAST_OF_GARBAGE).then(|| collected * part.min(1.0))
+        let (of_all, collected) = (self.delta(self.sum(&all)), self.delta(self.garbage()));
+        let tau2 = self.found.tau * self.found.tau;
+        if of_all * collected <= 0.0 || self.deviance_of(&all, tau2) <= LEVEL {
+            return vec![None; entries.len()];
+        }
+        let of_own = |entry: &Entry| {
+            let own: Vec<u32> = entry.rows.iter().copied().filter(allocates).collect();
+            self.delta(self.sum(&own)) / of_all
+        };
+        let parts: Vec<f64> = entries.iter().map(of_own).collect();
+        let given = parts.iter().filter(|part| **part > 0.0).sum::<f64>().max(1.0);
+        let garbage = |part: f64| (part > LEAST_OF_GARBAGE).then(|| collected * part / given);
+        parts.into_iter().map(garbage).collect()
     }
 
     /// The whole difference by where it belongs, of a mean run of the new side.

@@ -56,6 +56,8 @@ const PRACTICAL: f64 = 1.0;
 const SURE: f64 = 0.001;
 /// The most that noise is said to be: JSON has no infinity.
 const MOST_SAID: f64 = 1e6;
+/// The most that one side does more than the other.
+const MOST_WORK: f64 = 1e9;
 /// How often cost that moved is looked past.
 const MOST_SHIFTS: usize = 8;
 
@@ -166,6 +168,9 @@ impl Diff {
         let ops = options.ops.map(|(base, new)| new / base);
         if ops.is_some_and(|ops| !(ops.is_finite() && ops > 0.0)) {
             return Err(Error::query("numbers of operations are positive"));
+        }
+        if ops.is_some_and(|ops| !(1.0 / MOST_WORK..=MOST_WORK).contains(&ops)) {
+            return Err(Error::query("no run does a thousand million times as many operations as another"));
         }
         if !(0.0..1.0).contains(&options.min_effect) {
             return Err(Error::query("the least effect is a part of the total, from 0 to 1"));
@@ -317,11 +322,12 @@ fn match_names(rows: &mut Rows) -> (Vec<Renamed>, Vec<Inlined>, Uncut) {
         rows.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
         costs = Costs::new(rows);
     }
-    let uncut = Uncut::of(rows);
+    let mut uncut = Uncut::of(rows);
     let mut folded = inlined::inlined(rows, &costs);
     folded.extend(inlined::split_off(rows, &costs));
     if !folded.is_empty() {
         let frames: HashSet<u32> = folded.iter().map(|g| g.frame).collect();
+        frames.iter().for_each(|&frame| uncut.is_folded[frame as usize] = true);
         rows.regroup(|_, stack| {
             if stack.iter().any(|f| !frames.contains(f)) {
                 stack.retain(|f| !frames.contains(f));
@@ -418,8 +424,9 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         let account = books.account(if is_withheld { &[] } else { &entries });
         let candidate = if entries.is_empty() && !equal { books.candidate(&story) } else { None };
         let candidate = candidate.map(|entry| (books.runs_needed(entry.score), books.split(&entry), entry));
-        let of = |entry| (books.split(&entry), books.garbage_of(&entry), entry);
-        let entries: Vec<_> = entries.into_iter().map(of).collect();
+        let garbage = books.garbage_of(&entries);
+        let of = |(entry, garbage)| (books.split(&entry), garbage, entry);
+        let entries: Vec<_> = entries.into_iter().zip(garbage).map(of).collect();
         break (found, scale, entries, account, swaps, candidate, is_withheld);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
@@ -466,7 +473,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         () if !suspects.is_empty() => Verdict::Inconclusive,
         // Where the whole changed for certain, something did.
         () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
-        () if !moved.is_empty() || found.noticed < PRACTICAL => Verdict::None,
+        () if !moved.is_empty() || rewrite.is_some() || found.noticed < PRACTICAL => Verdict::None,
         () => Verdict::Inconclusive,
     };
     // What is said of the answer itself comes first: texts have room for one.

@@ -773,6 +773,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
         fits,
         ambiguous,
         unknown: !fixed
+            && !telling.is_empty()
             && rows.kind != Kind::Delay
             && (model.scale / exposure).ln().abs() < 1e-9
             && agreeing(exposure) < AGREEING,

@@ -296,6 +296,11 @@ impl<'a> Story<'a> {
                     let related = || calls(gained, lost) || calls(lost, gained);
                     let is_sided = |d: &Draft| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
                     let most = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
+                    // What the search lacks given one of them is no change: the stacks themselves have to cancel.
+                    let [gain, loss] = self.changes_apart(up, down);
+                    if gain <= 0.0 || loss >= 0.0 || (gain + loss).abs() > EVEN * gain.max(-loss) {
+                        continue;
+                    }
                     if left < SWAP && related() || left < most && self.have_place(up, down) {
                         let mut both: Vec<u32> = up.rows.iter().chain(&down.rows).copied().collect();
                         both.sort_unstable();
@@ -310,6 +315,18 @@ impl<'a> Story<'a> {
             }
             return swaps;
         }
+    }
+
+    /// The changes of two drafts' stacks, in values of the base's runs: what both have is the narrower's.
+    fn changes_apart(&self, a: &Draft, b: &Draft) -> [f64; 2] {
+        let size = |draft: &Draft| self.value(&draft.rows, 0) + self.value(&draft.rows, 1);
+        let is_narrower = size(a) <= size(b);
+        let change = |of: &Draft, other: &Draft, has_all: bool| {
+            let own = of.rows.iter().copied().filter(|row| has_all || other.rows.binary_search(row).is_err());
+            let own: Vec<u32> = own.collect();
+            self.value(&own, 1) / self.found.scale - self.value(&own, 0)
+        };
+        [change(a, b, is_narrower), change(b, a, !is_narrower)]
     }
 
     /// True if a set that is small enough to be a place holds both.

@@ -21,9 +21,9 @@ const LIKE: f64 = 0.5;
 const ALIKE: f64 = 0.6;
 /// Costs within this factor are alike, as parts of their sides.
 const LIKE_COST: f64 = 2.0;
-/// Packages are one if they share so many names, and this part of those of the smaller.
+/// Packages are one if they share so many names, and this part of those of the larger.
 const SHARED_NAMES: usize = 2;
-const SHARED_PART: f64 = 0.5;
+const SHARED_PART: f64 = 0.3;
 /// A name that more packages of the new side have says nothing.
 const MOST_PACKAGES: usize = 32;
 
@@ -41,9 +41,9 @@ pub(in crate::explain) struct Renamed {
 struct Parts {
     /// The path of its package or module.
     package: String,
-    /// Receiver or type, and name: what packages share whatever their path. Lower case, without type arguments.
+    /// Receiver or type, and name: what packages share whatever their path. Without type arguments.
     local: String,
-    /// The last name alone.
+    /// The last name alone, in lower case: a function may be exported now, or no more.
     last: String,
 }
 
@@ -89,11 +89,10 @@ impl Parts {
         let is_type = |segment: &&str| segment.starts_with('(') || segment.starts_with(char::is_uppercase);
         let end = segments.len().saturating_sub(1);
         let begin = segments.iter().position(is_type).unwrap_or(end).min(end);
-        let local: Vec<String> =
-            segments[begin..].iter().map(|segment| segment.trim_matches(['(', ')', '*']).to_lowercase()).collect();
+        let local: Vec<&str> = segments[begin..].iter().map(|segment| segment.trim_matches(['(', ')', '*'])).collect();
         Parts {
             package: format!("{head}{}", segments[..begin].join(separator)),
-            last: local.last().cloned().unwrap_or_default(),
+            last: local.last().copied().unwrap_or_default().to_lowercase(),
             local: local.join("."),
         }
     }
@@ -166,8 +165,8 @@ impl Found<'_> {
             let packages = lists.flatten();
             packages.for_each(|package| *shared.entry(package).or_default() += 1);
             for (new, count) in shared {
-                let least = names.len().min(of[1][new].len());
-                let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * least as f64;
+                let most = names.len().max(of[1][new].len());
+                let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * most as f64;
                 let is_version = plain[old] == plain[new];
                 if is_enough || is_version {
                     matches.push((count, is_version, *old, new));
@@ -184,6 +183,13 @@ impl Found<'_> {
             known[1].insert(new);
             for (name, &frame) in &of[0][old] {
                 if let Some(&other) = of[1][new].get(name) {
+                    self.add(frame, other);
+                }
+            }
+            // Of those that are left: a type may be exported now, or no more.
+            let others: BTreeMap<String, u32> = of[1][new].iter().map(|(name, &f)| (name.to_lowercase(), f)).collect();
+            for (name, &frame) in &of[0][old] {
+                if let Some(&other) = others.get(&name.to_lowercase()) {
                     self.add(frame, other);
                 }
             }
@@ -297,13 +303,13 @@ mod tests {
         };
         let cases = [
             ("gopkg.in/yaml%2ev2.(*parser).parse", "gopkg.in/yaml%2ev2 | parser.parse | parse"),
-            ("gopkg.in/yaml.v3.Unmarshal", "gopkg.in/yaml.v3 | unmarshal | unmarshal"),
+            ("gopkg.in/yaml.v3.Unmarshal", "gopkg.in/yaml.v3 | Unmarshal | unmarshal"),
             ("main.sum[go.shape.int]", "main | sum | sum"),
-            ("github.com/a/b.(*T[...]).M", "github.com/a/b | t.m | m"),
-            ("pulldown_cmark::parse::Parser::next", "pulldown_cmark::parse | parser.next | next"),
-            ("<a::b::T<X> as core::iter::Iterator>::next", "a::b | t.next | next"),
-            ("java.util.HashMap.get", "java.util | hashmap.get | get"),
-            ("parseXml", " | parsexml | parsexml"),
+            ("github.com/a/b.(*T[...]).M", "github.com/a/b | T.M | m"),
+            ("pulldown_cmark::parse::Parser::next", "pulldown_cmark::parse | Parser.next | next"),
+            ("<a::b::T<X> as core::iter::Iterator>::next", "a::b | T.next | next"),
+            ("java.util.HashMap.get", "java.util | HashMap.get | get"),
+            ("parseXml", " | parseXml | parsexml"),
         ];
         cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
         let is_version_of = |a: &str, b: &str| without_version(a) == without_version(b);

@@ -37,9 +37,11 @@ pub(in crate::explain) fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewri
     let mut kept = Vec::with_capacity(rows.rows.len());
     for (i, row) in paced(rows.rows.iter().enumerate()) {
         let stack = rows.stack(i);
-        let at = stack.iter().position(|frame| only.iter().any(|only| only.contains(frame)));
+        // What answers to causes elsewhere is told by its frames.
+        let is_only = |frame: &u32| !row.background && only.iter().any(|only| only.contains(frame));
+        let at = stack.iter().position(is_only);
         kept.push(at.unwrap_or(stack.len()));
-        let Some(at) = at.filter(|_| !row.background) else { continue };
+        let Some(at) = at else { continue };
         let side = usize::from(only[1].contains(&stack[at]));
         *packages[side].entry(package_of(&rows.names[stack[at] as usize].text)).or_default() += row.v[side];
         cost[side] += row.v[side];
