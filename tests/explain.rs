@@ -761,7 +761,7 @@ fn the_command_learns_noise_from_files_of_a_pattern() {
     let (code, text, error) = command(&["explain", &pair[0], &pair[1], "--noise", &pattern]);
     assert_eq!((code, error.as_str()), (0, ""));
     assert!(text.contains("1 + 1 runs, noise between 3 runs of equal builds: by chance a frame"), "{text}");
-    assert!(text.contains("main.plan calls freight/tariff.Make more often"), "{text}");
+    assert!(text.contains("main.plan spends more in freight/tariff.Make"), "{text}");
     let one = format!("{folder}/equal-1.cpu.pb.gz");
     let (code, _, error) = command(&["explain", &pair[0], &pair[1], "--noise", &one]);
     assert_eq!(code, 2);

@@ -164,7 +164,7 @@ fn what_a_function_calls_of_the_runtime_is_said() {
     let names = (cause.function.as_deref(), cause.callee.as_deref());
     assert_eq!((cause.kind, names), (CauseKind::Calls, (Some("main.find"), Some("runtime.mapaccess1"))), "{e:?}");
     assert!((cause.delta - 4e10).abs() < 1e6, "{cause:?}");
-    says(&e, "main.find calls runtime.mapaccess1 more often, or that got dearer");
+    says(&e, "main.find spends more in runtime.mapaccess1 (called more, or slower)");
     says(&between(&find(1000, 0), &find(1000, 5000)), "main.find now calls runtime.mapaccess1");
     says(&between(&find(1000, 5000), &find(1000, 0)), "main.find no longer calls runtime.mapaccess1");
     // Its own work is its own.

@@ -54,8 +54,8 @@ impl Lock {
     /// What else could have happened to it, as answers say it.
     fn others(&self) -> [&str; 2] {
         match self {
-            Lock::Held => ["the lock is taken more often.", "the lock is held for less time."],
-            Lock::Often => ["the lock is held longer.", "the lock is taken less often."],
+            Lock::Held => ["the lock is taken more often.", "the lock is held for less time"],
+            Lock::Often => ["the lock is held longer", "the lock is taken less often."],
             Lock::Two => ["the lock is taken less often.", "the lock is held for less time."],
         }
     }

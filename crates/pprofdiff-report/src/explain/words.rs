@@ -23,6 +23,8 @@ const CONSEQUENCES: f64 = 0.02;
 const SURE: f64 = 0.001;
 /// A difference of the totals that is by chance with this probability may be.
 const UNSURE: f64 = 0.05;
+/// What sample types begin with that say what there is, and not what was done.
+const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
 /// What is less than this part of a difference is not named in its account.
 const NAMED: f64 = 0.005;
 
@@ -151,14 +153,16 @@ impl Words<'_> {
     fn sentence(&self, cause: &Cause) -> String {
         let up = cause.delta >= 0.0;
         let function = cause.function.as_deref().map_or_else(|| "all of it".to_owned(), |f| self.markup.name(f));
-        let (more, dearer) = if up { ("more often", "dearer") } else { ("less often", "cheaper") };
-        let costs = if up { "costs more" } else { "costs less" };
+        let more = if up { "more" } else { "less" };
+        let costs = match self.verb(cause) {
+            verb @ ("allocates" | "holds") => format!("{verb} {more}"),
+            _ => format!("costs {more}"),
+        };
         if let Some(callee) = cause.callee.as_deref().map(|f| self.markup.name(f)) {
-            let (base, new) = (cause.evidence.base.value, cause.evidence.new.value);
-            return match () {
-                () if base <= 0.0 => format!("{function} now calls {callee}"),
-                () if new <= 0.0 => format!("{function} no longer calls {callee}"),
-                () => format!("{function} calls {callee} {more}, or that got {dearer}"),
+            return match cause.kind {
+                CauseKind::Added => format!("{function} now calls {callee}"),
+                CauseKind::Removed => format!("{function} no longer calls {callee}"),
+                CauseKind::Own | CauseKind::Calls => self.spends(cause, &function, more, &callee),
             };
         }
         if let [came, went] = cause.parts.as_slice()
@@ -172,16 +176,40 @@ impl Words<'_> {
         match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
             // Who holds a lock or waits for it, and not what it does.
             (CauseKind::Own, _) if self.is_delay(cause) => {
-                format!("waits at {function} {}", costs.replace("costs", "cost"))
+                format!("waits at {function} cost {more}")
             }
-            (CauseKind::Own, Some(caller)) => format!("{function} itself {costs}, or {caller} calls it {more}"),
+            (CauseKind::Own, Some(caller)) => self.spends(cause, &caller, more, &format!("{function} itself")),
             (CauseKind::Own, None) => format!("{function} itself {costs}"),
-            (CauseKind::Calls, Some(caller)) => format!("{caller} calls {function} {more}, or it got {dearer}"),
-            (CauseKind::Calls, None) => format!("{function} is called {more}, or it got {dearer}"),
+            (CauseKind::Calls, Some(caller)) => self.spends(cause, &caller, more, &function),
+            (CauseKind::Calls, None) => format!("{function} {costs}{}", self.called(cause)),
             (CauseKind::Added, Some(caller)) => format!("{caller} now calls {function}"),
             (CauseKind::Added, None) => format!("{function} is new"),
             (CauseKind::Removed, Some(caller)) => format!("{caller} no longer calls {function}"),
             (CauseKind::Removed, None) => format!("{function} is gone"),
+        }
+    }
+
+    /// What a caller has more or less of in what it calls.
+    fn spends(&self, cause: &Cause, caller: &str, more: &str, callee: &str) -> String {
+        format!("{caller} {} {more} in {callee}{}", self.verb(cause), self.called(cause))
+    }
+
+    /// What a function does with what is measured.
+    fn verb(&self, cause: &Cause) -> &'static str {
+        match self.e.sample_type.as_str() {
+            kind if kind.starts_with("alloc") => "allocates",
+            kind if HELD.iter().any(|held| kind.starts_with(held)) => "holds",
+            _ if self.is_delay(cause) => "waits",
+            _ => "spends",
+        }
+    }
+
+    /// How that may be, where nothing counts calls.
+    fn called(&self, cause: &Cause) -> &'static str {
+        match (self.verb(cause), cause.delta >= 0.0) {
+            ("spends", true) => " (called more, or slower)",
+            ("spends", false) => " (called less, or faster)",
+            _ => "",
         }
     }
 
@@ -241,7 +269,11 @@ impl Words<'_> {
                         + &lock("the lock is taken more often", "the lock is taken less often")
                 }
                 () if split.unit > MOSTLY => {
-                    explains(size, split.unit) + &lock("the lock is held longer", "the lock is held for less time")
+                    explains(size, split.unit)
+                        + &lock(
+                            "the lock is held longer, or more wait for it",
+                            "the lock is held for less time, or fewer wait for it",
+                        )
                 }
                 () => format!(". {factors}"),
             }

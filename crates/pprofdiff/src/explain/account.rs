@@ -19,6 +19,7 @@ use super::told::rounded;
 use crate::statistics::counts::{LEVEL, between, deviance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::paced;
 
 /// What a cause is named by must have changed as a whole by this part of the cause, or the name says something false.
@@ -241,6 +242,7 @@ impl Books<'_> {
     fn instead(&self, function: u32, v: [f64; 2]) -> Option<Vec<(Description, [f64; 2])>> {
         let mut of: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         let mut whole = [0.0; 2];
+        let mut below: HashMap<u32, [bool; 2]> = HashMap::default();
         for (stack, v) in paced((0..).zip(&self.uncut.values)) {
             let stack = self.uncut.stacks.get(stack);
             let Some(at) = stack.iter().rposition(|&frame| frame == function) else { continue };
@@ -250,9 +252,16 @@ impl Books<'_> {
                 let sum = of.entry(callee).or_default();
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
+            for frame in stack[at + 1..].iter().skip(1) {
+                let is_there = below.entry(*frame).or_default();
+                *is_there = [is_there[0] || v[0] > 0.0, is_there[1] || v[1] > 0.0];
+            }
         }
+        // What is called through something else on the other side was not exchanged.
+        let is_below = |frame: &u32, side: usize| below.get(frame).is_some_and(|is_there| is_there[side]);
         let most = |side: usize| {
-            let only = of.iter().filter(|(_, v)| v[1 - side] <= 0.0 && v[side] > INSTEAD * whole[side]);
+            let is_only = |frame: &u32, v: &[f64; 2]| v[1 - side] <= 0.0 && !is_below(frame, 1 - side);
+            let only = of.iter().filter(|(frame, v)| is_only(frame, v) && v[side] > INSTEAD * whole[side]);
             only.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(a.0)))
         };
         let is_all = (0..2).all(|side| v[side] > NEARLY_ALL * whole[side] && whole[side] > 0.0);
@@ -292,6 +301,24 @@ impl Books<'_> {
         let m = self.rows.m.into_iter().max().unwrap_or(1) as f64;
         let runs = (m * self.found.need / score.max(1e-9)).ceil().max(m + 1.0).max(FEWEST_RUNS);
         (runs <= MOST_RUNS).then_some(runs as usize)
+    }
+
+    /// Where the whole changed for certain and no cause says so: the narrowest function of the program that has nearly all of
+    /// it. That it did less, and that less was done everywhere, is the same by these samples.
+    pub(super) fn whole(&self, story: &Story<'_>) -> Option<Entry> {
+        let of_all = self.delta(self.rows.front());
+        let is_it = |set: &usize| {
+            let of = &self.sets.sets[*set];
+            let is_program = of.key.frame().is_some_and(|frame| self.rows.names[frame as usize].class.program);
+            let is_function = matches!(of.key, Key::Own(_) | Key::Node(_)) && is_program;
+            is_function && of.v[0] > 0.0 && of.v[1] > 0.0 && self.delta(of.v) / of_all > NEARLY_ALL
+        };
+        let size = |set: usize| self.sets.sets[set].v[0] + self.sets.sets[set].v[1];
+        let narrowest = |a: &usize, b: &usize| size(*a).total_cmp(&size(*b)).then(a.cmp(b));
+        let set = paced(0..self.sets.len()).filter(is_it).min_by(narrowest)?;
+        let draft = story.draft(set, self.delta(self.sets.sets[set].v) / self.scale);
+        let rows = draft.rows.clone();
+        self.said(&draft, rows)
     }
 
     /// Where all of what is in use grew by one factor, that is a cause; `of_work` is what the search took for the amount of
@@ -356,15 +383,25 @@ impl Books<'_> {
                 None if of.kind == CauseKind::Own => self.sum(&draft.rows),
                 None => self.uncut.of_function(function, of.caller),
             };
-            let one_sided = match of.kind {
-                CauseKind::Added => Some(whole[0]),
-                CauseKind::Removed => Some(whole[1]),
+            let other = match of.kind {
+                CauseKind::Added => Some(0),
+                CauseKind::Removed => Some(1),
                 _ => None,
             };
+            let one_sided = other.map(|side| whole[side]);
+            let is_cut = other.is_some_and(|side| self.rows.may_have(of.callee.unwrap_or(function), side));
             // Where stacks end at the program's last function, not all calls of the system's are known.
             let is_known = !(self.rows.runtime.cut_system && self.rows.is_system(function));
-            if one_sided.is_some_and(|other| other > 0.0 || !is_known) {
+            if is_cut || one_sided.is_some_and(|other| other > 0.0 || !is_known) {
                 of.kind = CauseKind::Calls;
+            }
+            if let Some(callee) = of.callee {
+                let only = |side: usize| whole[1 - side] <= 0.0 && !self.rows.may_have(callee, 1 - side);
+                of.kind = match () {
+                    () if only(1) => CauseKind::Added,
+                    () if only(0) => CauseKind::Removed,
+                    () => CauseKind::Calls,
+                };
             }
             if !goes_along(whole) {
                 // A call may go through what one side has inlined; then what is called says it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use super::story::CauseKind;
+use super::{SURE, SURE_OF_RUNS};
 use crate::diff::Summary;
 
 /// What is said of the whole.
@@ -278,6 +279,14 @@ pub struct Account {
     /// How probable such a difference of the totals is by chance where both sides do the same work, by what a side's totals
     /// differ by, or of one pair by what those of other programs do; `None` if a side has nothing.
     pub p: Option<f64>,
+}
+
+impl Account {
+    /// True if the whole changed by more than chance, and most of that is left when causes are taken out.
+    pub(super) fn is_of_rest(&self, runs: [usize; 2]) -> bool {
+        let sure = if runs.iter().all(|&runs| runs > 1) { SURE_OF_RUNS } else { SURE };
+        !self.by_chance && self.p.is_some_and(|p| p < sure) && self.rest.abs() > self.causes.abs()
+    }
 }
 
 /// What comes nearest to a cause where nothing is one.

@@ -52,8 +52,12 @@ use told::{Shown, TOLD, Told, clones, rounded};
 
 /// Where a frame with a tenth of the total would have been noticed that grew by so much, nothing is a verdict.
 const PRACTICAL: f64 = 1.0;
-/// A difference of the totals is certain that is by chance with less than this probability.
+/// A difference of the totals is certain that is by chance with less than this probability; of several runs this is enough,
+/// whose own differences say what chance is.
 const SURE: f64 = 0.001;
+const SURE_OF_RUNS: f64 = 0.05;
+/// Of a change of what is allocated, the part that is that of sizes, where it is no change of the amount of work.
+const PART_OF_SIZE: f64 = 0.25;
 /// The most that noise is said to be: JSON has no infinity.
 const MOST_SAID: f64 = 1e6;
 /// The most that one side does more than the other.
@@ -375,7 +379,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     let mut work = Work::of(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
     let is_level = ops.is_none() && is_level(&measure.summary().sample_type);
-    let (found, scale, entries, account, swaps, candidate, is_withheld) = loop {
+    let (found, scale, entries, account, swaps, whole, candidate, is_withheld) = loop {
         work::poll();
         let sets = Sets::new(&rows);
         work.add(sets.places());
@@ -394,10 +398,9 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
             let delta = of_run(0, shift.amount);
             match moved.iter_mut().find(|m| m.how == How::Shift && m.function == function && m.from == from) {
                 Some(known) => known.delta = known.delta.max(delta),
-                None => {
-                    let even = shift.even;
-                    moved.push(Moved { function, from, how: How::Shift, delta, cost: None, even, inside });
-                }
+                // What moved and changed on the way is a change of what is around both.
+                None if !shift.even => {}
+                None => moved.push(Moved { function, from, how: How::Shift, delta, cost: None, even: true, inside }),
             }
             let folded: Vec<u32> = sets.rows(shift.set).collect();
             // What is below only changed places.
@@ -421,13 +424,26 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         entries.sort_by(|a, b| size(b).total_cmp(&size(a)));
         // What is said of causes that are withheld is of no account.
         let is_withheld = equal || found.ambiguous && !has_level;
-        let account = books.account(if is_withheld { &[] } else { &entries });
-        let candidate = if entries.is_empty() && !equal { books.candidate(&story) } else { None };
+        let mut account = books.account(if is_withheld { &[] } else { &entries });
+        let may_be_work = ops.is_none() && !is_level && !is_withheld && account.is_of_rest(m);
+        let mut whole = if may_be_work { books.whole(&story) } else { None };
+        if let Some(entry) = whole.take() {
+            entries.clear();
+            // More work makes more allocations, and none larger; and what was rewritten is no coincidence.
+            let size = books.split(&entry).filter(|_| rows.kind == Kind::Heap).map_or(0.0, |[_, size, ..]| size);
+            match size > PART_OF_SIZE || rewrite.is_some() {
+                true => entries.push(entry),
+                false => whole = Some(entry),
+            }
+            account = books.account(&entries);
+        }
+        let candidate = if entries.is_empty() && whole.is_none() && !equal { books.candidate(&story) } else { None };
         let candidate = candidate.map(|entry| (books.runs_needed(entry.score), books.split(&entry), entry));
         let garbage = books.garbage_of(&entries);
         let of = |(entry, garbage)| (books.split(&entry), garbage, entry);
         let entries: Vec<_> = entries.into_iter().zip(garbage).map(of).collect();
-        break (found, scale, entries, account, swaps, candidate, is_withheld);
+        let whole = whole.map(|entry| (books.split(&entry), entry));
+        break (found, scale, entries, account, swaps, whole, candidate, is_withheld);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
     moved.extend(swaps.iter().map(|swap| Moved {
@@ -460,7 +476,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         .collect();
     let candidate = candidate
         .map(|(runs, split, entry)| Candidate { cause: told.cause(&entry, split.filter(|_| !is_count), None), runs });
-    let mut suspects = Vec::new();
+    let whole = whole.map(|(split, entry)| told.cause(&entry, split.filter(|_| !is_count), None));
+    let mut suspects: Vec<Cause> = whole.into_iter().collect();
     if is_withheld {
         (causes, suspects) = (Vec::new(), if equal { Vec::new() } else { causes });
     }

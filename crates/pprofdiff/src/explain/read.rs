@@ -163,6 +163,7 @@ impl Rows {
             keys_of_labels: 0,
             keys_left_out: 0,
             pruned,
+            sides: if pruned > 0 { sides(&canon, columns) } else { Vec::new() },
             stacks,
         };
         let sum = |of: fn(&Row) -> bool| read.rows.iter().filter(|r| of(r)).map(|r| r.v[0] + r.v[1]).sum::<f64>();
@@ -518,6 +519,16 @@ fn name_costs(names: &mut [Name], canon: &Canon, columns: &Columns<'_>) {
         }
     }
     names.iter_mut().for_each(|name| name.shown.sort_unstable_by(|a, b| a.0.cmp(&b.0)));
+}
+
+/// Of each canonical name whether a side has it.
+fn sides(canon: &Canon, columns: &Columns<'_>) -> Vec<[bool; 2]> {
+    let mut sides = vec![[false; 2]; canon.texts.iter().map(|(_, name)| *name as usize + 1).max().unwrap_or(0)];
+    for row in columns.value.top(Sort::Cum).rows {
+        let [base, new] = &mut sides[canon.of[row.frame as usize] as usize];
+        (*base, *new) = (*base || row.cum.base != 0, *new || row.cum.new != 0);
+    }
+    sides
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

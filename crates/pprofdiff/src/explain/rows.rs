@@ -137,6 +137,8 @@ pub(super) struct Rows {
     pub keys_left_out: usize,
     /// The number of distinct stacks that were cut to what they share with heavier ones.
     pub pruned: usize,
+    /// Of each name whether a side has it at all, which rows do not say where stacks were cut; else empty.
+    pub sides: Vec<[bool; 2]>,
     pub stacks: Stacks,
 }
 
@@ -154,6 +156,11 @@ impl Rows {
     /// True if one of a row's frames is of a class.
     pub(super) fn has(&self, row: usize, is: impl Fn(&Class) -> bool) -> bool {
         self.stack(row).iter().any(|&frame| is(&self.names[frame as usize].class))
+    }
+
+    /// True if a side may have a function that none of its rows shows, since stacks were cut.
+    pub(super) fn may_have(&self, frame: u32, side: usize) -> bool {
+        self.sides.get(frame as usize).is_some_and(|sides| sides[side])
     }
 
     pub(super) fn is_system(&self, frame: u32) -> bool {

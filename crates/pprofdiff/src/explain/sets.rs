@@ -517,6 +517,7 @@ mod tests {
             keys_of_labels: 0,
             keys_left_out: 0,
             pruned: 0,
+            sides: Vec::new(),
             stacks,
         };
         rows.arrange();

@@ -27,6 +27,9 @@ const SHARED_PART: f64 = 0.3;
 /// A name that more packages of the new side have says nothing.
 const MOST_PACKAGES: usize = 32;
 
+/// What V8's names of regular expressions begin with.
+const REGULAR_EXPRESSION: &str = "RegExp: ";
+
 /// A function that has another name on the new side.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::explain) struct Renamed {
@@ -71,6 +74,11 @@ fn without_arguments(text: &str) -> String {
 impl Parts {
     /// Of Go (`a.b/c.(*T).M`), Rust and C++ (`a::T::m`, `<a::T as b::U>::m`), Java (`a.b.T.m`), and names without a package.
     fn of(name: &str) -> Parts {
+        // V8 names a regular expression by its text.
+        if name.starts_with(REGULAR_EXPRESSION) {
+            let (package, local) = (REGULAR_EXPRESSION.to_owned(), name.to_owned());
+            return Parts { package, last: local.clone(), local };
+        }
         // An implementation of a trait belongs to its type.
         let implemented = name.strip_prefix('<').and_then(|rest| {
             let (of, method) = rest.rsplit_once(">::")?;
@@ -90,11 +98,11 @@ impl Parts {
         let end = segments.len().saturating_sub(1);
         let begin = segments.iter().position(is_type).unwrap_or(end).min(end);
         let local: Vec<&str> = segments[begin..].iter().map(|segment| segment.trim_matches(['(', ')', '*'])).collect();
-        Parts {
-            package: format!("{head}{}", segments[..begin].join(separator)),
-            last: local.last().copied().unwrap_or_default().to_lowercase(),
-            local: local.join("."),
-        }
+        let (package, last) = (format!("{head}{}", segments[..begin].join(separator)), local.last().copied());
+        let (last, local) = (last.unwrap_or_default(), local.join("."));
+        // Many types have a method that Python itself calls.
+        let last = if last.starts_with("__") && last.ends_with("__") { &local } else { last };
+        Parts { package, last: last.to_lowercase(), local }
     }
 }
 
@@ -235,7 +243,9 @@ impl Found<'_> {
                     of_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
                 }
                 let deviation = (event / va + event / vb + 0.02).sqrt();
-                if of_old.package == of_new.package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation {
+                // Of names without a package, as Python's, nothing says that they are of one.
+                let is_one_package = of_old.package == of_new.package && !of_old.package.is_empty();
+                if is_one_package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation {
                     of_package.push((old, new));
                 }
             }
@@ -310,6 +320,7 @@ mod tests {
             ("<a::b::T<X> as core::iter::Iterator>::next", "a::b | T.next | next"),
             ("java.util.HashMap.get", "java.util | HashMap.get | get"),
             ("parseXml", " | parseXml | parsexml"),
+            ("Markdown.__call__", " | Markdown.__call__ | markdown.__call__"),
         ];
         cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
         let is_version_of = |a: &str, b: &str| without_version(a) == without_version(b);
