@@ -412,7 +412,7 @@ fn cost_with_another_name_is_no_cause() {
 }
 
 /// The program run for four tenants, of which one may be slower, with so many other keys that tell little apart.
-fn of_tenants(slow: f64, seed: u64, keys: usize) -> Arc<Profile> {
+pub(crate) fn of_tenants(slow: f64, seed: u64, keys: usize) -> Arc<Profile> {
     let program = Program::new(8);
     let mut all: Option<Message> = None;
     for tenant in ["a", "b", "c", "d"] {

@@ -1,15 +1,13 @@
-//! What `explain` knows how to say, a case each: renamed packages, calls of one function instead of another, calls of the
-//! runtime, functions of the program above a library's, rewritten libraries, levels, garbage, locks, amounts of work that
-//! nothing agrees on.
+//! What `explain` knows how to say: of each rule of its table a case, named after it, and cases in which rules must not speak.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, ScaleRule, Verdict};
+use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, RULES, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
 use pprofdiff_report::{Format, Report};
 
-use crate::explain::{profile, stacks};
+use crate::explain::{of_tenants, profile, stacks};
 
 /// Stacks by `;`, root first, with so many samples of 10 ms.
 type Stacks = Vec<(String, i64)>;
@@ -47,8 +45,126 @@ fn says(e: &Explanation, what: &str) {
     assert!(words(e).contains(what), "no {what:?} in\n{}", words(e));
 }
 
+/// A rule without a case is not known to work, nor is one that the documentation does not name.
 #[test]
-fn a_package_under_another_path_is_renamed_and_what_changed_in_it_is_a_cause() {
+fn each_rule_has_a_case_and_is_documented() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explain.md");
+    let (cases, docs) = (include_str!("rules.rs"), std::fs::read_to_string(docs).unwrap());
+    for rule in &RULES {
+        assert!(cases.contains(&format!("#[test]\nfn {}_", rule.name)), "no case of {}", rule.name);
+        let row = format!("| `{}` | {} | {} | {} |", rule.name, rule.stage(), rule.needs, rule.says);
+        assert!(docs.contains(&row), "docs/explain.md has no row\n{row}");
+    }
+}
+
+#[test]
+fn calls_that_cost_more_are_named_with_their_caller() {
+    let side = |n: i64| [("main.main;main.a;main.b;main.c", n), ("main.main;main.d;main.b;main.c", 3000)];
+    let e = between(&side(3000), &side(9000));
+    assert_eq!((e.causes.len(), e.causes[0].kind), (1, CauseKind::Calls), "{e:?}");
+    says(&e, "main.a spends more in main.b (called more, or slower): +60s");
+    says(&between(&side(9000), &side(3000)), "main.a spends less in main.b (called less, or faster): -60s");
+}
+
+#[test]
+fn added_and_removed_calls_are_told() {
+    let (without, with) =
+        ([("main.main;main.a", 3000)], [("main.main;main.a", 3000), ("main.main;main.a;main.b", 4000)]);
+    let e = between(&without, &with);
+    assert_eq!((e.causes.len(), e.causes[0].kind, e.causes[0].factor), (1, CauseKind::Added, None), "{e:?}");
+    says(&e, "main.a now calls main.b: +40s");
+}
+
+#[test]
+fn removed_calls_are_told_by_the_base() {
+    let (without, with) =
+        ([("main.main;main.a", 3000)], [("main.main;main.a", 3000), ("main.main;main.a;main.b", 4000)]);
+    let e = between(&with, &without);
+    assert_eq!((e.causes.len(), e.causes[0].kind, e.causes[0].factor), (1, CauseKind::Removed, Some(0.0)), "{e:?}");
+    says(&e, "main.a no longer calls main.b: -40s");
+}
+
+#[test]
+fn labels_are_named_where_only_their_samples_changed() {
+    let e = explain(&[of_tenants(1.0, 1, 0)], &[of_tenants(1.8, 2, 0)]);
+    let label = e.causes[0].label.as_ref().map(|label| (label.key.as_str(), label.value.as_str()));
+    assert_eq!((e.causes.len(), label), (1, Some(("tenant", "b"))), "{e:?}");
+    says(&e, "other values of the label did not change");
+}
+
+/// What moved, with nothing else to say.
+fn moved(base: &[(&str, i64)], new: &[(&str, i64)], how: How) -> (String, String) {
+    let e = between(base, new);
+    assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 1), "{e:?}");
+    let moved = &e.moved[0];
+    assert_eq!(moved.how, how, "{moved:?}");
+    (moved.from.clone(), moved.function.clone())
+}
+
+#[test]
+fn inlined_functions_are_part_of_their_callers() {
+    let (base, new) = ([("main.main;main.a;main.b;main.c", 6000)], [("main.main;main.a;main.c", 6000)]);
+    assert_eq!(moved(&base, &new, How::Inlined), ("main.b".to_owned(), "main.a".to_owned()));
+}
+
+#[test]
+fn outlined_functions_were_part_of_their_callers() {
+    let (base, new) = ([("main.main;main.a", 9000)], [("main.main;main.a", 4500), ("main.main;main.a;main.b", 4500)]);
+    assert_eq!(moved(&base, &new, How::Outlined), ("main.a".to_owned(), "main.b".to_owned()));
+}
+
+#[test]
+fn cost_shift_within_a_caller_is_no_cause() {
+    let side = |a: i64, b: i64| [("main.main;main.host;main.a", a), ("main.main;main.host;main.b", b)];
+    let e = between(&side(6000, 2000), &side(2000, 6000));
+    assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 1), "{e:?}");
+    assert!(e.moved[0].even && matches!(e.moved[0].how, How::Shift | How::Swap), "{e:?}");
+    // What changed on the way did not only move.
+    let e = between(&side(6000, 2000), &side(2000, 12_000));
+    assert!(!e.causes.is_empty() && e.moved.iter().all(|moved| moved.even), "{e:?}");
+}
+
+/// Runs of a program that is all in one function.
+fn of_one_function(n: i64, size: i64) -> Vec<Arc<Profile>> {
+    let run = |i: i64| {
+        let n = n + i * n / 100;
+        let types = [("alloc_objects", "count"), ("alloc_space", "bytes")];
+        let stacks_of = |function: &str, n: i64| {
+            (vec!["main.main", function].into_iter().map(str::to_owned).collect::<Vec<_>>(), vec![n, n * size])
+        };
+        let all = [stacks_of("main.solve", n), stacks_of("main.other", n / 50)];
+        let all: Vec<_> =
+            all.iter().map(|(stack, v)| (stack.iter().map(String::as_str).collect(), v.clone())).collect();
+        profile(&stacks(&types, &all))
+    };
+    (0..3).map(run).collect()
+}
+
+#[test]
+fn whole_programs_in_one_function_did_less_work_or_it_is_cheaper() {
+    let e = explain(&of_one_function(100_000, 64), &of_one_function(50_000, 64));
+    assert_eq!((e.verdict, e.causes.len(), e.suspects.len()), (Verdict::Inconclusive, 0, 1), "{e:?}");
+    says(&e, "Either 0.5 times as much work, or main.solve itself allocates less");
+    // Less work makes fewer allocations, and none smaller.
+    let e = explain(&of_one_function(100_000, 64), &of_one_function(100_000, 32));
+    assert_eq!((e.verdict, e.causes.len()), (Verdict::Change, 1), "{e:?}");
+    says(&e, "main.solve itself allocates less: ");
+}
+
+#[test]
+fn ambiguous_causes_are_withheld() {
+    let side = |n: i64| {
+        let all = [("main.main;main.a;main.b".to_owned(), n), ("main.main;main.c".to_owned(), 90)];
+        cpu(&all.to_vec())
+    };
+    let e = explain(&[side(4000)], &[side(9000)]);
+    assert_eq!((e.verdict, e.causes.len()), (Verdict::Inconclusive, 0), "{e:?}");
+    assert!(!e.suspects.is_empty(), "{e:?}");
+    says(&e, "times as much work, or main.");
+}
+
+#[test]
+fn renamed_packages_are_matched_and_what_changed_in_them_is_a_cause() {
     let of = |path: &str, b: i64| -> Vec<(String, i64)> {
         ["A", "B", "C", "D"]
             .iter()
@@ -142,7 +258,7 @@ fn calls_through_what_is_inlined_on_one_side_are_told() {
 }
 
 #[test]
-fn calls_of_one_function_instead_of_another_are_one_cause() {
+fn replaced_calls_are_one_cause() {
     let e = between(&[("main.main;main.load;a/one.Read", 5000)], &[("main.main;main.load;b/two.Parse", 900)]);
     assert_eq!(e.causes.len(), 1, "{e:?}");
     let cause = &e.causes[0];
@@ -154,7 +270,7 @@ fn calls_of_one_function_instead_of_another_are_one_cause() {
 }
 
 #[test]
-fn what_a_function_calls_of_the_runtime_is_said() {
+fn own_cost_in_the_runtime_is_said_with_what_is_called() {
     let find = |own: i64, map: i64| {
         let map = (map > 0).then_some(("main.main;main.find;runtime.mapaccess1", map));
         std::iter::once(("main.main;main.find", own)).chain(map).collect::<Vec<_>>()
@@ -187,7 +303,7 @@ fn of_a_library_the_functions_of_the_program_are_named() {
 }
 
 #[test]
-fn a_rewritten_library_is_said_first_and_causes_are_sought_above_it() {
+fn rewritten_libraries_are_said_first_and_causes_are_sought_above_them() {
     let side = |path: &str, names: &str, read: i64, write: i64| -> Vec<(String, i64)> {
         let of = |entry: &str, n: i64| {
             let stack = |c: char| (format!("main.main;main.{entry};x.org/lib.{entry};{path}.{names}{c}"), n / 6);
@@ -215,7 +331,7 @@ fn heap(sample_type: &str, of: &[(&str, i64, i64)]) -> Arc<Profile> {
 }
 
 #[test]
-fn what_is_in_use_is_a_level() {
+fn in_use_level_is_no_amount_of_work() {
     let side = |times: i64, cache: i64| {
         let names: Vec<String> = (0..12).map(|i| format!("main.main;main.f{i}")).collect();
         let mut all: Vec<_> = names.iter().map(|name| (name.as_str(), 1000 * times, 100)).collect();
@@ -234,7 +350,7 @@ fn what_is_in_use_is_a_level() {
 }
 
 #[test]
-fn garbage_belongs_to_who_allocates() {
+fn gc_pressure_belongs_to_who_allocates() {
     let of = |allocated: i64, collected: i64| {
         vec![
             ("main.main;main.rows;runtime.makeslice;runtime.mallocgc", allocated),
@@ -262,7 +378,7 @@ fn waits(of: &[(&str, i64, i64)]) -> Arc<Profile> {
 }
 
 #[test]
-fn locks_are_held_longer_or_taken_more_often() {
+fn lock_contention_is_waiting_longer_or_more_often() {
     let run = |wobble: i64, n: i64, each: i64| {
         waits(&[
             ("main.main;main.serve;main.(*Stats).Record;sync.(*Mutex).Unlock", n + wobble, each),
@@ -282,7 +398,7 @@ fn locks_are_held_longer_or_taken_more_often() {
 }
 
 #[test]
-fn where_nothing_is_a_cause_what_comes_nearest_is_named() {
+fn candidate_is_named_where_nothing_is_a_cause() {
     let small = |n: i64| {
         let names: Vec<String> = (0..8).map(|i| format!("main.main;main.f{i}")).collect();
         let mut all: Vec<(String, i64)> = names.into_iter().map(|name| (name, 40)).collect();

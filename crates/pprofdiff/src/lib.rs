@@ -32,6 +32,7 @@ pub mod check;
 mod diff;
 pub mod explain;
 mod runs;
+mod runtimes;
 mod select;
 pub mod series;
 mod sources;

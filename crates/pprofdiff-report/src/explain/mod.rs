@@ -17,8 +17,8 @@ pub(crate) use panel::explain_panel;
 use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
 #[cfg(feature = "check")]
-use words::MOST_CAUSES;
-use words::{About, Markup, Words, within};
+use words::MAX_CAUSES;
+use words::{ExplanationText, Markup, Priority, within};
 
 /// What is said where no cause is known.
 pub const CAN_NOT_TELL: &str = "these samples can't tell";
@@ -96,13 +96,13 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
 /// # Errors
 /// The writer's.
 pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
-    let words = Words { e, markup: Markup::Plain };
+    let words = ExplanationText { e, markup: Markup::Plain };
     let head = words.head("->");
     let lines = within(words.lines(), &head, style.budget);
     writeln!(out, "{head}")?;
     for line in lines {
         match line.about {
-            About::Answer if style.color => writeln!(out, "\x1b[1m{}\x1b[0m", line.text)?,
+            Priority::Answer if style.color => writeln!(out, "\x1b[1m{}\x1b[0m", line.text)?,
             _ => writeln!(out, "{}", line.text)?,
         }
     }
@@ -114,14 +114,15 @@ pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -
 /// # Errors
 /// The writer's.
 pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
-    let words = Words { e, markup: Markup::Markdown };
+    let words = ExplanationText { e, markup: Markup::Markdown };
     let head = words.head("→");
     let lines = within(words.lines(), &head, style.budget);
     writeln!(out, "{head}")?;
     let mut last = None;
     for line in lines {
         // What belongs to a cause stays in its list item; all else is a paragraph of its own.
-        let in_list = line.about == About::Detail || line.about == About::Answer && last == Some(About::Detail);
+        let in_list =
+            line.about == Priority::Detail || line.about == Priority::Answer && last == Some(Priority::Detail);
         if !in_list || last.is_none() {
             writeln!(out)?;
         }
@@ -134,8 +135,8 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
 /// The causes, each a line, as they stand under what they are causes of.
 #[cfg(feature = "check")]
 fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
-    let words = Words { e, markup };
-    e.causes.iter().take(MOST_CAUSES).map(|cause| words.cause(cause)).collect()
+    let words = ExplanationText { e, markup };
+    e.causes.iter().take(MAX_CAUSES).map(|cause| words.cause(cause)).collect()
 }
 
 /// The causes for people.
@@ -154,7 +155,7 @@ pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
 /// one that names it at all, one
 /// `below` whose function it changed, or one that is of no function.
 pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -> bool) -> String {
-    let words = Words { e, markup: Markup::Plain };
+    let words = ExplanationText { e, markup: Markup::Plain };
     let is = |name: &String| name == function;
     let own = |cause: &&Cause| cause.evidence.functions.iter().any(is);
     let named = |cause: &&Cause| {
@@ -179,7 +180,7 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
 
 /// What an explanation comes to in one line, where it is sure: the largest cause, or that nothing changed.
 pub fn explain_line(e: &Explanation) -> Option<String> {
-    let words = Words { e, markup: Markup::Plain };
+    let words = ExplanationText { e, markup: Markup::Plain };
     match (e.verdict, e.causes.as_slice()) {
         (Verdict::Change, [first, rest @ ..]) => {
             let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };

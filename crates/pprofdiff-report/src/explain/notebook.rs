@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::words::{About, Markup, Words};
+use super::words::{ExplanationText, Markup, Priority};
 use crate::html::style;
 use pprofdiff::explain::Explanation;
 
@@ -12,7 +12,7 @@ const WIDEST: f64 = 160.0;
 /// The explanation as an HTML fragment, readable without JavaScript, in light and in dark. Everything from the input is
 /// escaped.
 pub fn explain_html(e: &Explanation) -> String {
-    let words = Words { e, markup: Markup::Html };
+    let words = ExplanationText { e, markup: Markup::Html };
     let mut html = format!("{}<div class=\"pprofdiff\"><div>{}</div>", style(), words.head("→"));
     if let Some(verdict) = words.verdict() {
         let _ = write!(html, "<p><b>{verdict}</b></p>");
@@ -46,7 +46,7 @@ pub fn explain_html(e: &Explanation) -> String {
     if !e.causes.is_empty() {
         html.push_str("</tbody></table>");
     }
-    for line in words.lines().iter().filter(|l| !matches!(l.about, About::Answer | About::Detail)) {
+    for line in words.lines().iter().filter(|l| !matches!(l.about, Priority::Answer | Priority::Detail)) {
         let _ = write!(html, "<div class=\"note\">{}</div>", line.text);
     }
     html.push_str("</div>");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::words::{About, MOST_CAUSES, Markup, Words, is_replaced};
+use super::words::{ExplanationText, MAX_CAUSES, Markup, Priority, is_replaced};
 use pprofdiff::explain::{Cause, Explanation};
 
 const TITLE: &str = "Show its stacks in the flame graph; again, or Esc: all of them";
@@ -10,7 +10,7 @@ const TITLE: &str = "Show its stacks in the flame graph; again, or Esc: all of t
 /// The explanation as HTML. A button has the number of its cause, for a script that shows its stacks. Everything from
 /// the input is escaped. Warnings are left to the page.
 pub(crate) fn explain_panel(e: &Explanation) -> String {
-    let words = Words { e, markup: Markup::Html };
+    let words = ExplanationText { e, markup: Markup::Html };
     // The page's own total is that of all runs of a side.
     let of = if e.noise.runs == (1, 1) { "" } else { ", the mean of a side's runs" };
     let mut html = format!("<h2>What changed <span class=\"caption\">{}{of}</span></h2>", words.head("→"));
@@ -20,14 +20,15 @@ pub(crate) fn explain_panel(e: &Explanation) -> String {
     if let Some(rewrite) = &e.rewrite {
         let _ = write!(html, "<p>{}</p>", words.rewrite(rewrite));
     }
-    let (first, more) = e.causes.split_at(e.causes.len().min(MOST_CAUSES));
+    let (first, more) = e.causes.split_at(e.causes.len().min(MAX_CAUSES));
     push_causes(&mut html, &words, first, 0);
     if !more.is_empty() {
         let _ = write!(html, "<details><summary>{} more</summary>", more.len());
         push_causes(&mut html, &words, more, first.len());
         html.push_str("</details>");
     }
-    let small = |about: &About| matches!(about, About::Account | About::Moved | About::Scale | About::Noise);
+    let small =
+        |about: &Priority| matches!(about, Priority::Account | Priority::Moved | Priority::Scale | Priority::Noise);
     html.push_str("<ul class=\"notes\">");
     for line in words.lines().iter().filter(|line| small(&line.about)) {
         let _ = write!(html, "<li>{}</li>", line.text);
@@ -36,7 +37,7 @@ pub(crate) fn explain_panel(e: &Explanation) -> String {
 }
 
 /// Causes as a list, with `from` of them before.
-fn push_causes(html: &mut String, words: &Words, causes: &[Cause], from: usize) {
+fn push_causes(html: &mut String, words: &ExplanationText, causes: &[Cause], from: usize) {
     if causes.is_empty() {
         return;
     }

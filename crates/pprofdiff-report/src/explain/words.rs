@@ -10,9 +10,9 @@ use pprofdiff::text::harmless;
 use pprofdiff::units::{self, ColumnUnit};
 
 /// The most causes, parts of one, and moved functions that text names.
-pub(super) const MOST_CAUSES: usize = 4;
-const MOST_PARTS: usize = 3;
-const MOST_MOVED: usize = 3;
+pub(super) const MAX_CAUSES: usize = 4;
+const MAX_PARTS: usize = 3;
+const MAX_MOVED: usize = 3;
 /// The longest line of text, about: names are cut to fit.
 const LONGEST_NAME: usize = 100;
 /// From this part on, one factor explains a change.
@@ -54,7 +54,7 @@ impl Markup {
         }
     }
 
-    /// Words that are no name; units and sample types come from files.
+    /// ExplanationText that are no name; units and sample types come from files.
     pub(super) fn words(self, text: &str) -> String {
         match self {
             Markup::Plain => harmless(text).into_owned(),
@@ -113,7 +113,7 @@ fn noticed(e: &Explanation) -> String {
 
 /// What a line is about. In the order of importance: what there is no room for goes from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum About {
+pub(super) enum Priority {
     Answer,
     Warning,
     Scale,
@@ -125,17 +125,17 @@ pub(super) enum About {
 
 /// One line of what is said.
 pub(super) struct Line {
-    pub about: About,
+    pub about: Priority,
     pub text: String,
 }
 
 /// An explanation in words.
-pub(super) struct Words<'a> {
+pub(super) struct ExplanationText<'a> {
     pub e: &'a Explanation,
     pub markup: Markup,
 }
 
-impl Words<'_> {
+impl ExplanationText<'_> {
     pub(super) fn total(&self, value: f64) -> String {
         self.markup.words(&units::show_real(value, &self.e.unit))
     }
@@ -159,10 +159,12 @@ impl Words<'_> {
             _ => format!("costs {more}"),
         };
         if let Some(callee) = cause.callee.as_deref().map(|f| self.markup.name(f)) {
-            return match cause.kind {
-                CauseKind::Added => format!("{function} now calls {callee}"),
-                CauseKind::Removed => format!("{function} no longer calls {callee}"),
-                CauseKind::Own | CauseKind::Calls => self.spends(cause, &function, more, &callee),
+            let (base, new) = (cause.evidence.base.value, cause.evidence.new.value);
+            // Where stacks were cut, calls may be among what is gone.
+            return match self.e.pruned == 0 {
+                true if base <= 0.0 => format!("{function} now calls {callee}"),
+                true if new <= 0.0 => format!("{function} no longer calls {callee}"),
+                _ => self.spends(cause, &function, more, &callee),
             };
         }
         if let [came, went] = cause.parts.as_slice()
@@ -178,7 +180,11 @@ impl Words<'_> {
             (CauseKind::Own, _) if self.is_delay(cause) => {
                 format!("waits at {function} cost {more}")
             }
-            (CauseKind::Own, Some(caller)) => self.spends(cause, &caller, more, &format!("{function} itself")),
+            (CauseKind::Own, Some(caller)) => match (self.verb(cause), up) {
+                ("spends", true) => format!("{function} itself {costs} (called more by {caller}, or slower)"),
+                ("spends", false) => format!("{function} itself {costs} (called less by {caller}, or faster)"),
+                _ => format!("{function} itself {costs}, called by {caller}"),
+            },
             (CauseKind::Own, None) => format!("{function} itself {costs}"),
             (CauseKind::Calls, Some(caller)) => self.spends(cause, &caller, more, &function),
             (CauseKind::Calls, None) => format!("{function} {costs}{}", self.called(cause)),
@@ -221,7 +227,7 @@ impl Words<'_> {
             [first, ..] if first.delta / cause.delta > MOSTLY => {
                 return format!(", for {}", self.markup.name(&first.function));
             }
-            more => &more[..more.len().min(MOST_PARTS)],
+            more => &more[..more.len().min(MAX_PARTS)],
         };
         let one = |within: &Within| format!("{} ({})", self.markup.name(&within.function), self.amount(within.delta));
         format!(", for {}", shown.iter().map(one).collect::<Vec<_>>().join(", "))
@@ -290,7 +296,7 @@ impl Words<'_> {
     pub(super) fn parts(&self, parts: &[Part]) -> String {
         let of = |p: &Part| p.function.as_deref().map_or_else(String::new, |f| self.markup.name(f));
         let one = |p: &Part| format!("{} {}", of(p), self.amount(p.delta));
-        let shown: Vec<String> = parts.iter().take(MOST_PARTS).map(one).collect();
+        let shown: Vec<String> = parts.iter().take(MAX_PARTS).map(one).collect();
         format!("of it {}", shown.join(", "))
     }
 
@@ -477,16 +483,16 @@ impl Words<'_> {
     pub(super) fn lines(&self) -> Vec<Line> {
         let e = self.e;
         let mut lines = Vec::new();
-        let mut say = |about: About, text: String| lines.push(Line { about, text });
-        e.warnings.iter().take(1).for_each(|w| say(About::Warning, format!("warning: {}", self.markup.words(w))));
+        let mut say = |about: Priority, text: String| lines.push(Line { about, text });
+        e.warnings.iter().take(1).for_each(|w| say(Priority::Warning, format!("warning: {}", self.markup.words(w))));
         if let Some(verdict) = self.verdict() {
-            say(About::Answer, verdict);
+            say(Priority::Answer, verdict);
         }
-        e.rewrite.iter().for_each(|rewrite| say(About::Answer, self.rewrite(rewrite)));
-        for (i, cause) in e.causes.iter().take(MOST_CAUSES).enumerate() {
-            say(About::Answer, format!("{}. {}.", i + 1, self.cause(cause)));
+        e.rewrite.iter().for_each(|rewrite| say(Priority::Answer, self.rewrite(rewrite)));
+        for (i, cause) in e.causes.iter().take(MAX_CAUSES).enumerate() {
+            say(Priority::Answer, format!("{}. {}.", i + 1, self.cause(cause)));
             if !cause.parts.is_empty() && !is_replaced(cause) {
-                say(About::Detail, format!("   {}", self.parts(&cause.parts)));
+                say(Priority::Detail, format!("   {}", self.parts(&cause.parts)));
             }
             if i == 0 {
                 let command = match self.markup {
@@ -494,18 +500,18 @@ impl Words<'_> {
                     Markup::Markdown => markdown::code(&command_of(e, cause)),
                     Markup::Html => format!("<code>{}</code>", html::escape(&command_of(e, cause))),
                 };
-                say(About::Detail, format!("   {command}"));
+                say(Priority::Detail, format!("   {command}"));
             }
         }
-        if e.causes.len() > MOST_CAUSES {
-            let more = counted(e.causes.len() - MOST_CAUSES, "more cause");
-            say(About::Detail, format!("   {more} in the JSON"));
+        if e.causes.len() > MAX_CAUSES {
+            let more = counted(e.causes.len() - MAX_CAUSES, "more cause");
+            say(Priority::Detail, format!("   {more} in the JSON"));
         }
-        self.account().into_iter().for_each(|account| say(About::Account, account));
+        self.account().into_iter().for_each(|account| say(Priority::Account, account));
         let moved = self.all_moved();
-        moved.iter().take(MOST_MOVED).for_each(|moved| say(About::Moved, format!("Moved: {moved}.")));
-        say(About::Scale, self.scale());
-        say(About::Noise, self.noise());
+        moved.iter().take(MAX_MOVED).for_each(|moved| say(Priority::Moved, format!("Moved: {moved}.")));
+        say(Priority::Scale, self.scale());
+        say(Priority::Noise, self.noise());
         lines
     }
 

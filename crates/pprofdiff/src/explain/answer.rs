@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-pub use super::story::CauseKind;
+pub use super::attribution::CauseKind;
 use super::{SURE, SURE_OF_RUNS};
 use crate::diff::Summary;
 
@@ -107,7 +107,7 @@ pub struct Cause {
     pub parts: Vec<Part>,
     /// How much of it is that of the count, where cost and count are both measured.
     pub split: Option<Split>,
-    /// About how much of the change of garbage collection is this cause's, by what it allocates more or less; it is no part of
+    /// Priority how much of the change of garbage collection is this cause's, by what it allocates more or less; it is no part of
     /// `delta`, but of the account's consequences.
     pub garbage: Option<f64>,
     /// What it was found in.
@@ -296,7 +296,7 @@ pub struct Candidate {
     /// As a cause would be.
     #[serde(flatten)]
     pub cause: Cause,
-    /// About how many runs a side would tell, if it is one; `None` if that is more than 20.
+    /// Priority how many runs a side would tell, if it is one; `None` if that is more than 20.
     pub runs: Option<usize>,
 }
 

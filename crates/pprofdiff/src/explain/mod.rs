@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! runs of two sides -> rows (stacks by numbers) -> rules (names matched across builds) -> sets (candidates)
-//!   -> search (causes and scale, by noise) -> story (what moved, what is one cause) -> account (what they add up to)
+//!   -> search (causes and scale, by noise) -> attribution (what moved, what is one cause) -> account (what they add up to)
 //!   -> Explanation
 //! ```
 //!
@@ -11,44 +11,36 @@
 
 mod account;
 mod answer;
-mod calls;
+mod attribution;
 mod chance;
-mod costs;
-mod labels;
-mod read;
-mod rows;
+mod evidence;
+mod naming;
 mod rules;
-mod runtime;
-mod samples;
 mod search;
-mod sets;
-mod story;
-mod told;
-mod weights;
 
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Query, Selection};
+use crate::runtimes::{self, UserRules};
 use crate::{Error, Result};
-use account::{Books, Uncut};
+use account::Books;
 pub use answer::{
     Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
-use costs::Costs;
-use pprofdiff_profile::random::{HashMap, HashSet};
+use evidence::read::Columns;
+pub(crate) use evidence::read::by_chance;
+use evidence::rows::{Kind, Rows};
+use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work;
-use read::Columns;
-pub(crate) use read::by_chance;
-use rows::{Kind, Rows};
-use rules::inlined::{self, Inlined};
-use rules::renamed::{self, Renamed};
-use rules::rewritten;
-use runtime::Own;
+use rules::renamed::Renamed;
+use rules::{Findings, Names};
+pub use rules::{RULES, Rule};
+
+use attribution::{Attribution, Shift};
+use evidence::sets::Sets;
+use naming::{MIN_SHOWN, Naming, Shown, clones, rounded};
 use search::Work;
-use sets::Sets;
-use story::{Shift, Story};
-use told::{Shown, TOLD, Told, clones, rounded};
 
 /// Where a frame with a tenth of the total would have been noticed that grew by so much, nothing is a verdict.
 const PRACTICAL: f64 = 1.0;
@@ -56,14 +48,12 @@ const PRACTICAL: f64 = 1.0;
 /// whose own differences say what chance is.
 const SURE: f64 = 0.001;
 const SURE_OF_RUNS: f64 = 0.05;
-/// Of a change of what is allocated, the part that is that of sizes, where it is no change of the amount of work.
-const PART_OF_SIZE: f64 = 0.25;
 /// The most that noise is said to be: JSON has no infinity.
-const MOST_SAID: f64 = 1e6;
+const MAX_SAID: f64 = 1e6;
 /// The most that one side does more than the other.
-const MOST_WORK: f64 = 1e9;
+const MAX_WORK: f64 = 1e9;
 /// How often cost that moved is looked past.
-const MOST_SHIFTS: usize = 8;
+const MAX_SHIFTS: usize = 8;
 
 /// What may be said besides the profiles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,10 +107,10 @@ impl ExplainOptions {
     /// Invalid TOML, unknown keys, or an invalid expression.
     #[cfg(feature = "check")]
     pub fn with_config(mut self, text: &str) -> Result<Self> {
-        let settings = runtime::Settings::from_toml(text)?;
+        let settings = runtimes::Settings::from_toml(text)?;
         self.system.extend(settings.system);
         self.background.extend(settings.background);
-        Own::new(&self).map(|_| self)
+        UserRules::new(&self.system, &self.background).map(|_| self)
     }
 }
 
@@ -173,7 +163,7 @@ impl Diff {
         if ops.is_some_and(|ops| !(ops.is_finite() && ops > 0.0)) {
             return Err(Error::query("numbers of operations are positive"));
         }
-        if ops.is_some_and(|ops| !(1.0 / MOST_WORK..=MOST_WORK).contains(&ops)) {
+        if ops.is_some_and(|ops| !(1.0 / MAX_WORK..=MAX_WORK).contains(&ops)) {
             return Err(Error::query("no run does a thousand million times as many operations as another"));
         }
         if !(0.0..1.0).contains(&options.min_effect) {
@@ -183,7 +173,7 @@ impl Diff {
         if options.noise_runs == 1 || options.noise_runs >= self.base().count() {
             return Err(Error::query("noise is learned from two runs of equal builds or more, besides the base"));
         }
-        let own = Own::new(options)?;
+        let own = UserRules::new(&options.system, &options.background)?;
         work::begin_phase("explaining");
         let selection = self.select_with(query, &Moves::default())?;
         let value = selection.measure_type(asked.number, Normalize::None)?;
@@ -256,7 +246,7 @@ impl Asked {
         selection: &Selection,
         value: &Measure,
         learned: usize,
-        own: &Own,
+        own: &UserRules,
         read: impl FnOnce(&Columns<'_>) -> T,
     ) -> Result<T> {
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
@@ -273,8 +263,8 @@ impl Asked {
 pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     let selection = measure.selection();
     let asked = selection.diff().asked(Some(&measure.summary().sample_type), &[])?;
-    let own = Own::new(&ExplainOptions::default())?;
-    let events = asked.read(selection, measure, 0, &own, read::event_of_runs)?;
+    let own = UserRules::default();
+    let events = asked.read(selection, measure, 0, &own, evidence::read::event_of_runs)?;
     // What counts samples counts those of the wall clock, if there is one.
     let types = selection.diff().sample_types();
     let own = types[asked.number].0.as_str();
@@ -283,16 +273,16 @@ pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
 }
 
 /// The most renamed or inlined functions that are named each, of what views follow.
-const MOST_TOLD: usize = 5;
+const MAX_TOLD: usize = 5;
 
 /// What moved between the sides, for views whose names follow it.
 pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     let asked = diff.asked(None, &[])?;
     let selection = diff.select_with(&Query::default(), &Moves::default())?;
     let value = selection.measure_type(asked.number, Normalize::None)?;
-    let own = Own::new(&ExplainOptions::default())?;
-    let mut rows = asked.read(&selection, &value, 0, &own, Rows::read)?;
-    let (renamed, folded, _) = match_names(&mut rows);
+    let own = UserRules::default();
+    let rows = asked.read(&selection, &value, 0, &own, Rows::read)?;
+    let Names { rows, renamed, inlined, .. } = Names::matched(rows);
     let mut moves = Moves::default();
     let name = |frame: u32| rows.names[frame as usize].text.clone();
     let (mut pairs, mut calls) = (Vec::new(), Vec::new());
@@ -300,60 +290,42 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
         pairs.push(format!("{} of the base is {}", name(pair.old), name(pair.new)));
         moves.renamed.insert(name(pair.old), name(pair.new));
     }
-    for call in &folded {
+    for call in &inlined {
         let side = ["base", "new side"][call.side];
         calls.push(format!("{} of the {side} is part of {}", name(call.frame), name(call.caller)));
         moves.folded[call.side].insert(name(call.frame));
     }
     for (said, how) in [(pairs, "under other names"), (calls, "inlined on one side")] {
-        let more = said.len().saturating_sub(MOST_TOLD);
+        let more = said.len().saturating_sub(MAX_TOLD);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         if !said.is_empty() {
-            let first = said.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+            let first = said.iter().take(MAX_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
             moves.told.push(format!("matched {how}: {first}{more}"));
         }
     }
     Ok(moves)
 }
 
-/// Functions that were renamed, and those that are part of their callers on the other side. Stacks have the names of the
-/// base then, and no calls of the latter; they are given as they are with these, too.
-fn match_names(rows: &mut Rows) -> (Vec<Renamed>, Vec<Inlined>, Uncut) {
-    let mut costs = Costs::new(rows);
-    let renamed = renamed::renamed(rows, &costs);
-    if !renamed.is_empty() {
-        let old: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.new, pair.old)).collect();
-        rows.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
-        costs = Costs::new(rows);
-    }
-    let mut uncut = Uncut::of(rows);
-    let mut folded = inlined::inlined(rows, &costs);
-    folded.extend(inlined::split_off(rows, &costs));
-    if !folded.is_empty() {
-        let frames: HashSet<u32> = folded.iter().map(|g| g.frame).collect();
-        frames.iter().for_each(|&frame| uncut.is_folded[frame as usize] = true);
-        rows.regroup(|_, stack| {
-            if stack.iter().any(|f| !frames.contains(f)) {
-                stack.retain(|f| !frames.contains(f));
-            }
-        });
-    }
-    (renamed, folded, uncut)
-}
-
-fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, options: &ExplainOptions) -> Explanation {
-    let m = rows.m;
+fn explain(diff: &Diff, measure: &Measure, rows: Rows, ops: Option<f64>, options: &ExplainOptions) -> Explanation {
+    let m = rows.runs;
     let runs = m[1] as f64 / m[0] as f64;
     let total = rows.total();
     let of_run = |side: usize, value: f64| rounded(value / m[side] as f64);
     let mut moved: Vec<Moved> = Vec::new();
-    let equal =
-        rows.rows.iter().all(|r| (r.v[0] * m[1] as f64 - r.v[1] * m[0] as f64).abs() < 1e-9 * (r.v[0] + r.v[1]));
-    let (renamed, folded, uncut) = match_names(&mut rows);
-    let is_told = |pair: &&Renamed| (0..2).any(|side| pair.cost[side] > TOLD * total[side]);
+    let equal = rows
+        .rows
+        .iter()
+        .all(|r| (r.values[0] * m[1] as f64 - r.values[1] * m[0] as f64).abs() < 1e-9 * (r.values[0] + r.values[1]));
+    let mut names = Names::matched(rows);
+    let folded = std::mem::take(&mut names.inlined);
+    let renamed = std::mem::take(&mut names.renamed);
+    // Causes are sought above what was rewritten.
+    names.cut();
+    let Names { mut rows, uncut, rewritten, .. } = names;
+    let is_shown = |pair: &&Renamed| (0..2).any(|side| pair.cost[side] > MIN_SHOWN * total[side]);
     let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
     let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
-    for g in folded.iter().filter(|g| g.is_balanced || g.value > TOLD * total[g.side]) {
+    for g in folded.iter().filter(|g| g.is_balanced || g.value > MIN_SHOWN * total[g.side]) {
         let (own, caller) = (shown.name(g.frame), shown.name(g.caller));
         let (function, from, how) =
             if g.side == 1 { (own, caller, How::Outlined) } else { (caller, own, How::Inlined) };
@@ -368,9 +340,8 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         });
     }
     moved.extend(clones(&rows, total, of_run));
-    // Of what was rewritten, causes are sought above it.
-    let rewrite = rewritten::rewritten(&rows, &Costs::new(&rows)).map(|(of, kept)| {
-        rows.regroup(|i, stack| stack.truncate(kept[i].max(1)));
+    let is_rewritten = rewritten.is_some();
+    let rewrite = rewritten.map(|of| {
         let [from, to] = of.packages;
         let cost = (of_run(0, of.cost[0]), of_run(1, of.cost[1]));
         Rewrite { from, to, cost, gone: of.functions[0], came: of.functions[1] }
@@ -379,18 +350,18 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
     let mut work = Work::of(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
     let is_level = ops.is_none() && is_level(&measure.summary().sample_type);
-    let (found, scale, entries, account, swaps, whole, candidate, is_withheld) = loop {
+    let (found, scale, findings, account, swaps) = loop {
         work::poll();
         let sets = Sets::new(&rows);
         work.add(sets.places());
         let found = search::search(&rows, &sets, ops, options.min_effect, &mut work);
-        let story = Story::new(&rows, &sets, &found);
-        let mut drafts = story.drafts();
+        let attribution = Attribution::new(&rows, &sets, &found);
+        let mut candidates = attribution.candidates();
         let folds = |shift: &Shift| {
             let mut stacks = sets.rows(shift.set).map(|row| rows.stack(row as usize));
-            shifts < MOST_SHIFTS && !work.is_used_up() && stacks.any(|stack| kept_of(stack, shift.inside) < stack.len())
+            shifts < MAX_SHIFTS && !work.is_used_up() && stacks.any(|stack| kept_of(stack, shift.inside) < stack.len())
         };
-        if let Some(shift) = story.shift(&drafts).filter(folds) {
+        if let Some(shift) = attribution.shift(&candidates).filter(folds) {
             shifts += 1;
             let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
             let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
@@ -411,39 +382,30 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
             });
             continue;
         }
-        let swaps = story.swaps(&mut drafts);
-        let drafts = story.merge(drafts);
+        let swaps = attribution.swaps(&mut candidates);
+        let candidates = attribution.merge(candidates);
         let min_effect = options.min_effect;
         let scale = if is_level { exposure } else { found.scale };
-        let books = Books { rows: &rows, sets: &sets, found: &found, uncut: &uncut, min_effect, exposure, scale };
-        let mut entries = books.replace(books.settle(drafts));
-        let level = if is_level { books.level(&entries, found.scale) } else { None };
-        let has_level = level.is_some();
-        entries.extend(level);
-        let size = |entry: &account::Entry| (entry.v[1] - scale * entry.v[0]).abs();
-        entries.sort_by(|a, b| size(b).total_cmp(&size(a)));
-        // What is said of causes that are withheld is of no account.
-        let is_withheld = equal || found.ambiguous && !has_level;
-        let mut account = books.account(if is_withheld { &[] } else { &entries });
-        let may_be_work = ops.is_none() && !is_level && !is_withheld && account.is_of_rest(m);
-        let mut whole = if may_be_work { books.whole(&story) } else { None };
-        if let Some(entry) = whole.take() {
-            entries.clear();
-            // More work makes more allocations, and none larger; and what was rewritten is no coincidence.
-            let size = books.split(&entry).filter(|_| rows.kind == Kind::Heap).map_or(0.0, |[_, size, ..]| size);
-            match size > PART_OF_SIZE || rewrite.is_some() {
-                true => entries.push(entry),
-                false => whole = Some(entry),
-            }
-            account = books.account(&entries);
-        }
-        let candidate = if entries.is_empty() && whole.is_none() && !equal { books.candidate(&story) } else { None };
-        let candidate = candidate.map(|entry| (books.runs_needed(entry.score), books.split(&entry), entry));
-        let garbage = books.garbage_of(&entries);
-        let of = |(entry, garbage)| (books.split(&entry), garbage, entry);
-        let entries: Vec<_> = entries.into_iter().zip(garbage).map(of).collect();
-        let whole = whole.map(|entry| (books.split(&entry), entry));
-        break (found, scale, entries, account, swaps, whole, candidate, is_withheld);
+        let books = Books {
+            rows: &rows,
+            sets: &sets,
+            found: &found,
+            attribution: &attribution,
+            uncut: &uncut,
+            min_effect,
+            exposure,
+            scale,
+            is_given: ops.is_some(),
+            is_level,
+            is_rewritten,
+        };
+        let findings = if equal { Findings::default() } else { Findings::of(&books, books.settle(candidates)) };
+        let account = books.account(&findings.causes);
+        let Findings { causes, suspects, candidate } = findings;
+        let split = |entry: account::Entry| (books.split(&entry), entry);
+        let [causes, suspects] = [causes, suspects].map(|of| of.into_iter().map(split).collect::<Vec<_>>());
+        let candidate = candidate.map(|entry| (books.runs_needed(entry.score), split(entry)));
+        break (found, scale, (causes, suspects, candidate), account, swaps);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
     moved.extend(swaps.iter().map(|swap| Moved {
@@ -456,7 +418,7 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         inside: None,
     }));
     let of_sides = Shown { rows: &rows, renamed: HashMap::default() };
-    let of_names = renamed.iter().filter(is_told).map(|pair| Moved {
+    let of_names = renamed.iter().filter(is_shown).map(|pair| Moved {
         function: of_sides.of_side(pair.new, 1),
         from: of_sides.of_side(pair.old, 0),
         how: How::Renamed,
@@ -466,22 +428,15 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         inside: None,
     });
     moved.splice(0..0, of_names.collect::<Vec<_>>());
-    // Where inlining flickers, a function may seem to have moved to itself.
+    // Where inlining unstable_inlining, a function may seem to have moved to itself.
     moved.retain(|m| m.function != m.from);
-    let told = Told { rows: &rows, shown: &shown, total, scale };
+    let naming = Naming { rows: &rows, shown: &shown, total, scale };
     let is_count = measure.summary().unit == "count";
-    let mut causes: Vec<Cause> = entries
-        .iter()
-        .map(|(split, garbage, entry)| told.cause(entry, split.filter(|_| !is_count), *garbage))
-        .collect();
-    let candidate = candidate
-        .map(|(runs, split, entry)| Candidate { cause: told.cause(&entry, split.filter(|_| !is_count), None), runs });
-    let whole = whole.map(|(split, entry)| told.cause(&entry, split.filter(|_| !is_count), None));
-    let mut suspects: Vec<Cause> = whole.into_iter().collect();
-    if is_withheld {
-        (causes, suspects) = (Vec::new(), if equal { Vec::new() } else { causes });
-    }
-    let sums = |side: usize| rows.rows.iter().filter(|r| r.background).map(|r| r.v[side]).sum::<f64>();
+    let cause = |(split, entry): (Option<[f64; 4]>, account::Entry)| naming.cause(&entry, split.filter(|_| !is_count));
+    let (causes, suspects, candidate) = findings;
+    let candidate = candidate.map(|(runs, of)| Candidate { cause: cause(of), runs });
+    let [causes, suspects] = [causes, suspects].map(|of| of.into_iter().map(cause).collect::<Vec<Cause>>());
+    let sums = |side: usize| rows.rows.iter().filter(|r| r.background).map(|r| r.values[side]).sum::<f64>();
     let background = if total[0] > 0.0 { (sums(1) / scale - sums(0)) / total[0] } else { 0.0 };
     let factor = rounded(scale / runs);
     let verdict = match () {
@@ -529,9 +484,9 @@ fn explain(diff: &Diff, measure: &Measure, mut rows: Rows, ops: Option<f64>, opt
         background: rounded(background),
         noise: Noise {
             tau: rounded(found.tau),
-            need: rounded(found.need),
-            deviation: rounded(found.deviation.min(MOST_SAID)),
-            noticed: rounded(found.noticed.min(MOST_SAID)),
+            need: rounded(found.threshold),
+            deviation: rounded(found.deviation.min(MAX_SAID)),
+            noticed: rounded(found.noticed.min(MAX_SAID)),
             mde: rounded((found.noticed / 10.0).min(1.0)),
             runs: (m[0], m[1]),
             learned: rows.learned,

@@ -1,16 +1,21 @@
-//! Functions that are part of their callers on the other side: inlined or outlined between the builds, found by their
-//! neighbours and the costs of these.
+//! Functions that are part of their callers on the other side, found by their neighbours: what they call hangs directly under
+//! their callers there.
 
 use std::collections::BTreeMap;
 
+use super::{Find, Rule};
 use crate::diff::State;
-use crate::explain::costs::Costs;
-use crate::explain::rows::Rows;
+use crate::explain::evidence::costs::Costs;
+use crate::explain::evidence::rows::Rows;
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::paced;
 
-/// The least part of a function's cost that one of its callers must have to be looked at.
-const PART_OF_CALLER: f64 = 0.1;
+pub(super) const RULE: Rule = Rule {
+    name: "inlined",
+    needs: "a function that one side lacks, whose callees hang under its callers there",
+    says: "its cost is now its caller's, or the other way",
+    find: Find::Fold(|names| inlined(&names.rows, &names.costs)),
+};
 
 /// A function that is part of its caller on the other side.
 #[derive(Debug, Clone, Copy)]
@@ -24,55 +29,8 @@ pub(in crate::explain) struct Inlined {
     pub is_balanced: bool,
 }
 
-/// Functions that one side has and that call little: their callers have as much less of their own as they have, as when a
-/// part of these was made a function. [`inlined`] finds those that call others.
-pub(in crate::explain) fn split_off(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
-    let (total, event) = (rows.total(), rows.event());
-    let mut own = vec![[0.0; 2]; rows.names.len()];
-    let leaves = || rows.rows.iter().enumerate().filter_map(|(i, row)| Some((row, rows.stack(i).split_last()?)));
-    for (row, (&leaf, _)) in leaves() {
-        let own = &mut own[leaf as usize];
-        (own[0], own[1]) = (own[0] + row.v[0], own[1] + row.v[1]);
-    }
-    let mut found = Vec::new();
-    for side in [0, 1] {
-        let is_large = |(cost, frame): &(f64, u32)| {
-            *cost > (0.003 * total[side]).max(12.0 * event)
-                && own[*frame as usize][side] > 0.6 * cost
-                && !rows.is_system(*frame)
-        };
-        let only: HashMap<u32, f64> = costs.only(side).filter(is_large).map(|(cost, frame)| (frame, cost)).collect();
-        let mut callers: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
-        for (row, (leaf, above)) in leaves().filter(|(_, (leaf, _))| only.contains_key(leaf)) {
-            if let Some(&caller) = above.last() {
-                *callers.entry(*leaf).or_default().entry(caller).or_default() += row.v[side];
-            }
-        }
-        let share = |frame: u32, side: usize| own[frame as usize][side] / total[side];
-        let lost_by = |caller: u32| share(caller, 1 - side) - share(caller, side);
-        for (frame, callers) in callers {
-            let most = callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-            let Some((&caller, _)) = most else { continue };
-            let cost = only[&frame];
-            let large = || callers.iter().filter(|(_, part)| **part > PART_OF_CALLER * cost).map(|(caller, _)| *caller);
-            let known: f64 = large().map(|caller| callers[&caller]).sum();
-            if known < 0.6 * cost || large().any(|caller| only.contains_key(&caller) || lost_by(caller) <= 0.0) {
-                continue;
-            }
-            let (here, lost): (f64, f64) = (share(frame, side), large().map(lost_by).sum());
-            let there: f64 = large().map(|caller| share(caller, 1 - side)).sum();
-            let one = |side: usize| event / total[side];
-            let deviation = (one(side) / here + one(1 - side) / there + 0.02).sqrt();
-            if (lost / here).ln().abs() < 3.0 * deviation {
-                found.push(Inlined { side, frame, caller, value: cost, is_balanced: true });
-            }
-        }
-    }
-    found
-}
-
 /// Frames that one side lacks while what they call hangs directly under their callers there.
-pub(in crate::explain) fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
+fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
     let event = rows.event();
     // By side and frame: which caller and callee are around it, with the value of that.
     let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();
@@ -83,11 +41,11 @@ pub(in crate::explain) fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
         if !is_only.contains(&true) {
             continue;
         }
-        for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.v[side] > 0.0) {
+        for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.values[side] > 0.0) {
             for w in rows.stack(i).windows(3) {
                 let [above, frame, below] = [w[0], w[1], w[2]].map(|f| is_only[f as usize]);
                 if frame && !above && !below {
-                    *around.entry((side, w[1])).or_default().entry((w[0], w[2])).or_default() += row.v[side];
+                    *around.entry((side, w[1])).or_default().entry((w[0], w[2])).or_default() += row.values[side];
                 }
             }
         }
@@ -108,7 +66,7 @@ pub(in crate::explain) fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
         pairs.dedup();
         for pair in &pairs {
             if let Some(v) = direct.get_mut(pair) {
-                (v[0], v[1]) = (v[0] + row.v[0], v[1] + row.v[1]);
+                (v[0], v[1]) = (v[0] + row.values[0], v[1] + row.values[1]);
             }
         }
     }

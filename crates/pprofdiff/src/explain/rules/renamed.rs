@@ -6,15 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::explain::costs::Costs;
-use crate::explain::rows::Rows;
+use super::{Find, Rule};
+use crate::explain::evidence::costs::Costs;
+use crate::explain::evidence::rows::Rows;
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::{self, paced};
 
 /// The most frames of one side that are compared by their neighbours, the costliest first.
-const MOST_RENAMED: usize = 200;
+const MAX_RENAMED: usize = 200;
 /// The most callers and callees that a frame is compared by.
-const MOST_NEIGHBOURS: usize = 200;
+const MAX_NEIGHBOURS: usize = 200;
 /// Callers or callees are the same if they share this part.
 const LIKE: f64 = 0.5;
 /// What callers and callees share on average where no name says anything.
@@ -25,7 +26,7 @@ const LIKE_COST: f64 = 2.0;
 const SHARED_NAMES: usize = 2;
 const SHARED_PART: f64 = 0.3;
 /// A name that more packages of the new side have says nothing.
-const MOST_PACKAGES: usize = 32;
+const MAX_PACKAGES: usize = 32;
 
 /// What V8's names of regular expressions begin with.
 const REGULAR_EXPRESSION: &str = "RegExp: ";
@@ -117,8 +118,15 @@ fn is_version(part: &str) -> bool {
     part.strip_prefix('v').is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
+pub(super) const RULE: Rule = Rule {
+    name: "renamed",
+    needs: "functions that one side has alone, of packages or last names that agree, or with the same neighbours",
+    says: "it is now called otherwise, with what it costs on both sides",
+    find: Find::Rename(|names| renamed(&names.rows, &names.costs)),
+};
+
 /// The functions that were renamed, one to one.
-pub(in crate::explain) fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
+fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
     if (0..2).any(|side| costs.only(side).next().is_none()) {
         return Vec::new();
     }
@@ -169,7 +177,7 @@ impl Found<'_> {
             work::poll();
             let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
             // What many packages have tells none apart, and there would be too many pairs.
-            let lists = names.keys().filter_map(|name| by_name.get(name)).filter(|of| of.len() <= MOST_PACKAGES);
+            let lists = names.keys().filter_map(|name| by_name.get(name)).filter(|of| of.len() <= MAX_PACKAGES);
             let packages = lists.flatten();
             packages.for_each(|package| *shared.entry(package).or_default() += 1);
             for (new, count) in shared {
@@ -214,7 +222,7 @@ impl Found<'_> {
             let mut only: Vec<(f64, u32)> =
                 self.costs.only(side).filter(|&(v, frame)| is_large(v) && is_open(frame)).collect();
             only.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            only.truncate(MOST_RENAMED);
+            only.truncate(MAX_RENAMED);
             only.into_iter().map(|(_, f)| f).collect::<Vec<u32>>()
         };
         let only = [only(0), only(1)];
@@ -278,7 +286,7 @@ fn neighbours(
     renamed: &BTreeMap<u32, u32>,
 ) -> HashMap<u32, Neighbours> {
     let mut near: HashMap<u32, Neighbours> = only.iter().map(|&f| (f, Neighbours::new())).collect();
-    for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.v[side] > 0.0) {
+    for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.values[side] > 0.0) {
         let stack = rows.stack(i);
         for (j, frame) in stack.iter().enumerate() {
             let Some(neighbours) = near.get_mut(frame) else { continue };
@@ -287,16 +295,16 @@ fn neighbours(
                 None => END,
             };
             let caller = name(j.checked_sub(1).and_then(|j| stack.get(j)));
-            let share = row.v[side] / costs.of(*frame, side);
+            let share = row.values[side] / costs.of(*frame, side);
             *neighbours.entry((true, caller)).or_default() += share;
             *neighbours.entry((false, name(stack.get(j + 1)))).or_default() += share;
         }
     }
     // Those that make up most of it are enough, whatever a profile has.
-    for neighbours in near.values_mut().filter(|n| n.len() > MOST_NEIGHBOURS) {
+    for neighbours in near.values_mut().filter(|n| n.len() > MAX_NEIGHBOURS) {
         let mut all: Vec<_> = std::mem::take(neighbours).into_iter().collect();
         all.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        neighbours.extend(all.into_iter().take(MOST_NEIGHBOURS));
+        neighbours.extend(all.into_iter().take(MAX_NEIGHBOURS));
     }
     near
 }

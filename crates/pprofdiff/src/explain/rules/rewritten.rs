@@ -4,9 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::renamed::package_of;
-use crate::explain::costs::Costs;
-use crate::explain::rows::Rows;
+use super::{Find, Rule};
+use crate::explain::evidence::costs::Costs;
+use crate::explain::evidence::rows::Rows;
 use pprofdiff_profile::work::paced;
+
+pub(super) const RULE: Rule = Rule {
+    name: "rewritten",
+    needs: "much of both sides in functions that the other has not, most of them of one package",
+    says: "one package is now another, with what both cost; causes are sought above it",
+    find: Find::Cut(|names| rewritten(&names.rows, &names.costs)),
+};
 
 /// The least part of either side that is in functions which the other has not.
 const REWRITTEN: f64 = 0.3;
@@ -14,8 +22,8 @@ const REWRITTEN: f64 = 0.3;
 const OF_PACKAGE: f64 = 0.6;
 
 /// The fewest functions that one side has alone, with so many events each.
-const FEWEST_FUNCTIONS: usize = 5;
-const FEWEST_EVENTS: f64 = 5.0;
+const MIN_FUNCTIONS: usize = 5;
+const MIN_EVENTS: f64 = 5.0;
 
 /// What was rewritten.
 pub(in crate::explain) struct Rewritten {
@@ -28,7 +36,7 @@ pub(in crate::explain) struct Rewritten {
 }
 
 /// If a library was rewritten: how, with the number of frames that each stack begins with which both sides have.
-pub(in crate::explain) fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
+fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
     let only = [0, 1].map(|side| -> BTreeSet<u32> {
         costs.only(side).map(|(_, frame)| frame).filter(|&frame| !rows.is_system(frame)).collect()
     });
@@ -43,8 +51,8 @@ pub(in crate::explain) fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewri
         kept.push(at.unwrap_or(stack.len()));
         let Some(at) = at else { continue };
         let side = usize::from(only[1].contains(&stack[at]));
-        *packages[side].entry(package_of(&rows.names[stack[at] as usize].text)).or_default() += row.v[side];
-        cost[side] += row.v[side];
+        *packages[side].entry(package_of(&rows.names[stack[at] as usize].text)).or_default() += row.values[side];
+        cost[side] += row.values[side];
     }
     let front = rows.front();
     let most = |side: usize| packages[side].iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
@@ -55,7 +63,7 @@ pub(in crate::explain) fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewri
     };
     let packages = [of(0)?, of(1)?];
     // Functions that were hardly seen may be missing by chance.
-    let least = FEWEST_EVENTS * rows.event();
+    let least = MIN_EVENTS * rows.event();
     let functions = [0, 1].map(|side| only[side].iter().filter(|&&frame| costs.of(frame, side) > least).count());
-    functions.iter().all(|&count| count >= FEWEST_FUNCTIONS).then_some((Rewritten { packages, cost, functions }, kept))
+    functions.iter().all(|&count| count >= MIN_FUNCTIONS).then_some((Rewritten { packages, cost, functions }, kept))
 }

@@ -3,7 +3,6 @@
 
 use super::labels::Labels;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
-use super::runtime::{Class, Own, Runtime, classify, is_library};
 use super::samples::{DEEPEST, OfRun, Part, Run};
 use super::weights::{Beginnings, Weight, fitting, heavy, mix};
 use crate::diff::matching::canonical;
@@ -11,6 +10,7 @@ use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Measure, Sort, State, Walk};
+use crate::runtimes::{Class, Runtime, UserRules, classify, is_library};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
@@ -25,7 +25,7 @@ const FRAMES: usize = 1 << 20;
 const BYTES_OF_FRAME: usize = 16;
 
 /// The columns that are read together.
-pub(super) struct Columns<'m> {
+pub(in crate::explain) struct Columns<'m> {
     /// What is explained.
     pub value: &'m Measure,
     /// What counts it.
@@ -41,11 +41,11 @@ pub(super) struct Columns<'m> {
     /// True of what there is, and not of what is done.
     pub is_level: bool,
     /// What the user says of the program's own runtime.
-    pub own: &'m Own,
+    pub own: &'m UserRules,
 }
 
 /// Reads samples by their frames' canonical numbers.
-pub(super) struct Reader<'m> {
+pub(in crate::explain) struct Reader<'m> {
     pub kind: Kind,
     runtime: &'static Runtime,
     names: &'m [Name],
@@ -58,24 +58,24 @@ impl Reader<'_> {
     /// Makes a stack what the search sees of it, leaf first: without artefacts of profiling and, where they are inlined by
     /// chance, without system frames below the program's last.
     #[inline(always)]
-    pub(super) fn shorten(&self, stack: &mut Vec<u32>) {
+    pub(in crate::explain) fn shorten(&self, stack: &mut Vec<u32>) {
         let class = |f: u32| self.names[f as usize].class;
         let mut leaf = stack.iter().take_while(|&&f| class(f).artefact).count().min(stack.len().saturating_sub(1));
-        if self.runtime.cut_system {
+        if self.runtime.trim_library_leaves {
             leaf += stack[leaf..].iter().position(|&f| !class(f).system).unwrap_or(0);
         }
         if leaf > 0 {
             stack.drain(..leaf);
         }
         stack.truncate(DEEPEST);
-        if self.runtime.cut_system {
+        if self.runtime.trim_library_leaves {
             stack.dedup();
         }
     }
 
     fn is_background(&self, stack: &[u32]) -> bool {
         let class = |f: &u32| self.names[*f as usize].class;
-        let waits = || stack.last().is_some_and(|f| self.names[*f as usize].text.starts_with("runtime."));
+        let waits = || stack.last().is_some_and(|f| class(f).own_waits);
         self.has_background
             && (stack.iter().all(|f| class(f).system)
                 || stack.iter().any(|f| class(f).background)
@@ -99,7 +99,7 @@ struct LightKey {
 }
 
 /// The value of one event in each run, in the order of the profiles; 0 where that is not known.
-pub(super) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
+pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     parallel::map(&runs(columns), |run| {
         // Of sums without a count or a period it is not known; of what is recorded without exception it is nothing.
         let is_known = match columns.kind {
@@ -121,7 +121,7 @@ pub(super) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
 }
 
 impl Rows {
-    pub(super) fn read(columns: &Columns<'_>) -> Rows {
+    pub(in crate::explain) fn read(columns: &Columns<'_>) -> Rows {
         let (runtime, mut names, canon) = names_of(columns.value.frames(), columns.own);
         name_costs(&mut names, &canon, columns);
         let runs = runs(columns);
@@ -152,12 +152,12 @@ impl Rows {
         let (label_sets, labels) = (labels.sets, labels.texts);
         let mut read = Rows {
             kind,
-            m,
+            runs: m,
             learned,
             runtime,
             names,
             rows,
-            runs: of_runs,
+            run_values: of_runs,
             labels,
             label_sets,
             keys_of_labels: 0,
@@ -166,8 +166,9 @@ impl Rows {
             sides: if pruned > 0 { sides(&canon, columns) } else { Vec::new() },
             stacks,
         };
-        let sum = |of: fn(&Row) -> bool| read.rows.iter().filter(|r| of(r)).map(|r| r.v[0] + r.v[1]).sum::<f64>();
-        if sum(|r| r.background) > MOST_BACKGROUND * sum(|_| true) {
+        let sum =
+            |of: fn(&Row) -> bool| read.rows.iter().filter(|r| of(r)).map(|r| r.values[0] + r.values[1]).sum::<f64>();
+        if sum(|r| r.background) > MAX_BACKGROUND * sum(|_| true) {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
         read.arrange();
@@ -211,10 +212,10 @@ impl Distinct {
                 let number = rows.number((stacks[stack as usize], set));
                 if number as usize == weights.len() {
                     let tie = mix(of.ties[stack as usize] ^ u64::from(set));
-                    weights.push(Weight { v: [0.0; 2], tie, depth: of.depths[stack as usize] });
+                    weights.push(Weight { values: [0.0; 2], tie, depth: of.depths[stack as usize] });
                 }
                 if let Some(side) = run.side {
-                    weights[number as usize].v[side] += part.value;
+                    weights[number as usize].values[side] += part.value;
                 }
                 number
             };
@@ -279,7 +280,15 @@ impl Collected<'_, '_> {
     /// Adds a row of a stack.
     fn push(&mut self, stack: u32, labels: u32) -> u32 {
         let background = self.reader.is_background(self.stacks.get(stack));
-        self.rows.push(Row { stack, labels, background, v: [0.0; 2], c: [0.0; 2], e: [0.0; 2], q: 0.0 });
+        self.rows.push(Row {
+            stack,
+            labels,
+            background,
+            values: [0.0; 2],
+            counts: [0.0; 2],
+            events: [0.0; 2],
+            variance: 0.0,
+        });
         self.rows.len() as u32 - 1
     }
 
@@ -384,10 +393,10 @@ impl Collected<'_, '_> {
                 }
                 let Some(side) = run.side else { continue };
                 let row = &mut self.rows[row as usize];
-                row.v[side] += part.value;
-                row.c[side] += part.count;
-                row.e[side] += part.events;
-                row.q += part.variance;
+                row.values[side] += part.value;
+                row.counts[side] += part.count;
+                row.events[side] += part.events;
+                row.variance += part.variance;
             }
         }
         RunValues::new(self.rows.len(), cells)
@@ -395,7 +404,7 @@ impl Collected<'_, '_> {
 }
 
 /// With more background than this, it is what the program does.
-const MOST_BACKGROUND: f64 = 0.7;
+const MAX_BACKGROUND: f64 = 0.7;
 
 /// The profiles, in the order of their files.
 fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
@@ -429,14 +438,14 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
 /// Of each frame: why it is chance whether a profile has it, if it is. Profiling itself puts some there; and of inlined
 /// library functions it is chance, in some languages, which one a profile shows, which is the second answer.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
-    let own = Own::new(&super::ExplainOptions::default())?;
+    let own = UserRules::default();
     let (runtime, names, canon) = names_of(frames, &own);
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),
-        Class { system: true, .. } if runtime.flickers => Some(LeftOut::Inlining),
+        Class { system: true, .. } if runtime.unstable_inlining => Some(LeftOut::Inlining),
         _ => None,
     };
-    Ok((canon.of.iter().map(|&name| why(names[name as usize].class)).collect(), runtime.flickers))
+    Ok((canon.of.iter().map(|&name| why(names[name as usize].class)).collect(), runtime.unstable_inlining))
 }
 
 /// From frames to canonical names.
@@ -449,7 +458,7 @@ struct Canon {
 }
 
 /// The canonical names in their order, and which each frame has. A text that frames share is looked at once.
-fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) {
+fn names_of(frames: &Frames, own: &UserRules) -> (&'static Runtime, Vec<Name>, Canon) {
     let mut known: HashMap<u32, u32> = HashMap::default();
     let mut texts: Vec<String> = Vec::new();
     let mut raw = Vec::with_capacity(frames.len());
@@ -490,6 +499,7 @@ fn names_of(frames: &Frames, own: &Own) -> (&'static Runtime, Vec<Name>, Canon) 
         class.system |= other.system;
         class.background |= other.background;
         class.artefact |= other.artefact;
+        class.own_waits |= other.own_waits;
         class.benchmark |= other.benchmark;
         class.collects |= other.collects;
         class.allocates |= other.allocates;

@@ -13,7 +13,7 @@ use pprofdiff_profile::samples::Sample;
 use pprofdiff_profile::work::paced;
 
 /// The most frames of a stack, from its leaf.
-pub(super) const DEEPEST: usize = 256;
+pub(in crate::explain) const DEEPEST: usize = 256;
 
 /// How many events stand behind an object of a heap, which is so many times as large as the sampling rate. It is sampled with
 /// `p = 1 - exp(-size)`; as there may be more or fewer of them, too, that is what it counts for. Of what is in use large ones
@@ -29,13 +29,13 @@ const CERTAIN: f64 = 100.0;
 const UNCOUNTED: f64 = 100.0;
 
 /// One profile, and what it counts for.
-pub(super) struct Run<'m> {
+pub(in crate::explain) struct Run<'m> {
     pub walk: Walk<'m>,
     pub count: Option<Walk<'m>>,
     pub bytes: Option<Walk<'m>>,
     /// The side, unless only noise is learned from it.
     pub side: Option<usize>,
-    /// Its column in [`Rows::runs`](super::rows::Rows::runs).
+    /// Its column in [`Rows::run_values`](super::rows::Rows::run_values).
     pub column: usize,
     /// What all counts are multiples of: the fraction that was sampled.
     pub step: u64,
@@ -47,7 +47,7 @@ pub(super) struct Run<'m> {
 
 /// What one sample adds to its row.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Part {
+pub(in crate::explain) struct Part {
     pub value: f64,
     pub count: f64,
     pub events: f64,
@@ -65,7 +65,7 @@ impl std::ops::AddAssign for Part {
 
 /// What a run has.
 #[derive(Default)]
-pub(super) struct OfRun {
+pub(in crate::explain) struct OfRun {
     /// While it is read.
     index: Index,
     /// By stack, as the search sees it: the keyed hash by which runs share it.
@@ -120,7 +120,7 @@ impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> Sampl
 
 impl<'m> Run<'m> {
     /// What a sample adds, with the events that stand behind it.
-    pub(super) fn part(&self, kind: Kind, v: f64, sample: &Sample<'_>) -> Part {
+    pub(in crate::explain) fn part(&self, kind: Kind, v: f64, sample: &Sample<'_>) -> Part {
         let of = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
         let period = self.walk.input.profile.period() as f64;
         let counted = of(&self.count).map(|c| c.max(1.0));
@@ -166,7 +166,7 @@ impl<'m> Run<'m> {
 
 impl OfRun {
     /// Reads a run. Frames of its stacks are kept in so many bytes.
-    pub(super) fn read(run: &Run<'_>, reader: &Reader<'_>, keys: &Keys, room: usize) -> OfRun {
+    pub(in crate::explain) fn read(run: &Run<'_>, reader: &Reader<'_>, keys: &Keys, room: usize) -> OfRun {
         let has_labels = run.walk.input.profile.has_labels();
         let mut of = OfRun::default();
         let mut rows: Interner<(u32, u32), FastState> = Interner::default();
@@ -217,7 +217,7 @@ impl OfRun {
 
     /// Calls `each` with the number and the frames, root first, of each stack that is wanted: `wants` says so of each number.
     /// Where there was no room for all of them, the samples are read again for the others.
-    pub(super) fn each_stack(
+    pub(in crate::explain) fn each_stack(
         &self,
         run: &Run<'_>,
         reader: &Reader<'_>,

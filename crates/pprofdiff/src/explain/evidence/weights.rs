@@ -12,7 +12,7 @@ const HEAVIEST: usize = 9_000;
 const SAMPLE: usize = 1_000;
 
 /// How many of these lengths there is room for: one at least.
-pub(super) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
+pub(in crate::explain) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
     let mut sum = 0;
     let fits = lengths.take_while(|length| {
         sum += length;
@@ -22,9 +22,9 @@ pub(super) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usiz
 }
 
 /// A distinct stack with its labels, of all runs.
-pub(super) struct Weight {
+pub(in crate::explain) struct Weight {
     /// The values of both sides.
-    pub v: [f64; 2],
+    pub values: [f64; 2],
     /// What decides between equal weights.
     pub tie: u64,
     /// The number of its frames.
@@ -33,13 +33,13 @@ pub(super) struct Weight {
 
 /// The numbers of those that are looked at by themselves, in ascending order: the heaviest, which have at most so many
 /// frames together.
-pub(super) fn heavy(weights: &[Weight], frames: usize) -> Vec<u32> {
+pub(in crate::explain) fn heavy(weights: &[Weight], frames: usize) -> Vec<u32> {
     let all_frames: usize = weights.iter().map(|weight| usize::from(weight.depth)).sum();
     if weights.len() <= HEAVIEST + SAMPLE && all_frames <= frames {
         return (0..weights.len() as u32).collect();
     }
-    let total = [0, 1].map(|side| weights.iter().map(|weight| weight.v[side]).sum::<f64>().max(1e-300));
-    let shares: Vec<f64> = weights.iter().map(|of| (of.v[0] / total[0]).max(of.v[1] / total[1])).collect();
+    let total = [0, 1].map(|side| weights.iter().map(|weight| weight.values[side]).sum::<f64>().max(1e-300));
+    let shares: Vec<f64> = weights.iter().map(|of| (of.values[0] / total[0]).max(of.values[1] / total[1])).collect();
     let share = |n: u32| shares[n as usize];
     let tie = |n: u32| weights[n as usize].tie;
     let by = |&a: &u32, &b: &u32| share(b).total_cmp(&share(a)).then_with(|| tie(a).cmp(&tie(b)));
@@ -64,13 +64,13 @@ pub(super) fn heavy(weights: &[Weight], frames: usize) -> Vec<u32> {
 
 /// A number that depends on the content of a stack alone. It may be forged, but decides nothing else than which stacks are
 /// looked at by themselves.
-pub(super) fn tie(frames: &[u32]) -> u64 {
+pub(in crate::explain) fn tie(frames: &[u32]) -> u64 {
     let step = |h: u64, x: u32| (h ^ u64::from(x)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     mix(frames.iter().fold(1, |h, &frame| step(h, frame)))
 }
 
 /// A number of which all bits depend on all of another's (the end of splitmix64).
-pub(super) fn mix(x: u64) -> u64 {
+pub(in crate::explain) fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
@@ -78,7 +78,7 @@ pub(super) fn mix(x: u64) -> u64 {
 
 /// What heavy stacks begin with, by a hash of it. If one begins with so many frames, then with fewer of them too, so that
 /// the most that another stack shares is found by halving.
-pub(super) struct Beginnings {
+pub(in crate::explain) struct Beginnings {
     index: Index,
     hashes: Vec<u64>,
     /// The stack that was added last, and the hash of each beginning of it.
@@ -89,7 +89,7 @@ pub(super) struct Beginnings {
 }
 
 impl Beginnings {
-    pub(super) fn new() -> Beginnings {
+    pub(in crate::explain) fn new() -> Beginnings {
         let key = RandomState::new().hash_one(0u8) | 1;
         Beginnings { index: Index::default(), hashes: Vec::new(), last: Vec::new(), of_last: Vec::new(), key }
     }
@@ -100,7 +100,7 @@ impl Beginnings {
     }
 
     /// Adds a stack: in little time if it begins as the one before.
-    pub(super) fn add(&mut self, stack: &[u32]) {
+    pub(in crate::explain) fn add(&mut self, stack: &[u32]) {
         let common = self.last.iter().zip(stack).take_while(|(a, b)| a == b).count();
         self.last.truncate(common);
         self.of_last.truncate(common);
@@ -118,7 +118,7 @@ impl Beginnings {
     }
 
     /// The numbers of what a stack begins with, which some heavy stack begins with as well: given root first.
-    pub(super) fn numbers(&self, stack: &[u32]) -> Vec<u32> {
+    pub(in crate::explain) fn numbers(&self, stack: &[u32]) -> Vec<u32> {
         let mut hash = 0;
         let number = |&frame: &u32| {
             hash = self.next(hash, frame);
@@ -128,7 +128,7 @@ impl Beginnings {
     }
 
     /// How many frames of a stack, given root first, some heavy stack begins with, and the number of that beginning.
-    pub(super) fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
+    pub(in crate::explain) fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
         hashes.clear();
         hashes.extend(stack.iter().scan(0, |hash, &frame| {
             *hash = self.next(*hash, frame);

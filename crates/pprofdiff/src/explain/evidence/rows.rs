@@ -5,13 +5,13 @@
 //! depends on the order of runs, samples or threads; and what is below a call is a range of rows.
 
 use super::labels::LabelTexts;
-use super::runtime::{Class, Runtime};
 use crate::diff::order::Order;
+use crate::runtimes::{Class, Runtime};
 use pprofdiff_profile::work::{Pace, paced};
 
 /// What values are measured by, from which follows how many events stand behind one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::explain) enum Kind {
     /// Samples at intervals, as of time: a sample is an event.
     Sampled,
     /// Allocations, sampled by their size and written as if all had been seen.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 /// A canonical name.
-pub(super) struct Name {
+pub(in crate::explain) struct Name {
     pub text: String,
     pub class: Class,
     /// The names that are called so here, with what each costs on both sides.
@@ -30,25 +30,25 @@ pub(super) struct Name {
 
 /// A distinct stack with its labels, and sums over a side's runs.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(in crate::explain) struct Row {
     pub stack: u32,
     /// The number of its label set.
     pub labels: u32,
     /// Answers to causes elsewhere.
     pub background: bool,
     /// Values of both sides.
-    pub v: [f64; 2],
+    pub values: [f64; 2],
     /// What is counted, such as allocations.
-    pub c: [f64; 2],
+    pub counts: [f64; 2],
     /// Events of both sides.
-    pub e: [f64; 2],
+    pub events: [f64; 2],
     /// The sampling variance of the values, both sides together.
-    pub q: f64,
+    pub variance: f64,
 }
 
 /// The value of one row in one run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell {
+pub(in crate::explain) struct Cell {
     pub row: u32,
     /// The run.
     pub column: u32,
@@ -58,7 +58,7 @@ pub(super) struct Cell {
 /// The values of rows in runs, without those that are 0: many runs have few of all stacks each. Empty where noise between
 /// runs is not measured.
 #[derive(Debug, Default)]
-pub(super) struct RunValues {
+pub(in crate::explain) struct RunValues {
     /// By row and column, each once.
     cells: Vec<Cell>,
     ends: Vec<usize>,
@@ -66,7 +66,7 @@ pub(super) struct RunValues {
 
 impl RunValues {
     /// Of so many rows. Cells of one place are added up in the order in which they come.
-    pub(super) fn new(rows: usize, mut cells: Vec<Cell>) -> RunValues {
+    pub(in crate::explain) fn new(rows: usize, mut cells: Vec<Cell>) -> RunValues {
         let place = |cell: &Cell| (cell.row, cell.column);
         if !cells.is_sorted_by(|a, b| place(a) < place(b)) {
             cells.sort_by_key(place);
@@ -83,52 +83,52 @@ impl RunValues {
     }
 
     /// A row's, by column.
-    pub(super) fn of(&self, row: usize) -> &[Cell] {
+    pub(in crate::explain) fn of(&self, row: usize) -> &[Cell] {
         if self.cells.is_empty() { &[] } else { &self.cells[self.ends[row]..self.ends[row + 1]] }
     }
 }
 
 /// Stacks by number, end to end, each root first.
 #[derive(Default)]
-pub(super) struct Stacks {
+pub(in crate::explain) struct Stacks {
     frames: Vec<u32>,
     ends: Vec<usize>,
 }
 
 impl Stacks {
     /// Adds a stack, and gives its number.
-    pub(super) fn push(&mut self, stack: impl IntoIterator<Item = u32>) -> u32 {
+    pub(in crate::explain) fn push(&mut self, stack: impl IntoIterator<Item = u32>) -> u32 {
         self.frames.extend(stack);
         self.ends.push(self.frames.len());
         self.ends.len() as u32 - 1
     }
 
-    pub(super) fn get(&self, number: u32) -> &[u32] {
+    pub(in crate::explain) fn get(&self, number: u32) -> &[u32] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
         &self.frames[start..self.ends[number as usize]]
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::explain) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Bytes that they take.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::explain) fn bytes(&self) -> usize {
         size_of_val(&*self.frames) + size_of_val(&*self.ends)
     }
 }
 
-pub(super) struct Rows {
+pub(in crate::explain) struct Rows {
     pub kind: Kind,
     /// Number of runs of either side.
-    pub m: [usize; 2],
+    pub runs: [usize; 2],
     /// Number of runs of equal builds: only their values are there, to learn noise from.
     pub learned: usize,
     pub runtime: &'static Runtime,
     pub names: Vec<Name>,
     pub rows: Vec<Row>,
     /// The values of the runs: those of the base, of the new side, and of equal builds.
-    pub runs: RunValues,
+    pub run_values: RunValues,
     /// Texts of labels, and the sets of them that stacks have.
     pub labels: LabelTexts,
     pub label_sets: Vec<Vec<u32>>,
@@ -144,56 +144,56 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The number of columns in `runs`.
-    pub(super) fn runs_of_row(&self) -> usize {
-        self.m[0] + self.m[1] + self.learned
+    pub(in crate::explain) fn runs_of_row(&self) -> usize {
+        self.runs[0] + self.runs[1] + self.learned
     }
 
     /// A stack's frames, root first.
-    pub(super) fn stack(&self, row: usize) -> &[u32] {
+    pub(in crate::explain) fn stack(&self, row: usize) -> &[u32] {
         self.stacks.get(self.rows[row].stack)
     }
 
     /// True if one of a row's frames is of a class.
-    pub(super) fn has(&self, row: usize, is: impl Fn(&Class) -> bool) -> bool {
+    pub(in crate::explain) fn has(&self, row: usize, is: impl Fn(&Class) -> bool) -> bool {
         self.stack(row).iter().any(|&frame| is(&self.names[frame as usize].class))
     }
 
     /// True if a side may have a function that none of its rows shows, since stacks were cut.
-    pub(super) fn may_have(&self, frame: u32, side: usize) -> bool {
+    pub(in crate::explain) fn may_have(&self, frame: u32, side: usize) -> bool {
         self.sides.get(frame as usize).is_some_and(|sides| sides[side])
     }
 
-    pub(super) fn is_system(&self, frame: u32) -> bool {
+    pub(in crate::explain) fn is_system(&self, frame: u32) -> bool {
         self.names[frame as usize].class.system
     }
 
     /// The sums of both sides.
-    pub(super) fn total(&self) -> [f64; 2] {
-        [0, 1].map(|s| self.rows.iter().map(|r| r.v[s]).sum())
+    pub(in crate::explain) fn total(&self) -> [f64; 2] {
+        [0, 1].map(|s| self.rows.iter().map(|r| r.values[s]).sum())
     }
 
     /// Those of what is not in the background.
-    pub(super) fn front(&self) -> [f64; 2] {
-        [0, 1].map(|s| self.rows.iter().filter(|r| !r.background).map(|r| r.v[s]).sum())
+    pub(in crate::explain) fn front(&self) -> [f64; 2] {
+        [0, 1].map(|s| self.rows.iter().filter(|r| !r.background).map(|r| r.values[s]).sum())
     }
 
     /// True if most of both sides is below what runs benchmarks.
-    pub(super) fn is_benchmark(&self) -> bool {
+    pub(in crate::explain) fn is_benchmark(&self) -> bool {
         let is = |row: &usize| self.has(*row, |class| class.benchmark);
         let front = self.front();
         let of: Vec<usize> = (0..self.n_front()).filter(is).collect();
-        (0..2).all(|side| of.iter().map(|&row| self.rows[row].v[side]).sum::<f64>() > front[side] / 2.0)
+        (0..2).all(|side| of.iter().map(|&row| self.rows[row].values[side]).sum::<f64>() > front[side] / 2.0)
     }
 
     /// The value of one event.
-    pub(super) fn event(&self) -> f64 {
-        let (q, v) = self.rows.iter().fold((0.0, 0.0), |(q, v), r| (q + r.q, v + r.v[0] + r.v[1]));
+    pub(in crate::explain) fn event(&self) -> f64 {
+        let (q, v) = self.rows.iter().fold((0.0, 0.0), |(q, v), r| (q + r.variance, v + r.values[0] + r.values[1]));
         if v > 0.0 { q / v } else { 0.0 }
     }
 
     /// Gives rows other stacks, and adds up those that become the same. `change` gets a row's number and a copy of its
     /// stack.
-    pub(super) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {
+    pub(in crate::explain) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {
         let mut stacks = Stacks::default();
         let (mut stack, mut pace) = (Vec::new(), Pace::default());
         for i in 0..self.rows.len() {
@@ -209,7 +209,7 @@ impl Rows {
     }
 
     /// Sorts rows by their frames and labels, those in the background last, and adds up those that have the same.
-    pub(super) fn arrange(&mut self) {
+    pub(in crate::explain) fn arrange(&mut self) {
         let (old, mut stacks) = (std::mem::take(&mut self.stacks), Stacks::default());
         let mut number = vec![0; old.len()];
         for stack in paced(Order::new(self.names.len(), 0, |n| old.get(n)).sorted(old.len())) {
@@ -223,7 +223,7 @@ impl Rows {
         let mut order: Vec<_> = self.rows.iter().zip(0..).map(|(row, i)| (key(row), i)).collect();
         order.sort_unstable();
         let mut rows: Vec<Row> = Vec::with_capacity(order.len());
-        let mut cells = Vec::with_capacity(self.runs.cells.len());
+        let mut cells = Vec::with_capacity(self.run_values.cells.len());
         let mut last = None;
         for (key, i) in paced(order) {
             let row: &Row = &self.rows[i as usize];
@@ -233,13 +233,13 @@ impl Rows {
             }
             last = Some(key);
             let number = rows.len() as u32 - 1;
-            cells.extend(self.runs.of(i as usize).iter().map(|cell| Cell { row: number, ..*cell }));
+            cells.extend(self.run_values.of(i as usize).iter().map(|cell| Cell { row: number, ..*cell }));
         }
-        (self.runs, self.rows) = (RunValues::new(rows.len(), cells), rows);
+        (self.run_values, self.rows) = (RunValues::new(rows.len(), cells), rows);
     }
 
     /// How many rows are not in the background: those come first.
-    pub(super) fn n_front(&self) -> usize {
+    pub(in crate::explain) fn n_front(&self) -> usize {
         self.rows.partition_point(|row| !row.background)
     }
 }
@@ -248,10 +248,10 @@ impl Row {
     /// Adds what another row has.
     fn add(&mut self, other: &Row) {
         for side in [0, 1] {
-            self.v[side] += other.v[side];
-            self.c[side] += other.c[side];
-            self.e[side] += other.e[side];
+            self.values[side] += other.values[side];
+            self.counts[side] += other.counts[side];
+            self.events[side] += other.events[side];
         }
-        self.q += other.q;
+        self.variance += other.variance;
     }
 }

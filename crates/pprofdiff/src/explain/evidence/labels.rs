@@ -15,29 +15,29 @@ use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::work::paced;
 
 /// What a label must have to say which part of the work something belongs to: so many values.
-const MOST_VALUES: usize = 50;
+const MAX_VALUES: usize = 50;
 
 /// Labels by their numbers: in the order of their keys, then of their values.
 #[derive(Default)]
-pub(super) struct LabelTexts {
+pub(in crate::explain) struct LabelTexts {
     /// The texts of key and value.
     labels: Vec<(u32, u32)>,
     texts: TextInterner,
 }
 
 impl LabelTexts {
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::explain) fn len(&self) -> usize {
         self.labels.len()
     }
 
     /// So many labels without texts.
     #[cfg(test)]
-    pub(super) fn of_number(n: u32) -> LabelTexts {
+    pub(in crate::explain) fn of_number(n: u32) -> LabelTexts {
         LabelTexts { labels: (0..n).map(|label| (label, label)).collect(), texts: TextInterner::default() }
     }
 
     /// A label's key and value.
-    pub(super) fn get(&self, label: u32) -> (String, String) {
+    pub(in crate::explain) fn get(&self, label: u32) -> (String, String) {
         let text = |text: u32| String::from_utf8_lossy(self.texts.get(text)).into_owned();
         let (key, value) = self.labels[label as usize];
         (text(key), text(value))
@@ -46,7 +46,7 @@ impl LabelTexts {
 
 /// The labels of a run, by its own numbers.
 #[derive(Default)]
-pub(super) struct RunLabels {
+pub(in crate::explain) struct RunLabels {
     /// (key, value) of each.
     pairs: Interner<(StringId, StringId), FastState>,
     /// How many values each key has.
@@ -58,13 +58,13 @@ pub(super) struct RunLabels {
 
 impl RunLabels {
     /// The number of a sample's set of labels. A key that has too many values is left out from then on.
-    pub(super) fn set_of<'m>(&mut self, walk: &Walk<'m>, sample: &Sample<'m>) -> u32 {
+    pub(in crate::explain) fn set_of<'m>(&mut self, walk: &Walk<'m>, sample: &Sample<'m>) -> u32 {
         let RunLabels { pairs, n_values, sets, set } = self;
         set.clear();
         for ids in texts_of(walk, sample) {
             let known = pairs.values.len();
             let of_key = n_values.entry(ids.0).or_insert(0);
-            if *of_key > MOST_VALUES {
+            if *of_key > MAX_VALUES {
                 continue;
             }
             let number = pairs.number(ids);
@@ -78,7 +78,7 @@ impl RunLabels {
 }
 
 /// The labels that say which part of the work a sample belongs to.
-pub(super) struct Labels {
+pub(in crate::explain) struct Labels {
     pub texts: LabelTexts,
     /// The empty one first; in the order of their texts.
     pub sets: Vec<Vec<u32>>,
@@ -89,7 +89,7 @@ pub(super) struct Labels {
 impl Labels {
     /// Of keys with 2 to 50 values, of which most of the cost has values that both sides have: another key tells the
     /// sides or the samples apart, and not the work (a build, a process, a request).
-    pub(super) fn new(runs: &[Run<'_>], read: &[OfRun]) -> Labels {
+    pub(in crate::explain) fn new(runs: &[Run<'_>], read: &[OfRun]) -> Labels {
         let mut texts = TextInterner::default();
         let mut pairs: Interner<(u32, u32), State> = Interner::default();
         let mut sums: Vec<[f64; 2]> = Vec::new();
@@ -114,7 +114,7 @@ impl Labels {
                 of.labels.sets.get(set).iter().for_each(|&pair| sums[own[pair as usize] as usize][side] += part.value);
             }
             // By the run's own numbers of texts, so that no order of samples decides: what it left out has too many.
-            for (&key, _) in of.labels.n_values.iter().filter(|(_, n)| **n > MOST_VALUES) {
+            for (&key, _) in of.labels.n_values.iter().filter(|(_, n)| **n > MAX_VALUES) {
                 let key = known.id(p, key, &mut texts);
                 values_of.resize(texts.len(), 0);
                 values_of[key as usize] = usize::MAX / 2;
@@ -130,7 +130,7 @@ impl Labels {
         }
         let is_kept = |key: u32| {
             let [all, common] = costs[key as usize];
-            (2..=MOST_VALUES).contains(&values_of[key as usize]) && common > 0.5 * all
+            (2..=MAX_VALUES).contains(&values_of[key as usize]) && common > 0.5 * all
         };
         let texts_of_pair = |number: u32| pairs.values[number as usize];
         let mut kept: Vec<u32> = (0..sums.len() as u32).filter(|&number| is_kept(texts_of_pair(number).0)).collect();
@@ -160,7 +160,7 @@ impl Labels {
     }
 
     /// The number of a run's own set of labels.
-    pub(super) fn set_of(&self, run: usize, own: u32) -> u32 {
+    pub(in crate::explain) fn set_of(&self, run: usize, own: u32) -> u32 {
         self.of_run[run].get(own as usize).copied().unwrap_or(0)
     }
 }
@@ -189,7 +189,7 @@ struct KeyOfLabels {
 impl Rows {
     /// Counts the candidates that labels would make, and leaves out the keys that there is no room for, those that tell the
     /// least value apart first. What changed decides nothing: to choose by that would be a test without a price.
-    pub(super) fn fit_labels(&mut self, profile_bytes: usize) {
+    pub(in crate::explain) fn fit_labels(&mut self, profile_bytes: usize) {
         let mut room = (profile_bytes / BYTES_OF_PLACE).max(PLACES);
         let mut keys = self.keys_of_labels();
         self.keys_of_labels = keys.len();
@@ -219,7 +219,7 @@ impl Rows {
             let stack = self.stack(i);
             let functions_from =
                 |common: usize| stack[common..].iter().filter(|&&frame| !self.is_system(frame)).count();
-            let part: f64 = (0..2).map(|s| row.v[s] / front[s].max(1e-300)).sum();
+            let part: f64 = (0..2).map(|s| row.values[s] / front[s].max(1e-300)).sum();
             whole += part;
             for &label in &self.label_sets[row.labels as usize] {
                 let before = std::mem::replace(&mut last[label as usize], i as u32);
@@ -245,7 +245,7 @@ impl Rows {
     }
 
     /// What a user should know of the keys that were left out.
-    pub(super) fn note_of_labels(&self) -> Option<String> {
+    pub(in crate::explain) fn note_of_labels(&self) -> Option<String> {
         let (left_out, of) = (self.keys_left_out, self.keys_of_labels);
         (left_out > 0).then(|| {
             format!(

@@ -4,10 +4,10 @@ use super::rows::Rows;
 use pprofdiff_profile::work::paced;
 
 /// By frame, both sides' values: of recursion once.
-pub(super) struct Costs(Vec<[f64; 2]>);
+pub(in crate::explain) struct Costs(Vec<[f64; 2]>);
 
 impl Costs {
-    pub(super) fn new(rows: &Rows) -> Costs {
+    pub(in crate::explain) fn new(rows: &Rows) -> Costs {
         let mut costs = vec![[0.0; 2]; rows.names.len()];
         let mut seen = vec![u32::MAX; rows.names.len()];
         for (i, row) in paced(rows.rows.iter().enumerate()) {
@@ -15,26 +15,26 @@ impl Costs {
                 let frame = frame as usize;
                 if seen[frame] != i as u32 {
                     seen[frame] = i as u32;
-                    costs[frame][0] += row.v[0];
-                    costs[frame][1] += row.v[1];
+                    costs[frame][0] += row.values[0];
+                    costs[frame][1] += row.values[1];
                 }
             }
         }
         Costs(costs)
     }
 
-    pub(super) fn of(&self, frame: u32, side: usize) -> f64 {
+    pub(in crate::explain) fn of(&self, frame: u32, side: usize) -> f64 {
         self.0[frame as usize][side]
     }
 
     /// The frames that only one side has.
-    pub(super) fn only(&self, side: usize) -> impl Iterator<Item = (f64, u32)> {
+    pub(in crate::explain) fn only(&self, side: usize) -> impl Iterator<Item = (f64, u32)> {
         let here = self.0.iter().zip(0..).filter(move |(v, _)| v[side] > 0.0 && v[1 - side] <= 0.0);
         here.map(move |(v, frame)| (v[side], frame))
     }
 
     /// The frames that a side has.
-    pub(super) fn on(&self, side: usize) -> impl Iterator<Item = u32> {
+    pub(in crate::explain) fn on(&self, side: usize) -> impl Iterator<Item = u32> {
         (0..).zip(&self.0).filter(move |(_, v)| v[side] > 0.0).map(|(frame, _)| frame)
     }
 }

@@ -12,7 +12,7 @@ use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::work::Pace;
 
 /// A frame at a place in the stacks of neighbouring rows.
-pub(super) struct Node {
+pub(in crate::explain) struct Node {
     pub frame: u32,
     /// The node of its caller, or [`NONE`].
     pub parent: u32,
@@ -28,7 +28,7 @@ impl Node {
 }
 
 /// What is known of a node of all rows.
-pub(super) struct Place {
+pub(in crate::explain) struct Place {
     /// The number of the call that leads to it, where that is the first such call of the stack and a candidate; or [`NONE`].
     call: u32,
     /// True if its frame is the program's and no system frame.
@@ -41,7 +41,7 @@ pub(super) struct Place {
 }
 
 /// The tree of all rows, and those of labels.
-pub(super) struct CallTree {
+pub(in crate::explain) struct CallTree {
     /// The row of each member.
     pub members: Vec<u32>,
     /// Those of each label.
@@ -59,7 +59,7 @@ pub(super) struct CallTree {
 }
 
 impl CallTree {
-    pub(super) fn new(rows: &Rows) -> CallTree {
+    pub(in crate::explain) fn new(rows: &Rows) -> CallTree {
         let n = rows.n_front();
         let mut tree = CallTree {
             members: (0..n as u32).collect(),
@@ -208,7 +208,7 @@ impl CallTree {
     }
 
     /// Shows the members below each function of the program: the function, members, the node; in the order of members.
-    pub(super) fn for_each_function(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
+    pub(in crate::explain) fn for_each_function(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
         for (i, _) in (0..).zip(&self.places).filter(|(_, place)| place.is_first) {
             let node = &self.nodes[i as usize];
             each(node.frame, node.members(), i);
@@ -216,7 +216,7 @@ impl CallTree {
     }
 
     /// Shows those below each call: the number of the call, members, the node; in the order of members.
-    pub(super) fn for_each_call(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
+    pub(in crate::explain) fn for_each_call(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
         for (i, (node, place)) in (0..).zip(self.nodes.iter().zip(&self.places)) {
             if place.call != NONE && !place.is_inner {
                 each(place.call, node.members(), i);
@@ -233,7 +233,7 @@ impl CallTree {
     }
 
     /// Shows those of a label that are below each function, likewise.
-    pub(super) fn for_each_function_of(&self, label: usize, mut each: impl FnMut(u32, Range<u32>, u32)) {
+    pub(in crate::explain) fn for_each_function_of(&self, label: usize, mut each: impl FnMut(u32, Range<u32>, u32)) {
         for i in self.nodes_of_labels[label].clone() {
             each(self.nodes[i as usize].frame, self.nodes[i as usize].members(), i);
         }

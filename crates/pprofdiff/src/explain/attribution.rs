@@ -1,9 +1,9 @@
 //! From sets to causes: cost that only changed places is told from causes, causes that are one are put together, and
 //! each is described.
 
-use super::rows::Rows;
+use super::evidence::rows::Rows;
+use super::evidence::sets::{Key, Sets};
 use super::search::Found;
-use super::sets::{Key, Sets};
 use crate::statistics::counts;
 
 /// A set with less than this on one side, compared with the other, came or went.
@@ -67,9 +67,20 @@ pub(super) struct Description {
     pub chain: Vec<u32>,
 }
 
+impl Description {
+    /// Of all stacks.
+    pub(super) fn of_all(kind: CauseKind) -> Description {
+        Description { kind, function: None, caller: None, label: None, callee: None, chain: Vec::new() }
+    }
+
+    pub(super) fn is_all(&self) -> bool {
+        self.function.is_none() && self.label.is_none()
+    }
+}
+
 /// What the search found, on its way to an account of it.
 #[derive(Debug, Clone)]
-pub(super) struct Draft {
+pub(super) struct CauseCandidate {
     pub set: usize,
     /// The set's rows, in order.
     pub rows: Vec<u32>,
@@ -102,7 +113,7 @@ pub(super) struct Swap {
 }
 
 /// What is told of one search.
-pub(super) struct Story<'a> {
+pub(super) struct Attribution<'a> {
     pub rows: &'a Rows,
     pub sets: &'a Sets,
     pub found: &'a Found,
@@ -110,24 +121,30 @@ pub(super) struct Story<'a> {
     total: [f64; 2],
 }
 
-impl<'a> Story<'a> {
-    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, found: &'a Found) -> Story<'a> {
-        Story { rows, sets, found, total: rows.total() }
+impl<'a> Attribution<'a> {
+    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, found: &'a Found) -> Attribution<'a> {
+        Attribution { rows, sets, found, total: rows.total() }
     }
 
-    pub(super) fn drafts(&self) -> Vec<Draft> {
-        self.found.fits.iter().map(|fit| self.draft(fit.set, fit.delta)).collect()
+    pub(super) fn candidates(&self) -> Vec<CauseCandidate> {
+        self.found.fits.iter().map(|fit| self.candidate(fit.set, fit.delta)).collect()
     }
 
     /// A set as a cause, with what it lacks.
-    pub(super) fn draft(&self, set: usize, delta: f64) -> Draft {
-        Draft { set, rows: self.sets.rows(set).collect(), of: self.describe(set, false), delta, parts: Vec::new() }
+    pub(super) fn candidate(&self, set: usize, delta: f64) -> CauseCandidate {
+        CauseCandidate {
+            set,
+            rows: self.sets.rows(set).collect(),
+            of: self.describe(set, false),
+            delta,
+            parts: Vec::new(),
+        }
     }
 
     /// Names a set; a chain of calls by its first, or by its deepest.
     fn describe(&self, set: usize, deepest: bool) -> Description {
         let of = &self.sets.sets[set];
-        let [b, n] = of.v;
+        let [b, n] = of.values;
         let sided = if b < ONE_SIDED * n {
             Some(CauseKind::Added)
         } else if n < ONE_SIDED * b {
@@ -167,70 +184,71 @@ impl<'a> Story<'a> {
     }
 
     fn value(&self, rows: &[u32], side: usize) -> f64 {
-        rows.iter().map(|&r| self.rows.rows[r as usize].v[side]).sum()
+        rows.iter().map(|&r| self.rows.rows[r as usize].values[side]).sum()
     }
 
     /// True if a set is small enough to be the place of something.
     fn is_place(&self, set: usize) -> bool {
         let of = &self.sets.sets[set];
-        !of.whole && (0..2).any(|s| of.v[s] < WIDE * self.total[s])
+        !of.whole && (0..2).any(|s| of.values[s] < WIDE * self.total[s])
     }
 
     /// The largest of the causes that its callers do not feel: cost that moved within the smallest set around it (a
     /// cost
     /// shift, as in FBDetect).
-    pub(super) fn shift(&self, drafts: &[Draft]) -> Option<Shift> {
+    pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<Shift> {
         let scale = self.found.scale;
         let delta = |v: [f64; 2]| v[1] / scale - v[0];
         let known = super::search::known_variance(self.rows.kind);
-        let between = counts::between(known, self.rows.m);
+        let between = counts::between(known, self.rows.runs);
         let error = |set: usize| {
             let of = &self.sets.sets[set];
-            let mean = (of.v[0] + of.v[1]) / 2.0;
-            (of.w * (of.v[0] + of.v[1] / scale / scale) + between * mean * mean).sqrt()
+            let mean = (of.values[0] + of.values[1]) / 2.0;
+            (of.event * (of.values[0] + of.values[1] / scale / scale) + between * mean * mean).sqrt()
         };
-        let mut order: Vec<&Draft> = drafts.iter().filter(|d| d.of.label.is_none()).collect();
+        let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.of.label.is_none()).collect();
         order.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
-        for draft in order {
-            let all = |r: usize| self.rows.rows[r].v[0] + self.rows.rows[r].v[1];
-            let raw = delta([0, 1].map(|s| self.value(&draft.rows, s)));
-            let size: f64 = draft.rows.iter().map(|&r| all(r as usize)).sum();
-            if raw.abs() < 0.5 * draft.delta.abs() {
+        for candidate in order {
+            let all = |r: usize| self.rows.rows[r].values[0] + self.rows.rows[r].values[1];
+            let raw = delta([0, 1].map(|s| self.value(&candidate.rows, s)));
+            let size: f64 = candidate.rows.iter().map(|&r| all(r as usize)).sum();
+            if raw.abs() < 0.5 * candidate.delta.abs() {
                 continue;
             }
-            let sum = |j: usize| self.sets.sets[j].v[0] + self.sets.sets[j].v[1];
+            let sum = |j: usize| self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
             let is_call = |j: usize| matches!(self.sets.sets[j].key, Key::Own(_) | Key::Edge(..) | Key::Node(_));
-            let around = self.sets.holding(&draft.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
+            let around = self.sets.holding(&candidate.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
             let around: Vec<usize> =
                 around.filter(|&j| is_call(j) && sum(j) > 1.02 * size && self.is_place(j)).collect();
-            let change = |j: usize| delta(self.sets.sets[j].v);
+            let change = |j: usize| delta(self.sets.sets[j].values);
             let is_still = |&j: &usize| change(j).abs() < MOVED * raw.abs() && raw.abs() > 3.0 * error(j);
             let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
-            if within.is_empty() && matches!(draft.of.kind, CauseKind::Added | CauseKind::Removed) {
+            if within.is_empty() && matches!(candidate.of.kind, CauseKind::Added | CauseKind::Removed) {
                 // That a frame came or went is no news if its callers do not feel it.
-                let flickers = self.rows.runtime.cut_system;
+                let unstable_inlining = self.rows.runtime.trim_library_leaves;
                 let is_silent = |&j: &usize| {
-                    change(j) * raw.signum() < MOVED * raw.abs() || flickers && change(j).abs() < 2.5 * error(j)
+                    change(j) * raw.signum() < MOVED * raw.abs()
+                        || unstable_inlining && change(j).abs() < 2.5 * error(j)
                 };
-                let most = if flickers { 30.0 } else { 10.0 };
+                let most = if unstable_inlining { 30.0 } else { 10.0 };
                 within = around.iter().copied().filter(|j| is_silent(j) && sum(*j) < most * size).collect();
             }
             let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b)));
             let set = smallest(within).or_else(|| {
                 // Or if what became less is there, and is more than noise by itself.
-                let one_sided = matches!(draft.of.kind, CauseKind::Added | CauseKind::Removed);
+                let one_sided = matches!(candidate.of.kind, CauseKind::Added | CauseKind::Removed);
                 let is_silent = |&j: &usize| change(j) * raw.signum() < MOVED * raw.abs();
                 let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
-                let partner = self.partner(draft, place, raw);
-                partner.filter(|&p| self.is_counterpart(p, draft.of.caller, raw)).map(|_| place)
+                let partner = self.partner(candidate, place, raw);
+                partner.filter(|&p| self.is_counterpart(p, candidate.of.caller, raw)).map(|_| place)
             });
             let Some(set) = set else { continue };
             let Some(inside) = self.sets.sets[set].key.frame() else { continue };
-            let Some(function) = draft.of.function else { continue };
-            let partner = self.partner(draft, set, raw).and_then(|p| self.sets.sets[p].key.frame());
+            let Some(function) = candidate.of.function else { continue };
+            let partner = self.partner(candidate, set, raw).and_then(|p| self.sets.sets[p].key.frame());
             let partner = partner.filter(|&f| f != function).unwrap_or(inside);
             let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
-            let even = self.is_even(self.sets.sets[set].v, set) && change(set).abs() < EVEN * raw.abs();
+            let even = self.is_even(self.sets.sets[set].values, set) && change(set).abs() < EVEN * raw.abs();
             return Some(Shift { set, gained, lost, inside, amount: raw.abs(), even });
         }
         None
@@ -238,19 +256,19 @@ impl<'a> Story<'a> {
 
     /// True if these values of a set, or of a part of it, differ by no more than chance, beside the amount of work.
     fn is_even(&self, v: [f64; 2], set: usize) -> bool {
-        let [b, n] = v.map(|v| v / self.sets.sets[set].w.max(1e-300));
-        let variance = counts::between(self.found.tau2[set], self.rows.m);
+        let [b, n] = v.map(|v| v / self.sets.sets[set].event.max(1e-300));
+        let variance = counts::between(self.found.tau2[set], self.rows.runs);
         counts::penalised(b, n, self.found.scale, variance) < counts::LEVEL
     }
 
     /// The set that changed most the other way inside a set.
-    fn partner(&self, draft: &Draft, set: usize, raw: f64) -> Option<usize> {
+    fn partner(&self, candidate: &CauseCandidate, set: usize, raw: f64) -> Option<usize> {
         let mut rest = vec![false; self.rows.rows.len()];
         self.sets.rows(set).for_each(|r| rest[r as usize] = true);
-        draft.rows.iter().for_each(|&r| rest[r as usize] = false);
+        candidate.rows.iter().for_each(|&r| rest[r as usize] = false);
         let of = |f: &dyn Fn([f64; 2]) -> f64| -> Vec<f64> {
             let each = self.rows.rows.iter().zip(&rest);
-            self.sets.sums(&each.map(|(row, rest)| if *rest { f(row.v) } else { 0.0 }).collect::<Vec<_>>())
+            self.sets.sums(&each.map(|(row, rest)| if *rest { f(row.values) } else { 0.0 }).collect::<Vec<_>>())
         };
         let inner = of(&|v| v[1] / self.found.scale - v[0]);
         let within = of(&|v| v[0] + v[1]);
@@ -260,7 +278,7 @@ impl<'a> Story<'a> {
             if !matches!(key, Key::Own(_) | Key::Edge(..)) || inner[j] * -raw.signum() <= 0.5 * raw.abs() {
                 continue;
             }
-            let all = self.sets.sets[j].v[0] + self.sets.sets[j].v[1];
+            let all = self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
             let off = (inner[j].abs() - raw.abs()).abs() / raw.abs();
             let off = off + if matches!(key, Key::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within[j] / all);
             if best.is_none_or(|(known, _)| off < known - 1e-9) {
@@ -273,9 +291,9 @@ impl<'a> Story<'a> {
     /// True if a set lost about what another gained, and by more than chance.
     fn is_counterpart(&self, set: usize, caller: Option<u32>, raw: f64) -> bool {
         let of = &self.sets.sets[set];
-        let [b, n] = of.v.map(|v| v / of.w.max(1e-300));
-        let lost = -(of.v[1] / self.found.scale - of.v[0]) / raw;
-        let variance = counts::between(self.found.tau2[set], self.rows.m);
+        let [b, n] = of.values.map(|v| v / of.event.max(1e-300));
+        let lost = -(of.values[1] / self.found.scale - of.values[0]) / raw;
+        let variance = counts::between(self.found.tau2[set], self.rows.runs);
         let is_caller = matches!(of.key, Key::Own(f) if Some(f) == caller);
         let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
@@ -283,18 +301,18 @@ impl<'a> Story<'a> {
     }
 
     /// Takes out pairs of causes of opposite sign and like size of which one calls the other: code that moved.
-    pub(super) fn swaps(&self, drafts: &mut Vec<Draft>) -> Vec<Swap> {
+    pub(super) fn swaps(&self, candidates: &mut Vec<CauseCandidate>) -> Vec<Swap> {
         let calls = |a: u32, b: u32| {
             (0..self.rows.rows.len()).any(|i| self.rows.stack(i).windows(2).any(|w| (w[0], w[1]) == (a, b)))
         };
         let mut swaps = Vec::new();
         'again: loop {
-            for (i, up) in drafts.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {
-                for (j, down) in drafts.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.of.label.is_none()) {
+            for (i, up) in candidates.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {
+                for (j, down) in candidates.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.of.label.is_none()) {
                     let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
                     let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
                     let related = || calls(gained, lost) || calls(lost, gained);
-                    let is_sided = |d: &Draft| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
+                    let is_sided = |d: &CauseCandidate| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
                     let most = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
                     // What the search lacks given one of them is no change: the stacks themselves have to cancel.
                     let [gain, loss] = self.changes_apart(up, down);
@@ -307,8 +325,8 @@ impl<'a> Story<'a> {
                         both.dedup();
                         let even = self.is_even([0, 1].map(|side| self.value(&both, side)), up.set);
                         swaps.push(Swap { gained, lost, amount: up.delta, even });
-                        drafts.remove(i.max(j));
-                        drafts.remove(i.min(j));
+                        candidates.remove(i.max(j));
+                        candidates.remove(i.min(j));
                         continue 'again;
                     }
                 }
@@ -317,11 +335,11 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// The changes of two drafts' stacks, in values of the base's runs: what both have is the narrower's.
-    fn changes_apart(&self, a: &Draft, b: &Draft) -> [f64; 2] {
-        let size = |draft: &Draft| self.value(&draft.rows, 0) + self.value(&draft.rows, 1);
+    /// The changes of two candidates' stacks, in values of the base's runs: what both have is the narrower's.
+    fn changes_apart(&self, a: &CauseCandidate, b: &CauseCandidate) -> [f64; 2] {
+        let size = |candidate: &CauseCandidate| self.value(&candidate.rows, 0) + self.value(&candidate.rows, 1);
         let is_narrower = size(a) <= size(b);
-        let change = |of: &Draft, other: &Draft, has_all: bool| {
+        let change = |of: &CauseCandidate, other: &CauseCandidate, has_all: bool| {
             let own = of.rows.iter().copied().filter(|row| has_all || other.rows.binary_search(row).is_err());
             let own: Vec<u32> = own.collect();
             self.value(&own, 1) / self.found.scale - self.value(&own, 0)
@@ -330,24 +348,25 @@ impl<'a> Story<'a> {
     }
 
     /// True if a set that is small enough to be a place holds both.
-    fn have_place(&self, a: &Draft, b: &Draft) -> bool {
-        let all = |r: u32| self.rows.rows[r as usize].v[0] + self.rows.rows[r as usize].v[1];
+    fn have_place(&self, a: &CauseCandidate, b: &CauseCandidate) -> bool {
+        let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
         let around = self.sets.holding(&both, all, 0.999);
         around.into_iter().any(|(j, _)| self.is_place(j) && !self.sets.sets[j].key.is_label())
     }
 
     /// Several changes of one sign that make up most of a set around them are one cause: that set is run more often.
-    pub(super) fn merge(&self, drafts: Vec<Draft>) -> Vec<Draft> {
-        let mut drafts = drafts;
+    pub(super) fn merge(&self, candidates: Vec<CauseCandidate>) -> Vec<CauseCandidate> {
+        let mut candidates = candidates;
         loop {
-            // The sets that hold most of a draft, on the side that has more of it.
-            let side_of = |draft: &Draft| usize::from(draft.delta > 0.0);
-            let around = |d: &Draft| self.sets.holding(&d.rows, |r| self.rows.rows[r as usize].v[side_of(d)], 0.8);
-            let around: Vec<Vec<(usize, f64)>> = drafts.iter().map(around).collect();
+            // The sets that hold most of a candidate, on the side that has more of it.
+            let side_of = |candidate: &CauseCandidate| usize::from(candidate.delta > 0.0);
+            let around =
+                |d: &CauseCandidate| self.sets.holding(&d.rows, |r| self.rows.rows[r as usize].values[side_of(d)], 0.8);
+            let around: Vec<Vec<(usize, f64)>> = candidates.iter().map(around).collect();
             let mut best: Option<(f64, usize, usize, usize)> = None;
-            for (i, a) in drafts.iter().enumerate().filter(|(_, d)| d.of.label.is_none()) {
-                for (j, b) in drafts.iter().enumerate().skip(i + 1).filter(|(_, d)| d.of.label.is_none()) {
+            for (i, a) in candidates.iter().enumerate().filter(|(_, d)| d.of.label.is_none()) {
+                for (j, b) in candidates.iter().enumerate().skip(i + 1).filter(|(_, d)| d.of.label.is_none()) {
                     if side_of(a) != side_of(b) {
                         continue;
                     }
@@ -360,9 +379,9 @@ impl<'a> Story<'a> {
                     }
                     for &(k, _) in &around[i] {
                         let set = &self.sets.sets[k];
-                        let value = set.v[side];
+                        let value = set.values[side];
                         // What makes up a change has its sign.
-                        let has_sign = (set.v[1] / self.found.scale > set.v[0]) == (side == 1);
+                        let has_sign = (set.values[1] / self.found.scale > set.values[0]) == (side == 1);
                         if has_sign
                             && around[j].binary_search_by_key(&k, |other| other.0).is_ok()
                             && !set.key.is_label()
@@ -375,15 +394,15 @@ impl<'a> Story<'a> {
                     }
                 }
             }
-            let Some((_, set, i, j)) = best else { return drafts };
-            let (b, a) = (drafts.remove(j), drafts.remove(i));
+            let Some((_, set, i, j)) = best else { return candidates };
+            let (b, a) = (candidates.remove(j), candidates.remove(i));
             let of = &self.sets.sets[set];
-            let (was, is) = (of.v[0], of.v[1] / self.found.scale);
+            let (was, is) = (of.values[0], of.values[1] / self.found.scale);
             let parts = [&a, &b].into_iter().flat_map(|d| match d.parts.is_empty() {
                 true => vec![(d.of.clone(), d.rows.clone())],
                 false => d.parts.clone(),
             });
-            drafts.push(Draft {
+            candidates.push(CauseCandidate {
                 set,
                 rows: self.sets.rows(set).collect(),
                 of: self.describe(set, true),

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use super::account::Entry;
 use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split, Within};
-use super::rows::Rows;
-use super::story::Description;
+use super::attribution::Description;
+use super::evidence::rows::Rows;
 use pprofdiff_profile::advice::{exactly, exactly_any};
 use pprofdiff_profile::random::HashMap;
 
 /// The most functions of the program that a cause in a library is told of.
-const MOST_WITHIN: usize = 5;
+const MAX_WITHIN: usize = 5;
 /// The least part of a side that is told of where cost moved by a match of names.
-pub(super) const TOLD: f64 = 0.01;
+pub(super) const MIN_SHOWN: f64 = 0.01;
 
 /// Numbers that people and machines compare: nine digits, so that no order of additions shows.
 pub(super) fn rounded(x: f64) -> f64 {
@@ -64,7 +64,7 @@ pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -
     let mut moved = Vec::new();
     for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
         for (text, cost) in &name.shown {
-            for side in [0, 1].into_iter().filter(|&s| cost[s] > TOLD * total[s] && cost[1 - s] <= 0.0) {
+            for side in [0, 1].into_iter().filter(|&s| cost[s] > MIN_SHOWN * total[s] && cost[1 - s] <= 0.0) {
                 let is_part = text.strip_prefix(name.text.as_str()).is_some_and(|rest| rest.starts_with('.'));
                 let on_both = |other: &&(String, [f64; 2])| other.0 != *text && other.1.iter().all(|c| *c > 0.0);
                 if let Some((other, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
@@ -79,8 +79,8 @@ pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -
     moved
 }
 
-/// Drafts with their names.
-pub(super) struct Told<'a> {
+/// Causes with their names.
+pub(super) struct Naming<'a> {
     pub rows: &'a Rows,
     pub shown: &'a Shown<'a>,
     pub total: [f64; 2],
@@ -88,10 +88,10 @@ pub(super) struct Told<'a> {
     pub scale: f64,
 }
 
-impl Told<'_> {
+impl Naming<'_> {
     /// The change of a run of the new side.
     fn delta(&self, [base, new]: [f64; 2]) -> f64 {
-        (new - self.scale * base) / self.rows.m[1] as f64
+        (new - self.scale * base) / self.rows.runs[1] as f64
     }
 
     /// Of a function that is not the program's, the nearest functions of the program above it.
@@ -103,7 +103,7 @@ impl Told<'_> {
             let stack = self.rows.stack(row as usize);
             let at = stack.iter().rposition(|&frame| frame == function).unwrap_or(stack.len());
             if let Some(&caller) = stack[..at].iter().rev().find(|&&frame| is_program(frame)) {
-                let (sum, v) = (of.entry(caller).or_default(), self.rows.rows[row as usize].v);
+                let (sum, v) = (of.entry(caller).or_default(), self.rows.rows[row as usize].values);
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
         }
@@ -113,7 +113,7 @@ impl Told<'_> {
         };
         let mut all: Vec<Within> = of.into_iter().map(within).collect();
         all.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
-        all.truncate(MOST_WITHIN);
+        all.truncate(MAX_WITHIN);
         all
     }
 
@@ -125,17 +125,17 @@ impl Told<'_> {
         }
     }
 
-    /// A cause with how its count and cost changed, and how much garbage collection is its.
-    pub(super) fn cause(&self, entry: &Entry, split: Option<[f64; 4]>, garbage: Option<f64>) -> Cause {
-        let delta = self.delta(entry.v);
+    /// A cause with how its count and cost changed.
+    pub(super) fn cause(&self, entry: &Entry, split: Option<[f64; 4]>) -> Cause {
+        let delta = self.delta(entry.values);
         let name = |frame: Option<u32>| frame.map(|f| self.shown.of_change(f, delta));
         let spelled = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spelled(f));
         let extent = |side: usize| {
-            let rows = || entry.rows.iter().map(|&r| &self.rows.rows[r as usize]).filter(|r| r.v[side] > 0.0);
+            let rows = || entry.rows.iter().map(|&r| &self.rows.rows[r as usize]).filter(|r| r.values[side] > 0.0);
             Extent {
                 stacks: rows().count(),
-                events: rounded(rows().map(|r| r.e[side]).sum()),
-                value: rounded(entry.v[side] / self.rows.m[side] as f64),
+                events: rounded(rows().map(|r| r.events[side]).sum()),
+                value: rounded(entry.values[side] / self.rows.runs[side] as f64),
             }
         };
         let label = entry.of.label.map(|label| {
@@ -151,7 +151,7 @@ impl Told<'_> {
             let [count, unit, count_factor, unit_factor] = s.map(rounded);
             Split { count, unit, count_factor, unit_factor }
         });
-        let whole = self.scale * self.total[0] / self.rows.m[1] as f64;
+        let whole = self.scale * self.total[0] / self.rows.runs[1] as f64;
         let functions = spelled(entry.of.function);
         let others: Vec<String> = entry.others.iter().flat_map(|&frame| self.shown.spelled(frame)).collect();
         let function = name(entry.of.function);
@@ -163,12 +163,12 @@ impl Told<'_> {
             kind: entry.of.kind,
             delta: rounded(delta),
             share: if whole > 0.0 { rounded(delta / whole) } else { 0.0 },
-            factor: (entry.v[0] > 0.0).then(|| rounded(entry.v[1] / (self.scale * entry.v[0]))),
+            factor: (entry.values[0] > 0.0).then(|| rounded(entry.values[1] / (self.scale * entry.values[0]))),
             score: rounded(entry.score),
             chain: entry.of.chain.iter().map(|&f| self.shown.of_change(f, delta)).collect(),
             parts: entry.parts.iter().map(part).collect(),
             split,
-            garbage: garbage.map(|garbage| rounded(garbage / self.rows.m[1] as f64)),
+            garbage: entry.garbage.map(|garbage| rounded(garbage / self.rows.runs[1] as f64)),
             evidence: Evidence {
                 base: extent(0),
                 new: extent(1),

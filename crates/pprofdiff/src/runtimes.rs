@@ -1,18 +1,17 @@
 //! What is known of runtimes, as data: a row a language. Which frames are the system's and not the program's, which of
 //! them only answer to causes elsewhere (garbage collection, scheduling, locks), and which are artefacts of profiling.
 //!
-//! Nothing else in `explain` knows a language.
+//! Nothing else knows a language: `explain`, `check` and `runs` ask here.
 
 use std::sync::OnceLock;
 
 use regex::{Regex, bytes};
 
-use super::ExplainOptions;
 use crate::Result;
 use crate::diff::compile;
 
 /// What is known of one language's runtime. Expressions match anywhere in a frame's name.
-pub(super) struct Runtime {
+pub(crate) struct Runtime {
     /// What it is called in results.
     pub name: &'static str,
     /// Names that only it has, and the least share of the distinct names that they make up in its profiles.
@@ -25,14 +24,16 @@ pub(super) struct Runtime {
     artefact: Option<&'static str>,
     /// Frames that collect garbage, and frames that allocate what it is made of: both are known, or neither.
     garbage: Option<(&'static str, &'static str)>,
+    /// Leaf frames of waits that are for the runtime's own locks.
+    own_waits: Option<&'static str>,
     /// Frames of the standard library and of what runs programs: no code of the reader's.
     standard: Option<&'static str>,
     /// Frames of what runs benchmarks: it chooses how often, so the amount of work may be any.
     benchmark: Option<&'static str>,
     /// Stacks end at the program's last frame: which of several inlined library frames a sample hits is chance.
-    pub cut_system: bool,
+    pub trim_library_leaves: bool,
     /// Which of several inlined frames a profile shows differs even between runs of one binary.
-    pub flickers: bool,
+    pub unstable_inlining: bool,
     /// Where what the row says is from, and whether profiles of ours were compared with it.
     pub source: &'static str,
 }
@@ -50,12 +51,13 @@ static RUNTIMES: [Runtime; 7] = [
             r"^(runtime\.(gc[A-Z]\w*|bgsweep|bgscavenge|wbBufFlush\d?|bulkBarrierPreWrite|deduct\w+Credit)|gcWriteBarrier\d?)$",
             r"^runtime\.mallocgc$",
         )),
+        own_waits: Some(r"^runtime\."),
         standard: Some(
             r"^(archive|bufio|bytes|cmp|compress|container|context|crypto|database|debug|embed|encoding|errors|expvar|flag|fmt|go|hash|html|image|index|internal|io|iter|log|maps|math|mime|net|os|path|plugin|reflect|regexp|runtime|slices|sort|strconv|strings|sync|syscall|testing|text|time|unicode|unique|unsafe|vendor|weak)[./]",
         ),
         benchmark: Some(r"^testing\.\(\*B\)\."),
-        cut_system: false,
-        flickers: false,
+        trim_library_leaves: false,
+        unstable_inlining: false,
         source: "Go's runtime package (mgc.go, proc.go, preempt.go); compared with profiles of Go programs",
     },
     Runtime {
@@ -68,10 +70,11 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(__lll_lock_\w+|futex\w*|_?je_arena_(decay|purge)\w*)$",
         artefact: None,
         garbage: None,
+        own_waits: None,
         standard: Some(r"^<?(core|alloc|std|tokio|rayon|rayon_core|criterion|test)::"),
         benchmark: Some(r"^<?(criterion|divan|test::bench)::"),
-        cut_system: true,
-        flickers: true,
+        trim_library_leaves: true,
+        unstable_inlining: true,
         source: "the standard library's crates; compared with profiles by pprof-rs",
     },
     Runtime {
@@ -81,10 +84,11 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(G1|ZGC|Z[A-Z]\w+::|Shenandoah|Parallel\w*GC|GCTaskThread|WorkerThread|VM_|SafepointSynchronize|CompileBroker|C[12]Compiler|Monitor::|ObjectMonitor::)|jdk[./]internal[./]misc[./]Unsafe\.park$",
         artefact: None,
         garbage: None,
+        own_waits: None,
         standard: Some(r"^(java|javax|jdk|sun|kotlin|scala|org[./](junit|gradle|apache|springframework|openjdk))[./]"),
         benchmark: Some(r"^org[./]openjdk[./]jmh[./]"),
-        cut_system: true,
-        flickers: false,
+        trim_library_leaves: true,
+        unstable_inlining: false,
         source: "OpenJDK's source tree; untested: no profiles of our own",
     },
     Runtime {
@@ -94,12 +98,13 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(\(garbage collector\)|Garbage Collection|\(idle\)|\(program\))$",
         artefact: None,
         garbage: None,
+        own_waits: None,
         standard: Some(
             r"^(Module\.|node:|executeUserEntryPoint$|wrapModuleLoad$|processTicksAndRejections$)|\bnode:internal/",
         ),
         benchmark: None,
-        cut_system: true,
-        flickers: false,
+        trim_library_leaves: true,
+        unstable_inlining: false,
         source: "V8's profile generator (meta frames in parentheses); compared with profiles by pprof-nodejs",
     },
     Runtime {
@@ -109,12 +114,13 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(gc_collect\w*|_?PyGC_\w+|take_gil|drop_gil|PyThread_acquire\w*)$",
         artefact: None,
         garbage: None,
+        own_waits: None,
         standard: Some(
             r"^(<module>|<frozen .*|_?(call_with_frames_removed|find_and_load\w*|load_unlocked|exec_module|LoaderBasics\..*|SourceFileLoader\..*|handle_fromlist)|pytest\b.*)$",
         ),
         benchmark: Some(r"\bpytest_benchmark\b|^Timer\.(timeit|repeat)\b"),
-        cut_system: true,
-        flickers: false,
+        trim_library_leaves: true,
+        unstable_inlining: false,
         source: "CPython's source tree; untested: no CPU profiles of our own",
     },
     Runtime {
@@ -124,10 +130,11 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(__lll_lock_\w+|futex\w*|pthread_(mutex|cond)_\w+|tcmalloc::(ThreadCache::Scavenge|CentralFreeList)\w*)$",
         artefact: None,
         garbage: None,
+        own_waits: None,
         standard: Some(r"^(std|__gnu_cxx|boost|testing|benchmark)::"),
         benchmark: Some(r"^benchmark::"),
-        cut_system: true,
-        flickers: false,
+        trim_library_leaves: true,
+        unstable_inlining: false,
         source: "libstdc++, glibc and gperftools; compared with profiles by gperftools",
     },
     Runtime {
@@ -137,10 +144,11 @@ static RUNTIMES: [Runtime; 7] = [
         background: r"^(futex\w*)$",
         artefact: None,
         garbage: None,
+        own_waits: None,
         standard: None,
         benchmark: None,
-        cut_system: false,
-        flickers: false,
+        trim_library_leaves: false,
+        unstable_inlining: false,
         source: "nothing is known but the C library",
     },
 ];
@@ -155,7 +163,7 @@ static DETECT: [OnceLock<Option<Regex>>; RUNTIMES.len()] = [const { OnceLock::ne
 
 /// The other expressions of each row, once they are needed: system, background, artefact, benchmark,
 /// standard.
-static OTHERS: [OnceLock<[Option<Regex>; 7]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
+static OTHERS: [OnceLock<[Option<Regex>; 8]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
 /// Where libraries lie: files of package managers and of installed languages.
 const LIBRARIES: &str = r"(^|/)(site-packages|dist-packages|node_modules|vendor|pkg/mod|\.cargo/registry|rustc)/|@v\d|^node:|^<frozen |/lib/python3\.\d+/|/usr/(include|lib|share)/|/go/src/";
@@ -163,19 +171,21 @@ const LIBRARIES: &str = r"(^|/)(site-packages|dist-packages|node_modules|vendor|
 static IN_LIBRARIES: OnceLock<Option<Regex>> = OnceLock::new();
 
 /// True of a file that is of a library.
-pub(super) fn is_library(file: &str) -> bool {
+pub(crate) fn is_library(file: &str) -> bool {
     IN_LIBRARIES.get_or_init(|| compiled(LIBRARIES)).as_ref().is_some_and(|libraries| libraries.is_match(file))
 }
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Class {
+pub(crate) struct Class {
     /// The system's and not the program's.
     pub system: bool,
     /// Its cost answers to causes elsewhere.
     pub background: bool,
     /// As a leaf it is an artefact of profiling.
     pub artefact: bool,
+    /// As a leaf it waits for a lock of the runtime's own.
+    pub own_waits: bool,
     /// It runs a benchmark.
     pub benchmark: bool,
     /// It collects garbage.
@@ -188,15 +198,15 @@ pub(super) struct Class {
 
 /// What a user says of the program's own runtime, besides the table.
 #[derive(Default)]
-pub(super) struct Own {
+pub(crate) struct UserRules {
     system: Vec<bytes::Regex>,
     background: Vec<bytes::Regex>,
 }
 
-impl Own {
-    pub(super) fn new(options: &ExplainOptions) -> Result<Own> {
+impl UserRules {
+    pub(crate) fn new(system: &[String], background: &[String]) -> Result<UserRules> {
         let all = |what: &str, list: &[String]| list.iter().map(|re| compile(what, re)).collect::<Result<Vec<_>>>();
-        Ok(Own { system: all("system", &options.system)?, background: all("background", &options.background)? })
+        Ok(UserRules { system: all("system", system)?, background: all("background", background)? })
     }
 }
 
@@ -204,14 +214,14 @@ impl Own {
 #[cfg(feature = "check")]
 #[derive(Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Settings {
+pub(crate) struct Settings {
     pub system: Vec<String>,
     pub background: Vec<String>,
 }
 
 #[cfg(feature = "check")]
 impl Settings {
-    pub(super) fn from_toml(text: &str) -> Result<Settings> {
+    pub(crate) fn from_toml(text: &str) -> Result<Settings> {
         #[derive(serde::Deserialize)]
         struct File {
             #[serde(default)]
@@ -222,7 +232,7 @@ impl Settings {
 }
 
 /// The runtime that names belong to, and what each of them is.
-pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Class>) {
+pub(crate) fn classify(names: &[String], own: &UserRules) -> (&'static Runtime, Vec<Class>) {
     let is_of = |(runtime, detect): (&Runtime, &OnceLock<Option<Regex>>)| {
         let Some(detect) = detect.get_or_init(|| compiled(runtime.detect.0)) else { return false };
         let found = names.iter().filter(|name| detect.is_match(name)).count();
@@ -230,19 +240,21 @@ pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Cl
     };
     let of = RUNTIMES.iter().zip(DETECT.iter()).position(is_of).unwrap_or(RUNTIMES.len() - 1);
     let runtime = &RUNTIMES[of];
-    let [system, background, artefact, benchmark, standard, collects, allocates] = OTHERS[of].get_or_init(|| {
-        let (collects, allocates) = runtime.garbage.unzip();
-        let all = [
-            Some(runtime.system),
-            Some(runtime.background),
-            runtime.artefact,
-            runtime.benchmark,
-            runtime.standard,
-            collects,
-            allocates,
-        ];
-        all.map(|of| of.and_then(compiled))
-    });
+    let [system, background, artefact, benchmark, standard, own_waits, collects, allocates] =
+        OTHERS[of].get_or_init(|| {
+            let (collects, allocates) = runtime.garbage.unzip();
+            let all = [
+                Some(runtime.system),
+                Some(runtime.background),
+                runtime.artefact,
+                runtime.benchmark,
+                runtime.standard,
+                runtime.own_waits,
+                collects,
+                allocates,
+            ];
+            all.map(|of| of.and_then(compiled))
+        });
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
     let any = |own: &[bytes::Regex], name: &str| own.iter().any(|regex| regex.is_match(name.as_bytes()));
     let is_system = |name: &str| is(system, name) || any(&own.system, name);
@@ -250,6 +262,7 @@ pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Cl
         system: is_system(name),
         background: is(background, name) || any(&own.background, name),
         artefact: is(artefact, name),
+        own_waits: is(own_waits, name),
         benchmark: is(benchmark, name),
         collects: is(collects, name),
         allocates: is(allocates, name),
@@ -260,7 +273,7 @@ pub(super) fn classify(names: &[String], own: &Own) -> (&'static Runtime, Vec<Cl
 
 #[cfg(test)]
 mod tests {
-    use super::{Own, RUNTIMES, classify, compiled};
+    use super::{RUNTIMES, UserRules, classify, compiled};
 
     #[test]
     fn every_row_is_valid_and_says_its_source() {
@@ -284,7 +297,7 @@ mod tests {
     fn names_tell_the_language_and_what_a_frame_is() {
         let classes = |names: &[&str]| {
             let (runtime, classes) =
-                classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &Own::default());
+                classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &UserRules::default());
             let of = |c: &super::Class| match (c.artefact, c.background, c.system) {
                 (true, ..) => 'a',
                 (_, true, _) => 'b',

@@ -12,7 +12,7 @@ use pprofdiff_profile::work::{Pace, paced};
 
 /// What a set of stacks is called. In the order in which names are preferred where sets are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Key {
+pub(in crate::explain) enum Key {
     /// The function is the innermost of the program's own: what it costs with the system functions that it calls.
     Own(u32),
     /// The first calls the second.
@@ -29,19 +29,19 @@ pub(super) enum Key {
 
 impl Key {
     /// The function that the set ends at.
-    pub(super) fn frame(self) -> Option<u32> {
+    pub(in crate::explain) fn frame(self) -> Option<u32> {
         match self {
             Key::Own(f) | Key::Edge(_, f) | Key::Node(f) | Key::Leaf(f) | Key::LabelNode(_, f) => Some(f),
             Key::Label(_) => None,
         }
     }
 
-    pub(super) fn is_label(self) -> bool {
+    pub(in crate::explain) fn is_label(self) -> bool {
         matches!(self, Key::Label(_) | Key::LabelNode(..))
     }
 
     /// Sets of one class are compared with each other where noise is estimated.
-    pub(super) fn class(self) -> usize {
+    pub(in crate::explain) fn class(self) -> usize {
         match self {
             Key::Own(_) | Key::Leaf(_) => 0,
             Key::Edge(..) | Key::Node(_) => 1,
@@ -51,7 +51,7 @@ impl Key {
 }
 
 /// Sets that have fewer events than this can be no cause.
-const FEWEST_EVENTS: f64 = 5.0;
+const MIN_EVENTS: f64 = 5.0;
 /// A set with more than this part of both sides is the scale and no cause.
 const WHOLE: f64 = 0.9;
 /// What a label must have more to say than a function, as a penalised deviance; and a system function than a program's.
@@ -59,15 +59,15 @@ const PRICE_OF_LABEL: f64 = 4.0;
 const PRICE_OF_SYSTEM: f64 = 6.0;
 
 /// One set.
-pub(super) struct Set {
+pub(in crate::explain) struct Set {
     pub key: Key,
     /// Its ranges of members: `Sets::ranges[start..end]`.
     start: u32,
     end: u32,
     /// Value of both sides.
-    pub v: [f64; 2],
+    pub values: [f64; 2],
     /// The value of one event.
-    pub w: f64,
+    pub event: f64,
     /// True if it is nearly all.
     pub whole: bool,
     /// What it must exceed besides the threshold.
@@ -80,7 +80,7 @@ impl Set {
     }
 }
 
-pub(super) struct Sets {
+pub(in crate::explain) struct Sets {
     pub sets: Vec<Set>,
     /// Other names of the same stacks: by set.
     other_names: Vec<(u32, Key)>,
@@ -103,8 +103,8 @@ pub(super) struct Sets {
 /// What members add up to, before each.
 #[derive(Clone, Copy, Default)]
 struct Before {
-    v: [Exact; 2],
-    q: Exact,
+    values: [Exact; 2],
+    variance: Exact,
     /// Stands for the set of rows.
     hash: u64,
 }
@@ -146,8 +146,8 @@ struct Making<'a> {
 /// What is found of the members of a key.
 #[derive(Clone)]
 struct OfKey {
-    v: [f64; 2],
-    q: f64,
+    values: [f64; 2],
+    variance: f64,
     hash: u64,
     n_ranges: u32,
     /// Where the first one begins, and where the last one ends.
@@ -166,8 +166,9 @@ impl<'a> Making<'a> {
         for &row in paced(&tree.members) {
             let of = &rows.rows[row as usize];
             before.push(sum);
-            let v = [sum.v[0].plus(of.v[0]), sum.v[1].plus(of.v[1])];
-            sum = Before { v, q: sum.q.plus(of.q), hash: sum.hash.wrapping_add(mixed(row)) };
+            let v = [sum.values[0].plus(of.values[0]), sum.values[1].plus(of.values[1])];
+            sum =
+                Before { values: v, variance: sum.variance.plus(of.variance), hash: sum.hash.wrapping_add(mixed(row)) };
         }
         before.push(sum);
         let (front, sets, other_names) = (rows.front(), Vec::new(), Vec::new());
@@ -185,14 +186,18 @@ impl<'a> Making<'a> {
         key_of: impl Fn(u32) -> Key,
         spans: impl Fn(&mut dyn FnMut(u32, Range<u32>)),
     ) -> Vec<u32> {
-        let mut keys = vec![OfKey { v: [0.0; 2], q: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
+        let mut keys =
+            vec![OfKey { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Pace::default();
         spans(&mut |number, span| {
             pace.step(1);
             let key = &mut keys[number as usize];
             let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
-            key.v = [key.v[0] + to.v[0].since(from.v[0]), key.v[1] + to.v[1].since(from.v[1])];
-            key.q += to.q.since(from.q);
+            key.values = [
+                key.values[0] + to.values[0].since(from.values[0]),
+                key.values[1] + to.values[1].since(from.values[1]),
+            ];
+            key.variance += to.variance.since(from.variance);
             key.hash = key.hash.wrapping_add(to.hash.wrapping_sub(from.hash));
             key.start = if key.n_ranges == 0 { span.start } else { key.start };
             key.n_ranges += u32::from(key.end != span.start);
@@ -203,8 +208,8 @@ impl<'a> Making<'a> {
         let mut next = Vec::with_capacity(n_keys);
         let mut n_ranges = 0;
         for key in &mut keys {
-            let all = key.v[0] + key.v[1];
-            if !(all > 0.0 && all >= FEWEST_EVENTS * value_of_event(key.v, key.q)) {
+            let all = key.values[0] + key.values[1];
+            if !(all > 0.0 && all >= MIN_EVENTS * value_of_event(key.values, key.variance)) {
                 key.n_ranges = 0;
             }
             next.push(if key.n_ranges > 1 { n_ranges } else { NOWHERE });
@@ -272,16 +277,16 @@ impl<'a> Making<'a> {
         hashes.push(of.hash);
         let start = self.ranges.len() as u32;
         self.ranges.extend_from_slice(ranges);
-        let whole = (0..2).all(|s| of.v[s] > WHOLE * self.front[s]);
+        let whole = (0..2).all(|s| of.values[s] > WHOLE * self.front[s]);
         let price = if matches!(key, Key::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
-        let (v, w) = (of.v, value_of_event(of.v, of.q));
-        self.sets.push(Set { key, start, end: self.ranges.len() as u32, v, w, whole, price });
+        let (v, w) = (of.values, value_of_event(of.values, of.variance));
+        self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price });
         found.number()
     }
 }
 
 impl Sets {
-    pub(super) fn new(rows: &Rows) -> Sets {
+    pub(in crate::explain) fn new(rows: &Rows) -> Sets {
         let tree = CallTree::new(rows);
         let mut making = Making::new(rows, &tree);
         let (n_rows, n_frames) = (rows.n_front() as u32, rows.names.len());
@@ -354,7 +359,7 @@ impl Sets {
 
     /// Calls `each` with every set that a row is in, once. Gives how many places were looked at.
     #[inline(always)]
-    pub(super) fn for_each_of_row(&self, row: usize, mut each: impl FnMut(usize)) -> usize {
+    pub(in crate::explain) fn for_each_of_row(&self, row: usize, mut each: impl FnMut(usize)) -> usize {
         let mut looked_at = 0;
         if row >= self.tree.of_labels.first().map_or(self.tree.members.len(), |label| label.start as usize) {
             return looked_at;
@@ -385,14 +390,14 @@ impl Sets {
     }
 
     /// All names of a set, the preferred one first.
-    pub(super) fn names(&self, set: usize) -> impl Iterator<Item = &Key> {
+    pub(in crate::explain) fn names(&self, set: usize) -> impl Iterator<Item = &Key> {
         let first = self.other_names.partition_point(|other| (other.0 as usize) < set);
         let others = self.other_names[first..].iter().take_while(move |other| other.0 as usize == set);
         std::iter::once(&self.sets[set].key).chain(others.map(|(_, key)| key))
     }
 
     /// A set's rows, in order.
-    pub(super) fn rows(&self, set: usize) -> impl Iterator<Item = u32> + Clone {
+    pub(in crate::explain) fn rows(&self, set: usize) -> impl Iterator<Item = u32> + Clone {
         let members = |range: &Range<u32>| range.start as usize..range.end as usize;
         self.ranges[self.sets[set].ranges()]
             .iter()
@@ -400,12 +405,12 @@ impl Sets {
     }
 
     /// What was made to have them: nodes, and ranges of sets.
-    pub(super) fn places(&self) -> usize {
+    pub(in crate::explain) fn places(&self) -> usize {
         self.tree.nodes.len() + self.ranges.len()
     }
 
     /// The sums of a number of each row before each member, and over all.
-    pub(super) fn before(&self, of_row: impl Fn(u32) -> f64) -> Vec<f64> {
+    pub(in crate::explain) fn before(&self, of_row: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sum = 0.0;
         let after = paced(&self.tree.members).map(|&row| {
             sum += of_row(row);
@@ -415,19 +420,19 @@ impl Sets {
     }
 
     /// The sum over a set, of what [`Sets::before`] gave.
-    pub(super) fn sum(&self, set: usize, before: &[f64]) -> f64 {
+    pub(in crate::explain) fn sum(&self, set: usize, before: &[f64]) -> f64 {
         let of_range = |range: &Range<u32>| before[range.end as usize] - before[range.start as usize];
         self.ranges[self.sets[set].ranges()].iter().map(of_range).sum()
     }
 
     /// The sums of a number of each row over all sets.
-    pub(super) fn sums(&self, of_row: &[f64]) -> Vec<f64> {
+    pub(in crate::explain) fn sums(&self, of_row: &[f64]) -> Vec<f64> {
         let before = self.before(|row| of_row[row as usize]);
         paced(0..self.sets.len()).map(|set| self.sum(set, &before)).collect()
     }
 
     /// The sets that hold more than a part of a value of these rows, and how much of it each has; in ascending order.
-    pub(super) fn holding(&self, rows: &[u32], value: impl Fn(u32) -> f64, part: f64) -> Vec<(usize, f64)> {
+    pub(in crate::explain) fn holding(&self, rows: &[u32], value: impl Fn(u32) -> f64, part: f64) -> Vec<(usize, f64)> {
         let mut of_row = vec![0.0; self.ends.len() - 1];
         rows.iter().for_each(|&row| of_row[row as usize] = value(row));
         let total: f64 = of_row.iter().sum();
@@ -446,7 +451,7 @@ impl Sets {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::explain) fn len(&self) -> usize {
         self.sets.len()
     }
 }
@@ -476,8 +481,8 @@ mod tests {
 
     use super::super::labels::LabelTexts;
     use super::super::rows::{Kind, Name, Row, Rows, RunValues, Stacks};
-    use super::super::runtime::{Class, Own, classify};
     use super::*;
+    use crate::runtimes::{Class, UserRules, classify};
 
     const FRAMES: u64 = 7;
     const LABELS: u32 = 3;
@@ -500,17 +505,25 @@ mod tests {
             let frames: Vec<u32> = (0..depth).map(|_| below(FRAMES) as u32).collect();
             let v = [below(4) as f64, below(4) as f64];
             let (labels, background) = (below(1 << LABELS) as u32, below(10) == 0);
-            Row { stack: stacks.push(frames), labels, background, v, c: v, e: v, q: (v[0] + v[1]) / 4.0 }
+            Row {
+                stack: stacks.push(frames),
+                labels,
+                background,
+                values: v,
+                counts: v,
+                events: v,
+                variance: (v[0] + v[1]) / 4.0,
+            }
         };
         let all: Vec<Row> = (0..n_rows).map(row).collect();
         let has = |set: u32, label: u32| set >> label & 1 == 1;
         let mut rows = Rows {
             kind: Kind::Sampled,
-            m: [1, 1],
+            runs: [1, 1],
             learned: 0,
-            runtime: classify(&[], &Own::default()).0,
+            runtime: classify(&[], &UserRules::default()).0,
             names,
-            runs: RunValues::new(all.len(), Vec::new()),
+            run_values: RunValues::new(all.len(), Vec::new()),
             rows: all,
             labels: LabelTexts::of_number(LABELS),
             label_sets: (0..1 << LABELS).map(|set| (0..LABELS).filter(|&label| has(set, label)).collect()).collect(),
@@ -558,14 +571,14 @@ mod tests {
             let sum =
                 |of: &[u32], f: &dyn Fn(&Row) -> f64| of.iter().map(|&row| f(&rows.rows[row as usize])).sum::<f64>();
             wanted.retain(|_, of| {
-                let (all, q) = (sum(of, &|row| row.v[0] + row.v[1]), sum(of, &|row| row.q));
-                all > 0.0 && all >= FEWEST_EVENTS * q / all
+                let (all, q) = (sum(of, &|row| row.values[0] + row.values[1]), sum(of, &|row| row.variance));
+                all > 0.0 && all >= MIN_EVENTS * q / all
             });
             let sets = Sets::new(&rows);
             let mut found: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
             for set in 0..sets.len() {
                 let of: Vec<u32> = sets.rows(set).collect();
-                assert_eq!(sets.sets[set].v, [0, 1].map(|side| sum(&of, &|row| row.v[side])), "{seed}");
+                assert_eq!(sets.sets[set].values, [0, 1].map(|side| sum(&of, &|row| row.values[side])), "{seed}");
                 assert!(sets.names(set).is_sorted(), "{seed}: the preferred name comes first");
                 for name in sets.names(set) {
                     assert!(found.insert(*name, of.clone()).is_none(), "{seed}: {name:?} twice");
@@ -580,7 +593,7 @@ mod tests {
                 assert!(of.into_iter().eq(holding), "{seed}: the sets of row {row}");
             }
             let some: Vec<u32> = (0..rows.rows.len() as u32).filter(|row| row % 3 == 0).collect();
-            let value = |row: u32| rows.rows[row as usize].v[1];
+            let value = |row: u32| rows.rows[row as usize].values[1];
             let of_set = |set: usize| sets.rows(set).filter(|row| row % 3 == 0).map(value).sum::<f64>();
             let holds = |&set: &usize| of_set(set) > 0.6 * some.iter().map(|&row| value(row)).sum::<f64>();
             let wanted: Vec<(usize, f64)> = (0..sets.len()).filter(holds).map(|set| (set, of_set(set))).collect();
@@ -591,8 +604,15 @@ mod tests {
     #[test]
     fn what_is_small_is_not_lost_behind_what_is_large() {
         let mut rows = rows(1);
-        let row =
-            |stack, v: f64, q| Row { stack, labels: 0, background: false, v: [v, 0.0], c: [0.0; 2], e: [0.0; 2], q };
+        let row = |stack, v: f64, q| Row {
+            stack,
+            labels: 0,
+            background: false,
+            values: [v, 0.0],
+            counts: [0.0; 2],
+            events: [0.0; 2],
+            variance: q,
+        };
         let mut stacks = Stacks::default();
         let large = stacks.push([5, 5]);
         rows.rows = vec![row(large, 1e14, 2e27)];
@@ -600,11 +620,11 @@ mod tests {
             let stack = stacks.push([5, 6, frame % 5, 6]);
             rows.rows.push(row(stack, 1e5, 2e10));
         }
-        (rows.stacks, rows.runs) = (stacks, RunValues::new(rows.rows.len(), Vec::new()));
+        (rows.stacks, rows.run_values) = (stacks, RunValues::new(rows.rows.len(), Vec::new()));
         rows.names.iter_mut().for_each(|name| name.class = Class::default());
         rows.arrange();
         let sets = Sets::new(&rows);
         let own = (0..sets.len()).find(|&set| sets.names(set).any(|name| *name == Key::Own(6)));
-        assert_eq!(own.map(|set| (sets.sets[set].v[0], sets.sets[set].w)), Some((2e6, 2e5)));
+        assert_eq!(own.map(|set| (sets.sets[set].values[0], sets.sets[set].event)), Some((2e6, 2e5)));
     }
 }

@@ -1,0 +1,18 @@
+//! Causes that more work everywhere would explain nearly as well are none.
+
+use super::{Find, Findings, Rule};
+use crate::explain::account::Books;
+
+pub(super) const RULE: Rule = Rule {
+    name: "ambiguous",
+    needs: "a cause with much of the total, and an amount of work that explains the difference nearly as well",
+    says: "either so many times as much work, or these causes",
+    find: Find::Causes(find),
+};
+
+fn find(books: &Books<'_>, findings: &mut Findings) {
+    let has_level = findings.causes.iter().any(|cause| cause.of.is_all());
+    if books.found.ambiguous && !has_level {
+        findings.suspects.append(&mut findings.causes);
+    }
+}

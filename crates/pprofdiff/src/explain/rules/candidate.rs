@@ -1,0 +1,54 @@
+//! What comes nearest to a cause where nothing is one, and how many runs would tell.
+
+use super::{Find, Findings, Rule};
+use crate::explain::account::{Books, Entry};
+use crate::explain::search::variance_of;
+use crate::statistics::counts::{LEVEL, deviance, penalised};
+use pprofdiff_profile::work::paced;
+
+pub(super) const RULE: Rule = Rule {
+    name: "candidate",
+    needs: "no cause, and a set of stacks that is more than chance by itself",
+    says: "what comes nearest to a cause, and about how many runs a side would tell",
+    find: Find::Causes(find),
+};
+
+/// A candidate that is no cause is named from this part of the total.
+const WORTH_A_NAME: f64 = 0.02;
+/// Numbers of runs that are advised.
+const MIN_RUNS: f64 = 3.0;
+const MAX_RUNS: f64 = 20.0;
+
+fn find(books: &Books<'_>, findings: &mut Findings) {
+    if findings.causes.is_empty() && findings.suspects.is_empty() {
+        findings.candidate = books.candidate();
+    }
+}
+
+impl Books<'_> {
+    /// What comes nearest to a cause: of the sets that are more than chance by themselves the one that explains most.
+    fn candidate(&self) -> Option<Entry> {
+        let total = self.rows.total();
+        let floor = WORTH_A_NAME * (self.scale * total[0] + total[1]) / 2.0;
+        let explains = |set: usize| {
+            let of = &self.sets.sets[set];
+            let [b, n] = of.values.map(|v| v / of.event.max(1e-300));
+            let is_large = !of.whole && self.delta(of.values).abs() > floor && b + n > 0.0;
+            let variance = variance_of(self.rows, self.found.tau2[set], [b, n]);
+            let is_some = is_large && penalised(b, n, self.scale, variance) - of.price > LEVEL;
+            is_some.then(|| deviance(b, n, self.scale) - of.price)
+        };
+        let all = paced(0..self.sets.len()).filter_map(|set| Some((explains(set)?, set)));
+        let (_, set) = all.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
+        let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
+        let rows = candidate.rows.clone();
+        self.said(&candidate, rows)
+    }
+
+    /// Priority how many runs a side show a cause of this score: what is chance falls with their number.
+    pub(in crate::explain) fn runs_needed(&self, score: f64) -> Option<usize> {
+        let m = self.rows.runs.into_iter().max().unwrap_or(1) as f64;
+        let runs = (m * self.found.threshold / score.max(1e-9)).ceil().max(m + 1.0).max(MIN_RUNS);
+        (runs <= MAX_RUNS).then_some(runs as usize)
+    }
+}

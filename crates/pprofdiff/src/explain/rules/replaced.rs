@@ -1,0 +1,129 @@
+//! A caller that calls one function instead of another: what came and what went below one caller are one cause, with its net.
+
+use std::collections::BTreeMap;
+
+use super::{Find, Findings, Rule};
+use crate::explain::account::{Books, Entry, MIN_PART_OF_WHOLE};
+use crate::explain::attribution::{CauseKind, Description};
+use crate::explain::search::NEARLY_ALL;
+use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::work::paced;
+
+pub(super) const RULE: Rule = Rule {
+    name: "replaced",
+    needs: "a caller of which one call came and another went",
+    says: "the caller calls the one instead of the other, with what both cost",
+    find: Find::Causes(find),
+};
+
+/// A caller calls one function instead of another if they have this part of its cost.
+const INSTEAD: f64 = 0.5;
+
+fn find(books: &Books<'_>, findings: &mut Findings) {
+    findings.causes = books.replace(std::mem::take(&mut findings.causes));
+}
+
+impl Books<'_> {
+    /// Where a caller has a call of one function that came and of one that went, that is one cause, with what both come to: the
+    /// caller calls the one instead of the other. Unless they come to nothing that the caller feels. Of several the largest.
+    fn replace(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
+        loop {
+            entries.sort_by(|a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
+            let numbers = || 0..entries.len();
+            let pairs = numbers().flat_map(|a| numbers().map(move |b| (a, b)));
+            let both = |(a, b): (usize, usize)| Some((a, b, self.replaced(&entries[a], &entries[b])?));
+            let Some((a, b, both)) = pairs.filter_map(both).next() else { return entries };
+            entries.remove(a.max(b));
+            entries.remove(a.min(b));
+            entries.push(both);
+        }
+    }
+
+    /// Who calls what, of a call that came or went.
+    fn one_sided_call(entry: &Entry) -> Option<(u32, u32, CauseKind)> {
+        let of = &entry.of;
+        if of.label.is_some() || !entry.parts.is_empty() {
+            return None;
+        }
+        match (of.kind, of.caller, of.function, of.callee) {
+            (CauseKind::Added | CauseKind::Removed, Some(caller), Some(function), None) => {
+                Some((caller, function, of.kind))
+            }
+            (_, _, Some(function), Some(callee)) if entry.values[0] <= 0.0 => {
+                Some((function, callee, CauseKind::Added))
+            }
+            (_, _, Some(function), Some(callee)) if entry.values[1] <= 0.0 => {
+                Some((function, callee, CauseKind::Removed))
+            }
+            _ => None,
+        }
+    }
+
+    fn replaced(&self, added: &Entry, removed: &Entry) -> Option<Entry> {
+        let (came, went) = (Self::one_sided_call(added)?, Self::one_sided_call(removed)?);
+        if (came.0, came.2, went.2) != (went.0, CauseKind::Added, CauseKind::Removed) {
+            return None;
+        }
+        let caller = came.0;
+        let v = [added.values[0] + removed.values[0], added.values[1] + removed.values[1]];
+        let mut rows: Vec<u32> = added.rows.iter().chain(&removed.rows).copied().collect();
+        rows.sort_unstable();
+        let change = self.delta(v);
+        let whole = self.delta(self.uncut.of_function(caller, None)) * change.signum();
+        let plain = |function: u32, caller: Option<u32>, kind: CauseKind| Description {
+            kind,
+            function: Some(function),
+            caller,
+            label: None,
+            callee: None,
+            chain: Vec::new(),
+        };
+        let part = |(caller, callee, kind): (u32, u32, CauseKind)| plain(callee, Some(caller), kind);
+        let parts = vec![(part(came), added.values), (part(went), removed.values)];
+        let set = if change > 0.0 { added.set } else { removed.set };
+        let others = added.others.iter().chain(&removed.others).copied().collect();
+        let is_felt = whole >= MIN_PART_OF_WHOLE * change.abs() && self.is_cause(set, &rows);
+        let of = plain(caller, None, CauseKind::Calls);
+        is_felt.then(|| Entry { values: v, score: self.score(set, &rows), others, parts, rows, ..Entry::of(set, of) })
+    }
+
+    /// What a function calls instead of what it called, if these two have most of its cost: the call that came and the one
+    /// that went. `v` is what its cause has, which must be nearly all of it.
+    pub(in crate::explain) fn instead(&self, function: u32, v: [f64; 2]) -> Option<Vec<(Description, [f64; 2])>> {
+        let mut of: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+        let mut whole = [0.0; 2];
+        let mut below: HashMap<u32, [bool; 2]> = HashMap::default();
+        for (stack, v) in paced((0..).zip(&self.uncut.values)) {
+            let stack = self.uncut.stacks.get(stack);
+            let Some(at) = stack.iter().rposition(|&frame| frame == function) else { continue };
+            whole = [whole[0] + v[0], whole[1] + v[1]];
+            // What is part of the function on one side is no other call.
+            if let Some(&callee) = stack[at + 1..].iter().find(|&&frame| !self.uncut.is_folded[frame as usize]) {
+                let sum = of.entry(callee).or_default();
+                *sum = [sum[0] + v[0], sum[1] + v[1]];
+            }
+            for frame in stack[at + 1..].iter().skip(1) {
+                let is_there = below.entry(*frame).or_default();
+                *is_there = [is_there[0] || v[0] > 0.0, is_there[1] || v[1] > 0.0];
+            }
+        }
+        // What is called through something else on the other side was not exchanged.
+        let is_below = |frame: &u32, side: usize| below.get(frame).is_some_and(|is_there| is_there[side]);
+        let most = |side: usize| {
+            let is_only = |frame: &u32, v: &[f64; 2]| v[1 - side] <= 0.0 && !is_below(frame, 1 - side);
+            let only = of.iter().filter(|(frame, v)| is_only(frame, v) && v[side] > INSTEAD * whole[side]);
+            only.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(a.0)))
+        };
+        let is_all = (0..2).all(|side| v[side] > NEARLY_ALL * whole[side] && whole[side] > 0.0);
+        let ((&came, &new), (&went, &base)) = (most(1).filter(|_| is_all)?, most(0)?);
+        let part = |callee: u32, kind: CauseKind| Description {
+            kind,
+            function: Some(callee),
+            caller: Some(function),
+            label: None,
+            callee: None,
+            chain: Vec::new(),
+        };
+        Some(vec![(part(came, CauseKind::Added), new), (part(went, CauseKind::Removed), base)])
+    }
+}

@@ -1,0 +1,234 @@
+//! The search: which few sets of stacks, each with a factor of its own, and which scale explain the difference, so that
+//! what is left is no more than chance.
+//!
+//! Each row is expected to have `scale x factor` times as much on the new side as on the base. A set that has more or
+//! less than its rows' expectations, by more than chance and the noise between runs allow, is a cause; its rows'
+//! factors are multiplied by what it lacks, and the search goes on.
+
+mod model;
+mod noise;
+
+use crate::explain::evidence::rows::{Kind, Rows};
+use crate::explain::evidence::sets::{Key, Sets};
+use crate::statistics::counts::{
+    LEVEL, between, deviance, least_growth, median, penalised, weighted_median, with_power,
+};
+use model::Model;
+pub(in crate::explain) use model::{Fit, NEARLY_ALL, Work};
+use noise::{is_replicated, measured, threshold_of, variance_of_runs};
+pub(in crate::explain) use noise::{known_variance, known_variance_of, variance_of};
+
+/// A cause that says nearly the same as "more work everywhere": the least by which it must be better, and the part of
+/// the base that it must have to be confused with it.
+const MARGIN: f64 = 6.0;
+const CONFUSABLE: f64 = 0.5;
+/// What a scale other than one costs more than a cause, and how far from one is usual, as a standard deviation of its
+/// log.
+const PRICE_OF_SCALE: f64 = 3.0;
+const USUAL_SCALE: f64 = 0.35;
+/// The same where benchmarks choose how often they run.
+const USUAL_OF_BENCHMARKS: f64 = 2.0;
+/// No function says more of the scale than this part of all, and of what they say this part must agree with one that is not
+/// one.
+const MAX_OF_SCALE: f64 = 0.1;
+const AGREEING: f64 = 0.5;
+/// The same of locks: who waits for one that is held longer does not wait for the others meanwhile.
+const AGREEING_LOCKS: f64 = 0.9;
+/// What is nearer to a scale than this, as a logarithm, agrees with it whatever the noise.
+const NEAR_SCALE: f64 = 0.1;
+/// The deviance that the stacks which no cause touches must have together for a scale.
+const SCALE_DEVIANCE: f64 = 9.0;
+
+/// What the search found.
+pub(in crate::explain) struct Found {
+    /// Of all runs of a side to those of the other.
+    pub scale: f64,
+    pub fits: Vec<Fit>,
+    /// True if more work everywhere says nearly the same as the causes.
+    pub ambiguous: bool,
+    /// True if functions do not agree on any amount of work.
+    pub unknown: bool,
+    /// Variance between runs of each set.
+    pub tau2: Vec<f64>,
+    /// The typical standard deviation between runs of a function's own cost.
+    pub tau: f64,
+    pub threshold: f64,
+    /// What a frame with a tenth of the total seems to have grown by though it did not: the standard deviation of the
+    /// log. And the least growth of such a frame that would be noticed, as a factor less one.
+    pub deviation: f64,
+    pub noticed: f64,
+    /// Frames that agree with the scale, of those that say anything.
+    pub agree: usize,
+    pub of: usize,
+}
+
+impl Found {
+    /// True if a function's values differ by no more than chance beside the amount of work, and by less than half of it.
+    pub(in crate::explain) fn is_even(&self, rows: &Rows, scale: f64, [base, new]: [f64; 2]) -> bool {
+        let (event, expected) = (rows.event().max(1e-300), scale * base);
+        let variance = between(self.tau * self.tau, rows.runs);
+        (new - expected).abs() < 0.5 * new.max(expected)
+            && penalised(base / event, new / event, scale, variance) < LEVEL
+    }
+}
+
+/// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a
+/// cause, as a part
+/// of the total.
+pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, work: &mut Work) -> Found {
+    let runs = rows.runs[1] as f64 / rows.runs[0] as f64;
+    let replicated = is_replicated(rows);
+    let threshold = threshold_of(rows, sets);
+    let known = known_variance(rows.kind);
+    let tau2 = if replicated { variance_of_runs(rows, sets) } else { vec![known; sets.len()] };
+    let total = rows.total();
+    let own: Vec<usize> = (0..sets.len()).filter(|&j| matches!(sets.sets[j].key, Key::Own(_))).collect();
+    let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
+    let exposure = given.map_or(runs, |ops| runs * ops);
+    let fixed = given.is_some() || rows.kind == Kind::Delay && !replicated;
+    let is_benchmark = rows.is_benchmark();
+    let usual = if is_benchmark { USUAL_OF_BENCHMARKS } else { USUAL_SCALE };
+    let mut starts = vec![exposure];
+    let ratio = |&j: &usize| {
+        let (set, w) = (&sets.sets[j], sets.sets[j].event);
+        let [b, n] = set.values;
+        (b > 0.0 && n > 0.0).then(|| (j, n / b, b * n / (b + n) / w))
+    };
+    // What each function says, and with which weight.
+    let mut telling: Vec<(usize, f64, f64)> = own.iter().filter_map(ratio).collect();
+    let most = MAX_OF_SCALE * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
+    telling.iter_mut().for_each(|(_, _, weight)| *weight = weight.min(most));
+    let agreeing = |scale: f64| {
+        let of = |&(j, _, weight): &(usize, f64, f64)| {
+            let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
+            let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
+            let agrees = is_near || penalised(b, n, scale, between(tau2[j], rows.runs)) < LEVEL;
+            if agrees { weight } else { 0.0 }
+        };
+        telling.iter().map(of).sum::<f64>() / telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
+    };
+    if !fixed {
+        let front = rows.front();
+        let ratios: Vec<_> = telling.iter().map(|&(_, ratio, weight)| (ratio, weight)).collect();
+        if !ratios.is_empty() {
+            starts.push(weighted_median(ratios));
+        }
+        if front[0] > 0.0 && front[1] > 0.0 {
+            starts.push(front[1] / front[0]);
+        }
+    }
+    let mut tried: Vec<i64> = Vec::new();
+    let mut quiet = f64::INFINITY;
+    let mut best: Option<(f64, Vec<usize>, Model<'_>)> = None;
+    for start in starts {
+        let mut scale = start;
+        for _ in 0..4 {
+            let rounded = (scale.ln() * 1000.0).round() as i64;
+            if tried.contains(&rounded) || best.is_some() && work.is_used_up() {
+                break;
+            }
+            tried.push(rounded);
+            // Of a benchmark one is as good as any.
+            let least = match rows.kind {
+                Kind::Delay => AGREEING_LOCKS,
+                _ if is_benchmark => agreeing(exposure).min(AGREEING),
+                _ => AGREEING,
+            };
+            if !fixed && (scale / exposure).ln().abs() > 1e-9 && agreeing(scale) < least {
+                break;
+            }
+            let floor = floor * (total[0] + total[1] / scale) / 2.0;
+            let of_scale = Model::new(rows, sets, scale, threshold);
+            let mut model = Model { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..of_scale };
+            let mut first = Vec::new();
+            if !replicated {
+                // The noise of a pair is what causes leave, so they are looked for twice.
+                first = model.greedy();
+                model.refit(&first);
+                model.tau2 = model.variance_of_pair();
+            }
+            let causes = model.greedy();
+            model.refit(&causes);
+            *work = model.work;
+            let away = (scale / exposure).ln();
+            let is_one = away.abs() < 1e-9;
+            let of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
+            let cost = model.left(&tau2, price) + causes.len() as f64 * price + of_scale;
+            if causes.is_empty() {
+                quiet = quiet.min(cost);
+            }
+            let mut touched = vec![false; rows.rows.len()];
+            causes.iter().chain(&first).flat_map(|&j| sets.rows(j)).for_each(|r| touched[r as usize] = true);
+            if best.as_ref().is_none_or(|(known, ..)| cost < known - 1e-9) {
+                best = Some((cost, causes, model));
+            }
+            // What no cause touches says how much work was done.
+            let rest = rows.rows.iter().zip(&touched).filter(|(row, touched)| !row.background && !**touched);
+            let (vb, vn, q) =
+                rest.fold((0.0, 0.0, 0.0), |(b, n, q), (r, _)| (b + r.values[0], n + r.values[1], q + r.variance));
+            if fixed || vb <= 0.05 * total[0] || vn <= 0.05 * total[1] {
+                break;
+            }
+            let event = q / (vb + vn);
+            let evidence = deviance(vb / event, vn / event, exposure);
+            let ratio = vn / vb;
+            scale = if evidence > SCALE_DEVIANCE && (ratio / exposure).ln().abs() > 0.01 { ratio } else { exposure };
+        }
+    }
+    let Some((cost, causes, mut model)) = best else {
+        return Found {
+            scale: exposure,
+            fits: Vec::new(),
+            ambiguous: false,
+            unknown: false,
+            tau2,
+            tau: known.sqrt(),
+            threshold,
+            deviation: f64::INFINITY,
+            noticed: f64::INFINITY,
+            agree: 0,
+            of: 0,
+        };
+    };
+    let mut causes: Vec<usize> = causes.iter().map(|&j| model.holder(model.purest(j))).collect();
+    causes.dedup();
+    let fits = model.refit(&causes);
+    let least = floor * (total[0] + total[1] / model.scale) / 2.0;
+    let fits: Vec<Fit> = fits.into_iter().filter(|fit| fit.delta.abs() > least).collect();
+    let confusable =
+        |j: &usize| (0..2).all(|s| sets.sets[*j].values[s] > 0.0) && sets.sets[*j].values[0] > CONFUSABLE * total[0];
+    let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
+    let mut typical: Vec<f64> = own.iter().map(|&j| model.tau2[j]).collect();
+    let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
+    let mut events: Vec<f64> = own.iter().map(|&j| sets.sets[j].event).collect();
+    let event = median(&mut events).max(1e-300);
+    let front = rows.front();
+    let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
+    let variance = between(tau2, rows.runs);
+    let far = with_power(threshold.sqrt(), replicated.then(|| measured(rows).degrees()));
+    let noticed = least_growth(tenth, 1.0, variance, far);
+    model.refit(&[]);
+    let telling = own.iter().filter(|&&j| {
+        let set = &sets.sets[j];
+        (set.values[0] + set.values[1]) > 20.0 * set.event
+    });
+    let telling: Vec<usize> = telling.copied().collect();
+    let agree = telling.iter().filter(|&&j| model.score(j) < LEVEL).count();
+    Found {
+        scale: model.scale,
+        fits,
+        ambiguous,
+        unknown: !fixed
+            && !telling.is_empty()
+            && rows.kind != Kind::Delay
+            && (model.scale / exposure).ln().abs() < 1e-9
+            && agreeing(exposure) < AGREEING,
+        tau2: model.tau2,
+        tau: tau2.sqrt(),
+        threshold,
+        deviation: (2.0 / tenth + variance).sqrt(),
+        noticed,
+        agree,
+        of: telling.len(),
+    }
+}
