@@ -23,6 +23,8 @@ const CONSEQUENCES: f64 = 0.02;
 const SURE: f64 = 0.001;
 /// A difference of the totals that is by chance with this probability may be.
 const UNSURE: f64 = 0.05;
+/// Sample types of waits for locks.
+const WAITED: [&str; 3] = ["delay", "lock", "locks"];
 /// What sample types begin with that say what there is, and not what was done.
 const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
 /// What is less than this part of a difference is not named in its account.
@@ -233,10 +235,10 @@ impl ExplanationText<'_> {
         format!(", for {}", shown.iter().map(one).collect::<Vec<_>>().join(", "))
     }
 
-    /// True if time is waited for: of what is a time, only waits are counted beside it.
+    /// True if time is waited for: of what is a time, only waits are counted beside it; or its name says so.
     fn is_delay(&self, cause: &Cause) -> bool {
         let is_time = units::find(&self.e.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns));
-        cause.split.is_some() && is_time
+        is_time && (cause.split.is_some() || WAITED.contains(&self.e.sample_type.as_str()))
     }
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
