@@ -63,7 +63,9 @@ def _sidebar(index: str) -> str:
     trees = []
     for section in index.split("\n## ")[1:]:
         caption, _, links = section.partition("\n")
-        pages = [f"{name} <{re.sub('[.](md|ipynb)$', '', target)}>" for name, target in _LINK.findall(links)]
+        # The site's own pages are named without their ending; links to elsewhere stay whole.
+        targets = [(name, re.sub(r"^([^:]+)[.](md|ipynb)$", r"\1", target)) for name, target in _LINK.findall(links)]
+        pages = [f"{name} <{target}>" for name, target in targets]
         trees.append("\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```", ""]))
     return "\n".join(trees)
 
@@ -74,7 +76,7 @@ def _read(_app: Sphinx, page: str, source: list[str]) -> None:
     text = text.replace("```rust,no_run\n", "```rust\n")  # rustdoc's mark of what is compiled and not run
     if page == "index":
         text += _sidebar(text)
-    if page == "performance":
+    if page == "numbers":
         measured = (ROOT / "benches" / "README.md").read_text()
         figures = measured.partition("<!-- measured -->")[2].partition("<!-- end -->")[0]
         text = text.replace("<!-- figures -->", figures)

@@ -130,6 +130,10 @@ fn documents() -> Vec<(PathBuf, String)> {
     let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
     let top = top.filter(|path| path.extension().is_some_and(|e| e == "md"));
     let mut found: Vec<_> = top.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect();
+    for page in ["tests/README.md", "release/README.md"] {
+        let path = root().join(page);
+        found.push((path.clone(), std::fs::read_to_string(path).unwrap()));
+    }
     found.extend(files("docs", &[".md"]));
     found.extend(files("benches", &[".md"]));
     found

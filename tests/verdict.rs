@@ -1,6 +1,6 @@
 //! The Go library (tests/verdict/main.go) and the engine on the same inputs: the corpus, what is broken in it, and
 //! thousands of mutations of real profiles. Both accept, with the same samples and sums, or both refuse; every reason to
-//! differ stands in a table here, which docs/robustness.md explains. With `PPROFDIFF_INPUTS`, a directory, its files are asked
+//! differ stands in a table here, which tests/README.md explains. With `PPROFDIFF_INPUTS`, a directory, its files are asked
 //! about as well: what fuzzing has come to, say.
 
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-# Homebrew's formula, as homebrew-core takes it; docs/releasing.md says how it gets there. `url` and `sha256` are those of the
+# Homebrew's formula, as homebrew-core takes it; release/README.md says how it gets there. `url` and `sha256` are those of the
 # newest release.
 class Pprofdiff < Formula
   desc "Compares pprof profiles: what changed, with both sides of every number"

@@ -549,7 +549,7 @@ def test_workflows_are_valid(tmp_path: Path):
     jobs = {"action": {"runs-on": "ubuntu-latest", "steps": STEPS}}
     workflow = {"name": "action", "on": {"workflow_call": {"inputs": inputs}}, "jobs": jobs}
     (workflows / "action.yml").write_text(yaml.safe_dump(workflow))
-    examples = re.findall(r"```yaml\n(name:.*?)```", (ROOT / "docs" / "ci.md").read_text(), re.DOTALL)
+    examples = re.findall(r"```yaml\n(name:.*?)```", (ROOT / "docs" / "check.md").read_text(), re.DOTALL)
     assert len(examples) >= 2
     for number, example in enumerate(examples):
         here = example.replace(f"pprofdiff/pprofdiff@v{VERSION}", "./")

@@ -198,4 +198,4 @@ def test_the_documents_show_a_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         picture.write_bytes(vl_convert.vegalite_to_png(d.top(9, sort="cum").plot().to_json(), scale=1.5))
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < 150_000
-    assert "](plot.png)" in (DOCS / "python.md").read_text()
+    assert "](plot.png)" in (DOCS / "notebooks.md").read_text()

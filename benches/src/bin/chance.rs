@@ -1,6 +1,6 @@
 //! How often a check fails though nothing changed, and how often it finds what did: on the profiles that
 //! `benches/chance/record` took of one binary. `cargo run --release -p pprofdiff-bench --bin chance [DIRECTORY]`
-//! prints the tables of docs/statistics.md.
+//! prints what docs/statistics.md sums up.
 
 use std::collections::HashMap;
 use std::path::Path;

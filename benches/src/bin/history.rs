@@ -1,6 +1,6 @@
 //! How well a series finds lasting changes: in made-up histories of 200 builds of a program of 2,000 functions, with
 //! steps, spikes, what passes, drifts, a renamed function and missing builds.
-//! `cargo run --release -p pprofdiff-bench --bin history` prints the table of docs/statistics.md.
+//! `cargo run --release -p pprofdiff-bench --bin history` prints what docs/statistics.md sums up.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

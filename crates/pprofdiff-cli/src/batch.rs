@@ -1,4 +1,6 @@
 //! `pprofdiff batch`: many pairs over all cores, in order and in bounded memory. What fails is said and stops nothing.
+//!
+//! Ctrl-C ends a batch with what is done, since it may have run for hours.
 
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
 use pprofdiff::{Diff, Error, Source, Work, batch};

@@ -1,4 +1,6 @@
 //! `pprofdiff delta`: snapshots from files or from a live process, deltas to files.
+//!
+//! A snapshot from a URL is a file before anything else happens, so that a failed request or Ctrl-C loses none.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};

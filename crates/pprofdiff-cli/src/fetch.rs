@@ -1,4 +1,6 @@
 //! A profile over http or https: the bytes, or one line that says why there are none.
+//!
+//! https trusts what the system trusts (the platform's certificates), so a company's own authority works.
 
 use std::path::Path;
 #[cfg(not(feature = "network"))]

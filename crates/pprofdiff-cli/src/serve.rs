@@ -6,6 +6,8 @@
 //! if the command line names them; the page sends contents.
 //!
 //! Each tab has sessions of its own, under names that it makes; the first has the files of the command line.
+//! So a bad file closes nothing, tabs share nothing, and no answer that comes late is taken for another's. Nobody hears
+//! of a tab that is closed: the sessions that were used last are kept, and share the command line's profiles.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};

@@ -1,5 +1,9 @@
 //! What the command does for somebody who watches it: progress, the phase of what takes long, Ctrl-C, a browser.
 //! Without the feature `terminal` nothing is shown, Ctrl-C ends the process, and no browser opens.
+//!
+//! Ctrl-C stops the work, which removes what is half written. What can't stop (a read from a pipe) is waited for half a
+//! second; `serve` and `mcp` have nothing to put away, and end at once. Phases are shown from half a second on, and are
+//! gone before the answer is written.
 
 use std::path::Path;
 

@@ -2,6 +2,8 @@
 //!
 //! Errors are for people. `Display` is a single line that is safe to print, whatever the input contains. The parts are
 //! public, unescaped, so that a caller can build its own message.
+//!
+//! Advice to copy is apart from the message: the command shows it on a terminal only, since logs have strangers' names.
 
 use std::fmt;
 use std::io;

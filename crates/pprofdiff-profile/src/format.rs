@@ -4,6 +4,8 @@
 //! Nearly all input is `profile.proto`, so that is tried first and pays nothing for the others: they are asked only when
 //! the content is no such message, or when the caller named one ([`LoadOptions::input_format`]). A reader of another
 //! format fills a [`ProfileBuilder`](crate::ProfileBuilder), which checks what it builds.
+//!
+//! A valid `profile.proto` is never anything else. Other formats are recognised by their first 64 KB.
 
 mod chrome;
 mod dialects;

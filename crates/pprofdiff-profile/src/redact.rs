@@ -2,6 +2,8 @@
 //!
 //! Every name of a profile goes through here ([`profile/input.rs`](crate::Profile)), so errors, tables, pages and JSON
 //! hold no secrets. The command and Python also pass messages of other libraries through it, which may repeat a URL.
+//!
+//! They are cut off where a URL becomes a profile's name, so no view can forget it.
 
 use std::borrow::Cow;
 

@@ -9,6 +9,8 @@
 //!
 //! What outlives an interrupted call must be whole at each poll: files are renamed when they are written, caches get whole
 //! answers.
+//!
+//! What can't be cut into chunks is a library's, and bounded: a member of gzip, a picture's layout, a sort.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};

@@ -7,6 +7,9 @@
 //!
 //! What goes there holds no Python object. So the GIL is never wanted there, and a fork never
 //! catches a thread of ours inside the interpreter.
+//!
+//! An interrupted call returns at once; its work stops on a pool that nobody uses any more, and whose threads end with
+//! it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

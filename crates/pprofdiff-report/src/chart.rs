@@ -2,6 +2,9 @@
 //!
 //! A chart is a JSON object that says what to draw, with the data in it. Values are in the axis's unit; names are data
 //! only, never part of an expression, and harmless.
+//!
+//! Charts are made here and drawn elsewhere: a specification has our units, order and words, and whoever has altair
+//! changes it.
 
 use serde_json::{Map, Value, json};
 

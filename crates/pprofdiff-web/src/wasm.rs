@@ -1,4 +1,6 @@
 //! The session as a browser's worker sees it: JSON and bytes in and out, errors as JavaScript's.
+//!
+//! There are no threads: they need headers of isolation, which most file servers do not send.
 
 use pprofdiff::{Error, LoadOptions, Source};
 use serde::de::DeserializeOwned;

@@ -6,6 +6,9 @@
 //!
 //! Runs of a side are replicates of one program and do not add up. What decides is exact: whole numbers, and medians that
 //! are whole numbers of halves. Only chance is reckoned in floating point.
+//!
+//! Several profiles of a side are runs, since that is what is compared mostly, and sums of unlike numbers of runs
+//! differ by their number. Parts of one run are the caller's to add up (`Diff::summed`).
 
 use std::fmt;
 

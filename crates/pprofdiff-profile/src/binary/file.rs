@@ -1,4 +1,7 @@
 //! One binary: what its headers say, and the frames of its addresses, which are looked up once.
+//!
+//! A binary is read whole, and again for each profile with new addresses. Nothing is mapped, and one with debug
+//! information is not kept in memory for later questions; the answers are.
 
 use std::fs::File;
 use std::io::Read;

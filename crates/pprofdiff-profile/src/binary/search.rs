@@ -1,6 +1,7 @@
 //! Which binary a mapping's addresses are looked up in: one that the user names, one in the folders that are searched as
 //! pprof searches `PPROF_BINARY_PATH`, or the file where the profile says that it lay. Nothing is opened unless the user
 //! named a binary or a folder, and no file of another build is used unless the user insists.
+//! A profile comes from strangers, and the paths in it are theirs: whoever names a binary asks for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -11,6 +11,7 @@
 //!
 //! Whole keys are compared, never only their hashes, so nothing can be forged into a wrong sum.
 //! Everything is numbered in the order of first use, so the result is deterministic.
+//! The order of the inputs is kept, so merging is associative to the byte.
 
 use std::cmp::Ordering::Equal;
 use std::collections::VecDeque;

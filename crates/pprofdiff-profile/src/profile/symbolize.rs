@@ -1,6 +1,8 @@
 //! Gives locations the functions and lines that were found for them, in the message itself: records of locations and
 //! mappings get more fields at their end, and functions and strings are appended to their tables. All else stays as it
 //! is, byte for byte, so a symbolized profile writes back what was read.
+//!
+//! So a symbolized profile is one like any other, for every view and for whoever it is written for.
 
 use super::wire::{Fields, put};
 use super::{Profile, StringId};

@@ -5,6 +5,8 @@
 //! accepts some damaged frames that have no checksum. A frame is read block by block, and
 //! no block inflates to more than 128 KiB. A window is not reserved for a frame that only claims to need it: each frame
 //! has a decoder of its own, whose buffer grows with what it inflates to.
+//!
+//! The feature `ruzstd` does nothing beside the feature `zstd`, which is faster.
 
 use std::io::{self, BufRead, Read};
 

@@ -2,6 +2,8 @@
 //!
 //! Texts are exact, unless they are for a spreadsheet: those run a cell that begins with `=`, `+`, `-` or `@` as a
 //! formula.
+//!
+//! Quoting is done by hand: the csv crate takes a field as a whole, and a stack may be ten million names.
 
 use std::io::{self, Write};
 

@@ -5,6 +5,11 @@
 //! executes. Names are from strangers: here every `<` becomes `\u003c`, so that nothing can end the block, and
 //! the page sets them as text only. Should both fail, the page's policy (CSP) allows no script and no
 //! style but the page's own, by their hashes, and no request at all.
+//!
+//! What moved most, beside the total, is by flat: by cum, the first five would be callers of each other. Source lines
+//! are made with the page, of a few functions: whole trees of sources have no place in a file that is mailed.
+//!
+//! The flame graph is a canvas and not SVG: measured with 50,000 frames. The table says the same to a screen reader.
 
 mod columns;
 mod series;

@@ -1,5 +1,7 @@
 //! What tables are stored as, and what makes them valid: nothing that a method of theirs relies on is taken on trust. The
 //! fields are those of the types of the same names.
+//!
+//! It is checked where it becomes a type (`serde(try_from)`), so a table is valid wherever it came from.
 
 use std::borrow::Cow;
 use std::sync::Arc;

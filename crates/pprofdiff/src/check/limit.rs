@@ -2,6 +2,9 @@
 //!
 //! Whether it is exceeded is exact. Chance is asked about growth: two equal builds, or one that grew by a limit below
 //! 0; of a limit on the new side alone, about a build that is at the limit.
+//!
+//! The limit decides, and chance may veto: the test is against no change, not against the limit. So a growth of 30 % is
+//! found by the limit of 20 % with the runs that show that it is one.
 
 use super::exact::Decimal;
 use super::rule::{Cost, Limit, Rule, Subject};

@@ -10,6 +10,9 @@
 //! once in a hundred checks, of which each rule has its part, and each of its frames a part of that. What is exceeded
 //! within chance is inconclusive. A limit on the new side alone (a value, a part of the total) compares no sides: it
 //! fails if its runs are above it by more than chance (`limit`). Strict rules leave chance out.
+//!
+//! Medians and not means as in tables: one bad run must not decide. A check that can't look does not pass: no rules, an
+//! unknown sample type, or a new side of which nothing was measured are errors.
 
 mod exact;
 mod limit;

@@ -8,6 +8,8 @@
 //! Deciding by location has an effect that is kept because pprof's numbers have it: where show_from or
 //! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
 //! that are cut elsewhere as well.
+//!
+//! `drop_frames` are those of each file itself; pprof applies those of the first file to all.
 
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};

@@ -19,6 +19,8 @@
 //! narrower than its children together, whichever width is drawn. (The difference of two cum values has no such
 //! property, which is why a subtracted flame graph can't be drawn.) For the same reason a node
 //! that is thin has only thin ones beneath it, and pruning it loses nothing that would be seen.
+//!
+//! The inverted graph is cut by itself: turning the pruned one around would show next to nothing.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

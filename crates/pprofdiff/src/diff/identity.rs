@@ -3,6 +3,9 @@
 //!
 //! The key of each granularity is pprof's, without two of its quirks: at `files`, and for functions
 //! without a name, pprof also splits rows by the line on which a function starts.
+//!
+//! Paths are pprof's unless `--trim-path` is given: guessing from the two sides would name a file differently in each
+//! pair.
 
 use std::borrow::Cow;
 

@@ -10,6 +10,9 @@
 //! A [`Diff`] is cheap: it decides only which columns of the profiles belong together. A [`Selection`] does what costs,
 //! for all of its measures; each table is then one pass over the samples, or, where several views are asked, over a tree of
 //! all stacks (`tree`) that the selection keeps. A single profile has the same views, with one side.
+//!
+//! The new side leads: its order of sample types and, at granularity `addresses`, its addresses. Deltas can't overflow,
+//! since `Diff::new` refuses sides whose magnitudes together do not fit an int64.
 
 #[cfg(feature = "list")]
 mod alignment;

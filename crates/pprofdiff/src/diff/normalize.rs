@@ -1,5 +1,8 @@
 //! What sums are scaled by: a side's value is the mean of its runs, and the new side is normalized to the base, so that
 //! runs of different length compare.
+//!
+//! Each exact sum is scaled and rounded once. pprof rounds every sample, so its sums can differ by half a unit a
+//! sample. The mean of runs is such a scale too, so every view has it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,9 @@
 //! A diff as one profile: the base's samples negated and labelled, so that nothing cancels.
 //!
 //! `go tool pprof` opens it with the numbers of `-diff_base`; we open it as the diff it was.
+//!
+//! Samples are in the order of their stacks, which packs best. A written diff stands alone: beside other profiles it is
+//! refused, since any sum with it counts a side twice.
 
 use super::filter::{Compiled, FilterKind, Filtered};
 use super::normalize::{Normalize, Scales};

@@ -12,6 +12,9 @@
 //!
 //! What is here are values and differences; `shifts` tells lasting changes from noise, `change_points` brings those of all
 //! frames together.
+//!
+//! Values are normalized to the first build, so that they stand on one scale. A build that fails is left out: a history
+//! with a hole says more than two halves.
 
 mod change_points;
 mod shifts;

@@ -359,7 +359,7 @@ mod tests {
         assert!(heavy.tails > 0.6 && white.tails < 0.3 && lasting.tails < 0.3, "{} {}", heavy.tails, white.tails);
     }
 
-    /// The tables of docs/statistics.md: `cargo test --release -p pprofdiff --lib noise:: -- --ignored --nocapture`.
+    /// What docs/statistics.md sums up: `cargo test --release -p pprofdiff --lib noise:: -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints what docs/statistics.md says"]
     fn how_often_histories_have_false_steps_and_true_ones() {

@@ -3,6 +3,8 @@
 //!
 //! A sample's addresses are the process's; each mapping leads to a binary and to an address of its own there, by which
 //! all profiles of a side are summed, wherever they were loaded. What a sample has twice counts once.
+//!
+//! Both sides' binaries must be there: a side whose code is missing would look as if it cost nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,4 +1,6 @@
 //! How a listing is made: functions of both sides are grouped, their lines summed, and the texts of both builds aligned.
+//!
+//! A listing's totals count a sample once a function. pprof adds up the cum of its lines, which counts recursion twice.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -17,6 +17,9 @@
 //! a hash.
 //!
 //! It is built where more than one view is asked ([`Selection::build_tree`]); a table alone is cheaper without.
+//!
+//! `explain` does not use it, but reads the samples once more: its frames are canonical and cut, and its values are
+//! those of runs, with the events and the variance of each sample.
 
 mod build;
 mod chains;
