@@ -59,7 +59,10 @@ fn each_rule_has_a_case_and_is_documented() {
 
 #[test]
 fn calls_that_cost_more_are_named_with_their_caller() {
-    let side = |n: i64| [("main.main;main.a;main.b;main.c", n), ("main.main;main.d;main.b;main.c", 3000)];
+    let side = |n: i64| {
+        let others = [("main.main;main.a;main.e", 5000), ("main.main;main.d;main.b;main.c", 3000)];
+        [("main.main;main.a;main.b;main.c", n), others[0], others[1]]
+    };
     let e = between(&side(3000), &side(9000));
     assert_eq!((e.causes.len(), e.causes[0].kind), (1, CauseKind::Calls), "{e:?}");
     says(&e, "main.a spends more in main.b (called more, or slower): +60s");
@@ -144,7 +147,7 @@ fn of_one_function(n: i64, size: i64) -> Vec<Arc<Profile>> {
 fn whole_programs_in_one_function_did_less_work_or_it_is_cheaper() {
     let e = explain(&of_one_function(100_000, 64), &of_one_function(50_000, 64));
     assert_eq!((e.verdict, e.causes.len(), e.suspects.len()), (Verdict::Inconclusive, 0, 1), "{e:?}");
-    says(&e, "Either 0.5 times as much work, or main.solve itself allocates less");
+    says(&e, "Either 0.50 times as much work, or main.solve itself allocates less");
     // Less work makes fewer allocations, and none smaller.
     let e = explain(&of_one_function(100_000, 64), &of_one_function(100_000, 32));
     assert_eq!((e.verdict, e.causes.len()), (Verdict::Change, 1), "{e:?}");

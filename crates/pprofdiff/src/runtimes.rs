@@ -161,9 +161,18 @@ fn compiled(expression: &str) -> Option<Regex> {
 /// The expressions by which runtimes are told apart, each once it is needed; those of a whole row take longer to compile.
 static DETECT: [OnceLock<Option<Regex>>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
-/// The other expressions of each row, once they are needed: system, background, artefact, benchmark,
-/// standard.
-static OTHERS: [OnceLock<[Option<Regex>; 8]>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
+/// The other expressions of each row, each once it is needed: compiling them costs more than to look at a small profile.
+static OTHERS: [[OnceLock<Option<Regex>>; 8]; RUNTIMES.len()] =
+    [const { [const { OnceLock::new() }; 8] }; RUNTIMES.len()];
+
+/// What is asked of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Which are the system's, or artefacts: what views leave out.
+    LeftOut,
+    /// All that is known.
+    All,
+}
 
 /// Where libraries lie: files of package managers and of installed languages.
 const LIBRARIES: &str = r"(^|/)(site-packages|dist-packages|node_modules|vendor|pkg/mod|\.cargo/registry|rustc)/|@v\d|^node:|^<frozen |/lib/python3\.\d+/|/usr/(include|lib|share)/|/go/src/";
@@ -232,7 +241,7 @@ impl Settings {
 }
 
 /// The runtime that names belong to, and what each of them is.
-pub(crate) fn classify(names: &[String], own: &UserRules) -> (&'static Runtime, Vec<Class>) {
+pub(crate) fn classify(names: &[String], own: &UserRules, asked: Asked) -> (&'static Runtime, Vec<Class>) {
     let is_of = |(runtime, detect): (&Runtime, &OnceLock<Option<Regex>>)| {
         let Some(detect) = detect.get_or_init(|| compiled(runtime.detect.0)) else { return false };
         let found = names.iter().filter(|name| detect.is_match(name)).count();
@@ -240,21 +249,16 @@ pub(crate) fn classify(names: &[String], own: &UserRules) -> (&'static Runtime, 
     };
     let of = RUNTIMES.iter().zip(DETECT.iter()).position(is_of).unwrap_or(RUNTIMES.len() - 1);
     let runtime = &RUNTIMES[of];
-    let [system, background, artefact, benchmark, standard, own_waits, collects, allocates] =
-        OTHERS[of].get_or_init(|| {
-            let (collects, allocates) = runtime.garbage.unzip();
-            let all = [
-                Some(runtime.system),
-                Some(runtime.background),
-                runtime.artefact,
-                runtime.benchmark,
-                runtime.standard,
-                runtime.own_waits,
-                collects,
-                allocates,
-            ];
-            all.map(|of| of.and_then(compiled))
-        });
+    let compile = |at: usize, expression: Option<&str>| {
+        let of_row = || expression.and_then(compiled);
+        let is_asked = asked == Asked::All || at < 2;
+        if is_asked { OTHERS[of][at].get_or_init(of_row) } else { &None }
+    };
+    let (collects, allocates) = runtime.garbage.unzip();
+    let (system, artefact) = (compile(0, Some(runtime.system)), compile(1, runtime.artefact));
+    let (background, benchmark) = (compile(2, Some(runtime.background)), compile(3, runtime.benchmark));
+    let (standard, own_waits) = (compile(4, runtime.standard), compile(5, runtime.own_waits));
+    let (collects, allocates) = (compile(6, collects), compile(7, allocates));
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
     let any = |own: &[bytes::Regex], name: &str| own.iter().any(|regex| regex.is_match(name.as_bytes()));
     let is_system = |name: &str| is(system, name) || any(&own.system, name);
@@ -273,7 +277,7 @@ pub(crate) fn classify(names: &[String], own: &UserRules) -> (&'static Runtime, 
 
 #[cfg(test)]
 mod tests {
-    use super::{RUNTIMES, UserRules, classify, compiled};
+    use super::{Asked, RUNTIMES, UserRules, classify, compiled};
 
     #[test]
     fn every_row_is_valid_and_says_its_source() {
@@ -297,7 +301,7 @@ mod tests {
     fn names_tell_the_language_and_what_a_frame_is() {
         let classes = |names: &[&str]| {
             let (runtime, classes) =
-                classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &UserRules::default());
+                classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &UserRules::default(), Asked::All);
             let of = |c: &super::Class| match (c.artefact, c.background, c.system) {
                 (true, ..) => 'a',
                 (_, true, _) => 'b',

@@ -10,7 +10,7 @@ use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Measure, Sort, State, Walk};
-use crate::runtimes::{Class, Runtime, UserRules, classify, is_library};
+use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
@@ -122,7 +122,7 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
 
 impl Rows {
     pub(in crate::explain) fn read(columns: &Columns<'_>) -> Rows {
-        let (runtime, mut names, canon) = names_of(columns.value.frames(), columns.own);
+        let (runtime, mut names, canon) = names_of(columns.value.frames(), columns.own, Asked::All);
         name_costs(&mut names, &canon, columns);
         let runs = runs(columns);
         let Columns { kind, has_background, learned, .. } = *columns;
@@ -439,7 +439,7 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
 /// library functions it is chance, in some languages, which one a profile shows, which is the second answer.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
     let own = UserRules::default();
-    let (runtime, names, canon) = names_of(frames, &own);
+    let (runtime, names, canon) = names_of(frames, &own, Asked::LeftOut);
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),
         Class { system: true, .. } if runtime.unstable_inlining => Some(LeftOut::Inlining),
@@ -458,7 +458,7 @@ struct Canon {
 }
 
 /// The canonical names in their order, and which each frame has. A text that frames share is looked at once.
-fn names_of(frames: &Frames, own: &UserRules) -> (&'static Runtime, Vec<Name>, Canon) {
+fn names_of(frames: &Frames, own: &UserRules, asked: Asked) -> (&'static Runtime, Vec<Name>, Canon) {
     let mut known: HashMap<u32, u32> = HashMap::default();
     let mut texts: Vec<String> = Vec::new();
     let mut raw = Vec::with_capacity(frames.len());
@@ -481,10 +481,11 @@ fn names_of(frames: &Frames, own: &UserRules) -> (&'static Runtime, Vec<Name>, C
                 number
             }
         };
-        of_program[number as usize] |= !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
+        of_program[number as usize] |=
+            asked == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
         raw.push(number);
     }
-    let (runtime, classes) = classify(&texts, own);
+    let (runtime, classes) = classify(&texts, own, asked);
     let canonical: Vec<String> = paced(&texts).map(|text| canonical(text)).collect();
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
     order.sort_unstable_by_key(|&i| &canonical[i as usize]);

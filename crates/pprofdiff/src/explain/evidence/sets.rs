@@ -482,7 +482,7 @@ mod tests {
     use super::super::labels::LabelTexts;
     use super::super::rows::{Kind, Name, Row, Rows, RunValues, Stacks};
     use super::*;
-    use crate::runtimes::{Class, UserRules, classify};
+    use crate::runtimes::{Asked, Class, UserRules, classify};
 
     const FRAMES: u64 = 7;
     const LABELS: u32 = 3;
@@ -521,7 +521,7 @@ mod tests {
             kind: Kind::Sampled,
             runs: [1, 1],
             learned: 0,
-            runtime: classify(&[], &UserRules::default()).0,
+            runtime: classify(&[], &UserRules::default(), Asked::All).0,
             names,
             run_values: RunValues::new(all.len(), Vec::new()),
             rows: all,
