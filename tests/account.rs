@@ -135,6 +135,26 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
     wrong
 }
 
+/// Where the answer to exchanged sides is another: functions, kinds with added and removed exchanged, signs.
+fn differs_exchanged(e: &Explanation, exchanged: &Explanation) -> Option<String> {
+    let of = |e: &Explanation, sign: f64, is_exchanged: bool| -> BTreeSet<String> {
+        let kind = |cause: &Cause| match (cause.kind, is_exchanged) {
+            (CauseKind::Added, true) => CauseKind::Removed,
+            (CauseKind::Removed, true) => CauseKind::Added,
+            (kind, _) => kind,
+        };
+        let said = |cause: &Cause| {
+            let mut names = cause.evidence.functions.clone();
+            names.sort();
+            format!("{} {names:?} {}", kind(cause).name(), cause.delta * sign > 0.0)
+        };
+        e.causes.iter().map(said).collect()
+    };
+    let (here, there) = (of(e, 1.0, false), of(exchanged, -1.0, true));
+    let is_same = here == there && e.verdict == exchanged.verdict;
+    (!is_same).then(|| format!("{} {here:?}, exchanged {} {there:?}", e.verdict.name(), exchanged.verdict.name()))
+}
+
 /// Pairs with their sample types: files of each side.
 fn recorded() -> Vec<(String, Vec<PathBuf>, Vec<PathBuf>)> {
     let mut pairs = Vec::new();
@@ -187,7 +207,9 @@ fn recorded_differences_add_up() {
             let e = explain(&sides[0], &sides[1], sample_type);
             causes += e.causes.len();
             let found = contradictions(&e, &sides[0], &sides[1]);
-            wrong.extend(found.into_iter().map(|what| format!("{name} {sample_type}: {what}")));
+            let other = differs_exchanged(&e, &explain(&sides[1], &sides[0], sample_type));
+            let found = found.into_iter().chain(other);
+            wrong.extend(found.map(|what| format!("{name} {sample_type}: {what}")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -272,6 +294,7 @@ fn differences_at_random_add_up_and_nothing_said_is_false() {
                 found.push(format!("self {:?}: {:+e}, but a plain sum has {plain}", cause.function, cause.delta));
             }
         }
+        found.extend(differs_exchanged(&e, &explain(&new, &base, "cpu")));
         wrong.extend(found.into_iter().map(|what| format!("{seed}: {what}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -151,7 +151,7 @@ fn whole_programs_in_one_function_did_less_work_or_it_is_cheaper() {
     // Less work makes fewer allocations, and none smaller.
     let e = explain(&of_one_function(100_000, 64), &of_one_function(100_000, 32));
     assert_eq!((e.verdict, e.causes.len()), (Verdict::Change, 1), "{e:?}");
-    says(&e, "main.solve itself allocates less: ");
+    says(&e, "main.solve itself allocates less, called by main.main: ");
 }
 
 #[test]

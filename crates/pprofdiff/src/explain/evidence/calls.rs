@@ -25,6 +25,11 @@ impl Node {
     fn members(&self) -> Range<u32> {
         self.start..self.end
     }
+
+    /// The first member after those that run through it.
+    pub(in crate::explain) fn end(&self) -> u32 {
+        self.end
+    }
 }
 
 /// What is known of a node of all rows.

@@ -100,6 +100,14 @@ pub(in crate::explain) struct Sets {
     ends: Vec<usize>,
 }
 
+/// A place with members that are being added up.
+struct Open<const N: usize> {
+    node: u32,
+    all: [f64; N],
+    /// Of those that come back to the program at the place, or below it.
+    came_back: [f64; N],
+}
+
 /// What members add up to, before each.
 #[derive(Clone, Copy, Default)]
 struct Before {
@@ -389,6 +397,67 @@ impl Sets {
         looked_at
     }
 
+    /// Gives every set that holds some of these rows, which are in order, what they add to it; a set more than once where rows
+    /// come to it by several places. Each place of the tree is looked at once, with all that is below it: rows by themselves
+    /// (`for_each_of_row`) would each go up to the root. Gives how many places were looked at.
+    pub(in crate::explain) fn add_up<const N: usize>(
+        &self,
+        rows: &[(u32, [f64; N])],
+        mut each: impl FnMut(usize, [f64; N]),
+    ) -> usize {
+        let n_rows = self.tree.of_labels.first().map_or(self.tree.members.len(), |label| label.start as usize);
+        let mut visit = |set: u32, part: [f64; N]| {
+            if set != NONE {
+                each(set as usize, part);
+            }
+        };
+        let mut of_labels: Vec<(u32, [f64; N])> = Vec::new();
+        for &(row, part) in rows.iter().filter(|(row, _)| (*row as usize) < n_rows) {
+            let members = &self.label_members[self.ends[row as usize]..self.ends[row as usize + 1]];
+            of_labels.extend(members.iter().map(|&member| (member, part)));
+        }
+        of_labels.sort_unstable_by_key(|(member, _)| *member);
+        let (mut open, mut way, mut looked_at): (Vec<Open<N>>, Vec<u32>, usize) = (Vec::new(), Vec::new(), 0);
+        let mut close = |open: &mut Vec<Open<N>>, visit: &mut dyn FnMut(u32, [f64; N])| {
+            let Some(Open { node, all, mut came_back }) = open.pop() else { return };
+            looked_at += 1;
+            visit(self.of_nodes[node as usize], all);
+            if let Some(place) = self.tree.places.get(node as usize) {
+                came_back = if place.is_own { all } else { came_back };
+                let of_call = if place.is_inner { came_back } else { all };
+                if !place.is_inner || of_call != [0.0; N] {
+                    visit(self.of_calls[node as usize], of_call);
+                }
+            }
+            if let Some(above) = open.last_mut() {
+                (0..N).for_each(|i| above.all[i] += all[i]);
+                (0..N).for_each(|i| above.came_back[i] += came_back[i]);
+            }
+        };
+        let own = rows.iter().filter(|(row, _)| (*row as usize) < n_rows);
+        for &(member, part) in paced(own.chain(&of_labels)) {
+            self.of_members[member as usize].into_iter().for_each(|set| visit(set, part));
+            while open.last().is_some_and(|last| self.tree.nodes[last.node as usize].end() <= member) {
+                close(&mut open, &mut visit);
+            }
+            let last = open.last().map_or(NONE, |last| last.node);
+            let mut node = self.tree.deepest[member as usize];
+            while node != last && node != NONE {
+                way.push(node);
+                node = self.tree.nodes[node as usize].parent;
+            }
+            let none = [0.0; N];
+            open.extend(way.drain(..).rev().map(|node| Open { node, all: none, came_back: none }));
+            if let Some(deepest) = open.last_mut().filter(|_| self.tree.deepest[member as usize] != NONE) {
+                (0..N).for_each(|i| deepest.all[i] += part[i]);
+            }
+        }
+        while !open.is_empty() {
+            close(&mut open, &mut visit);
+        }
+        looked_at
+    }
+
     /// All names of a set, the preferred one first.
     pub(in crate::explain) fn names(&self, set: usize) -> impl Iterator<Item = &Key> {
         let first = self.other_names.partition_point(|other| (other.0 as usize) < set);
@@ -598,6 +667,18 @@ mod tests {
             let holds = |&set: &usize| of_set(set) > 0.6 * some.iter().map(|&row| value(row)).sum::<f64>();
             let wanted: Vec<(usize, f64)> = (0..sets.len()).filter(holds).map(|set| (set, of_set(set))).collect();
             assert_eq!(sets.holding(&some, value, 0.6), wanted, "{seed}");
+            // All of them at once are the same as one after the other; their values are small numbers, so sums are exact.
+            let parts: Vec<(u32, [f64; 2])> = some.iter().map(|&row| (row, [value(row), 1.0])).collect();
+            let (mut at_once, mut one_by_one) = (BTreeMap::new(), BTreeMap::new());
+            let add = |of: &mut BTreeMap<usize, [f64; 2]>, set: usize, part: [f64; 2]| {
+                let sum = of.entry(set).or_insert([0.0; 2]);
+                *sum = [sum[0] + part[0], sum[1] + part[1]];
+            };
+            sets.add_up(&parts, |set, part| add(&mut at_once, set, part));
+            for (row, part) in &parts {
+                sets.for_each_of_row(*row as usize, |set| add(&mut one_by_one, set, *part));
+            }
+            assert_eq!(at_once, one_by_one, "{seed}");
         }
     }
 

@@ -5,7 +5,7 @@ use crate::explain::evidence::rows::{Kind, Rows};
 use crate::explain::evidence::sets::{Key, Sets};
 use crate::statistics::counts::{between, deviance, penalised};
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::{Pace, paced};
+use pprofdiff_profile::work::paced;
 
 /// A set within an added one that holds this part of it, and nothing of the base, is what was added.
 pub(in crate::explain) const NEARLY_ALL: f64 = 0.9;
@@ -232,21 +232,21 @@ impl<'a> Model<'a> {
                 break;
             }
         }
-        let mut pace = Pace::default();
+        let mut changes: Vec<(u32, Part)> = Vec::with_capacity(before.len());
         for (row, before) in rows.zip(before) {
             let v = self.rows.rows[row as usize].values;
             let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
-            self.changed.push(row);
-            let looked_at = sets.for_each_of_row(row as usize, |other| {
-                let sums = &mut self.sums[other];
-                (0..4).for_each(|i| sums[i] += is[i] - was[i]);
-                if !std::mem::replace(&mut self.is_touched[other], true) {
-                    self.touched.push(other as u32);
-                }
-            });
-            self.work.add(looked_at);
-            pace.step(1 + looked_at);
+            changes.push((row, std::array::from_fn(|i| is[i] - was[i])));
         }
+        self.changed.extend(changes.iter().map(|(row, _)| *row));
+        let looked_at = sets.add_up(&changes, |other, part| {
+            let sums = &mut self.sums[other];
+            (0..4).for_each(|i| sums[i] += part[i]);
+            if !std::mem::replace(&mut self.is_touched[other], true) {
+                self.touched.push(other as u32);
+            }
+        });
+        self.work.add(looked_at);
         fit
     }
 
