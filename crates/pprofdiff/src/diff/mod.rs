@@ -25,12 +25,14 @@ pub(crate) mod matching;
 mod normalize;
 pub(crate) mod order;
 mod pattern;
+mod query;
 mod selection;
 pub mod stacks;
 mod tags;
 pub(crate) mod texts;
 pub mod top;
 mod tree;
+mod walk;
 mod write;
 
 use std::path::Path;
@@ -45,9 +47,10 @@ pub(crate) use matching::Moves;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 pub(crate) use pattern::compile;
-pub use selection::{Measure, Query, Selection, Showing, Side, Summary};
-pub(crate) use selection::{SampleLocations, SampleVisitor, Walk};
+pub use query::{Query, Showing};
+pub use selection::{Measure, Selection, Side, Summary};
 pub use top::{Sort, Top, TopRow};
+pub(crate) use walk::{SampleLocations, SampleVisitor, Walk};
 
 use serde::{Deserialize, Serialize};
 

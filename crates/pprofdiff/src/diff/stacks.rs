@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::frames::Innermost;
 use super::labels::KnownTexts;
-use super::selection::{SampleLocations, SampleVisitor, Walk};
 use super::texts::{self, TextInterner};
+use super::walk::{SampleLocations, SampleVisitor, Walk};
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
 use pprofdiff_profile::random::{QualityState, RandomState};

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::frames::{Innermost, InputFrames};
-use super::selection::{SampleLocations, SampleVisitor, Walk, mean};
+use super::selection::mean;
+use super::walk::{SampleLocations, SampleVisitor, Walk};
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::FastState;

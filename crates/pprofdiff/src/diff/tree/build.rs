@@ -4,8 +4,9 @@
 //! the table, the new side into a list of hashes, of which only what the base does not have is looked at again.
 
 use super::super::frames::Innermost;
-use super::super::selection::{ColumnVisitor, Columns, SampleLocations, Selection};
+use super::super::selection::Selection;
 use super::super::stacks::Keys;
+use super::super::walk::{ColumnVisitor, Columns, SampleLocations};
 use super::Tree;
 use pprofdiff_profile::columns::{NONE, Total};
 use pprofdiff_profile::interner::{Found, Index};
