@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, LoadOptions, Profile, Source, WriteOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -139,7 +139,7 @@ impl<'a> Baseline<'a> {
         let labels: Vec<String> =
             labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
         let with = if labels.is_empty() { String::new() } else { format!(" with {}", labels.join(" ")) };
-        harmless(&format!("branch {}{with}", self.wanted.branch)).into_owned()
+        sanitize(&format!("branch {}{with}", self.wanted.branch)).into_owned()
     }
 
     /// What was left out, not all of it one by one.

@@ -30,7 +30,7 @@ use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
 use outputs::Outputs;
 use pprofdiff::list::SourceDirs;
-use pprofdiff::text::{harmless, redacted};
+use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::work::PolledWrite;
 use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Showing, Work, WriteOptions};
 use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
@@ -414,7 +414,7 @@ fn warn(warnings: &[String]) {
 /// passwords of URLs, which may stand where none is expected.
 fn say(text: &str) {
     terminal::suspend(|| {
-        let _ = writeln!(io::stderr(), "pprofdiff: {}", harmless(&redacted(text)));
+        let _ = writeln!(io::stderr(), "pprofdiff: {}", sanitize(&redacted(text)));
     });
 }
 

@@ -18,7 +18,7 @@ use pprofdiff::advice::{exactly, operand, typed, word};
 use pprofdiff::check::Outcome;
 use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
 use pprofdiff::list::Routine;
-use pprofdiff::text::{harmless, redacted};
+use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Diff, Source, Work, work};
 use pprofdiff_report::{Ask, EachWriter, Format, Report, Request, Style, missing_sources, text_head, tokens};
 use rmcp::model::{
@@ -381,7 +381,7 @@ impl Call {
         let call = format!("Next: {tool} {}", Value::Object(arguments));
         let shell = format!("{call} or in a shell: {}", self.command(inputs));
         let mut lines =
-            [shell, call, format!("Next: {tool}")].into_iter().map(|line| format!("\n{}\n", harmless(&line)));
+            [shell, call, format!("Next: {tool}")].into_iter().map(|line| format!("\n{}\n", sanitize(&line)));
         lines.find(|line| tokens(line) <= budget / 4).unwrap_or_default()
     }
 }
@@ -419,7 +419,7 @@ struct Diffs {
 impl Diffs {
     /// The answer to a call, or one line that says why there is none; neither is longer than the budget.
     fn answer(&self, offer: &'static Offer, mut arguments: JsonObject) -> Result<String, Refusal> {
-        let wrong = |message: &str| Refusal::Arguments(text_head(&harmless(&redacted(message)), LONGEST_REFUSAL));
+        let wrong = |message: &str| Refusal::Arguments(text_head(&sanitize(&redacted(message)), LONGEST_REFUSAL));
         let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {
             Value::Number(n) if n.as_u64().is_some_and(|n| n >= LEAST_BUDGET) => n.as_u64().unwrap_or(BUDGET),
             other => return Err(wrong(&format!("budget is a number of tokens from {LEAST_BUDGET} on, not {other}"))),
@@ -437,7 +437,7 @@ impl Diffs {
                 Failure::ClosedPipe => "the reader has gone".to_owned(),
                 Failure::Interrupted => "the call was interrupted".to_owned(),
             };
-            Refusal::Answer(text_head(&harmless(&redacted(&message)), budget))
+            Refusal::Answer(text_head(&sanitize(&redacted(&message)), budget))
         })
     }
 
@@ -562,7 +562,7 @@ impl Diffs {
             let mut block = Vec::new();
             match &result {
                 Ok(table) => writer.write(&name, Ok(table), &mut block)?,
-                Err(e) => writeln!(block, "{}  failed: {e}", harmless(&name))?,
+                Err(e) => writeln!(block, "{}  failed: {e}", sanitize(&name))?,
             }
             let block = String::from_utf8_lossy(&block).into_owned();
             let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@
 use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff_report::{Ask, CAN_NOT_TELL, Format, RUNS, Report, explain_line};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows, limited};
@@ -91,7 +91,7 @@ fn why(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<Str
     let Some(point) = series.largest_change(args.sort.into(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
     let line = explain_line(&explanation).unwrap_or_else(|| CAN_NOT_TELL.to_owned());
-    Ok(Some(format!("explain: {}: {line}", harmless(&series.builds.all[point.build].key))))
+    Ok(Some(format!("explain: {}: {line}", sanitize(&series.builds.all[point.build].key))))
 }
 
 /// The builds that the arguments name, the base before them.

@@ -15,7 +15,7 @@ use super::table::{Cell, CostColumns, Data, Kind, Measured, Role, Said, Table};
 use super::text::inputs;
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{Series, ShiftKind};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::top::SIGNIFICANT;
 use pprofdiff::units::ColumnUnit;
 use pprofdiff::{Error, Result, Sort};
@@ -43,7 +43,7 @@ fn scaled(value: f64, unit: ColumnUnit) -> Value {
 
 /// `flat (s)`; what no unit is known of has the name that the profile gives it.
 fn axis_title(what: &str, unit: ColumnUnit, own: &str) -> String {
-    let unit = unit.scale().map_or_else(|| harmless(own).into_owned(), |(symbol, _)| symbol.to_owned());
+    let unit = unit.scale().map_or_else(|| sanitize(own).into_owned(), |(symbol, _)| symbol.to_owned());
     if unit.is_empty() { what.to_owned() } else { format!("{what} ({unit})") }
 }
 
@@ -65,7 +65,7 @@ fn labels(names: impl Iterator<Item = String>) -> Vec<String> {
 
 /// The chart's title, and small lines below it.
 fn title(text: &str, below: Vec<String>) -> Value {
-    let line = |text: &str| harmless(text).into_owned();
+    let line = |text: &str| sanitize(text).into_owned();
     let below: Vec<String> = below.iter().map(|text| line(text)).collect();
     json!({"text": line(text), "subtitle": below, "anchor": "start", "limit": LINES[0]})
 }
@@ -203,7 +203,7 @@ impl Table {
         let (value, said) = if two_sided { ("delta", "growth") } else { ("value", "share") };
         let mut what = word(costs.cost.measured).to_owned();
         if !self.beside.is_empty() {
-            what = format!("{} {what}", harmless(&s.sample_type));
+            what = format!("{} {what}", sanitize(&s.sample_type));
         }
         if two_sided {
             what += ": change";

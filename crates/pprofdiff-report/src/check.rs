@@ -12,7 +12,7 @@ use super::text::TextOptions;
 use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
 use pprofdiff::explain::Explanation;
 use pprofdiff::random::HashSet;
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Normalize, Pair};
 
@@ -148,7 +148,7 @@ pub(crate) fn told(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
             let is_first = |name: &str| first.iter().any(|f| f.frame.as_deref() == Some(name));
             let within = all().filter(|f| f.within.as_deref().is_some_and(is_first)).count();
             let of = match first.as_slice() {
-                [one] => one.frame.as_deref().map_or("this".into(), harmless),
+                [one] => one.frame.as_deref().map_or("this".into(), sanitize),
                 _ => "these".into(),
             };
             let more = format!("{others} more {}", outcome.name());
@@ -183,10 +183,10 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
         Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
         _ => format!("{:<12}", outcome.name()),
     };
-    check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", harmless(w)))?;
+    check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", sanitize(w)))?;
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
-        let (name, kind) = (harmless(&rule.rule), harmless(&rule.sample_type));
+        let (name, kind) = (sanitize(&rule.rule), sanitize(&rule.sample_type));
         writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
         let (shown, rest) = told(rule);
         for f in shown {
@@ -194,8 +194,8 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             write!(out, "  {}  {base} -> {new}  {}", painted(f.outcome), change(f, rule))?;
             chance(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
-            f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", harmless(frame)))?;
-            f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", harmless(reason)))?;
+            f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", sanitize(frame)))?;
+            f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", sanitize(reason)))?;
             writeln!(out)?;
         }
         rest.iter().try_for_each(|line| writeln!(out, "  {line}"))?;

@@ -9,7 +9,7 @@ use super::palette::{LESS, MORE, hex};
 use super::series::html_header;
 use super::table::{Cell, Column, Data, Role, Table};
 use super::text::inputs;
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::{Normalize, Side, Summary};
 
 /// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and blue: where
@@ -144,7 +144,7 @@ pub(super) fn notes(s: &Summary) -> Vec<String> {
 
 /// Text from the input as the content of an element or of a quoted attribute, in HTML and in XML.
 pub(super) fn escape(text: &str) -> String {
-    escape_ours(&harmless(text))
+    escape_ours(&sanitize(text))
 }
 
 /// As [`escape`], for text of ours that may have lines; what is in it from the input is harmless.

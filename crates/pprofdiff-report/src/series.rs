@@ -16,7 +16,7 @@ use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{
     Against, Build, Builds, FEWEST_BUILDS, FrameValue, Mover, Order, Ranked, Series, Shift, ShiftKind, Step,
 };
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Error, Frames, Granularity, LoadOptions, Normalize, Query, Result, Sort, Summary, TopRow};
 
 /// The columns that say which frame a row is of: name, file, line, mapping.
@@ -245,7 +245,7 @@ impl Table {
             let cause = (text(if text("kind", row) == "drift" { "until" } else { "since" }, row), text("cause", row));
             if said.insert(cause) {
                 let before = if said.len() == 1 { "\n" } else { "" };
-                writeln!(out, "{before}explain: {}: {}", harmless(cause.0), harmless(cause.1))?;
+                writeln!(out, "{before}explain: {}: {}", sanitize(cause.0), sanitize(cause.1))?;
             }
         }
         Ok(())
@@ -382,11 +382,11 @@ pub(super) fn header(s: &Summary, builds: &Builds) -> String {
 }
 
 fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> io::Result<()> {
-    writeln!(out, "{}; {}", harmless(&extent(builds)), harmless(&compared(builds)))?;
-    writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), totals(s).0)?;
-    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", harmless(&n)))?;
+    writeln!(out, "{}; {}", sanitize(&extent(builds)), sanitize(&compared(builds)))?;
+    writeln!(out, "{} ({}): {}", sanitize(&s.sample_type), sanitize(&s.unit), totals(s).0)?;
+    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", sanitize(&n)))?;
     settings(out, s)?;
-    builds.failed().try_for_each(|b| writeln!(out, "failed: {}", harmless(&failure(b))))
+    builds.failed().try_for_each(|b| writeln!(out, "failed: {}", sanitize(&failure(b))))
 }
 
 /// A build that failed, and why.

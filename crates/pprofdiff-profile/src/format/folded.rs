@@ -19,9 +19,9 @@ use std::fmt;
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
-use crate::harmless::harmless;
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile};
 use crate::random::HashMap;
+use crate::sanitize::sanitize;
 use crate::work::BytePace;
 
 pub(super) const FOLDED: InputFormat = InputFormat {
@@ -57,7 +57,7 @@ impl fmt::Display for Header {
     /// The line, without its end. A slash in the type is a colon, since the first one ends it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, unit, columns) = (self.kind.replace('/', ":"), &self.unit, COLUMNS[usize::from(self.two_sided)]);
-        write!(f, "{BEGIN}{}/{}{columns}", harmless(&kind), harmless(unit))
+        write!(f, "{BEGIN}{}/{}{columns}", sanitize(&kind), sanitize(unit))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::markdown;
 use crate::numbers::{counted, figure as factor, least_growth};
 use crate::tokens::tokens;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 
 /// The most causes, parts of one, and moved functions that text names.
@@ -55,7 +55,7 @@ impl Markup {
     /// Words that are no name; units and sample types come from files.
     pub(super) fn words(self, text: &str) -> String {
         match self {
-            Markup::Plain => harmless(text).into_owned(),
+            Markup::Plain => sanitize(text).into_owned(),
             Markup::Markdown => markdown::escape(text),
             Markup::Html => html::escape(text),
         }
@@ -63,7 +63,7 @@ impl Markup {
 }
 
 fn short(text: &str) -> String {
-    let text = harmless(text);
+    let text = sanitize(text);
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= LONGEST_NAME {
         return text.into_owned();
@@ -458,7 +458,7 @@ impl Words<'_> {
             }
             if i == 0 {
                 let command = match self.markup {
-                    Markup::Plain => harmless(&command_of(e, cause)).into_owned(),
+                    Markup::Plain => sanitize(&command_of(e, cause)).into_owned(),
                     Markup::Markdown => markdown::code(&command_of(e, cause)),
                     Markup::Html => format!("<code>{}</code>", html::escape(&command_of(e, cause))),
                 };

@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::request::{Ask, Request};
 use pprofdiff::graph::{Graph, GraphOptions, Rank};
 use pprofdiff::random::HashMap;
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::{Granularity, Pair};
 
 pub(crate) const FORMAT: Format = Format {
@@ -65,7 +65,7 @@ impl Names {
         match number.map(|n| (n + 1, self.texts[n].take())) {
             None => writeln!(out, "{field}="),
             Some((n, None)) => writeln!(out, "{field}=({n})"),
-            Some((n, Some(text))) => writeln!(out, "{field}=({n}) {}", harmless(&text)),
+            Some((n, Some(text))) => writeln!(out, "{field}=({n}) {}", sanitize(&text)),
         }
     }
 }
@@ -77,7 +77,7 @@ fn callgrind(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     let (s, frames) = (&graph.summary, &graph.frames);
     let two_sided = s.base.is_some();
     // Words are separated by spaces.
-    let event = |side: &str| harmless(&format!("{}{side}({})", s.sample_type, s.unit)).replace(' ', "_");
+    let event = |side: &str| sanitize(&format!("{}{side}({})", s.sample_type, s.unit)).replace(' ', "_");
     let costs = |p: Pair| if two_sided { format!("{} {}", p.base, p.new) } else { p.new.to_string() };
     writeln!(out, "# callgrind format\npositions: instr line")?;
     match two_sided {

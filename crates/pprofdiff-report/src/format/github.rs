@@ -8,7 +8,7 @@ use crate::format::{Format, nothing, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
 use pprofdiff::check::{Check, Outcome};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
     name: "github",
@@ -68,7 +68,7 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
 /// Text after the second `::`, as GitHub's runner unpacks it. It would also unpack line breaks, of which harmless text
 /// has none: a name can't add lines to an annotation either.
 fn data(text: &str) -> String {
-    harmless(text).replace('%', "%25")
+    sanitize(text).replace('%', "%25")
 }
 
 /// Text of a property, which ends at a comma or colon.

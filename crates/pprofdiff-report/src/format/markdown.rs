@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::request::Ask;
 use crate::series::{failure, header};
 use crate::table::{Cell, Data, Table};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
     name: "markdown",
@@ -106,7 +106,7 @@ pub(crate) fn escape(text: &str) -> String {
 
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in harmless(text).chars() {
+    for c in sanitize(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -127,7 +127,7 @@ pub(crate) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    let text = harmless(text);
+    let text = sanitize(text);
     if text.contains(['`', '|']) {
         return format!("<code>{}</code>", literal(&text));
     }

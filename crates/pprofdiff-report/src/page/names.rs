@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 
 use pprofdiff::Frames;
 use pprofdiff::random::{HashMap, HashSet, RandomState};
-use pprofdiff::text::{harmless, is_harmful};
+use pprofdiff::text::{is_harmful, sanitize};
 
 /// Bytes of a name that the page has at most; longer ones are machines talking to machines.
 const LONGEST_NAME: usize = 16 << 10;
@@ -68,7 +68,7 @@ pub(super) fn visible(text: &str) -> Cow<'_, str> {
 
 fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most && !text.contains(is_harmful) {
-        return harmless(text);
+        return sanitize(text);
     }
     let mut out = String::with_capacity(text.len().min(most));
     for (at, c) in text.char_indices() {
@@ -83,7 +83,7 @@ fn visible_to(text: &str, most: usize) -> Cow<'_, str> {
             c => out.push(c),
         }
     }
-    harmless(&out).into_owned().into()
+    sanitize(&out).into_owned().into()
 }
 
 #[cfg(test)]
