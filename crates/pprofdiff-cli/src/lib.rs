@@ -10,12 +10,12 @@ mod check;
 mod delta;
 mod explain;
 mod fetch;
-mod habits;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod operations;
 mod outputs;
+mod pprof_compat;
 mod series;
 #[cfg(feature = "serve")]
 mod serve;
@@ -115,7 +115,7 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 /// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
 /// input error (one line on standard error), 130 interrupted by Ctrl-C; of check also 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let args = match habits::in_our_words(args) {
+    let args = match pprof_compat::translate_args(args) {
         Ok(args) => args,
         Err(message) => return exit_code(Err(Failure::Message(message))),
     };

@@ -139,7 +139,7 @@ const WORDS: &[(&str, Meaning)] = &[
 ///
 /// # Errors
 /// A word of pprof's that is another here, or none; the error says what to write.
-pub fn in_our_words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, String> {
+pub fn translate_args(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, String> {
     let args: Vec<OsString> = args.into_iter().collect();
     // Most arguments are none of pprof's, and need no list of our own.
     let is_known = |arg: &OsString| arg.to_str().and_then(named).is_some();
