@@ -85,7 +85,7 @@ const INSTRUCTIONS: &str = "\
     command.";
 
 /// How many diffs stay loaded: a profile takes about its inflated size.
-const MOST_LOADED: usize = 8;
+const MAX_LOADED: usize = 8;
 
 /// Tokens of an answer, where none are given, and the fewest, in which a verdict and the next step have room.
 const BUDGET: u64 = 2000;
@@ -500,7 +500,7 @@ impl Diffs {
         let (loaded, dropped) = self.keep(diff, words);
         let mut first = format!("diff {}\n", loaded.name);
         if let Some(dropped) = dropped {
-            let why = format!("since {MOST_LOADED} stay loaded; load it again to ask of it");
+            let why = format!("since {MAX_LOADED} stay loaded; load it again to ask of it");
             first.push_str(&format!("{} is dropped, {why}\n", dropped.name));
         }
         let last = step.map_or_else(String::new, |step| step.told(Some(&loaded.name), &loaded.inputs, budget));
@@ -608,7 +608,7 @@ impl Diffs {
         store.count += 1;
         let loaded = Arc::new(Loaded { name: format!("d{}", store.count), diff, inputs });
         store.loaded.push(loaded.clone());
-        let dropped = (store.loaded.len() > MOST_LOADED).then(|| store.loaded.remove(0));
+        let dropped = (store.loaded.len() > MAX_LOADED).then(|| store.loaded.remove(0));
         (loaded, dropped)
     }
 
@@ -623,7 +623,7 @@ impl Diffs {
                 names => format!("loaded: {}", names.join(", ")),
             };
             let asked = name.map_or_else(|| "diff is missing".to_owned(), |name| format!("there is no diff {name}"));
-            let message = format!("{asked} ({there}; the last {MOST_LOADED} stay): load it with the tool load");
+            let message = format!("{asked} ({there}; the last {MAX_LOADED} stay): load it with the tool load");
             return Err(Failure::Message(message));
         };
         let loaded = store.loaded.remove(at);

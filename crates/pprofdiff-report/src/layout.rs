@@ -35,9 +35,9 @@ pub(super) struct Room {
 }
 
 /// Most points that calls may have in all; a real profile's graph of 80 nodes has some hundred.
-const MOST_POINTS: i64 = 4000;
+const MAX_POINTS: i64 = 4000;
 /// Most that the squares of the levels' numbers of points may add up to.
-const MOST_SQUARES: i64 = 400_000;
+const MAX_SQUARES: i64 = 400_000;
 /// Steps towards shorter calls, for each node. Each costs a pass over the graph; real graphs take less than one.
 const STEPS: usize = 4;
 
@@ -51,19 +51,19 @@ pub(super) struct Chosen {
 impl Room {
     /// For so many pictures, however large they are.
     pub(super) fn of(pictures: i64) -> Room {
-        Room { points: MOST_POINTS * pictures, squares: MOST_SQUARES * pictures }
+        Room { points: MAX_POINTS * pictures, squares: MAX_SQUARES * pictures }
     }
 
     /// True if what is left is too little for a picture worth looking at.
     #[cfg(feature = "html")]
     pub(super) fn is_used_up(&self) -> bool {
-        self.points < MOST_POINTS / 4 || self.squares < MOST_SQUARES / 4
+        self.points < MAX_POINTS / 4 || self.squares < MAX_SQUARES / 4
     }
 
     /// Takes what a layout of these levels costs, if there is as much; one never has more than a picture's.
     fn takes(&self, levels: &Levels) -> Option<Room> {
         let (points, squares) = levels.cost();
-        let fits = points <= MOST_POINTS.min(self.points) && squares <= MOST_SQUARES.min(self.squares);
+        let fits = points <= MAX_POINTS.min(self.points) && squares <= MAX_SQUARES.min(self.squares);
         fits.then(|| Room { points: self.points - points, squares: self.squares - squares })
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn choose(n_nodes: usize, links: &[Link], room: &mut Room) -> Chosen 
         Chosen { calls, levels }
     };
     // More calls have more points, but for rare cases; so by halving what is left.
-    let mut unfit = order.len().min(MOST_POINTS as usize) + 1;
+    let mut unfit = order.len().min(MAX_POINTS as usize) + 1;
     let mut chosen = first(unfit - 1);
     let mut left = room.takes(&chosen.levels);
     if left.is_none() {

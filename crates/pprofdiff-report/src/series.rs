@@ -65,9 +65,9 @@ impl Table {
     /// More than 20 million rows.
     pub fn dense_values_of(series: &Series) -> Result<Table> {
         let (builds, n) = (series.builds.loaded().count(), series.frames.len());
-        if builds.saturating_mul(n) > MOST_DENSE {
+        if builds.saturating_mul(n) > MAX_DENSE {
             return Err(Error::query(format!(
-                "a dense table of {builds} builds with {n} frames has more than {MOST_DENSE} rows; leave out dense, or \
+                "a dense table of {builds} builds with {n} frames has more than {MAX_DENSE} rows; leave out dense, or \
                  filter frames"
             )));
         }
@@ -96,7 +96,7 @@ impl Table {
 pub const RUNS: usize = 5;
 
 /// Rows of a dense table, which take some 60 bytes each.
-const MOST_DENSE: usize = 20_000_000;
+const MAX_DENSE: usize = 20_000_000;
 
 impl Table {
     /// The first `n` rows, one a step. Columns: name, file, line, mapping, from and to (the builds' keys; from_number and

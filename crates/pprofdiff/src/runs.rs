@@ -20,9 +20,9 @@ use crate::{Error, Result, explain};
 use pprofdiff_profile::random::HashMap;
 
 /// The most events of a run.
-const MOST_EVENTS: f64 = 1e9;
+const MAX_EVENTS: f64 = 1e9;
 /// The costliest frames show how much runs differ.
-const MOST_TELLING: usize = 1_000;
+const MAX_TELLING: usize = 1_000;
 
 /// A whole number of halves, exact: a median of an even number of runs may lie between two values.
 ///
@@ -144,7 +144,7 @@ const FEWEST_EVENTS: f64 = 30.0;
 
 /// So many callers may have a function inlined, one into the other.
 #[cfg(feature = "check")]
-const MOST_INLINED: usize = 64;
+const MAX_INLINED: usize = 64;
 
 /// One thing's runs: the base's, the new side's.
 pub(crate) type Sides = [Runs; 2];
@@ -184,7 +184,7 @@ impl MeasuredRuns {
         // Of a side without events, the other's; of two, any.
         let or = |own: f64, other: f64| [own, other].into_iter().find(|event| *event > 0.0).unwrap_or(1.0);
         // Where counting makes no noise to speak of, more events would only be rounded away.
-        let least = total[0].max.max(total[1].max) as f64 / MOST_EVENTS;
+        let least = total[0].max.max(total[1].max) as f64 / MAX_EVENTS;
         let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(least));
         Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, known })
     }
@@ -238,7 +238,7 @@ impl MeasuredRuns {
             for at in first..stack.len() {
                 let Some(&i) = number.get(&stack[at]) else { continue };
                 let callers = &stack[..at + usize::from(cost == Sort::Flat)];
-                let host = callers.iter().rev().take(MOST_INLINED).find(|&&f| of_base[f as usize] >= grown[i].1);
+                let host = callers.iter().rev().take(MAX_INLINED).find(|&&f| of_base[f as usize] >= grown[i].1);
                 *held[i].entry(host.copied()).or_default() += value as f64;
             }
         });
@@ -274,7 +274,7 @@ impl MeasuredRuns {
         let sum = |frame: &u32| self.profiles.iter().map(|run| of(run.of(*frame), cost) as f64).sum::<f64>();
         let mut costliest: Vec<(f64, u32)> = (0..self.frames().len() as u32).map(|f| (sum(&f), f)).collect();
         costliest.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        costliest.truncate(MOST_TELLING);
+        costliest.truncate(MAX_TELLING);
         let runs = costliest.iter().filter_map(|&(_, frame)| self.of_frame(frame, cost));
         Spread::of_frames(runs.map(|sides| self.events(&sides)), self.known, paired)
     }

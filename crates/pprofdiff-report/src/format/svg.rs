@@ -34,7 +34,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 /// More nodes are neither laid out in reasonable time nor looked at.
-const MOST_NODES: usize = 400;
+const MAX_NODES: usize = 400;
 
 const PAPER: &str = "#ffffff";
 const INK: &str = "#1b1b1b";
@@ -74,9 +74,9 @@ pub fn svg(graph: &Graph) -> Result<String> {
 
 /// As [`svg`], with the room that is left for several pictures.
 pub(crate) fn svg_within(graph: &Graph, room: &mut Room) -> Result<String> {
-    if graph.nodes.len() > MOST_NODES {
+    if graph.nodes.len() > MAX_NODES {
         return Err(Error::query(format!(
-            "{} nodes are too many for a picture; keep fewer (a node count of at most {MOST_NODES}), or write dot",
+            "{} nodes are too many for a picture; keep fewer (a node count of at most {MAX_NODES}), or write dot",
             graph.nodes.len()
         )));
     }

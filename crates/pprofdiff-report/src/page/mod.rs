@@ -98,12 +98,12 @@ impl Default for PageOptions {
     }
 }
 /// Sample types that a page has at most. Programs have some ten; each has its graphs and its table.
-const MOST_TYPES: usize = 100;
+const MAX_TYPES: usize = 100;
 /// Sample types that are worked out at the same time: each takes memory by the number of stacks.
 const MAX_TYPES_AT_A_TIME: usize = 2;
 /// Sample types that are explained: the query's, and of the others the first; of profiles with more samples than
 /// `MANY_SAMPLES` only the query's.
-const MOST_EXPLAINED: usize = 4;
+const MAX_EXPLAINED: usize = 4;
 const MANY_SAMPLES: usize = 50_000;
 /// The room of all call graphs but that of the query's sample type, which has its own: for so many dense profiles, or
 /// ten times as many real ones.
@@ -151,9 +151,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let types: Vec<usize> = match options.only_flame {
         true => vec![wanted],
         // The one that is asked for takes the last place, should it have none.
-        false => {
-            (0..all.len()).filter(|&i| i < MOST_TYPES - usize::from(wanted >= MOST_TYPES) || i == wanted).collect()
-        }
+        false => (0..all.len()).filter(|&i| i < MAX_TYPES - usize::from(wanted >= MAX_TYPES) || i == wanted).collect(),
     };
     let share = options.max_frames / (2 * types.len().max(1));
     let mut names = Names::default();
@@ -163,7 +161,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let mut explained: Vec<(usize, Explanation)> = Vec::new();
     let (mut own_room, mut room, mut without_graph) = (Room::of(1), Room::of(PICTURES), 0);
     let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
-    let most_explained = if samples > MANY_SAMPLES { 1 } else { MOST_EXPLAINED };
+    let most_explained = if samples > MANY_SAMPLES { 1 } else { MAX_EXPLAINED };
     let measure = |i: usize| match i == wanted {
         true => selection.measure(query.sample_type.as_deref(), query.normalize),
         false => selection.measure_type(i, query.normalize),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::columns::Numbers;
 use super::{
-    MANY_SAMPLES, MOST_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, explain, pair, sample_type,
+    MANY_SAMPLES, MAX_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, explain, pair, sample_type,
     say_left_out, settings, side, visible,
 };
 use crate::courses::{Course, Courses, LASTING};
@@ -17,10 +17,10 @@ use pprofdiff::series::{Builds, ChangePoint, Series};
 use pprofdiff::{LoadOptions, Result, Sort, units};
 
 /// Change points that a page has graphs of: those of the largest changes.
-const MOST_POINTS: usize = 12;
+const MAX_POINTS: usize = 12;
 /// Rows of a page, and all values of their courses.
-const MOST_ROWS: usize = 500;
-const MOST_VALUES: usize = 2_000_000;
+const MAX_ROWS: usize = 500;
+const MAX_VALUES: usize = 2_000_000;
 
 /// The page of a series. The builds around each change are read again from their paths.
 ///
@@ -35,13 +35,13 @@ pub(crate) fn series_page(
 ) -> Result<Page> {
     let builds = &series.builds;
     let n = builds.loaded().count();
-    let most = MOST_ROWS.min(MOST_VALUES / n.max(1)).max(1);
+    let most = MAX_ROWS.min(MAX_VALUES / n.max(1)).max(1);
     let rows = &courses.rows[..courses.rows.len().min(most)];
     // The points of the largest changes, by size; where nothing changed, the first builds and the last.
     let mut points: Vec<&ChangePoint> = courses.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
     points.sort_by_key(|point| point.rows.first().copied());
-    let without = points.len().saturating_sub(MOST_POINTS);
-    points.truncate(MOST_POINTS);
+    let without = points.len().saturating_sub(MAX_POINTS);
+    points.truncate(MAX_POINTS);
     let ends = if points.is_empty() { Some(series.ends(crate::series::RUNS)?) } else { None };
     points.extend(&ends);
     let largest = points.first().copied();
@@ -59,7 +59,7 @@ pub(crate) fn series_page(
         let view = selection.measure(query.sample_type.as_deref(), query.normalize)?;
         let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
         let is_largest = largest.is_some_and(|largest| std::ptr::eq(largest, *point));
-        let is_explained = is_largest || samples <= MANY_SAMPLES || explained.len() + 1 < MOST_EXPLAINED;
+        let is_explained = is_largest || samples <= MANY_SAMPLES || explained.len() + 1 < MAX_EXPLAINED;
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
         let explanation = is_explained.then(|| explain(&diff, &query, number, options)).flatten();
         if !options.only_flame {

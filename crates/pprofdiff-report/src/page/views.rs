@@ -18,7 +18,7 @@ use pprofdiff::{Measure, Pair, Top, TopRow};
 
 /// Callers, and callees, of one function that the page has at most: of the thousand costliest, and of the others.
 /// Edges are most of a large page, and few of them are ever looked at.
-const MOST_EDGES: [usize; 2] = [12, 2];
+const MAX_EDGES: [usize; 2] = [12, 2];
 const COSTLIEST: usize = 1000;
 /// Frames beside the total: how many rose, and how many fell.
 const MOVERS: usize = 5;
@@ -184,7 +184,7 @@ pub(super) fn table(
             all.push(group.len() as i64);
             group.retain(|e| in_table[e.other as usize]);
             group.sort_by_key(|e| std::cmp::Reverse(magnitude(e.weight)));
-            group.truncate(MOST_EDGES[usize::from(i >= COSTLIEST)]);
+            group.truncate(MAX_EDGES[usize::from(i >= COSTLIEST)]);
             shown.push(group.len() as i64);
             other.extend(group.iter().map(|e| names.id(frames, e.other) as i64));
             base.extend(group.iter().map(|e| e.weight.base));

@@ -474,11 +474,11 @@ fn entropy(nodes: &[Node], calls: &[Call]) -> Vec<u64> {
 
 /// How many calls are looked at to find redundant residual ones. 80 frames that all call each other take a
 /// hundredth of it.
-const MOST_LOOKS: usize = 50_000_000;
+const MAX_LOOKS: usize = 50_000_000;
 
 /// Removes residual calls whose callee the caller also reaches in another way: for each node, from the lightest of
 /// its incoming calls up to the first that is not residual. In graphs of many thousands of calls the search stops at
-/// [`MOST_LOOKS`]; calls that then stay are redundant, not wrong.
+/// [`MAX_LOOKS`]; calls that then stay are redundant, not wrong.
 fn remove_redundant(n_nodes: usize, calls: &mut Vec<Call>) {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); n_nodes];
     for (i, c) in calls.iter().enumerate() {
@@ -494,7 +494,7 @@ fn remove_redundant(n_nodes: usize, calls: &mut Vec<Call>) {
             seen[node] = i as u32;
             open.clear();
             open.push(node);
-            while let Some(n) = open.pop().filter(|_| !gone[i] && looks < MOST_LOOKS) {
+            while let Some(n) = open.pop().filter(|_| !gone[i] && looks < MAX_LOOKS) {
                 for &up in &into[n] {
                     looks += 1;
                     if up == i || gone[up] {

@@ -110,7 +110,7 @@ impl Status {
 }
 
 /// The most sample types that a warning names.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// One profile of a comparison, or one side of a written diff.
 #[derive(Debug, Clone)]
@@ -286,7 +286,7 @@ impl Diff {
         let default = self.types.get(self.default_type).filter(|_| !has_values(self.default_type))?;
         let others: Vec<&str> =
             (0..self.types.len()).filter(|&t| has_values(t)).map(|t| self.types[t].kind.as_str()).collect();
-        let (shown, more) = others.split_at(others.len().min(MOST_NAMED));
+        let (shown, more) = others.split_at(others.len().min(MAX_NAMED));
         let and_more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         (!others.is_empty()).then(|| {
             format!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Against, Build, Builds, FrameValue, MOST, Order, Series, SeriesOptions};
+use super::{Against, Build, Builds, FrameValue, MAX_MAGNITUDE, Order, Series, SeriesOptions};
 use crate::diff::{
     Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Summary,
 };
@@ -305,7 +305,7 @@ impl SeriesBuilder {
 impl Column {
     /// Multiplies and scales the values, such that no difference of two such columns overflows.
     fn fit(&mut self, times: i64, scale: Scale) -> Result<()> {
-        let fits = |v: i64| Some(v).filter(|v| v.unsigned_abs() <= MOST);
+        let fits = |v: i64| Some(v).filter(|v| v.unsigned_abs() <= MAX_MAGNITUDE);
         let magnitude = self.total.magnitude.checked_mul(times).map(|m| scale.apply(m)).and_then(fits);
         let magnitude = magnitude.ok_or_else(|| {
             let detail = "its values add up to more than half of what an int64 holds, so that steps could be too large";

@@ -273,7 +273,7 @@ impl TryFrom<Stored> for Series {
                     Some(last) if *last != column => *last = column,
                     _ => return Err("a column has a frame twice, or one that is not there"),
                 }
-                if [v.flat, v.cum].iter().any(|v| v.unsigned_abs() > MOST) {
+                if [v.flat, v.cum].iter().any(|v| v.unsigned_abs() > MAX_MAGNITUDE) {
                     return Err("a value is larger than half of what an int64 holds");
                 }
             }
@@ -283,7 +283,7 @@ impl TryFrom<Stored> for Series {
 }
 
 /// The largest sum of the magnitudes of a build's values: no difference of two is larger than an int64.
-const MOST: u64 = (i64::MAX / 2) as u64;
+const MAX_MAGNITUDE: u64 = (i64::MAX / 2) as u64;
 
 /// One frame's value in one column.
 #[derive(Clone, Copy)]

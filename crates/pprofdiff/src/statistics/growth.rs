@@ -24,7 +24,7 @@ const TELLING: f64 = 15.0;
 const FEWEST: usize = 8;
 /// The degrees of freedom of a prior: the most, as frames are not independent of each other; and those of what is known
 /// of other programs.
-const MOST_DEGREES: f64 = 20.0;
+const MAX_DEGREES: f64 = 20.0;
 const DEGREES_OF_KNOWN: f64 = 10.0;
 /// What the average over the frames counts for beside the degrees of freedom of a frame's own runs, where it is the least
 /// that a frame varies by. The part of the frames that vary most, of which one does not learn what the others do.
@@ -32,7 +32,7 @@ const DEGREES_OF_AVERAGE: f64 = 12.0;
 const OUTLIERS: f64 = 0.1;
 /// The most runs a side that are proposed.
 #[cfg(feature = "check")]
-const MOST_RUNS: usize = 50;
+const MAX_RUNS: usize = 50;
 
 /// Events of one subject in the runs of both sides.
 pub(crate) type Events = [Vec<f64>; 2];
@@ -115,8 +115,8 @@ impl Spread {
             let center = mean(&logs);
             let spread = logs.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0);
             let more = spread - log_variance(degrees);
-            let prior = if more > 0.0 { 2.0 * trigamma_inverse(more) } else { MOST_DEGREES };
-            let prior = prior.clamp(1.0, MOST_DEGREES);
+            let prior = if more > 0.0 { 2.0 * trigamma_inverse(more) } else { MAX_DEGREES };
+            let prior = prior.clamp(1.0, MAX_DEGREES);
             let expected = |degrees: f64| digamma(degrees / 2.0) - (degrees / 2.0).ln();
             (center - expected(degrees) + expected(prior), prior)
         };
@@ -250,7 +250,7 @@ impl Spread {
         let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.of(runs) } else { self.of(runs) };
         let first = runs[0].len().min(runs[1].len()) + 1;
         let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between(tau2, [m, m]));
-        (first..=MOST_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))
+        (first..=MAX_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))
     }
 
     /// The degrees of freedom that runs of so many a side have by themselves.

@@ -20,7 +20,7 @@ const TELLING: f64 = 20.0;
 const FEWEST_FRAMES: usize = 8;
 const FEWEST_BUILDS: usize = 12;
 /// The costliest frames show it.
-const MOST_TELLING: usize = 1_000;
+const MAX_TELLING: usize = 1_000;
 /// Builds differ by this at least.
 const LEAST_TAU: f64 = 0.01;
 /// The builds from which on one frame shows by itself whether it wanders.
@@ -58,7 +58,7 @@ impl Noise {
     /// By the events of frames in each build, the costliest frame first.
     pub(crate) fn learn(frames: &mut dyn Iterator<Item = Vec<f64>>) -> Noise {
         let mut telling: Vec<Vec<f64>> =
-            frames.filter(|counts| median(&mut counts.clone()) >= TELLING).take(MOST_TELLING).collect();
+            frames.filter(|counts| median(&mut counts.clone()) >= TELLING).take(MAX_TELLING).collect();
         let n = telling.first().map_or(0, Vec::len);
         let can_learn = telling.len() >= FEWEST_FRAMES && n >= FEWEST_BUILDS;
         let (all, common) = if can_learn { common_factor(&telling) } else { Default::default() };

@@ -10,7 +10,7 @@ use crate::profile::{About, Header, LabelValue, LoadOptions, MessageWriter, Stri
 use crate::random::{HashMap, HashSet};
 
 /// Most sample types of a message: each sample has a number of each, so they cost as much as samples times types.
-const MOST_TYPES: usize = 64;
+const MAX_TYPES: usize = 64;
 
 /// A type and its unit.
 type Kind = (StringId, StringId);
@@ -159,8 +159,8 @@ impl Types {
         let next = self.types.len();
         let number = *self.numbers.entry(kind).or_insert(next as u32);
         if number as usize == next {
-            if next == MOST_TYPES {
-                return Err(Error::new(ErrorKind::Limit, format!("there are more than {MOST_TYPES} sample types")));
+            if next == MAX_TYPES {
+                return Err(Error::new(ErrorKind::Limit, format!("there are more than {MAX_TYPES} sample types")));
             }
             self.types.push(kind);
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::{Listed, Listing, MAX_NAME, Routine};
-use crate::diff::alignment::MOST_PAIRS;
+use crate::diff::alignment::MAX_PAIRS;
 use crate::diff::matching::Matching;
 use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Summary, Walk};
@@ -25,7 +25,7 @@ use pprofdiff_profile::work::paced;
 use routines::TOO_LONG;
 
 /// The machine code that a listing shows at most, in bytes of both sides: about 300,000 instructions.
-const MOST_CODE: usize = 1 << 20;
+const MAX_CODE: usize = 1 << 20;
 
 /// A function of a binary: the number of the code, and that of the function in it.
 type Function = (u32, u32);
@@ -147,8 +147,8 @@ impl<'m> Machine<'m> {
             unknown: Default::default(),
             warnings: Vec::new(),
             texts: HashMap::default(),
-            pairs_left: MOST_PAIRS,
-            bytes_left: MOST_CODE,
+            pairs_left: MAX_PAIRS,
+            bytes_left: MAX_CODE,
         };
         let mut all: Vec<Wanted> = measure.walks().map(|walk| wanted(&walk.input.profile, matches)).collect();
         // The other side has the function, too, though no sample ran it there.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::inlined::only_inlined;
 use super::{Line, LineChange, Routine, SourceCode, SourceText, is_start};
 use crate::Result;
-use crate::diff::alignment::{MOST_PAIRS, Row, align};
+use crate::diff::alignment::{MAX_PAIRS, Row, align};
 use crate::diff::matching::Moves;
 use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
@@ -21,7 +21,7 @@ const MARGIN: i64 = 5;
 
 /// What the source lines of all routines of a listing may take, in bytes. Functions of a profile can overlap, so a
 /// listing could otherwise be as long as functions times lines.
-const MOST_TEXT: usize = 64 << 20;
+const MAX_TEXT: usize = 64 << 20;
 
 /// One side of a routine while it is collected.
 #[derive(Default)]
@@ -375,16 +375,16 @@ struct Texts<'s> {
     by_address: HashMap<usize, Arc<Text>>,
     /// By both texts; `None` if there is too much to align.
     aligned: HashMap<(usize, usize), Option<Arc<Aligned>>>,
-    /// What is left of [`MOST_PAIRS`].
+    /// What is left of [`MAX_PAIRS`].
     pairs_left: u64,
-    /// What is left of [`MOST_TEXT`].
+    /// What is left of [`MAX_TEXT`].
     left: usize,
 }
 
 impl<'s> Texts<'s> {
     fn new(sources: &'s dyn SourceCode, two_sided: bool) -> Texts<'s> {
         let (split, by_address, aligned) = Default::default();
-        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MOST_PAIRS, left: MOST_TEXT }
+        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MAX_PAIRS, left: MAX_TEXT }
     }
 
     /// The text of a side's file, and where it was found.
