@@ -23,7 +23,7 @@
 mod parse;
 
 use super::folded::lines;
-use super::tree::{Room, Tree};
+use super::tree::{StackBudget, Tree};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -277,7 +277,7 @@ impl<'t> Script<'t> {
         }
         let [comm, pid, tid] = ["comm", "pid", "tid"].map(|key| builder.string(key));
         let number = |key, value| Label { key, value: LabelValue::Number(value, StringId::EMPTY) };
-        tree.write(&mut builder, columns.len(), &mut Room::of(size), |root, labels| {
+        tree.write(&mut builder, columns.len(), &mut StackBudget::for_input(size), |root, labels| {
             if root.comm != StringId::EMPTY {
                 labels.push(Label { key: comm, value: LabelValue::Text(root.comm) });
             }

@@ -24,7 +24,7 @@ use super::listing::{push_routines, to_html_page};
 use super::numbers::{extent, share, whole};
 use super::text::inputs;
 use crate::format::{Format, nothing, unsupported};
-use crate::layout::Room;
+use crate::layout::LayoutBudget;
 use crate::report::Report;
 use crate::request::Ask;
 use file::fill;
@@ -159,7 +159,8 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let mut shown = None;
     let mut rows = 0;
     let mut explained: Vec<(usize, Explanation)> = Vec::new();
-    let (mut own_room, mut room, mut without_graph) = (Room::of(1), Room::of(PICTURES), 0);
+    let (mut own_budget, mut budget, mut without_graph) =
+        (LayoutBudget::for_pictures(1), LayoutBudget::for_pictures(PICTURES), 0);
     let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
     let most_explained = if samples > MANY_SAMPLES { 1 } else { MAX_EXPLAINED };
     let measure = |i: usize| match i == wanted {
@@ -196,10 +197,10 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         for ((part, view), views) in some.iter().zip(views) {
             let is_shown = types[*part] == wanted;
             let explanation = explained.iter().find(|(explained, _)| explained == part).map(|(_, e)| e);
-            let room = if is_shown { &mut own_room } else { &mut room };
-            without_graph += usize::from(room.is_used_up());
+            let budget = if is_shown { &mut own_budget } else { &mut budget };
+            without_graph += usize::from(budget.is_used_up());
             let depth;
-            (parts[*part], depth) = sample_type(view, views, explanation, &mut names, share, room);
+            (parts[*part], depth) = sample_type(view, views, explanation, &mut names, share, budget);
             if is_shown {
                 rows = depth + 1;
             }
@@ -351,7 +352,7 @@ fn sample_type(
     explanation: Option<&Explanation>,
     names: &mut Names,
     max_frames: usize,
-    room: &mut Room,
+    budget: &mut LayoutBudget,
 ) -> (Value, u32) {
     work::begin_phase("drawing");
     let s = view.summary();
@@ -377,7 +378,7 @@ fn sample_type(
         part["fell"] = movers(&top, names, |delta| delta < 0);
         top.sort(Sort::Cum);
         part["table"] = table(view, top, &[&down, &up], names, max_frames / 4, chance);
-        if let Some(graph) = call_graph(&graph, names, room) {
+        if let Some(graph) = call_graph(&graph, names, budget) {
             part["callgraph"] = graph;
         }
     }

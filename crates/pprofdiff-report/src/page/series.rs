@@ -9,7 +9,7 @@ use super::{
     say_left_out, settings, side, visible,
 };
 use crate::courses::{Course, Courses, LASTING};
-use crate::layout::Room;
+use crate::layout::LayoutBudget;
 use crate::numbers::counted;
 use crate::series::{extent, failure};
 use pprofdiff::explain::Explanation;
@@ -50,7 +50,7 @@ pub(crate) fn series_page(
     let query = series.query()?;
     let share = options.max_frames / (2 * points.len().max(1));
     let (mut names, mut parts, mut explained) = (Names::default(), Vec::new(), Vec::<(usize, Explanation)>::new());
-    let (mut room, mut depth, mut shown, mut sides) = (Room::of(PICTURES), 0, 0, Value::Null);
+    let (mut budget, mut depth, mut shown, mut sides) = (LayoutBudget::for_pictures(PICTURES), 0, 0, Value::Null);
     let frames: Vec<u64> = rows.iter().map(|row| names.id(&series.frames, row.frame)).collect();
     for (i, point) in points.iter().enumerate() {
         let diff = series.diff(point, load)?;
@@ -66,7 +66,7 @@ pub(crate) fn series_page(
             selection.build_tree();
         }
         let views = Views::of(&view, share, options);
-        let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, share, &mut room);
+        let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, share, &mut budget);
         let s = view.summary();
         part["base"] = s.base.as_ref().map(|base| side(base, s.sum)).unwrap_or_default();
         part["new"] = side(&s.new, s.sum);

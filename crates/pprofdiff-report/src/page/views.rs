@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::columns::Numbers;
 use super::names::Names;
-use crate::layout::Room;
+use crate::layout::LayoutBudget;
 use pprofdiff::edges::Relation;
 use pprofdiff::explain::Explanation;
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode};
@@ -215,11 +215,11 @@ pub(super) fn table(
 
 /// The call graph's picture, and which frames its nodes are, in the order in which they are drawn; `None` if there is
 /// nothing to draw, or no room.
-pub(super) fn call_graph(graph: &Graph, names: &mut Names, room: &mut Room) -> Option<Value> {
-    if graph.nodes.is_empty() || room.is_used_up() {
+pub(super) fn call_graph(graph: &Graph, names: &mut Names, budget: &mut LayoutBudget) -> Option<Value> {
+    if graph.nodes.is_empty() || budget.is_used_up() {
         return None;
     }
-    let svg = crate::svg::svg_within(graph, room).ok()?;
+    let svg = crate::svg::svg_within(graph, budget).ok()?;
     let frames: Vec<u64> = graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect();
     Some(json!({"svg": svg, "frames": frames}))
 }

@@ -1,7 +1,7 @@
 //! CPU profiles: the ticks of V8's clock, and the time that each node has of them.
 
 use super::super::json::Json;
-use super::super::tree::{Room, too_large};
+use super::super::tree::{StackBudget, too_large};
 use super::{NONE, Nodes, Role, call_frame, members, missing};
 use crate::builder::ProfileBuilder;
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ fn write_cpu(
     builder: &mut ProfileBuilder,
 ) -> Result<()> {
     let n_types = if is_timed { 3 } else { 1 };
-    let (mut leaf_first, mut room) = (Vec::new(), Room::of(size));
+    let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(size));
     for (node, (&count, &nanos)) in (0u32..).zip(times.counts.iter().zip(&times.nanos)) {
         let is_idle = nodes.frames[node as usize].is_some_and(|(_, role)| role == Role::Idle);
         let values = if is_idle { [0, nanos, 0] } else { [count, nanos, nanos] };
@@ -68,7 +68,7 @@ fn write_cpu(
             continue;
         }
         nodes.stack(node, &mut leaf_first);
-        room.take(leaf_first.len(), n_types)?;
+        budget.take(leaf_first.len(), n_types)?;
         builder.sample(&leaf_first, &values[..n_types], &[])?;
     }
     Ok(())

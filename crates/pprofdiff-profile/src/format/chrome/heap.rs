@@ -1,7 +1,7 @@
 //! Heap profiles: nodes in each other, and what their functions allocated.
 
 use super::super::json::Json;
-use super::super::tree::Room;
+use super::super::tree::StackBudget;
 use super::{NONE, Nodes, call_frame, members, missing};
 use crate::builder::ProfileBuilder;
 use crate::error::{Error, Result};
@@ -11,10 +11,10 @@ pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()>
     let Some(head) = head else { return Err(Error::malformed("it has no `head`, the root of its nodes")) };
     builder.sample_type("inuse_space", "bytes");
     let (nodes, sizes) = read_tree(head, builder)?;
-    let (mut leaf_first, mut room) = (Vec::new(), Room::of(text.len()));
+    let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(text.len()));
     for (node, &size) in (0u32..).zip(&sizes).filter(|(_, size)| **size != 0) {
         nodes.stack(node, &mut leaf_first);
-        room.take(leaf_first.len(), 1)?;
+        budget.take(leaf_first.len(), 1)?;
         builder.sample(&leaf_first, &[size], &[])?;
     }
     Ok(())
