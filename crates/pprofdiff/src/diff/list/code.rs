@@ -58,7 +58,7 @@ struct Opened<'m> {
 }
 
 /// The code that the samples of both sides ran.
-struct Machine<'m> {
+struct CodeListing<'m> {
     measure: &'m Measure,
     /// Prefixes to cut off the paths of files.
     trim: &'m [String],
@@ -124,15 +124,15 @@ fn library(profile: &Profile, mapping: u32) -> String {
     file.map_or_else(String::new, |m| file_name(&profile.text(m.file)).to_owned())
 }
 
-impl<'m> Machine<'m> {
+impl<'m> CodeListing<'m> {
     /// Opens the binaries of what matches, and sums what their addresses cost.
     fn new(
         measure: &'m Measure,
         matches: &dyn Fn(&[u8]) -> bool,
         trim: &'m [String],
         memory: &'m Memory,
-    ) -> Result<Machine<'m>> {
-        let mut machine = Machine {
+    ) -> Result<CodeListing<'m>> {
+        let mut listing = CodeListing {
             measure,
             trim,
             codes: Vec::new(),
@@ -166,19 +166,19 @@ impl<'m> Machine<'m> {
         }
         let mut stamp = 0;
         for (walk, wanted) in measure.walks().zip(&all) {
-            let at = machine.places(&walk, wanted, memory)?;
-            machine.add(&walk, &at, &mut stamp);
+            let at = listing.places(&walk, wanted, memory)?;
+            listing.add(&walk, &at, &mut stamp);
         }
-        machine.order = (0..machine.addresses.values.len() as u32).collect();
-        machine.order.sort_unstable_by_key(|&n| machine.addresses.values[n as usize]);
-        for (n, &function) in machine.functions.values.iter().enumerate() {
-            let sums = [machine.sums[0][n], machine.sums[1][n]];
+        listing.order = (0..listing.addresses.values.len() as u32).collect();
+        listing.order.sort_unstable_by_key(|&n| listing.addresses.values[n as usize]);
+        for (n, &function) in listing.functions.values.iter().enumerate() {
+            let sums = [listing.sums[0][n], listing.sums[1][n]];
             for side in (0..2).filter(|&side| sums[side].stamp != 0) {
-                machine.ran[side].insert(function.0);
+                listing.ran[side].insert(function.0);
             }
-            machine.sums_of.insert(function, sums);
+            listing.sums_of.insert(function, sums);
         }
-        Ok(machine)
+        Ok(listing)
     }
 
     /// What a user should know, once.
@@ -426,24 +426,24 @@ pub(super) fn opened(
     let memory = Memory::default();
     let names: HashSet<String> = routines.iter().map(|r| r.name.clone()).collect();
     let matches = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
-    let mut machine = Machine::new(measure, &matches, trim, &memory)?;
-    if let Some(told) = told(ASKED, std::mem::take(&mut machine.missing), measure) {
+    let mut listing = CodeListing::new(measure, &matches, trim, &memory)?;
+    if let Some(told) = told(ASKED, std::mem::take(&mut listing.missing), measure) {
         // Who only has folders that are searched anyway did not ask for instructions.
         summary.warnings.extend(measure.walks().any(|w| w.input.profile.binaries().is_named()).then_some(told));
         return Ok((routines, summary));
     }
-    let functions = machine.functions_of(&names.iter().map(|name| plain(name)).collect())?;
+    let functions = listing.functions_of(&names.iter().map(|name| plain(name)).collect())?;
     let none = Default::default();
     let of = |r: &Routine| functions.get(&plain(&r.name)).unwrap_or(&none);
-    let decoded: Vec<_> = routines.iter().map(|r| machine.decode_all(of(r))).collect();
-    machine.look_up(decoded.iter().flatten().flatten().flatten())?;
+    let decoded: Vec<_> = routines.iter().map(|r| listing.decode_all(of(r))).collect();
+    listing.look_up(decoded.iter().flatten().flatten().flatten())?;
     for (r, decoded) in routines.iter_mut().zip(&decoded) {
         match decoded {
-            Some(decoded) => machine.open_lines(r, decoded),
+            Some(decoded) => listing.open_lines(r, decoded),
             None => r.notes.push(TOO_LONG.to_owned()),
         }
     }
-    summary.warnings.extend(machine.warnings());
+    summary.warnings.extend(listing.warnings());
     Ok((routines, summary))
 }
 
@@ -461,16 +461,16 @@ impl Diff {
         let measure = measure.measure(query.sample_type.as_deref(), query.normalize)?;
         let memory = Memory::default();
         let matches = |name: &[u8]| regex.is_match(name);
-        let mut machine = Machine::new(&measure, &matches, &query.trim_path, &memory)?;
+        let mut listing = CodeListing::new(&measure, &matches, &query.trim_path, &memory)?;
         let refuse = |missing| told(ASKED, missing, &measure).map_or(Ok(()), |told| Err(Error::query(told)));
-        refuse(std::mem::take(&mut machine.missing))?;
-        let is_asked = |f: Function| matches(machine.origin(f).1.0) || matches(machine.name(f).as_bytes());
-        let pairs = machine.pairs(is_asked);
+        refuse(std::mem::take(&mut listing.missing))?;
+        let is_asked = |f: Function| matches(listing.origin(f).1.0) || matches(listing.name(f).as_bytes());
+        let pairs = listing.pairs(is_asked);
         // What a side without names costs there is not known as long as the binary is not.
-        let libraries: BTreeSet<&str> = pairs.iter().flatten().flatten().map(|&f| machine.origin(f).0).collect();
+        let libraries: BTreeSet<&str> = pairs.iter().flatten().flatten().map(|&f| listing.origin(f).0).collect();
         let is_there = |library: &str| pairs.is_empty() || libraries.contains(library);
         let (there, elsewhere): (Vec<_>, Vec<_>) = (0..2)
-            .flat_map(|side| machine.unknown[side].iter().map(move |unknown| (side, unknown)))
+            .flat_map(|side| listing.unknown[side].iter().map(move |unknown| (side, unknown)))
             .partition(|(_, (library, _))| is_there(library));
         let by_side = |all: Vec<(usize, &(String, String))>| {
             let mut sides: [Vec<String>; 2] = Default::default();
@@ -480,16 +480,16 @@ impl Diff {
         let elsewhere = told("functions without names are", by_side(elsewhere), &measure);
         refuse(by_side(there))?;
         let sized = |pair: Both| {
-            let (flat, cum, _) = machine.sums(pair);
-            (Reverse(Sort::Cum.size(flat, cum)), pair[1].or(pair[0]).map(|f| machine.name(f)), pair)
+            let (flat, cum, _) = listing.sums(pair);
+            (Reverse(Sort::Cum.size(flat, cum)), pair[1].or(pair[0]).map(|f| listing.name(f)), pair)
         };
         let mut sized: Vec<_> = pairs.into_iter().map(sized).collect();
         sized.sort();
         let pairs: Vec<Both> = sized.into_iter().take(n).map(|(_, _, pair)| pair).collect();
-        let routines = machine.routines(&pairs)?;
+        let routines = listing.routines(&pairs)?;
         let mut summary = measure.summary().clone();
         let warnings = &mut Arc::make_mut(&mut summary).warnings;
-        warnings.extend(machine.warnings());
+        warnings.extend(listing.warnings());
         warnings.extend(elsewhere);
         Ok(Listing { of: Listed::Instructions, summary, routines })
     }

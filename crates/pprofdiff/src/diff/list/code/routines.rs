@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Both, Function, Machine, Opened, file_name, plain, short};
+use super::{Both, CodeListing, Function, Opened, file_name, plain, short};
 use crate::Result;
 use crate::diff::alignment::align;
 use crate::diff::list::{Instruction, LineChange, Place, Routine};
@@ -10,7 +10,7 @@ use crate::diff::{Status, identity};
 use pprofdiff_profile::binary::{FoundLine, instructions};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
-impl Machine<'_> {
+impl CodeListing<'_> {
     /// A function's instructions with what they cost one side.
     fn decode(&self, (number, function): Function, side: usize) -> Vec<Decoded> {
         let code = &self.codes[number as usize].code;
