@@ -11,7 +11,7 @@ use super::names::{short, shorten};
 use super::numbers::{counted_of, growth, share, share_text, signed, total, whole};
 use super::palette::{LESS, MORE, hex};
 use super::series::header;
-use super::table::{Cell, CostColumns, Data, Kind, Measured, Role, Said, Table};
+use super::table::{Cell, CostColumns, Data, Kind, Measured, Role, RunStatistic, Table};
 use super::text::inputs;
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{Series, ShiftKind};
@@ -103,7 +103,7 @@ impl Table {
         let mut rows = counted_of(shown, self.rows_total, "row");
         if self.kind == Kind::Shifts {
             rows += "; whiskers: where 95 of 100 such changes lie";
-        } else if self.in_role(Role::Chance(Said::Q)).is_some() {
+        } else if self.in_role(Role::Chance(RunStatistic::Q)).is_some() {
             rows += "; whiskers: the standard deviation of the difference of two runs";
         }
         if let Some(builds) = &self.builds {
@@ -222,7 +222,7 @@ impl Table {
             "title": axis_title(&what, unit, &s.unit),
             "axis": {"gridColor": {"condition": {"test": "datum.value === 0", "value": "#808080"}, "value": "#80808040"}},
         });
-        let has_chance = two_sided && self.in_role(Role::Chance(Said::Q)).is_some();
+        let has_chance = two_sided && self.in_role(Role::Chance(RunStatistic::Q)).is_some();
         let colour = match two_sided {
             true => json!({
                 "field": "change", "type": "nominal", "title": null,
@@ -255,7 +255,7 @@ impl Table {
 
     /// True of a row that runs do not tell from noise.
     fn is_chance(&self, row: usize) -> bool {
-        match self.in_role(Role::Chance(Said::Q)).map(|c| c.cell(row)) {
+        match self.in_role(Role::Chance(RunStatistic::Q)).map(|c| c.cell(row)) {
             Some(Cell::Ratio(q)) => q > SIGNIFICANT,
             Some(_) => true,
             None => false,
@@ -268,11 +268,11 @@ impl Table {
         if self.kind == Kind::Shifts {
             return Some(["delta_low", "delta_high"].map(|end| self.values(end)[row] as f64));
         }
-        let sd = |said: Said| match self.in_role(Role::Chance(said))?.cell(row) {
+        let sd = |statistic: RunStatistic| match self.in_role(Role::Chance(statistic))?.cell(row) {
             Cell::Ratio(sd) => Some(sd),
             _ => None,
         };
-        let (both, delta) = (sd(Said::BaseSd)?.hypot(sd(Said::NewSd)?), costs.pair(row).delta() as f64);
+        let (both, delta) = (sd(RunStatistic::BaseSd)?.hypot(sd(RunStatistic::NewSd)?), costs.pair(row).delta() as f64);
         Some([delta - both, delta + both])
     }
 }

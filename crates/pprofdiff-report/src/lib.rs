@@ -53,7 +53,7 @@ pub use request::{Ask, Request};
 pub use series::{RUNS, builds_json};
 #[cfg(feature = "svg")]
 pub use svg::svg;
-pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, Said, Table, Texts};
+pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatistic, Table, Texts};
 pub use text::{TextOptions, info};
 pub use tokens::{text_head, tokens};
 

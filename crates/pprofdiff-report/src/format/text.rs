@@ -15,7 +15,7 @@ use crate::raw::raw;
 use crate::report::Report;
 use crate::request::Ask;
 use crate::shown::ShownColumn;
-use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, Said, Table};
+use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, RunStatistic, Table};
 use pprofdiff::Profile;
 use pprofdiff::Sort;
 use pprofdiff::random::HashMap;
@@ -269,7 +269,7 @@ impl Table {
         let mut head: Vec<String> = Vec::new();
         for (i, (costs, cells)) in columns.iter().enumerate() {
             head.extend(cells.head(costs.cost.measured.name()));
-            head.extend(chance.iter().filter(|_| i == 0).map(|said| said.head().to_owned()));
+            head.extend(chance.iter().filter(|_| i == 0).map(|statistic| statistic.head().to_owned()));
         }
         head.push("frame".to_owned());
         grid(out, options, &head, |push| {
@@ -277,7 +277,9 @@ impl Table {
                 let mut shown: Vec<Shown> = Vec::new();
                 for (i, (costs, cells)) in columns.iter().enumerate() {
                     shown.extend(cells.of(costs.pair(row)));
-                    shown.extend(chance.iter().filter(|_| i == 0).map(|said| self.said(*said, row).into()));
+                    shown.extend(
+                        chance.iter().filter(|_| i == 0).map(|statistic| self.format_statistic(*statistic, row).into()),
+                    );
                 }
                 shown.push(self.label(row).into());
                 push(shown)
@@ -286,11 +288,11 @@ impl Table {
     }
 
     /// What runs say of rows that is shown: how much they differ, unless there is one a side, and the p-value.
-    fn chance_columns(&self) -> Vec<Said> {
-        let all = [Said::BaseSd, Said::NewSd, Said::P].into_iter();
-        all.filter(|&said| {
-            let column = self.in_role(Role::Chance(said)).map(|c| &c.data);
-            matches!(column, Some(Data::Ratio(v)) if said == Said::P || v.iter().any(Option::is_some))
+    fn chance_columns(&self) -> Vec<RunStatistic> {
+        let all = [RunStatistic::BaseSd, RunStatistic::NewSd, RunStatistic::P].into_iter();
+        all.filter(|&statistic| {
+            let column = self.in_role(Role::Chance(statistic)).map(|c| &c.data);
+            matches!(column, Some(Data::Ratio(v)) if statistic == RunStatistic::P || v.iter().any(Option::is_some))
         })
         .collect()
     }
