@@ -35,7 +35,7 @@ use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series, usage};
 
 /// A verb that agents can call.
-struct Offer {
+struct ToolSpec {
     tool: &'static str,
     verb: &'static str,
     /// What it does, if it is not what the verb's help says.
@@ -51,8 +51,8 @@ const MAX_VALUES: usize = 8;
 const VIEW: &[&str] = &["sample_type", "normalize", "focus", "ignore", "show", "tagfocus"];
 const MANY: &[&str] = &["sample_type", "focus"];
 
-const OFFERS: [Offer; 8] = [
-    Offer {
+const TOOL_SPECS: [ToolSpec; 8] = [
+    ToolSpec {
         tool: "load",
         verb: "info",
         about: Some(
@@ -60,23 +60,23 @@ const OFFERS: [Offer; 8] = [
         ),
         options: &[&["base", "new", "input_format"]],
     },
-    Offer { tool: "explain", verb: "explain", about: None, options: &[&["ops"], VIEW] },
-    Offer { tool: "top", verb: "top", about: None, options: &[&["sort", "significant", "granularity"], VIEW] },
-    Offer { tool: "peek", verb: "peek", about: None, options: &[&["regex"], VIEW] },
-    Offer {
+    ToolSpec { tool: "explain", verb: "explain", about: None, options: &[&["ops"], VIEW] },
+    ToolSpec { tool: "top", verb: "top", about: None, options: &[&["sort", "significant", "granularity"], VIEW] },
+    ToolSpec { tool: "peek", verb: "peek", about: None, options: &[&["regex"], VIEW] },
+    ToolSpec {
         tool: "list",
         verb: "list",
         about: None,
         options: &[&["regex", "base_source", "new_source", "source_path"], VIEW],
     },
-    Offer {
+    ToolSpec {
         tool: "check",
         verb: "check",
         about: Some("Is what changed within limits?"),
         options: &[&["fail_on", "floor", "strict"], VIEW],
     },
-    Offer { tool: "series", verb: "series", about: None, options: &[&["builds", "base", "rows", "sort"], MANY] },
-    Offer { tool: "batch", verb: "batch", about: None, options: &[&["pairs", "view", "sort"], MANY] },
+    ToolSpec { tool: "series", verb: "series", about: None, options: &[&["builds", "base", "rows", "sort"], MANY] },
+    ToolSpec { tool: "batch", verb: "batch", about: None, options: &[&["pairs", "view", "sort"], MANY] },
 ];
 
 const INSTRUCTIONS: &str = "\
@@ -135,7 +135,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (cli, mut known) = (args::whole(), Vec::new());
-        let tools = OFFERS.iter().filter_map(|offer| offer.described(&cli, &mut known)).collect();
+        let tools = TOOL_SPECS.iter().filter_map(|spec| spec.described(&cli, &mut known)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -145,7 +145,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(offer) = OFFERS.iter().find(|offer| offer.tool == request.name) else {
+        let Some(spec) = TOOL_SPECS.iter().find(|spec| spec.tool == request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
         };
         let diffs = self.0.clone();
@@ -157,8 +157,8 @@ impl ServerHandler for Server {
             stopping.stop();
         });
         let answer = move || {
-            let answer = || work.run(|| diffs.answer(offer, arguments));
-            let answer = match offer.tool {
+            let answer = || work.run(|| diffs.answer(spec, arguments));
+            let answer = match spec.tool {
                 // It waits for the pool, which one of the pool's own threads can't.
                 "batch" => answer(),
                 _ => diffs.pool.install(answer),
@@ -201,7 +201,7 @@ enum Refusal {
     Answer(String),
 }
 
-impl Offer {
+impl ToolSpec {
     fn has(&self, name: &str) -> bool {
         self.options.iter().any(|names| names.contains(&name))
     }
@@ -275,21 +275,21 @@ fn property(arg: &Arg) -> Value {
 
 /// A call without what is the server's own.
 struct Call {
-    offer: &'static Offer,
+    spec: &'static ToolSpec,
     arguments: JsonObject,
 }
 
 impl Call {
     fn new(tool: &str, arguments: impl IntoIterator<Item = (&'static str, Value)>) -> Option<Call> {
-        let offer = OFFERS.iter().find(|offer| offer.tool == tool)?;
+        let spec = TOOL_SPECS.iter().find(|spec| spec.tool == tool)?;
         let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Some(Call { offer, arguments })
+        Some(Call { spec, arguments })
     }
 
     /// With what another call asks of the same question, where this one has no answer of its own.
     fn asking_as(mut self, other: &Call) -> Call {
         for (name, value) in &other.arguments {
-            if self.offer.has(name) && !self.arguments.contains_key(name) {
+            if self.spec.has(name) && !self.arguments.contains_key(name) {
                 self.arguments.insert(name.clone(), value.clone());
             }
         }
@@ -298,12 +298,12 @@ impl Call {
 
     /// Refuses names and types that the tool does not take.
     fn check(&self) -> Result<(), String> {
-        let (cli, tool) = (args::whole(), self.offer.tool);
-        let verb = cli.find_subcommand(self.offer.verb);
+        let (cli, tool) = (args::whole(), self.spec.tool);
+        let verb = cli.find_subcommand(self.spec.verb);
         for (name, value) in &self.arguments {
             let Some(arg) = self.argument(verb, name) else {
-                let has = self.offer.options.concat().join(", ");
-                let diff = if self.offer.is_of_diff() { "diff, " } else { "" };
+                let has = self.spec.options.concat().join(", ");
+                let diff = if self.spec.is_of_diff() { "diff, " } else { "" };
                 return Err(format!("{tool} takes no {name:?}; it takes {diff}budget, {has}"));
             };
             let wanted = property(arg);
@@ -324,14 +324,14 @@ impl Call {
 
     /// The verb's option of a name, if the tool has it.
     fn argument<'a>(&'a self, verb: Option<&'a Command>, name: &str) -> Option<&'a Arg> {
-        self.offer.arguments(verb?).find(|arg| arg.get_id() == name)
+        self.spec.arguments(verb?).find(|arg| arg.get_id() == name)
     }
 
     /// The verb and its options, each a word; what stands for itself comes last. What does not fit is left out.
     fn words(&self) -> Vec<String> {
         let cli = args::whole();
-        let verb = cli.find_subcommand(self.offer.verb);
-        let (mut words, mut last) = (vec![self.offer.verb.to_owned()], Vec::new());
+        let verb = cli.find_subcommand(self.spec.verb);
+        let (mut words, mut last) = (vec![self.spec.verb.to_owned()], Vec::new());
         for (name, value) in &self.arguments {
             let Some(arg) = self.argument(verb, name) else { continue };
             let texts = match value {
@@ -377,7 +377,7 @@ impl Call {
     fn told(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
         let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
         arguments.extend(self.arguments.clone());
-        let tool = self.offer.tool;
+        let tool = self.spec.tool;
         let call = format!("Next: {tool} {}", Value::Object(arguments));
         let shell = format!("{call} or in a shell: {}", self.command(inputs));
         let mut lines =
@@ -418,18 +418,18 @@ struct Diffs {
 
 impl Diffs {
     /// The answer to a call, or one line that says why there is none; neither is longer than the budget.
-    fn answer(&self, offer: &'static Offer, mut arguments: JsonObject) -> Result<String, Refusal> {
+    fn answer(&self, spec: &'static ToolSpec, mut arguments: JsonObject) -> Result<String, Refusal> {
         let wrong = |message: &str| Refusal::Arguments(text_head(&sanitize(&redacted(message)), LONGEST_REFUSAL));
         let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {
             Value::Number(n) if n.as_u64().is_some_and(|n| n >= LEAST_BUDGET) => n.as_u64().unwrap_or(BUDGET),
             other => return Err(wrong(&format!("budget is a number of tokens from {LEAST_BUDGET} on, not {other}"))),
         };
         let budget = usize::try_from(budget).unwrap_or(usize::MAX);
-        let name = if offer.is_of_diff() { arguments.remove("diff") } else { None };
+        let name = if spec.is_of_diff() { arguments.remove("diff") } else { None };
         if let Some(other) = name.as_ref().filter(|name| !name.is_string()) {
             return Err(wrong(&format!("diff is the name that load gave, not {other}")));
         }
-        let call = Call { offer, arguments };
+        let call = Call { spec, arguments };
         call.check().map_err(|message| wrong(&message))?;
         self.answer_within(&call, name, budget).map_err(|failure| {
             let message = match failure {
@@ -668,7 +668,7 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
 /// What to ask after an answer: from the causes to their stacks, from rows to their callers, from those to the source.
 fn next(call: &Call, report: &Report) -> Option<Call> {
     let two_sided = report.summary().is_some_and(|s| s.base.is_some());
-    match (call.offer.tool, report) {
+    match (call.spec.tool, report) {
         ("explain", Report::Explain(e)) => {
             let sample_type = ("sample_type", json!(e.sample_type));
             let cause = e.causes.first();
