@@ -5,7 +5,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::courses::{Courses, LASTING};
 use super::html::notes;
 use super::names::{short, shorten};
 use super::numbers::{counted_of, growth, share, share_text, signed, total, whole};
@@ -13,6 +12,7 @@ use super::palette::{LESS, MORE, hex};
 use super::series::header;
 use super::table::{Cell, CostColumns, Data, Kind, Measured, Role, RunStatistic, Table};
 use super::text::inputs;
+use super::timelines::{LASTING, Timelines};
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{Series, ShiftKind};
 use pprofdiff::text::sanitize;
@@ -284,18 +284,18 @@ fn change(delta: i64) -> &'static str {
 /// The courses of at most `n` frames over the builds, as lines, with a rule at each lasting change: of the largest lasting
 /// changes, or of the frames that moved most where there are none. As JSON; the data are in it.
 pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
-    let mut courses = Courses::new(series, series.is_history(), sort, n);
-    if courses.rows.is_empty() {
-        courses = Courses::new(series, false, sort, n);
+    let mut timelines = Timelines::new(series, series.is_history(), sort, n);
+    if timelines.rows.is_empty() {
+        timelines = Timelines::new(series, false, sort, n);
     }
-    let s = &courses.summary;
-    let unit = ColumnUnit::of(&s.unit, courses.rows.iter().flat_map(|row| row.values.iter().copied()));
-    let deltas = ColumnUnit::of(&s.unit, courses.rows.iter().map(|row| row.value.delta()));
+    let s = &timelines.summary;
+    let unit = ColumnUnit::of(&s.unit, timelines.rows.iter().flat_map(|row| row.values.iter().copied()));
+    let deltas = ColumnUnit::of(&s.unit, timelines.rows.iter().map(|row| row.value.delta()));
     let builds: Vec<usize> = series.values().map(|(build, _)| build).collect();
     let keys = labels(series.builds.loaded().map(|b| b.key.clone()));
     // A frame may have changed more than once; its course is the same in all its rows.
     let (mut place, mut lines) = (HashMap::<_, _>::default(), Vec::new());
-    for row in &courses.rows {
+    for row in &timelines.rows {
         place.entry(row.frame).or_insert_with(|| {
             lines.push(row);
             lines.len() - 1
@@ -313,7 +313,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         }
     }
     let column_of = |build: usize| builds.iter().position(|&b| b == build);
-    for row in &courses.rows {
+    for row in &timelines.rows {
         let (Some(kind), Some(at), i) = (row.kind, column_of(row.to), place[&row.frame]) else { continue };
         let (base, new) = (unit.format(row.value.base), unit.format(row.value.new));
         let delta = signed(row.value.delta(), deltas);
@@ -339,7 +339,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         "field": "frame", "type": "nominal", "title": null, "sort": null, "scale": {"domain": legend},
         "legend": {"orient": "bottom", "direction": "vertical", "labelLimit": LINES[0], "symbolType": "stroke"},
     });
-    let what = match courses.what {
+    let what = match timelines.what {
         LASTING => "the largest lasting changes",
         _ => "the frames that moved most",
     };
@@ -347,7 +347,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         "$schema": SCHEMA,
         "title": title(
             &format!("{what}, by {cost}"),
-            lines_of(&header(s, &series.builds), counted_of(courses.rows.len(), courses.of, courses.what)),
+            lines_of(&header(s, &series.builds), counted_of(timelines.rows.len(), timelines.of, timelines.what)),
         ),
         "width": LINES[0],
         "height": LINES[1],

@@ -55,9 +55,9 @@ pub(crate) const FORMAT: Format = Format {
         Ask::Top { significant: false, .. } => {
             Some(request.asking(Ask::Page { options: PageOptions::default(), sources: None }))
         }
-        Ask::Shifts { sort, limit, .. } => Some(request.asking(courses(true, sort, limit))),
-        Ask::Movers { sort, limit } => Some(request.asking(courses(false, sort, limit))),
-        Ask::Page { .. } | Ask::Courses { .. } | Ask::List { .. } | Ask::Disasm { .. } => Some(request.clone()),
+        Ask::Shifts { sort, limit, .. } => Some(request.asking(timelines(true, sort, limit))),
+        Ask::Movers { sort, limit } => Some(request.asking(timelines(false, sort, limit))),
+        Ask::Page { .. } | Ask::Timelines { .. } | Ask::List { .. } | Ask::Disasm { .. } => Some(request.clone()),
         _ => None,
     },
     write: |report, out, _| match report {
@@ -68,8 +68,8 @@ pub(crate) const FORMAT: Format = Format {
     each: None,
 };
 
-fn courses(lasting: bool, sort: Sort, limit: Option<usize>) -> Ask {
-    Ask::Courses { lasting, sort, limit, options: PageOptions::default() }
+fn timelines(lasting: bool, sort: Sort, limit: Option<usize>) -> Ask {
+    Ask::Timelines { lasting, sort, limit, options: PageOptions::default() }
 }
 
 /// What a page holds.

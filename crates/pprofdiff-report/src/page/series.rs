@@ -8,10 +8,10 @@ use super::{
     MANY_SAMPLES, MAX_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, explain, pair, sample_type,
     say_left_out, settings, side, visible,
 };
-use crate::courses::{Course, Courses, LASTING};
 use crate::layout::LayoutBudget;
 use crate::numbers::counted;
 use crate::series::{extent, failure};
+use crate::timelines::{LASTING, Timeline, Timelines};
 use pprofdiff::explain::Explanation;
 use pprofdiff::series::{Builds, ChangePoint, Series};
 use pprofdiff::{LoadOptions, Result, Sort, units};
@@ -28,7 +28,7 @@ const MAX_VALUES: usize = 2_000_000;
 /// As [`Series::diff`], of the first change that the page would have; a series of one build.
 pub(crate) fn series_page(
     series: &Series,
-    courses: &Courses,
+    timelines: &Timelines,
     sort: Sort,
     options: &PageOptions,
     load: &LoadOptions,
@@ -36,9 +36,10 @@ pub(crate) fn series_page(
     let builds = &series.builds;
     let n = builds.loaded().count();
     let most = MAX_ROWS.min(MAX_VALUES / n.max(1)).max(1);
-    let rows = &courses.rows[..courses.rows.len().min(most)];
+    let rows = &timelines.rows[..timelines.rows.len().min(most)];
     // The points of the largest changes, by size; where nothing changed, the first builds and the last.
-    let mut points: Vec<&ChangePoint> = courses.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
+    let mut points: Vec<&ChangePoint> =
+        timelines.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
     points.sort_by_key(|point| point.rows.first().copied());
     let without = points.len().saturating_sub(MAX_POINTS);
     points.truncate(MAX_POINTS);
@@ -79,21 +80,21 @@ pub(crate) fn series_page(
         explained.extend(explanation.map(|e| (i, e)));
         parts.push(part);
     }
-    let summary = &courses.summary;
+    let summary = &timelines.summary;
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
     warnings.extend(builds.failed().map(|b| visible(&format!("failed: {}", failure(b))).into_owned()));
     if without > 0 {
         let all = points.len() + without;
         warnings.push(format!("the page has graphs of {} of {all} changes, the largest", points.len()));
     }
-    if rows.len() < courses.of {
-        let what = counted(courses.of, courses.what);
+    if rows.len() < timelines.of {
+        let what = counted(timelines.of, timelines.what);
         warnings.push(format!("the page has {} of {what}, the largest", rows.len()));
     }
     say_left_out(&explained, &mut warnings);
     let column_of = |build: usize| builds.all[..build].iter().filter(|b| b.error.is_none()).count();
     let part_of = |row: usize| points.iter().position(|point| point.rows.contains(&row));
-    let row = |(i, (row, frame)): (usize, (&Course, &u64))| {
+    let row = |(i, (row, frame)): (usize, (&Timeline, &u64))| {
         json!({
             "frame": frame,
             "kind": row.kind.map(|kind| kind.name()),
@@ -115,9 +116,9 @@ pub(crate) fn series_page(
         "shown": shown,
         "courses": {
             "extent": visible(&extent(builds)),
-            "of": courses.of,
+            "of": timelines.of,
             "cost": if sort == Sort::Flat { "flat" } else { "cum" },
-            "lasting": courses.what == LASTING,
+            "lasting": timelines.what == LASTING,
             "type": visible(&summary.sample_type),
             "units": units::family(&summary.unit),
             "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),
