@@ -184,13 +184,13 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             all.extend(status());
             all.extend(costs(&both));
             if types.len() == 1 && types[0].chance.is_some() {
-                let statistic = [
+                let statistics = [
                     ("base_sd", RunStatistic::BaseSd),
                     ("new_sd", RunStatistic::NewSd),
                     ("p", RunStatistic::P),
                     ("q", RunStatistic::Q),
                 ];
-                all.extend(statistic.map(|(name, statistic)| spec(name, Role::Chance(statistic), Holds::Ratio)));
+                all.extend(statistics.map(|(name, statistic)| spec(name, Role::Chance(statistic), Holds::Ratio)));
                 all.push(spec("left_out", Role::LeftOut, Holds::Text));
             }
         }

@@ -18,7 +18,7 @@ use crate::diff::{Pair, Sort};
 use crate::explain as causes;
 use crate::statistics::counts::median;
 use crate::statistics::distributions::student_quantile;
-use crate::statistics::noise::{Noise, Own};
+use crate::statistics::noise::{Noise, OwnNoise};
 use crate::statistics::rank::false_discoveries;
 use crate::statistics::segments::{LEAST, Sums, around, cut_spikes, leveled, price};
 use pprofdiff_profile::parallel;
@@ -114,7 +114,7 @@ struct Course<'a> {
     is_spike: Vec<bool>,
     event: f64,
     noise: &'a Noise,
-    own: Own,
+    own: OwnNoise,
 }
 
 impl Series {

@@ -105,7 +105,7 @@ pub(crate) fn threshold(candidates: usize, measured: Option<Measured>) -> f64 {
 }
 
 /// The variance of the log of a ratio between sides of so many runs that differ by `tau2` each.
-pub(crate) fn between(tau2: f64, runs: [usize; 2]) -> f64 {
+pub(crate) fn between_run_variance(tau2: f64, runs: [usize; 2]) -> f64 {
     tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
 }
 
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn more_runs_or_events_show_smaller_changes() {
-        let least = |events, tau2, runs| least_growth(events, 1.0, between(tau2, runs), 4.5);
+        let least = |events, tau2, runs| least_growth(events, 1.0, between_run_variance(tau2, runs), 4.5);
         assert!(least(1e3, 0.0, [1, 1]) > least(1e4, 0.0, [1, 1]));
         assert!(least(1e4, 0.01, [1, 1]) > least(1e4, 0.01, [3, 3]));
         // Of many events 4.5 sigma of sqrt(2/1e6), and of the noise between runs; of few what exceeds the deviance.

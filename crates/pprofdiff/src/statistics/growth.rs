@@ -10,7 +10,7 @@
 //! distribution. What whole runs differ by shows in all frames alike, so of one thing by itself, such as the total, its
 //! runs must say the same without the others.
 
-use super::counts::{between, penalised};
+use super::counts::{between_run_variance, penalised};
 #[cfg(feature = "check")]
 use super::counts::{least_growth, with_power};
 use super::distributions::student_tail;
@@ -153,7 +153,7 @@ impl Spread {
         let [base, new] = runs.each_ref().map(|side| side.iter().sum::<f64>());
         let expected = ratio * m[1] as f64 / m[0] as f64;
         let (tau2, degrees) = self.of(runs);
-        let deviance = penalised(base, new, expected, between(tau2, m)).max(0.0);
+        let deviance = penalised(base, new, expected, between_run_variance(tau2, m)).max(0.0);
         let tail = student_tail(deviance.sqrt(), degrees as u32);
         if new > base * expected { tail } else { 1.0 - tail }
     }
@@ -174,7 +174,7 @@ impl Spread {
             return None;
         }
         let (variance, degrees, _) = variance_of_runs(runs, self.paired);
-        let deviation = between(variance, runs.each_ref().map(Vec::len)).sqrt();
+        let deviation = between_run_variance(variance, runs.each_ref().map(Vec::len)).sqrt();
         let growth = (new / (base * ratio)).ln();
         let tail = student_tail(growth.abs() / deviation.max(1e-12), degrees as u32);
         Some(if growth > 0.0 { tail } else { 1.0 - tail })
@@ -207,7 +207,8 @@ impl Spread {
     /// The standard deviation of the log of what a subject grew by.
     pub(crate) fn deviation(&self, runs: &Events) -> f64 {
         let counting = |side: &[f64]| 1.0 / side.iter().sum::<f64>().max(0.5);
-        (counting(&runs[0]) + counting(&runs[1]) + between(self.of(runs).0, runs.each_ref().map(Vec::len))).sqrt()
+        (counting(&runs[0]) + counting(&runs[1]) + between_run_variance(self.of(runs).0, runs.each_ref().map(Vec::len)))
+            .sqrt()
     }
 
     /// The probability that a build that costs `limit` events a run seems to cost as much as these runs or more. The
@@ -238,7 +239,7 @@ impl Spread {
     pub(crate) fn detectable(&self, events: f64, ratio: f64, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
         let tau2 = if is_alone { self.tau2 } else { self.tau2.max(self.least(self.own_degrees(m))) };
         let [base, new] = m.map(|m| m as f64);
-        least_growth(events * base, ratio * new / base, between(tau2, m), self.far(m, chance, is_alone))
+        least_growth(events * base, ratio * new / base, between_run_variance(tau2, m), self.far(m, chance, is_alone))
     }
 
     /// How many runs a side would tell a growth of this size from chance, in the same terms.
@@ -249,7 +250,7 @@ impl Spread {
         }
         let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.of(runs) } else { self.of(runs) };
         let first = runs[0].len().min(runs[1].len()) + 1;
-        let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between(tau2, [m, m]));
+        let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between_run_variance(tau2, [m, m]));
         (first..=MAX_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))
     }
 
