@@ -76,13 +76,13 @@ impl From<pprofdiff::Error> for Failure {
     fn from(e: pprofdiff::Error) -> Failure {
         match e.kind() {
             ErrorKind::Interrupted => Failure::Interrupted,
-            _ => Failure::Message(told(&e)),
+            _ => Failure::Message(error_line(&e)),
         }
     }
 }
 
 /// An error in one line. Commands to copy are for people: logs have strangers' names in them often enough.
-fn told(e: &pprofdiff::Error) -> String {
+fn error_line(e: &pprofdiff::Error) -> String {
     match e.advice().filter(|_| io::stderr().is_terminal()) {
         Some(command) => format!("{e}: {command}"),
         None => e.to_string(),

@@ -374,7 +374,7 @@ impl Call {
     }
 
     /// The next step in a line, as a call and as a command; in less where it takes more than a quarter of the budget.
-    fn told(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
+    fn next_step(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
         let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
         arguments.extend(self.arguments.clone());
         let tool = self.spec.tool;
@@ -455,8 +455,8 @@ impl Diffs {
         let request = request(&verb, budget)?.for_format(Format::named("text")?)?;
         let report = request.answer(&loaded.diff)?;
         must_match(&request, &report, &loaded.diff)?;
-        let last =
-            next(call, &report).map_or_else(String::new, |step| step.told(Some(&loaded.name), &loaded.inputs, budget));
+        let last = next(call, &report)
+            .map_or_else(String::new, |step| step.next_step(Some(&loaded.name), &loaded.inputs, budget));
         let hint = match &report {
             Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
             _ => None,
@@ -503,7 +503,7 @@ impl Diffs {
             let why = format!("since {MAX_LOADED} stay loaded; load it again to ask of it");
             first.push_str(&format!("{} is dropped, {why}\n", dropped.name));
         }
-        let last = step.map_or_else(String::new, |step| step.told(Some(&loaded.name), &loaded.inputs, budget));
+        let last = step.map_or_else(String::new, |step| step.next_step(Some(&loaded.name), &loaded.inputs, budget));
         let text = report.text_within(budget.saturating_sub(tokens(&first) + tokens(&last)))?;
         Ok(first + &text + &last)
     }
@@ -530,7 +530,7 @@ impl Diffs {
             let before = if args.base.is_some() { 0 } else { series.builds.loaded_before(point.build) };
             let path = |build: usize| json!([series.builds.all[build].path]);
             let step = Call::new("load", [("base", path(before)), ("new", path(point.build))]);
-            step.map_or_else(String::new, |step| step.told(None, "", budget))
+            step.map_or_else(String::new, |step| step.next_step(None, "", budget))
         });
         Ok(report.text_within(budget.saturating_sub(tokens(&last)))? + &last)
     }
@@ -570,7 +570,7 @@ impl Diffs {
             let step = at.and_then(|at| steps.swap_remove(at).1);
             drop(steps);
             if last.is_none() && result.is_ok() {
-                last = step.map(|step| step.told(None, "", budget));
+                last = step.map(|step| step.next_step(None, "", budget));
             }
             // Until the next step is known, it may take a quarter; and what is left out is counted.
             let kept = last.as_deref().map_or(budget / 4, tokens) + ROOM_FOR_COUNT;

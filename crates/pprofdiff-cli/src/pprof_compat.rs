@@ -150,7 +150,7 @@ pub fn translate_args(args: impl IntoIterator<Item = OsString>) -> Result<Vec<Os
     if !args.iter().skip(1).any(|arg| arg.to_str().is_some_and(|arg| meaning(&command, arg).is_some())) {
         return Ok(args);
     }
-    Translation::of(&command, args)?.words()
+    Translation::from_args(&command, args)?.words()
 }
 
 /// The word, what it means and the value behind its `=`, if an argument may be pprof's.
@@ -206,7 +206,7 @@ struct Translation {
 }
 
 impl Translation {
-    fn of(command: &Command, args: Vec<OsString>) -> Result<Translation, String> {
+    fn from_args(command: &Command, args: Vec<OsString>) -> Result<Translation, String> {
         let mut args = args.into_iter().peekable();
         let mut read = Translation { program: args.next().into_iter().collect(), ..Translation::default() };
         while let Some(arg) = args.next() {

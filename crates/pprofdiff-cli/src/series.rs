@@ -10,7 +10,7 @@ use pprofdiff_report::{Ask, CAN_NOT_TELL, Format, RUNS, Report, explain_line};
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows, limited};
 use crate::outputs::Outputs;
 use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, explain, is_pattern, one_stdin, say, told, write_to};
+use crate::{Failure, Inputs, Result, error_line, explain, is_pattern, one_stdin, say, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
@@ -22,7 +22,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     progress.finish();
     let series = series?;
     for (_, error) in series.errors() {
-        say(&told(error));
+        say(&error_line(error));
     }
     let (report, closing) = answer(args, &inputs, format, &series)?;
     let closing = if closing { why(&series, args, &inputs)? } else { None };

@@ -289,8 +289,8 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         timelines = Timelines::new(series, false, sort, n);
     }
     let s = &timelines.summary;
-    let unit = ColumnUnit::of(&s.unit, timelines.rows.iter().flat_map(|row| row.values.iter().copied()));
-    let deltas = ColumnUnit::of(&s.unit, timelines.rows.iter().map(|row| row.value.delta()));
+    let unit = ColumnUnit::for_values(&s.unit, timelines.rows.iter().flat_map(|row| row.values.iter().copied()));
+    let deltas = ColumnUnit::for_values(&s.unit, timelines.rows.iter().map(|row| row.value.delta()));
     let builds: Vec<usize> = series.values().map(|(build, _)| build).collect();
     let keys = labels(series.builds.loaded().map(|b| b.key.clone()));
     // A frame may have changed more than once; its course is the same in all its rows.

@@ -26,7 +26,7 @@ struct Values {
 }
 
 impl Values {
-    fn of(f: &Finding, unit: &str) -> Values {
+    fn from_finding(f: &Finding, unit: &str) -> Values {
         let medians = Pair { base: f.base.median.round(), new: f.new.median.round() };
         let cost = CostFormat::in_unit(unit, true, std::iter::once(medians));
         Values { cost, is_known: units::find(unit).is_some() }
@@ -63,7 +63,7 @@ fn growth(f: &Finding) -> String {
 
 /// `+15.77s  x5.06  +147.8% of total`; of the total itself its growth says both.
 fn change(f: &Finding, rule: &RuleCheck) -> String {
-    let change = format!("{}  {}", Values::of(f, &rule.unit).delta(f.delta), growth(f));
+    let change = format!("{}  {}", Values::from_finding(f, &rule.unit).delta(f.delta), growth(f));
     match f.share {
         Some(_) => format!("{change}  {} of total", share_text(f.share, true)),
         None => change,
@@ -86,7 +86,7 @@ fn chance(f: &Finding) -> Option<String> {
 /// A finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p 0.003`.
 pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
     let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
-    let values = Values::of(f, &rule.unit);
+    let values = Values::from_finding(f, &rule.unit);
     let (base, new) = (values.runs(&f.base), values.runs(&f.new));
     let chance = chance(f).map_or_else(String::new, |chance| format!("  {chance}"));
     let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
@@ -138,7 +138,7 @@ const MAX_TOLD: usize = 5;
 
 /// The findings that people are told one by one, and what is said of the others. A rule on any frame may find each frame
 /// on the way to the one that matters, and all below it: told are those that moved most of those that lie in no other's stacks.
-pub(crate) fn told(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
+pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
         let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
@@ -188,9 +188,9 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
     for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
         let (name, kind) = (sanitize(&rule.rule), sanitize(&rule.sample_type));
         writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
-        let (shown, rest) = told(rule);
+        let (shown, rest) = select_findings(rule);
         for f in shown {
-            let values = Values::of(f, &rule.unit);
+            let values = Values::from_finding(f, &rule.unit);
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             write!(out, "  {}  {base} -> {new}  {}", painted(f.outcome), change(f, rule))?;
             chance(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
@@ -265,7 +265,7 @@ fn markdown(check: &Check, rules: usize) -> String {
     for (rule, causes) in check.rules.iter().zip(whys(check, causes_markdown)).take(rules) {
         let (name, kind) = (code(&short(&rule.rule)), escape(&short(&rule.sample_type)));
         text += &format!("**{}** {name} ({kind}, {})\n\n", mark(rule.outcome), extent(rule));
-        let (shown, rest) = told(rule);
+        let (shown, rest) = select_findings(rule);
         if !shown.is_empty() {
             text +=
                 "| | frame | base | new | delta | growth | of total | chance |\n|---|---|---|---|---:|---:|---:|---|\n";
@@ -273,7 +273,7 @@ fn markdown(check: &Check, rules: usize) -> String {
         for f in shown {
             let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
             let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
-            let values = Values::of(f, &rule.unit);
+            let values = Values::from_finding(f, &rule.unit);
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             text += &format!("| {}{reason} | {frame} | {base} | {new} ", mark(f.outcome));
             let share = share_text(f.share, true);

@@ -23,7 +23,7 @@ struct Numbers {
 
 impl Numbers {
     /// `all`: each has its number already.
-    fn of(n: usize, all: bool) -> Numbers {
+    fn new(n: usize, all: bool) -> Numbers {
         let n = n as u32;
         match all {
             true => Numbers { of: (1..=n).collect(), met: (0..n).collect() },
@@ -47,7 +47,7 @@ impl Numbers {
 /// The writer's.
 pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<()> {
     header(p, out)?;
-    let mut locations = Numbers::of(p.n_locations(), !merged);
+    let mut locations = Numbers::new(p.n_locations(), !merged);
     let mut line = String::new();
     for sample in p.samples() {
         line.clear();
@@ -63,7 +63,7 @@ pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<
         labels(p, &sample, out)?;
     }
     writeln!(out, "Locations")?;
-    let mut mappings = Numbers::of(p.mappings().len(), !merged);
+    let mut mappings = Numbers::new(p.mappings().len(), !merged);
     if !p.mappings().is_empty() {
         // The first is the main binary, used or not.
         mappings.number(0);

@@ -144,7 +144,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         let timeline = format!("{flat_or_cum} over builds");
         let since = if lasting { "since" } else { "from → to" };
         for (i, head) in
-            ["frame", &course, since, "before", "after", "change", GROWTH, OF_TOTAL, "what"].into_iter().enumerate()
+            ["frame", &timeline, since, "before", "after", "change", GROWTH, OF_TOTAL, "what"].into_iter().enumerate()
         {
             if i < 8 || lasting {
                 let _ = write!(html, "<th{}>{head}</th>", if matches!(i, 0..=2 | 8) { " class=\"w\"" } else { "" });

@@ -200,7 +200,7 @@ impl MeasuredRuns {
 
     /// What one frame costs; `None` if it is 0 in all runs.
     pub(crate) fn of_frame(&self, frame: u32, cost: Sort) -> Option<Sides> {
-        let sums = self.profiles.iter().map(|run| of(run.of(frame), cost));
+        let sums = self.profiles.iter().map(|run| pick(run.sums(frame), cost));
         let values: Vec<i64> = sums.zip(&self.scales).map(|(value, scale)| scale.apply(value)).collect();
         values.iter().any(|&v| v != 0).then(|| sides(&self.is_base, &values))
     }
@@ -220,7 +220,8 @@ impl MeasuredRuns {
     #[cfg(feature = "check")]
     pub(crate) fn of_any(&self, chosen: &[bool], cost: Sort) -> Sides {
         let sums = self.measure.profile_sums_of_any(chosen);
-        let values: Vec<i64> = sums.into_iter().zip(&self.scales).map(|(v, scale)| scale.apply(of(v, cost))).collect();
+        let values: Vec<i64> =
+            sums.into_iter().zip(&self.scales).map(|(v, scale)| scale.apply(pick(v, cost))).collect();
         sides(&self.is_base, &values)
     }
 
@@ -229,7 +230,7 @@ impl MeasuredRuns {
     /// pass over the samples, whatever the number of frames.
     #[cfg(feature = "check")]
     pub(crate) fn hosts(&self, grown: &[(u32, f64)], cost: Sort) -> Vec<Option<u32>> {
-        let base = |f: u32| self.profiles.iter().filter(|run| run.is_base).map(|run| run.of(f).1 as f64).sum::<f64>();
+        let base = |f: u32| self.profiles.iter().filter(|run| run.is_base).map(|run| run.sums(f).1 as f64).sum::<f64>();
         let of_base: Vec<f64> = (0..self.frames().len() as u32).map(base).collect();
         let number: HashMap<u32, usize> = grown.iter().zip(0..).map(|((frame, _), i)| (*frame, i)).collect();
         let mut held: Vec<HashMap<Option<u32>, f64>> = vec![HashMap::default(); grown.len()];
@@ -271,7 +272,7 @@ impl MeasuredRuns {
 
     /// How much runs differ, by all frames; or pairs of them.
     pub(crate) fn spread(&self, cost: Sort, paired: bool) -> Spread {
-        let sum = |frame: &u32| self.profiles.iter().map(|run| of(run.of(*frame), cost) as f64).sum::<f64>();
+        let sum = |frame: &u32| self.profiles.iter().map(|run| pick(run.sums(*frame), cost) as f64).sum::<f64>();
         let mut costliest: Vec<(f64, u32)> = (0..self.frames().len() as u32).map(|f| (sum(&f), f)).collect();
         costliest.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         costliest.truncate(MAX_TELLING);
@@ -295,7 +296,7 @@ impl ByChance {
 
     /// Why a frame is left out, if it is: profiling itself is, and what costs something itself on one side alone, and no
     /// more with what it calls than chance explains at this level: what is inlined into it is shown on the other.
-    pub(crate) fn of(&self, frame: u32, cost: Sort, runs: &MeasuredRuns, alpha: f64) -> Option<LeftOut> {
+    pub(crate) fn reason(&self, frame: u32, cost: Sort, runs: &MeasuredRuns, alpha: f64) -> Option<LeftOut> {
         if let Some(known) = self.frames[frame as usize] {
             return Some(known);
         }
@@ -332,7 +333,7 @@ impl Measure {
         let p = |sides: &Sides| spread.p_of_change(&runs.events(sides), runs.per_event());
         let of_frame = |frame: u32| {
             let sides = runs.of_frame(frame, sort)?;
-            let left_out = by_chance.of(frame, sort, &runs, SIGNIFICANT);
+            let left_out = by_chance.reason(frame, sort, &runs, SIGNIFICANT);
             let is_asked = left_out.is_none() && !runs.is_rare(&sides);
             let p = is_asked.then(|| p(&sides));
             Some(Chance { base_sd: sides[0].deviation(), new_sd: sides[1].deviation(), p, q: None, left_out })
@@ -358,7 +359,7 @@ impl Measure {
     }
 }
 
-fn of((flat, cum): (i64, i64), cost: Sort) -> i64 {
+fn pick((flat, cum): (i64, i64), cost: Sort) -> i64 {
     if cost == Sort::Flat { flat } else { cum }
 }
 

@@ -279,7 +279,7 @@ pub(super) fn look_up<'a>(
             Err(e) => failed = Some(e),
         }
         let names: Vec<_> = found.iter().map(|frame| frame.function.as_ref().map(|n| n.name.slice.slice())).collect();
-        let starts = start_lines.of(&context, address, &found);
+        let starts = start_lines.find_all(&context, address, &found);
         let lines = found.iter().zip(names).zip(starts).map(|((frame, name), start_line)| {
             let location = frame.location.as_ref();
             Found {
@@ -318,7 +318,12 @@ struct Units<'a> {
 
 impl<'a> StartLines<'a> {
     /// Those of an address's functions; 0 of one that does not say.
-    fn of(&mut self, context: &Context<Counted<'a>>, address: u64, frames: &[Frame<'_, Counted<'a>>]) -> Vec<u32> {
+    fn find_all(
+        &mut self,
+        context: &Context<Counted<'a>>,
+        address: u64,
+        frames: &[Frame<'_, Counted<'a>>],
+    ) -> Vec<u32> {
         // All frames of an address are of one unit, which is at hand by now.
         let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return vec![0; frames.len()] };
         let line = |frame: &Frame<'_, Counted<'a>>| {

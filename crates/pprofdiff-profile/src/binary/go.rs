@@ -114,7 +114,7 @@ struct Header {
 }
 
 impl Header {
-    fn of(bytes: &[u8], endian: RunTimeEndian) -> Option<Header> {
+    fn parse(bytes: &[u8], endian: RunTimeEndian) -> Option<Header> {
         let magic = endian.read_u32(bytes);
         let version = MAGICS.iter().position(|&m| m == magic)?;
         let &[.., 0, 0, quantum @ (1 | 2 | 4), pointer @ (4 | 8)] = bytes else { return None };
@@ -144,7 +144,7 @@ struct Tables<'a> {
 impl<'a> Tables<'a> {
     fn find(object: &object::File<'a>, left: &'a Cell<u64>) -> Option<Tables<'a>> {
         let endian = endian(object);
-        let headers = words(object, 8).filter_map(|(address, word)| Some((address, Header::of(word, endian)?)));
+        let headers = words(object, 8).filter_map(|(address, word)| Some((address, Header::parse(word, endian)?)));
         headers.take(MAX_TRIED).find_map(|(address, header)| Tables::read(object, address, &header, left))
     }
 

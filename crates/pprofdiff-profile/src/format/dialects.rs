@@ -245,7 +245,7 @@ fn mostly(head: &[u8], is_of_the_tool: fn(&[u8]) -> bool) -> bool {
         }
         _ => false,
     };
-    is_text(head) && Header::of(head).is_none() && folded::mostly(head, fits)
+    is_text(head) && Header::find(head).is_none() && folded::mostly(head, fits)
 }
 
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
@@ -306,7 +306,7 @@ impl<'t> Stacks<'t> {
         }
         self.leaf_first.reverse();
         self.builder.sample(&self.leaf_first, &values, &self.labels)?;
-        Ok(Added::of(&self.leaf_first, &values))
+        Ok(Added::from_sample(&self.leaf_first, &values))
     }
 
     fn location(&mut self, frame: &'t [u8], dialect: &Dialect) -> Result<LocationId> {

@@ -85,7 +85,7 @@ struct Unit {
 }
 
 impl Unit {
-    fn of(name: &[u8]) -> Option<Unit> {
+    fn from_name(name: &[u8]) -> Option<Unit> {
         let time = |name, power| Unit { name, kind: "time", unit: "nanoseconds", power };
         Some(match name {
             b"seconds" => time("seconds", 9),
@@ -214,7 +214,7 @@ impl File {
                         let shown = String::from_utf8_lossy(&read[..read.len().min(40)]);
                         Error::malformed(format!("{shown:?} is no unit of speedscope")).at(place)
                     };
-                    unit = Some(Unit::of(&read).ok_or_else(detail)?);
+                    unit = Some(Unit::from_name(&read).ok_or_else(detail)?);
                 }
                 key => {
                     let kind = json.kind()?;

@@ -482,8 +482,8 @@ impl Words<'_> {
         let kind = self.markup.words(&self.e.sample_type);
         let totals = [self.e.total.0, self.e.total.1];
         // Both in one unit; what has none need not be whole.
-        let unit =
-            units::find(&self.e.unit).map(|_| ColumnUnit::of(&self.e.unit, totals.map(|v| v as i64).into_iter()));
+        let unit = units::find(&self.e.unit)
+            .map(|_| ColumnUnit::for_values(&self.e.unit, totals.map(|v| v as i64).into_iter()));
         let [base, new] = totals.map(|v| match unit {
             Some(unit) => self.markup.words(&unit.format(v.round() as i64)),
             None => self.total(v),

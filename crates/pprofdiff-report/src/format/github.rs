@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::check::{finding, normalized, told, verdict, whys};
+use crate::check::{finding, normalized, select_findings, verdict, whys};
 use crate::explain::causes_text;
 use crate::format::{Format, nothing, unsupported};
 use crate::report::Report;
@@ -41,7 +41,7 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
         let all = check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome).count();
         let mut found = Vec::new();
         for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
-            let told = told(rule).0.into_iter().filter(|f| f.outcome == outcome);
+            let told = select_findings(rule).0.into_iter().filter(|f| f.outcome == outcome);
             let mut why = Some(why).filter(|_| outcome == rule.outcome);
             found.extend(told.map(|f| (rule, f, why.take().unwrap_or_default())));
         }

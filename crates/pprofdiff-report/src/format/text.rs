@@ -109,7 +109,7 @@ impl Cells<'_> {
         heads(name, both, ["base", "new", "delta"], full)
     }
 
-    fn of(&self, p: Pair) -> Vec<Shown> {
+    fn format(&self, p: Pair) -> Vec<Shown> {
         if self.summary.base.is_none() {
             let share = share_text(share(p.new, whole(self.summary)), false);
             return vec![self.cost.sides.format(p.new).into(), share.into()];
@@ -231,7 +231,7 @@ impl Table {
         let summary = self.sample_type(costs.cost.sample_type);
         let all: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == costs.cost.sample_type).collect();
         let pairs = all.iter().flat_map(|costs| (0..self.len()).map(|row| costs.pair(row)));
-        CostFormat::of(summary, costs.delta.is_some(), pairs)
+        CostFormat::for_values(summary, costs.delta.is_some(), pairs)
     }
 
     /// A row of the table of frames in one line: `name file:line`, as pprof.
@@ -276,7 +276,7 @@ impl Table {
             (0..self.len()).try_for_each(|row| {
                 let mut shown: Vec<Shown> = Vec::new();
                 for (i, (costs, cells)) in columns.iter().enumerate() {
-                    shown.extend(cells.of(costs.pair(row)));
+                    shown.extend(cells.format(costs.pair(row)));
                     shown.extend(
                         chance.iter().filter(|_| i == 0).map(|statistic| self.format_statistic(*statistic, row).into()),
                     );
@@ -373,7 +373,7 @@ impl Table {
         let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row));
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut cells = weights.of(weight.pair(row));
+                let mut cells = weights.format(weight.pair(row));
                 if two_sided {
                     cells.push(text("status", row).unwrap_or_default().into());
                 }
@@ -482,7 +482,7 @@ impl Table {
                 let rows = rows_of.get(&number).map_or(&[][..], Vec::as_slice);
                 let edges = |relation: &'static str, word: &'static str| {
                     rows.iter().filter(move |&&row| text("relation", row) == relation).map(move |&row| {
-                        let mut cells = numbers.of(weights.pair(row));
+                        let mut cells = numbers.format(weights.pair(row));
                         cells.push(format!("    {word} {}", text("other", row)).into());
                         cells
                     })
@@ -494,7 +494,7 @@ impl Table {
                     Some(_) => own.change(node.flat, "->"),
                     None => own.sides.format(node.flat.new),
                 };
-                let mut cells = numbers.of(node.cum);
+                let mut cells = numbers.format(node.cum);
                 cells.push(format!("  {label}   (flat {flat})").into());
                 push(cells)?;
                 edges("callee", "calls").try_for_each(&mut *push)?;

@@ -193,7 +193,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         selection.build_tree();
     }
     for some in measured.chunks(parallel::threads().min(MAX_TYPES_AT_A_TIME)) {
-        let views = parallel::map(some, |(_, view)| Views::of(view, share, options));
+        let views = parallel::map(some, |(_, view)| Views::from_measure(view, share, options));
         for ((part, view), views) in some.iter().zip(views) {
             let is_shown = types[*part] == wanted;
             let explanation = explained.iter().find(|(explained, _)| explained == part).map(|(_, e)| e);
@@ -323,7 +323,7 @@ struct Views {
 }
 
 impl Views {
-    fn of(view: &Measure, max_frames: usize, options: &PageOptions) -> Views {
+    fn from_measure(view: &Measure, max_frames: usize, options: &PageOptions) -> Views {
         let stacks = view.matched_stacks();
         let grow = |inverted| {
             stacks.flame(

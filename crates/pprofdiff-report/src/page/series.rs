@@ -66,7 +66,7 @@ pub(crate) fn series_page(
         if !options.only_flame {
             selection.build_tree();
         }
-        let views = Views::of(&view, share, options);
+        let views = Views::from_measure(&view, share, options);
         let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, share, &mut budget);
         let s = view.summary();
         part["base"] = s.base.as_ref().map(|base| side(base, s.sum)).unwrap_or_default();

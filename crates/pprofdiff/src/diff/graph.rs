@@ -162,7 +162,7 @@ struct Tree {
 }
 
 impl Tree {
-    fn of(measure: &Measure) -> Result<Tree> {
+    fn from_measure(measure: &Measure) -> Result<Tree> {
         let most = most_ways(measure.profile_bytes());
         // Each way is its caller's and the frame; as nodes come, so are they numbered.
         let mut ways: Interner<(u32, u32), FastState> = Interner::default();
@@ -175,7 +175,7 @@ impl Tree {
             walk.for_each(|value, locations, _| {
                 let mut caller = NONE;
                 for &l in locations.iter().rev() {
-                    let expanded = walk.frames.of(l);
+                    let expanded = walk.frames.expand(l);
                     for (depth, &f) in expanded.iter().enumerate().rev() {
                         if ways.values.len() > most {
                             return;
@@ -267,7 +267,7 @@ impl Measure {
             }
         }
         if options.call_tree {
-            let tree = Tree::of(self)?;
+            let tree = Tree::from_measure(self)?;
             return Ok(self.trimmed(tree.rows.clone(), |nodes| tree.calls(nodes), options));
         }
         Ok(self.graph_of(&self.top(Sort::Flat), options))
@@ -361,7 +361,7 @@ impl Measure {
                 stamp += 1;
                 let (mut caller, mut residual) = (NONE, false);
                 for &l in locations.iter().rev() {
-                    let expanded = walk.frames.of(l);
+                    let expanded = walk.frames.expand(l);
                     for (depth, &f) in expanded.iter().enumerate().rev() {
                         let callee = numbers[f as usize];
                         if callee == NONE {

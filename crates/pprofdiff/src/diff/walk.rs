@@ -88,7 +88,7 @@ impl<'m> Walk<'m> {
     pub(crate) fn push_frames(&self, first: Innermost, location: u32, stack: &mut Vec<u32>) {
         stack.push(first.frame());
         if first.has_more() {
-            stack.extend(self.frames.of(location)[1..].iter().map(|&f| self.translation[f as usize]));
+            stack.extend(self.frames.expand(location)[1..].iter().map(|&f| self.translation[f as usize]));
         }
     }
 

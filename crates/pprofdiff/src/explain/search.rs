@@ -8,7 +8,7 @@
 use super::rows::{Kind, Rows};
 use super::sets::{Key, Sets};
 use crate::statistics::counts::{
-    LEVEL, Measured, between, deviance, least_growth, median, penalised, threshold, variance_of_ratios,
+    LEVEL, Measured, between_run_variance, deviance, least_growth, median, penalised, threshold, variance_of_ratios,
     weighted_median, with_power,
 };
 use pprofdiff_profile::random::HashMap;
@@ -23,7 +23,7 @@ pub(super) fn variance_of(rows: &Rows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
         (true, false) => tau2.min(known_variance(rows.kind)),
         (true, true) => tau2.max(FLICKER * FLICKER),
     };
-    between(tau2, rows.m)
+    between_run_variance(tau2, rows.m)
 }
 
 /// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
@@ -135,7 +135,7 @@ impl Found {
     /// True if a function's values differ by no more than chance beside the amount of work, and by less than half of it.
     pub(super) fn is_even(&self, rows: &Rows, scale: f64, [base, new]: [f64; 2]) -> bool {
         let (event, expected) = (rows.event().max(1e-300), scale * base);
-        let variance = between(self.tau * self.tau, rows.m);
+        let variance = between_run_variance(self.tau * self.tau, rows.m);
         (new - expected).abs() < 0.5 * new.max(expected)
             && penalised(base / event, new / event, scale, variance) < LEVEL
     }
@@ -469,7 +469,11 @@ impl<'a> Model<'a> {
         paced(own)
             .map(|j| {
                 let s = self.sums(j);
-                if s.b + s.n <= 0.0 { 0.0 } else { penalised(s.b, s.n, s.r, between(tau2[j], self.rows.m)).min(cap) }
+                if s.b + s.n <= 0.0 {
+                    0.0
+                } else {
+                    penalised(s.b, s.n, s.r, between_run_variance(tau2[j], self.rows.m)).min(cap)
+                }
             })
             .sum()
     }
@@ -658,7 +662,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
         let of = |&(j, _, weight): &(usize, f64, f64)| {
             let [b, n] = sets.sets[j].v.map(|v| v / sets.sets[j].w.max(1e-300));
             let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
-            let agrees = is_near || penalised(b, n, scale, between(tau2[j], rows.m)) < LEVEL;
+            let agrees = is_near || penalised(b, n, scale, between_run_variance(tau2[j], rows.m)) < LEVEL;
             if agrees { weight } else { 0.0 }
         };
         telling.iter().map(of).sum::<f64>() / telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
@@ -758,7 +762,7 @@ pub(super) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, w
     let event = median(&mut events).max(1e-300);
     let front = rows.front();
     let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
-    let variance = between(tau2, rows.m);
+    let variance = between_run_variance(tau2, rows.m);
     let far = with_power(need.sqrt(), replicated.then(|| measured(rows).degrees()));
     let noticed = least_growth(tenth, 1.0, variance, far);
     model.refit(&[]);

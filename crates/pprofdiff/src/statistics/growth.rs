@@ -133,7 +133,7 @@ impl Spread {
     }
 
     /// The variance of one subject's cost between runs beside that of counting, and its degrees of freedom.
-    fn of(&self, runs: &Events) -> (f64, f64) {
+    fn variance(&self, runs: &Events) -> (f64, f64) {
         if !self.is_replicated(runs) {
             return (self.tau2, self.degrees);
         }
@@ -152,7 +152,7 @@ impl Spread {
         let m = runs.each_ref().map(Vec::len);
         let [base, new] = runs.each_ref().map(|side| side.iter().sum::<f64>());
         let expected = ratio * m[1] as f64 / m[0] as f64;
-        let (tau2, degrees) = self.of(runs);
+        let (tau2, degrees) = self.variance(runs);
         let deviance = penalised(base, new, expected, between_run_variance(tau2, m)).max(0.0);
         let tail = student_tail(deviance.sqrt(), degrees as u32);
         if new > base * expected { tail } else { 1.0 - tail }
@@ -207,8 +207,10 @@ impl Spread {
     /// The standard deviation of the log of what a subject grew by.
     pub(crate) fn deviation(&self, runs: &Events) -> f64 {
         let counting = |side: &[f64]| 1.0 / side.iter().sum::<f64>().max(0.5);
-        (counting(&runs[0]) + counting(&runs[1]) + between_run_variance(self.of(runs).0, runs.each_ref().map(Vec::len)))
-            .sqrt()
+        (counting(&runs[0])
+            + counting(&runs[1])
+            + between_run_variance(self.variance(runs).0, runs.each_ref().map(Vec::len)))
+        .sqrt()
     }
 
     /// The probability that a build that costs `limit` events a run seems to cost as much as these runs or more. The
@@ -248,7 +250,7 @@ impl Spread {
         if new <= base * ratio {
             return None;
         }
-        let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.of(runs) } else { self.of(runs) };
+        let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.variance(runs) } else { self.variance(runs) };
         let first = runs[0].len().min(runs[1].len()) + 1;
         let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between_run_variance(tau2, [m, m]));
         (first..=MAX_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))

@@ -87,7 +87,7 @@ impl Mappings {
 
     /// The mapping of an address: the first that contains it; else one that it lies before by no more than that one's
     /// offset, which is corrected, since profilers leave out parts of binaries; else one for all that are in none.
-    pub fn of(&mut self, address: u64, builder: &mut ProfileBuilder) -> Result<MappingId> {
+    pub fn find(&mut self, address: u64, builder: &mut ProfileBuilder) -> Result<MappingId> {
         if let Some(i) = self.containing(address)? {
             return Ok(self.ids[i]);
         }
@@ -281,7 +281,7 @@ mod tests {
     fn read(text: &str, addresses: &[u64]) -> Result<(Vec<(u64, u64, u64, String)>, Vec<MappingId>)> {
         let mut builder = ProfileBuilder::new();
         let mut mappings = Mappings::read(Lines::new(text.as_bytes()), &mut builder)?;
-        let ids: Result<Vec<_>> = addresses.iter().map(|&a| mappings.of(a, &mut builder)).collect();
+        let ids: Result<Vec<_>> = addresses.iter().map(|&a| mappings.find(a, &mut builder)).collect();
         let ids = ids?;
         let mut samples = Vec::new();
         for (id, address) in ids.iter().zip(addresses) {

@@ -27,7 +27,7 @@ impl Role {
         matches!(self, Role::Comment | Role::DropFrames | Role::KeepFrames | Role::DocUrl)
     }
 
-    fn of(key: &[u8]) -> Role {
+    fn from_key(key: &[u8]) -> Role {
         match key {
             b"process.executable.build_id.gnu" => Role::BuildId(0),
             b"process.executable.build_id.go" => Role::BuildId(1),
@@ -63,7 +63,7 @@ impl<'a> Message<'a> {
         }
         let (key, unit) = (self.canonical(key)?, self.canonical(unit)?);
         let label = self.label(key, content, unit)?;
-        let role = Role::of(self.string(key));
+        let role = Role::from_key(self.string(key));
         Ok(if label == NOTHING { 0 } else { self.attributes.number((label, role)) })
     }
 

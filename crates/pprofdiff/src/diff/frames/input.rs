@@ -114,7 +114,7 @@ impl InputFrames {
 
     /// The frames of a location, innermost first; indexes of this input.
     #[inline]
-    pub(crate) fn of(&self, location: u32) -> &[u32] {
+    pub(crate) fn expand(&self, location: u32) -> &[u32] {
         let l = location as usize;
         &self.expanded[self.first[l] as usize..self.first[l + 1] as usize]
     }

@@ -395,7 +395,7 @@ fn file_name(path: &str) -> &str {
 const ASKED: &str = "the instructions are";
 
 /// Which binaries are missing, or are none that can be read, and of which side; nothing if none is.
-fn told(what: &str, missing: [Vec<String>; 2], measure: &Measure) -> Option<String> {
+fn describe_missing(what: &str, missing: [Vec<String>; 2], measure: &Measure) -> Option<String> {
     let diff = measure.selection().diff();
     // A written diff is one file, which has one option.
     let has_sides = diff.is_two_sided() && measure.walks().all(|walk| walk.input.part.is_none());
@@ -427,7 +427,7 @@ pub(super) fn opened(
     let names: HashSet<String> = routines.iter().map(|r| r.name.clone()).collect();
     let matches = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
     let mut listing = CodeListing::new(measure, &matches, trim, &memory)?;
-    if let Some(told) = told(ASKED, std::mem::take(&mut listing.missing), measure) {
+    if let Some(told) = describe_missing(ASKED, std::mem::take(&mut listing.missing), measure) {
         // Who only has folders that are searched anyway did not ask for instructions.
         summary.warnings.extend(measure.walks().any(|w| w.input.profile.binaries().is_named()).then_some(told));
         return Ok((routines, summary));
@@ -462,7 +462,8 @@ impl Diff {
         let memory = Memory::default();
         let matches = |name: &[u8]| regex.is_match(name);
         let mut listing = CodeListing::new(&measure, &matches, &query.trim_path, &memory)?;
-        let refuse = |missing| told(ASKED, missing, &measure).map_or(Ok(()), |told| Err(Error::query(told)));
+        let refuse =
+            |missing| describe_missing(ASKED, missing, &measure).map_or(Ok(()), |told| Err(Error::query(told)));
         refuse(std::mem::take(&mut listing.missing))?;
         let is_asked = |f: Function| matches(listing.origin(f).1.0) || matches(listing.name(f).as_bytes());
         let pairs = listing.pairs(is_asked);
@@ -477,7 +478,7 @@ impl Diff {
             all.into_iter().for_each(|(side, (_, words))| sides[side].push(words.clone()));
             sides
         };
-        let elsewhere = told("functions without names are", by_side(elsewhere), &measure);
+        let elsewhere = describe_missing("functions without names are", by_side(elsewhere), &measure);
         refuse(by_side(there))?;
         let sized = |pair: Both| {
             let (flat, cum, _) = listing.sums(pair);

@@ -287,7 +287,7 @@ struct Shift {
 }
 
 impl Shift {
-    fn of(g: &Group) -> Shift {
+    fn from_group(g: &Group) -> Shift {
         let (base, new) = (&g.base, &g.new);
         let numbers = Shift { by: 0, words: "lines are paired by their numbers".to_owned() };
         let from = |place: &str, base: i64, new: i64| Shift {
@@ -479,7 +479,7 @@ impl<'s> Texts<'s> {
         whole: bool,
         notes: &mut Vec<String>,
     ) -> Vec<Numbered> {
-        let shift = Shift::of(g);
+        let shift = Shift::from_group(g);
         let by = i128::from(shift.by);
         if self.two_sided {
             let why = match texts {
