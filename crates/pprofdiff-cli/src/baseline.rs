@@ -31,7 +31,7 @@ const MAX_BYTES: u64 = 16 << 10;
 /// An entry that is so much newer than now was not stored by a job whose clock is right.
 const EARLY: u64 = 24 * 60 * 60;
 /// The most that is said of entries one by one.
-const MAX_SAID: usize = 10;
+const MAX_LISTED: usize = 10;
 /// A profile without an entry is no longer being stored after so long.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -144,9 +144,9 @@ impl<'a> Baseline<'a> {
 
     /// What was left out, not all of it one by one.
     pub fn warnings(&self) -> Vec<String> {
-        let mut said: Vec<String> = self.said.iter().take(MAX_SAID).cloned().collect();
-        if self.said.len() > MAX_SAID {
-            said.push(format!("{}: {} more were left out", self.dir.display(), self.said.len() - MAX_SAID));
+        let mut said: Vec<String> = self.said.iter().take(MAX_LISTED).cloned().collect();
+        if self.said.len() > MAX_LISTED {
+            said.push(format!("{}: {} more were left out", self.dir.display(), self.said.len() - MAX_LISTED));
         }
         said
     }

@@ -1,6 +1,6 @@
-//! What hands type that know `go tool pprof`: its options, which have one dash, in our words. A word that means the same
-//! here is taken; of any other the error says what to write instead. docs/from-pprof.md has the same list for people, and a
-//! test reads `go tool pprof -h` to see that none is missing in either.
+//! Translates the arguments of `go tool pprof`, whose options have one dash, into ours. A word that means the same here is
+//! taken; for any other the error says what to write instead. docs/from-pprof.md has the same list for people, and a test
+//! reads `go tool pprof -h` to see that none is missing in either.
 
 use std::ffi::OsString;
 
@@ -135,7 +135,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("mean_delay", Switch(&["--mean", "--sample-type", "delay"])),
 ];
 
-/// The arguments in our words; as they are if none is pprof's.
+/// Translates pprof's arguments into ours; leaves them as they are if none is pprof's.
 ///
 /// # Errors
 /// A word of pprof's that is another here, or none; the error says what to write.

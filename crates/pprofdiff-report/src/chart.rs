@@ -1,4 +1,4 @@
-//! Charts for notebooks, in Vega-Lite 6: the rows of a table as bars, a series as the courses of its frames.
+//! Charts for notebooks, in Vega-Lite 6: the rows of a table as bars, a series as the timelines of its frames.
 //!
 //! A chart is a JSON object that says what to draw, with the data in it. Values are in the axis's unit; names are data
 //! only, never part of an expression, and harmless.
@@ -80,7 +80,7 @@ impl Table {
     /// it costs. Of several sample types, beside each other. As JSON; the data are in it.
     ///
     /// # Errors
-    /// The values of a series, which are no bars: [`series_chart`] shows their courses.
+    /// The values of a series, which are no bars: [`series_chart`] shows their timelines.
     pub fn to_chart(&self, n: usize) -> Result<String> {
         if self.kind == Kind::Values {
             return Err(Error::query("the values of a series are drawn by the plot() of the series, as courses"));
@@ -281,7 +281,7 @@ fn change(delta: i64) -> &'static str {
     if delta < 0 { "less" } else { "more" }
 }
 
-/// The courses of at most `n` frames over the builds, as lines, with a rule at each lasting change: of the largest lasting
+/// The timelines of at most `n` frames over the builds, as lines, with a rule at each lasting change: of the largest lasting
 /// changes, or of the frames that moved most where there are none. As JSON; the data are in it.
 pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     let mut timelines = Timelines::new(series, series.is_history(), sort, n);
@@ -293,7 +293,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     let deltas = ColumnUnit::for_values(&s.unit, timelines.rows.iter().map(|row| row.value.delta()));
     let builds: Vec<usize> = series.values().map(|(build, _)| build).collect();
     let keys = labels(series.builds.loaded().map(|b| b.key.clone()));
-    // A frame may have changed more than once; its course is the same in all its rows.
+    // A frame may have changed more than once; its timeline is the same in all its rows.
     let (mut place, mut lines) = (HashMap::<_, _>::default(), Vec::new());
     for row in &timelines.rows {
         place.entry(row.frame).or_insert_with(|| {

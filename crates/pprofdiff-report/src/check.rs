@@ -134,7 +134,7 @@ pub(crate) fn normalized(check: &Check) -> Option<String> {
 }
 
 /// How many findings of a rule people are told one by one, of each outcome.
-const MAX_TOLD: usize = 5;
+const MAX_FINDINGS: usize = 5;
 
 /// The findings that people are told one by one, and what is said of the others. A rule on any frame may find each frame
 /// on the way to the one that matters, and all below it: told are those that moved most of those that lie in no other's stacks.
@@ -142,7 +142,7 @@ pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) 
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
         let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
-        let first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_TOLD).collect();
+        let first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_FINDINGS).collect();
         let others = all().count() - first.len();
         if others > 0 {
             let is_first = |name: &str| first.iter().any(|f| f.frame.as_deref() == Some(name));

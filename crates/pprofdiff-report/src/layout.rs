@@ -289,7 +289,8 @@ impl Tree {
     }
 }
 
-/// Lays out nodes and calls, whose labels are given, of these sizes. Gives the middle of each node, and the way of each call.
+/// Lays out nodes and calls, whose labels are given, of these sizes. Gives the middle of each node, and the route of
+/// each call.
 pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<Point>, Vec<EdgeRoute>) {
     work::begin_phase("drawing");
     let levels = &chosen.levels;

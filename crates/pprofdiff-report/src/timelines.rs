@@ -1,4 +1,4 @@
-//! What notebooks and the page show of a series: the frames that changed, each with its course over the builds.
+//! What notebooks and the page show of a series: the frames that changed, each with its timeline over the builds.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use pprofdiff::{Pair, Sort, Summary};
 /// What a row is where rows are lasting changes.
 pub(crate) const LASTING: &str = "lasting change";
 
-/// A frame's change, and its course.
+/// A frame's change, and its timeline.
 pub(crate) struct Timeline {
     /// Index in [`Series::frames`].
     pub frame: u32,
@@ -131,7 +131,7 @@ fn points_of(series: &Series, rows: &[Timeline]) -> Vec<ChangePoint> {
 }
 
 /// The first `n` lasting changes of a history, or the frames that moved most of other builds, as an HTML fragment: each
-/// with a picture of its course. Everything from the input is escaped.
+/// with a picture of its timeline. Everything from the input is escaped.
 pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     let lasting = series.is_history();
     let timelines = Timelines::new(series, lasting, sort, n);

@@ -30,7 +30,7 @@ const READS_PER_BYTE: u64 = 16;
 /// And on top of these, whatever the size.
 const READS: u64 = 1 << 20;
 /// How many times as large as in the file a section may be when it is inflated; compilers reach 5.
-const MAX_INFLATED: u64 = 100;
+const MAX_INFLATION: u64 = 100;
 
 /// A slice that counts what is read of it.
 #[derive(Debug, Clone)]
@@ -153,7 +153,7 @@ impl Memory {
     fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Counted<'a> {
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let data = content(object, name);
-        let data = data.filter(|d| d.uncompressed_size <= MAX_INFLATED * d.data.len() as u64);
+        let data = data.filter(|d| d.uncompressed_size <= MAX_INFLATION * d.data.len() as u64);
         let data: &'a [u8] = match data.and_then(|d| d.decompress().ok()) {
             None => &[],
             Some(Cow::Borrowed(data)) => data,

@@ -31,7 +31,7 @@ impl StackBudget {
         StackBudget { most, left: most }
     }
 
-    /// Takes the room of a sample.
+    /// Takes what a sample needs.
     pub fn take(&mut self, frames: usize, values: usize) -> Result<()> {
         match self.left.checked_sub(frames.saturating_add(values)) {
             Some(left) => self.left = left,

@@ -55,7 +55,7 @@ struct Placed {
     middle: Point,
 }
 
-/// A call and its way.
+/// A call and its route.
 struct Routed {
     look: CallLook,
     residual: bool,
@@ -72,7 +72,7 @@ pub fn svg(graph: &Graph) -> Result<String> {
     svg_within(graph, &mut LayoutBudget::for_pictures(1))
 }
 
-/// As [`svg`], with the room that is left for several pictures.
+/// As [`svg`], with the budget that several pictures share.
 pub(crate) fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<String> {
     if graph.nodes.len() > MAX_NODES {
         return Err(Error::query(format!(

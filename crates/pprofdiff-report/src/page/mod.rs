@@ -105,7 +105,7 @@ const MAX_TYPES_AT_A_TIME: usize = 2;
 /// `MANY_SAMPLES` only the query's.
 const MAX_EXPLAINED: usize = 4;
 const MANY_SAMPLES: usize = 50_000;
-/// The room of all call graphs but that of the query's sample type, which has its own: for so many dense profiles, or
+/// The budget of all call graphs but that of the query's sample type, which has its own: for so many dense profiles, or
 /// ten times as many real ones.
 const PICTURES: i64 = 3;
 /// Functions that the page lists the source lines of.

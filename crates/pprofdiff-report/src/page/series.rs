@@ -1,4 +1,4 @@
-//! The page of a series: the course of each frame that changed, and, for the builds at which they did, the graphs and
+//! The page of a series: the timeline of each frame that changed, and, for the builds at which they did, the graphs and
 //! tables of what is before and after. A change point takes the place that a sample type has on the page of a diff.
 
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use pprofdiff::{LoadOptions, Result, Sort, units};
 
 /// Change points that a page has graphs of: those of the largest changes.
 const MAX_POINTS: usize = 12;
-/// Rows of a page, and all values of their courses.
+/// Rows of a page, and all values of their timelines.
 const MAX_ROWS: usize = 500;
 const MAX_VALUES: usize = 2_000_000;
 

@@ -142,7 +142,7 @@ impl InputFrames {
 }
 
 /// The characters of a name that is an example.
-const MAX_OF_EXAMPLE: usize = 200;
+const MAX_EXAMPLE_CHARS: usize = 200;
 
 /// Interns the frames of one profile.
 struct Builder<'a> {
@@ -214,7 +214,7 @@ impl<'a> Builder<'a> {
         } else {
             let text = self.interner.text(canonical.as_bytes());
             self.matched.0 += 1;
-            let start = |text: &str| text.chars().take(MAX_OF_EXAMPLE).collect();
+            let start = |text: &str| text.chars().take(MAX_EXAMPLE_CHARS).collect();
             self.matched.1.get_or_insert_with(|| (start(&name), start(&canonical)));
             text
         };

@@ -25,7 +25,7 @@ use pprofdiff_profile::work::paced;
 use routines::TOO_LONG;
 
 /// The machine code that a listing shows at most, in bytes of both sides: about 300,000 instructions.
-const MAX_CODE: usize = 1 << 20;
+const MAX_CODE_BYTES: usize = 1 << 20;
 
 /// A function of a binary: the number of the code, and that of the function in it.
 type Function = (u32, u32);
@@ -148,7 +148,7 @@ impl<'m> CodeListing<'m> {
             warnings: Vec::new(),
             texts: HashMap::default(),
             pairs_left: MAX_PAIRS,
-            bytes_left: MAX_CODE,
+            bytes_left: MAX_CODE_BYTES,
         };
         let mut all: Vec<Wanted> = measure.walks().map(|walk| wanted(&walk.input.profile, matches)).collect();
         // The other side has the function, too, though no sample ran it there.

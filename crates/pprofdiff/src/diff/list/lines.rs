@@ -21,7 +21,7 @@ const MARGIN: i64 = 5;
 
 /// What the source lines of all routines of a listing may take, in bytes. Functions of a profile can overlap, so a
 /// listing could otherwise be as long as functions times lines.
-const MAX_TEXT: usize = 64 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// One side of a routine while it is collected.
 #[derive(Default)]
@@ -377,14 +377,14 @@ struct Texts<'s> {
     aligned: HashMap<(usize, usize), Option<Arc<Aligned>>>,
     /// What is left of [`MAX_PAIRS`].
     pairs_left: u64,
-    /// What is left of [`MAX_TEXT`].
+    /// What is left of [`MAX_TEXT_BYTES`].
     left: usize,
 }
 
 impl<'s> Texts<'s> {
     fn new(sources: &'s dyn SourceCode, two_sided: bool) -> Texts<'s> {
         let (split, by_address, aligned) = Default::default();
-        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MAX_PAIRS, left: MAX_TEXT }
+        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MAX_PAIRS, left: MAX_TEXT_BYTES }
     }
 
     /// The text of a side's file, and where it was found.
