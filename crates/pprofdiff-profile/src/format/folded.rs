@@ -113,6 +113,26 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     lines.map(|(at, line)| (at, line.strip_prefix(b"\xef\xbb\xbf").filter(|_| at == 0).unwrap_or(line)))
 }
 
+/// Calls `f` with the number and the text of each line. Its errors name the line and say where it begins.
+pub(super) fn each_line<'t>(text: &'t [u8], mut f: impl FnMut(u64, &'t [u8]) -> Result<()>) -> Result<()> {
+    for (number, (at, line)) in (1u64..).zip(lines(text)) {
+        f(number, line).map_err(|e| e.in_record(|| format!("line {number}")).at(at))?;
+    }
+    Ok(())
+}
+
+/// Adds each line as a sample, and notes those without a stack.
+pub(super) fn add_lines<'t>(text: &'t [u8], mut add: impl FnMut(&'t [u8]) -> Result<Added>) -> Result<Stackless> {
+    let mut stackless = Stackless::default();
+    each_line(text, |number, line| {
+        if add(line)? == Added::WithoutStack {
+            stackless.add(number);
+        }
+        Ok(())
+    })?;
+    Ok(stackless)
+}
+
 /// A line without its last word, and that word, if it is a number.
 pub(super) fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = line.iter().rposition(|&b| b == b' ' || b == b'\t')?;
@@ -130,18 +150,12 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
     let header = Header::find(&text).filter(|header| header.two_sided == two_sided);
     let header = header.unwrap_or(Header { kind, unit, two_sided });
     let mut stacks = Stacks::new(&header);
-    let mut stackless = Stackless::default();
-    for (number, (at, line)) in (1u64..).zip(lines(&text)) {
-        let added = match Header::parse(line) {
-            Some(other) if other != header => Err(unlike(&other, &header)),
-            // A header ends in no number; a stack may begin as one does.
-            None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(unlike_any(line)),
-            _ => stacks.add(line, two_sided),
-        };
-        if added.map_err(|e| e.in_record(|| format!("line {number}")).at(at))? == Added::WithoutStack {
-            stackless.add(number);
-        }
-    }
+    let stackless = add_lines(&text, |line| match Header::parse(line) {
+        Some(other) if other != header => Err(unlike(&other, &header)),
+        // A header ends in no number; a stack may begin as one does.
+        None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(unlike_any(line)),
+        _ => stacks.add(line, two_sided),
+    })?;
     let builder = stacks.finish(two_sided)?;
     drop(text);
     Ok(stackless.noted(builder.build(name)?))

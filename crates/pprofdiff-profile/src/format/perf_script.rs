@@ -22,7 +22,7 @@
 
 mod parse;
 
-use super::folded::lines;
+use super::folded::{each_line, lines};
 use super::tree::{StackBudget, Tree};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
@@ -52,9 +52,7 @@ fn recognises(head: &[u8]) -> bool {
 
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let mut script = Script::new(options);
-    for (number, (at, line)) in (1u64..).zip(lines(&text)) {
-        script.line(line).map_err(|e| e.in_record(|| format!("line {number}")).at(at))?;
-    }
+    each_line(&text, |_, line| script.line(line))?;
     script.end_sample().map_err(|e| e.in_record(|| "the last sample".to_owned()))?;
     if script.has_samples && !script.names_something {
         let none = "no sample has an event or a frame up to the end; is this the text of perf script?";
