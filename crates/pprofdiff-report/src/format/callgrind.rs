@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use super::{Format, nothing, unsupported};
+use super::{BASE, Format, unsupported};
 use crate::report::Report;
 use crate::request::{Ask, Request};
 use pprofdiff::graph::{Graph, GraphOptions, Rank};
@@ -18,10 +18,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "callgrind",
     extensions: &["callgrind", "callgraph.out"],
     about: "the whole call graph by address, for KCachegrind",
-    binary: false,
-    limit: None,
     warns: false,
-    leaves_out: nothing,
     shows: |request| match request.ask {
         _ if !request.beside.is_empty() => None,
         Ask::Top { limit: None, significant: false, .. } | Ask::Tree { limit: None, .. } => {
@@ -39,7 +36,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Graph(graph) => callgrind(graph, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// Texts that the format has once: `(1) main` the first time, then `(1)`.

@@ -8,7 +8,7 @@
 
 use std::io::{self, Write};
 
-use crate::format::{Format, all_stacks, nothing, unsupported};
+use crate::format::{BASE, Format, all_stacks, unsupported};
 use crate::report::Report;
 use pprofdiff::FoldedHeader;
 use pprofdiff::stacks::Stacks;
@@ -18,16 +18,13 @@ pub(crate) const FORMAT: Format = Format {
     name: "folded",
     extensions: &["folded"],
     about: "stacks for flame graph tools, with a column a side",
-    binary: false,
-    limit: None,
     warns: false,
-    leaves_out: nothing,
     shows: all_stacks,
     write: |report, out, _| match report {
         Report::Stacks(stacks, _) => folded(stacks, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// Writes the stacks in folded form.

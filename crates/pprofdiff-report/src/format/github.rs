@@ -4,9 +4,8 @@ use std::io::{self, Write};
 
 use crate::check::{finding, normalized, select_findings, verdict, whys};
 use crate::explain::causes_text;
-use crate::format::{Format, nothing, unsupported};
+use crate::format::{BASE, Format, checks, unsupported};
 use crate::report::Report;
-use crate::request::Ask;
 use pprofdiff::check::{Check, Outcome};
 use pprofdiff::text::sanitize;
 
@@ -14,16 +13,12 @@ pub(crate) const FORMAT: Format = Format {
     name: "github",
     extensions: &["github"],
     about: "what a check found, as annotations of a GitHub workflow",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
-    shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
+    shows: checks,
     write: |report, out, _| match report {
         Report::Check(check) => check_github(check, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// A line that an annotation shows is short; GitHub shows ten of a kind and step.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 #[cfg(feature = "check")]
 use crate::check::check_markdown;
 use crate::explain::explain_markdown;
-use crate::format::{Format, nothing, rows, unsupported};
+use crate::format::{BASE, Format, rows, unsupported};
 use crate::numbers::total;
 use crate::report::Report;
 use crate::request::Ask;
@@ -17,10 +17,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "markdown",
     extensions: &["md", "markdown"],
     about: "a table for pull requests",
-    binary: false,
     limit: Some(20),
-    warns: true,
-    leaves_out: nothing,
     shows: |request| match request.ask {
         #[cfg(feature = "check")]
         Ask::Check(_) => Some(request.clone()),
@@ -33,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Explain(explanation) => explain_markdown(explanation, out, style),
         _ => report.table().ok_or_else(unsupported)?.write_markdown(out),
     },
-    each: None,
+    ..BASE
 };
 
 impl Table {

@@ -8,9 +8,8 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::check::finding;
-use crate::format::{Format, nothing, unsupported};
+use crate::format::{BASE, Format, checks, unsupported};
 use crate::report::Report;
-use crate::request::Ask;
 use pprofdiff::check::{Check, Finding, Outcome, RuleCheck};
 use pprofdiff::text::sanitize;
 
@@ -18,16 +17,12 @@ pub(crate) const FORMAT: Format = Format {
     name: "sarif",
     extensions: &["sarif"],
     about: "what a check found, for code scanning",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
-    shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
+    shows: checks,
     write: |report, out, _| match report {
         Report::Check(check) => check_sarif(check, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {

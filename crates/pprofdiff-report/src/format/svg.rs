@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use crate::callgraph::{CallLook, Look, NodeLook};
-use crate::format::{Format, graph, nothing, unsupported};
+use crate::format::{BASE, Format, graph, unsupported};
 use crate::html::{escape, escape_ours};
 use crate::layout::{self, Edge, EdgeRoute, LayoutBudget, Point};
 use crate::names::shorten;
@@ -21,16 +21,12 @@ pub(crate) const FORMAT: Format = Format {
     name: "svg",
     extensions: &["svg"],
     about: "the call graph as a picture",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
     shows: graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => writeln!(out, "{}", svg(graph).map_err(std::io::Error::other)?),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// More nodes are neither laid out in reasonable time nor looked at.

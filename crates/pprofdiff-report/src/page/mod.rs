@@ -23,7 +23,7 @@ use super::html::{escape, escape_ours};
 use super::listing::{push_routines, to_html_page};
 use super::numbers::{extent, share, whole};
 use super::text::inputs;
-use crate::format::{Format, nothing, unsupported};
+use crate::format::{BASE, Format, unsupported};
 use crate::layout::LayoutBudget;
 use crate::report::Report;
 use crate::request::Ask;
@@ -46,10 +46,6 @@ pub(crate) const FORMAT: Format = Format {
     name: "html",
     extensions: &["html", "htm"],
     about: "one page for a browser: flame graph, table, call graph, source lines, every sample type",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
     shows: |request| match request.ask {
         _ if !request.beside.is_empty() => None,
         Ask::Top { significant: false, .. } => {
@@ -65,7 +61,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Listing(listing) => out.write_all(to_html_page(listing).as_bytes()),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 fn timelines(lasting: bool, sort: Sort, limit: Option<usize>) -> Ask {
