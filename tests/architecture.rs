@@ -30,26 +30,123 @@ fn files(dir: &str, endings: &[&str]) -> Vec<(PathBuf, String)> {
     found
 }
 
+/// The module that a file is: `crate::diff::walk` of `src/diff/walk.rs`.
+fn module_of(path: &Path) -> Vec<String> {
+    let text = path.with_extension("").to_string_lossy().replace('\\', "/");
+    let inside = text.rsplit_once("/src/").map_or("", |(_, inside)| inside);
+    let parts = inside.split('/').filter(|part| !["mod", "lib", "main"].contains(part));
+    std::iter::once("crate").chain(parts).map(str::to_owned).collect()
+}
+
+/// A path as seen from the crate's root: `super::` and `self::` are resolved.
+fn absolute(path: &str, module: &[String]) -> String {
+    let (mut at, mut rest) = (module.to_vec(), path);
+    if !rest.starts_with("super::") && !rest.starts_with("self::") {
+        return path.to_owned();
+    }
+    rest = rest.strip_prefix("self::").unwrap_or(rest);
+    while let Some(above) = rest.strip_prefix("super::") {
+        at.pop();
+        rest = above;
+    }
+    format!("{}::{rest}", at.join("::"))
+}
+
+/// Each path of a `use` tree, with the name that it has in the file.
+fn imported(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
+    let tree = tree.trim();
+    if let (Some(open), Some(close)) = (tree.find('{'), tree.rfind('}')) {
+        let (mut depth, mut start, inner) = (0, 0, &tree[open + 1..close]);
+        let before = format!("{before}{}", &tree[..open]);
+        for (at, c) in inner.char_indices().chain([(inner.len(), ',')]) {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 0 => {
+                    imported(&inner[start..at], &before, found);
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+    } else if !tree.is_empty() {
+        let (path, name) = tree.split_once(" as ").unwrap_or((tree, tree.rsplit("::").next().unwrap()));
+        let path = if path == "self" { before.trim_end_matches("::").to_owned() } else { format!("{before}{path}") };
+        let name = if name == "self" { path.rsplit("::").next().unwrap() } else { name };
+        found.push((path.clone(), name.trim().to_owned()));
+    }
+}
+
+/// What the code of a file names, from the crate's root: what it imports, and its other paths, in which imported names
+/// stand for what they are.
+fn paths_of(path: &Path, text: &str) -> Vec<String> {
+    let module = module_of(path);
+    let lines = text.lines().filter(|l| !l.trim_start().starts_with("//"));
+    let code = lines.collect::<Vec<_>>().join("\n");
+    let mut imports = Vec::new();
+    let is_import = |line: &str| {
+        let line = line.strip_prefix("pub").map_or(line, |rest| rest.trim_start_matches(|c| c != ' ').trim_start());
+        line.starts_with("use ")
+    };
+    let mut lines = code.lines().map(str::trim);
+    while let Some(line) = lines.by_ref().find(|line| is_import(line)) {
+        let mut statement = line.to_owned();
+        while !statement.ends_with(';') {
+            statement.extend([" ", lines.next().unwrap()]);
+        }
+        let (_, tree) = statement.trim_end_matches(';').split_once("use ").unwrap();
+        imported(tree, "", &mut imports);
+    }
+    let imports: Vec<(String, String)> =
+        imports.into_iter().map(|(path, name)| (absolute(&path, &module), name)).collect();
+    let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let named = code.split(|c: char| !is_of_path(c)).filter(|word| word.contains("::")).map(|word| {
+        let (first, rest) = word.split_once("::").unwrap();
+        match imports.iter().find(|(_, name)| name == first) {
+            Some((path, _)) => format!("{path}::{rest}"),
+            None => absolute(word, &module),
+        }
+    });
+    let named: Vec<String> = named.collect();
+    imports.into_iter().map(|(path, _)| path).chain(named).collect()
+}
+
+#[test]
+fn imports_are_read_whatever_they_look_like() {
+    let text = "use super::{a::{self, B as C}, d};\npub(crate) use std::thread as t;\nuse self::e::*;\n// use crate::no;\n\
+                fn f() { t::spawn(C::new()); super::g(); }\n";
+    let paths = paths_of(Path::new("crates/x/src/one/two.rs"), text);
+    for path in
+        ["crate::one::a", "crate::one::a::B", "crate::one::d", "std::thread", "crate::one::two::e::*", "crate::one::g"]
+    {
+        assert!(paths.iter().any(|p| p == path), "{path}: {paths:?}");
+    }
+    assert!(paths.contains(&"std::thread::spawn".to_owned()) && paths.contains(&"crate::one::a::B::new".to_owned()));
+    assert!(!paths.iter().any(|p| p.contains("no")), "{paths:?}");
+}
+
 /// Cargo keeps crates apart. This is about modules of one crate, and about what a crate could do but must not.
 #[test]
 fn modules_depend_in_one_direction() {
     let forbidden: &[(&str, &[&str])] = &[
         ("crates/pprofdiff-profile/src/profile", &["crate::delta", "crate::input"]),
-        ("crates/pprofdiff-profile/src/delta", &["crate::input", "profile::wire"]),
+        ("crates/pprofdiff-profile/src/delta", &["crate::input", "crate::profile::wire"]),
         ("crates/pprofdiff/src/diff", &["crate::batch", "crate::check", "crate::series"]),
         ("crates/pprofdiff/src/check", &["crate::batch", "crate::series"]),
         ("crates/pprofdiff/src/series", &["crate::check"]),
-        ("crates/pprofdiff-profile/src", &["thread::spawn", "thread::scope"]),
-        ("crates/pprofdiff/src", &["thread::spawn", "thread::scope"]),
-        ("crates/pprofdiff-report/src", &["thread::spawn", "thread::scope"]),
+        ("crates/pprofdiff-profile/src", &["std::thread::spawn", "std::thread::scope"]),
+        ("crates/pprofdiff/src", &["std::thread::spawn", "std::thread::scope"]),
+        ("crates/pprofdiff-report/src", &["std::thread::spawn", "std::thread::scope"]),
         // The command has no algorithms, so it needs no collections.
         ("crates/pprofdiff-cli/src", &["std::collections"]),
     ];
     for (dir, words) in forbidden {
         for (path, text) in files(dir, &[".rs"]) {
+            let paths = paths_of(&path, &text);
             for word in *words {
-                let found = text.lines().any(|l| !l.trim_start().starts_with("//") && l.contains(word));
-                assert!(!found, "{} must not use {word}", path.display());
+                let is_below =
+                    |p: &String| p.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+                assert!(!paths.iter().any(is_below), "{} must not use {word}", path.display());
             }
         }
     }

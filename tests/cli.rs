@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod sources;
+mod written;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -125,73 +128,6 @@ fn filters_and_normalization_are_in_the_result() {
 }
 
 #[test]
-fn a_page_goes_to_a_file_or_a_pipe_and_opens_where_that_is_wanted() {
-    let [base, new] = story();
-    let path = temp("page.html");
-    let file = path.to_str().unwrap();
-    assert_eq!(stdout(&[&base, &new, "--format", "html", "-o", file]), "");
-    let page = std::fs::read_to_string(&path).unwrap();
-    assert!(page.starts_with("<!doctype html>") && page.contains("logmill/names.canonical"));
-    assert_eq!(stdout(&[&base, &new, "--format", "html"]), page);
-    assert!(stdout(&["top", &base, "--format", "html", "--min-width", "0.5"]).len() < page.len());
-    for verb in [&["tree"][..], &["peek", "x"], &["stacks"], &["labels"]] {
-        let reason = failure(&[verb, &[&base, &new, "--format", "html"]].concat());
-        let told = format!("{} can't be written as html; it can as text, json", verb[0]);
-        assert!(reason.contains(&told), "{reason}");
-    }
-    let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
-    let sources = ["--base-source", story.to_str().unwrap(), "--new-source", story.to_str().unwrap()];
-    let line = "names.Same(table[i].name, name)";
-    for profiles in [&[&*base, &new][..], &["diff", &base, &new], &["top", &base]] {
-        let listed = stdout(&[profiles, &["--format", "html"], &sources].concat());
-        assert!(listed.contains(line) && listed.contains("table.go"));
-        assert!(failure(&[profiles, &sources].concat()).contains("--format html"));
-    }
-    assert!(!page.contains(line));
-    assert!(failure(&[&base, &new, "--format", "html", "-n", "3"]).contains("--max-frames"));
-    assert!(failure(&[&base, &new, "--format", "html", "--min-width", "2"]).contains("0 to 1"));
-    assert!(failure(&[&base, &new, "--open"]).contains("-o"));
-    assert!(failure(&[&base, &new, "--format", "text", "--open"]).contains("--format html"));
-    assert!(failure(&[&base, &new, "--format", "html", "--open"]).contains("-o"));
-}
-
-/// A browser that only notes what it was asked to open.
-#[test]
-#[cfg(target_os = "linux")]
-fn open_hands_the_page_to_the_browser() {
-    use std::os::unix::fs::PermissionsExt;
-    let [base, new] = story();
-    let (bin, noted) = (temp("bin"), temp("opened"));
-    std::fs::create_dir_all(&bin).unwrap();
-    std::fs::write(bin.join("xdg-open"), format!("#!/bin/sh\nprintf %s \"$1\" > {}\n", noted.display())).unwrap();
-    std::fs::set_permissions(bin.join("xdg-open"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let page = temp("opened.html");
-    let run = |path: &Path| {
-        let args = [&base, &new, "--format", "html", "--open", "-o", page.to_str().unwrap()];
-        command().args(args).env("PATH", path).output().unwrap()
-    };
-    let output = run(&bin);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(std::fs::read_to_string(&noted).unwrap(), page.to_str().unwrap());
-    let output = run(&temp("nothing here"));
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr.contains("is written, but no browser would open it") && stderr.lines().count() == 1, "{stderr}");
-}
-
-#[test]
-fn csv_and_folded_say_warnings_on_standard_error() {
-    let [base, new] = story();
-    for format in ["csv", "folded", "pprof"] {
-        let out = temp("warned").display().to_string();
-        let output = run(&[&base, &new, "--format", format, "--focus", "no such frame", "-o", &out]);
-        assert!(output.status.success());
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(stderr, "pprofdiff: warning: focus \"no such frame\" matched nothing\n", "{format}");
-    }
-}
-
-#[test]
 fn an_empty_filter_is_none() {
     let [base, new] = story();
     let plain = stdout(&[&base, &new]);
@@ -202,17 +138,6 @@ fn an_empty_filter_is_none() {
 fn callers_and_callees_of_nothing_are_an_empty_table() {
     let [base, new] = story();
     assert!(stdout(&["tree", &base, &new, "--focus", "no such frame"]).contains("0 edges"));
-}
-
-#[test]
-fn a_reopened_diff_knows_what_it_does_not_know() {
-    let [base, new] = story();
-    let out = temp("reopened.pb.gz").display().to_string();
-    stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
-    assert!(failure(&[&out, "--normalize", "duration"]).contains("duration"));
-    let by_tag = json(&[&out, "--tagfocus", "true", "--format", "json"]);
-    assert_eq!(by_tag["rows_total"], 0, "the label that marks the base is not to be seen");
-    assert!(stdout(&["info", &out]).contains("a written diff"));
 }
 
 /// A file that is known and not read, for which there is advice.
@@ -392,96 +317,6 @@ fn a_file_that_is_named_like_a_verb_is_written_with_its_directory() {
 }
 
 #[test]
-fn a_written_diff_opens_again_and_merged_profiles_add_up() {
-    let [base, new] = story();
-    for name in ["diff.pb.gz", "diff.pb", "diff.zst"] {
-        let out = temp(name).display().to_string();
-        assert_eq!(stdout(&[&base, &new, "--format", "pprof", "-o", &out]), "");
-        let rows =
-            |args: &[&str]| json(&[args, &["--format", "json", "--granularity", "lines"]].concat())["rows"].clone();
-        assert!(rows(&[&out]) == rows(&[&base, &new]), "{name}");
-    }
-    let sum = temp("sum.pb.gz").display().to_string();
-    stdout(&["merge", &base, &new, &base, "-o", &sum]);
-    assert_eq!(json(&["top", &sum, "--format", "json"])["total"], 1_900_000_000i64 * 2 + 2_930_000_000);
-}
-
-#[test]
-fn deltas_of_snapshots_are_written_one_for_each_two() {
-    let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
-    let out = temp("delta.pb.gz").display().to_string();
-    assert_eq!(stdout(&["delta", &snapshot(3), &snapshot(4), "-o", &out]), "");
-    let allocated =
-        |file: &str| json(&["top", file, "--sample-type", "alloc_space", "--format", "json"])["total"].clone();
-    let difference = allocated(&snapshot(4)).as_i64().unwrap() - allocated(&snapshot(3)).as_i64().unwrap();
-    assert_eq!(allocated(&out), difference);
-    assert!(stdout(&["info", &out]).contains("pprofdiff delta: cumulative alloc_objects alloc_space;"));
-
-    let all: Vec<String> = (0..9).map(snapshot).collect();
-    let template = temp("{index}.delta.pb").display().to_string();
-    let files: Vec<&str> = all.iter().map(String::as_str).collect();
-    stdout(&[&["delta"], &files[..], &["-o", &template]].concat());
-    let sum: i64 = (1..9).map(|i| allocated(&template.replace("{index}", &i.to_string())).as_i64().unwrap()).sum();
-    assert_eq!(sum, allocated(&all[8]).as_i64().unwrap() - allocated(&all[0]).as_i64().unwrap());
-
-    // Packed as told.
-    let size = |name: &str, level: &str| {
-        let out = temp(name).display().to_string();
-        stdout(&["delta", &all[3], &all[4], "-o", &out, "--level", level]);
-        std::fs::metadata(out).unwrap().len()
-    };
-    assert!(size("1.pb.gz", "1") > size("9.pb.gz", "9") && size("1.zst", "1") > size("19.zst", "19"));
-}
-
-#[test]
-fn a_restart_between_snapshots_is_always_said() {
-    let snapshot = |i: usize| corpus(&format!("series/mutex-{i:02}.pb.gz"));
-    let (before, after, out) = (snapshot(8), snapshot(9), temp("reset.pb.gz").display().to_string());
-    let line = failure(&["delta", &before, &after, "-o", &out]);
-    assert!(line.contains("mutex-09.pb.gz: counters went down in ") && line.contains("--on-reset pass"), "{line}");
-    for (policy, words) in [("pass", "the snapshot is passed as it is"), ("clamp", "these count as unchanged")] {
-        let output = run(&["delta", &before, &after, "-o", &out, "--on-reset", policy]);
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && stderr.starts_with("pprofdiff: warning: ") && stderr.lines().count() == 1);
-        assert!(stdout(&["info", &out]).contains(words));
-    }
-}
-
-#[test]
-fn mistakes_about_snapshots_end_with_2_and_one_line() {
-    let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
-    let (a, b, c) = (snapshot(1), snapshot(2), snapshot(3));
-    let out = temp("none.pb.gz").display().to_string();
-    assert!(failure(&["delta", &a, "-o", &out]).contains("two snapshots"));
-    assert!(failure(&["delta", &a, &b]).contains("--output"));
-    assert!(failure(&["delta", &a, &b, &c, "-o", &out]).contains("{index}"));
-    assert!(failure(&["delta", &b, &a, "-o", &out]).contains("give the older snapshot first"));
-    assert!(failure(&["delta", &a, &corpus("series/mutex-02.pb.gz"), "-o", &out]).contains("cumulative sample types"));
-    assert!(failure(&["delta", &a, &b, "-o", &out, "--cumulative", "heap"]).contains("\"heap\""));
-    assert!(failure(&["delta", &a, &b, "-o", &out, "--level", "10"]).contains("levels 0 to 9"));
-    assert!(failure(&["delta", "-", "-", "-o", &out]).contains("only once"));
-    assert!(!Path::new(&out).exists());
-    // Naming a gauge is the user's right.
-    stdout(&["delta", &a, &b, "-o", &out, "--cumulative", "alloc_space,alloc_objects"]);
-    assert!(stdout(&["delta", "--help"]).contains("mutex_duration"));
-}
-
-#[test]
-fn folded_stacks_have_a_column_a_side() {
-    let [base, new] = story();
-    let folded = stdout(&[&base, &new, "--format", "folded"]);
-    assert!(folded.starts_with("# pprofdiff-folded cpu/nanoseconds base new\n"), "{folded}");
-    let sums = folded.lines().skip(1).fold((0i64, 0i64), |(b, n), line| {
-        let mut parts = line.rsplitn(3, ' ');
-        let mut number = || parts.next().unwrap().parse::<i64>().unwrap();
-        let (new, base) = (number(), number());
-        assert!(parts.next().unwrap().contains(';'), "{line}");
-        (b + base, n + new)
-    });
-    assert_eq!(sums, (1_900_000_000, 2_930_000_000));
-}
-
-#[test]
 fn folded_stacks_are_an_input_of_every_verb() {
     let [base, new] = story();
     let path = |name: &str| temp(name).display().to_string();
@@ -532,198 +367,6 @@ fn folded_stacks_are_an_input_of_every_verb() {
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("folded2") && unknown.status.code() == Some(2));
 }
 
-#[test]
-fn call_graphs_are_written_for_graphviz_and_as_pictures() {
-    let [base, new] = story();
-    for verb in [&["diff"][..], &["top"], &["tree"]] {
-        let svg = stdout(&[verb, &[&base, &new, "--format", "svg", "-n", "10"]].concat());
-        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-        assert_eq!(svg.matches("class=\"node\"").count(), 10);
-        assert!(stdout(&[verb, &[&base, &new, "--format", "dot"]].concat()).starts_with("digraph"));
-    }
-    let ranked =
-        |sort: &[&str]| stdout(&[&["top", &base, "--format", "dot", "-n", "3", "--node-fraction", "0"], sort].concat());
-    assert!(ranked(&["--sort", "cum"]).contains("main.run") && ranked(&["--sort", "flat"]) != ranked(&[]));
-    let all = stdout(&["top", &base, "--format", "dot", "-n0", "--node-fraction", "0", "--edge-fraction=0"]);
-    let rows = json(&["top", &base, "--format", "json"])["rows_total"].as_u64().unwrap() as usize;
-    assert_eq!(
-        all.lines().filter(|l| l.starts_with('N') && l.contains(" [label") && !l.contains(" -> ")).count(),
-        rows
-    );
-    for args in [&["stacks", &base][..], &["peek", "main", &base], &["labels", &base], &["stacks", "--labels", &base]] {
-        assert!(failure(&[args, &["--format", "dot"]].concat()).contains("can't be written as dot"));
-        let scope = [args, &["--format", "speedscope"]].concat();
-        assert!(args[0] == "stacks" && args.len() == 2 || failure(&scope).contains("can't be written as speedscope"));
-    }
-    assert!(failure(&[&base, &new, "--format", "svg", "--node-fraction", "7"]).contains("from 0 to 1"));
-}
-
-#[test]
-fn the_outputs_ending_chooses_the_format() {
-    let [base, new] = story();
-    for (name, begin) in [
-        ("ending.json", "{\"schema\": \"pprofdiff/1\", \"kind\": \"diff\""),
-        ("ending.csv", "name,file,line"),
-        ("ending.md", "**cpu**"),
-        ("ending.svg", "<svg "),
-        ("ending.dot", "digraph"),
-        ("ending.html", "<!doctype html>"),
-        ("ending.speedscope.json", "{\"$schema\""),
-        ("ending.folded", ""),
-        ("ending", "base  "),
-        ("ending.txt", "base  "),
-    ] {
-        let path = temp(name);
-        stdout(&[&base, &new, "-o", path.to_str().unwrap()]);
-        let written = std::fs::read_to_string(&path).unwrap();
-        assert!(written.starts_with(begin) && !written.is_empty(), "{name}: {}", &written[..50]);
-        // What is named counts, whatever the ending.
-        stdout(&[&base, &new, "--format", "csv", "-o", path.to_str().unwrap()]);
-        assert!(std::fs::read_to_string(&path).unwrap().starts_with("name,"), "{name}");
-    }
-    let written = temp("ending.pb.gz");
-    stdout(&[&base, &new, "-o", written.to_str().unwrap()]);
-    assert!(stdout(&["top", written.to_str().unwrap()]).contains("base  "));
-    let reason = failure(&[&base, &new, "-o", temp("ending.xyz").to_str().unwrap()]);
-    assert!(reason.contains("ending.xyz") && reason.contains(".svg (svg)"), "{reason}");
-    let reason = failure(&["labels", &base, "-o", temp("labels.svg").to_str().unwrap()]);
-    assert!(reason.contains("labels can't be written as svg; it can as text, json, csv, markdown"), "{reason}");
-}
-
-/// A profile of one function in a file, with one sample on a line.
-fn profile_in(name: &str, file: &str, line: i64) -> String {
-    use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
-    let p = Profile {
-        string_table: ["", "cpu", "nanoseconds", "y.f", file].iter().map(|s| s.as_bytes().to_vec()).collect(),
-        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
-        function: vec![Function { id: 1, name: 3, filename: 4, start_line: line - 1, ..Default::default() }],
-        location: vec![Location { id: 1, line: vec![Line { function_id: 1, line, column: 0 }], ..Default::default() }],
-        sample: vec![Sample { location_id: vec![1], value: vec![1_000_000], label: vec![] }],
-        ..Default::default()
-    };
-    let path = temp(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(&path, p.load(name).unwrap().to_bytes(&Default::default()).unwrap()).unwrap();
-    path.display().to_string()
-}
-
-#[test]
-fn files_of_two_checkouts_compare_once_paths_are_trimmed() {
-    let base = profile_in("trim/main/cpu.pb.gz", "/root/go/pkg/mod/github.com/x/y@v1.2.3/z.go", 7);
-    let new = profile_in("trim/branch/cpu.pb.gz", "/home/ci/mod/github.com/x/y@v1.2.4/z.go", 7);
-    let trim = "--trim-path=/root/go/pkg/mod:/home/ci/mod/";
-    for granularity in ["files", "lines", "filefunctions"] {
-        let granularity = format!("--granularity={granularity}");
-        let plain = json(&[&base, &new, &granularity, "--format=json"]);
-        assert_eq!((&plain["rows_total"], &plain["trim_path"]), (&2.into(), &Value::Array(vec![])), "{plain}");
-        // An option without a value is none: scripts pass variables that are not set.
-        assert_eq!(json(&[&base, &new, &granularity, "--format=json", "--trim-path="]), plain);
-        let trimmed = json(&[&base, &new, &granularity, "--format=json", trim]);
-        let row = &trimmed["rows"][0];
-        assert_eq!((&trimmed["rows_total"], row["status"].as_str()), (&1.into(), Some("same")), "{trimmed}");
-        assert_eq!(row["file"], "github.com/x/y/z.go");
-        assert!(stdout(&[&base, &new, &granularity, trim]).contains("trim_path=/root/go/pkg/mod:/home/ci/mod/"));
-        assert!(stdout(&["stacks", &base, &new, &granularity, trim]).contains("github.com/x/y/z.go"));
-        let series = json(&["series", &base, &new, &granularity, trim, "--format=json", "--rows=values"]);
-        assert!(series.to_string().contains("\"github.com/x/y/z.go\"") && !series.to_string().contains("@v1"));
-    }
-    let (main, branch) = (temp("trim/main").display().to_string(), temp("trim/branch").display().to_string());
-    let batch = stdout(&["batch", &main, &branch, "--granularity=files", trim, "--format=jsonl"]);
-    assert!(batch.contains("\"github.com/x/y/z.go\"") && !batch.contains("@v1"), "{batch}");
-
-    // A listing needs no option to bring the sides together; sources are looked for with their versions.
-    let sources = temp("trim/mod/github.com/x/y@v1.2.4/z.go");
-    std::fs::create_dir_all(sources.parent().unwrap()).unwrap();
-    std::fs::write(&sources, "line\n".repeat(9)).unwrap();
-    let folder = temp("trim/mod").display().to_string();
-    for trim in [&[][..], &[trim]] {
-        let listed = json(&[&["list", "y.f", &base, &new, "--format=json", "--new-source", &folder], trim].concat());
-        let [routine] = &listed["routines"].as_array().unwrap()[..] else { panic!("{listed}") };
-        assert_eq!(routine["new_source"].as_str(), sources.to_str(), "{listed}");
-        let expected = if trim.is_empty() { "/home/ci/mod/github.com/x/y@v1.2.4/z.go" } else { "github.com/x/y/z.go" };
-        assert_eq!(routine["file"], expected);
-    }
-}
-
-/// What a command writes to a terminal.
-#[cfg(target_os = "linux")]
-fn on_a_terminal(dir: &Path, args: &[&str]) -> String {
-    let words: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
-    let line = format!("{} {}", env!("CARGO_BIN_EXE_pprofdiff"), words.join(" "));
-    let mut script = Command::new("script");
-    script.args(["-qec", &line, "/dev/null"]).current_dir(dir).env("NO_COLOR", "1").stdin(Stdio::null());
-    let output = script.output().unwrap_or_else(|e| panic!("cannot run `script` (util-linux): {e}"));
-    String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n")
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn on_a_terminal_the_working_directory_has_the_new_sides_sources() {
-    let [base, new] = story();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
-    let list = ["list", "tableInsensitive", &base, &new];
-    let shown = on_a_terminal(&sources, &list);
-    assert!(shown.contains("source ./logmill/headers/table.go\n"), "{shown}");
-    assert!(shown.contains("note: no source of the base: lines are paired by their numbers"), "{shown}");
-    assert!(shown.contains("names.Same(table[i].name, name)"), "{shown}");
-    assert!(shown.ends_with("name its folder with --base-source DIR\n"), "{shown}");
-    // What is named counts alone.
-    let named = on_a_terminal(&sources, &[&list[..], &["--base-source", "logmill"]].concat());
-    assert!(named.ends_with("no source of the new side was found: name its folder with --new-source DIR\n"), "{named}");
-    // Nobody looks at a pipe, a file or JSON.
-    let there = |args: &[&str]| {
-        let output = command().args(args).current_dir(&sources).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let hint = "no source was found: name the folders with --base-source DIR and --new-source DIR, \
-                or one for both with --source-path DIR\n";
-    assert!(there(&list).ends_with(hint), "{}", there(&list));
-    let file = temp("listing.txt").display().to_string();
-    on_a_terminal(&sources, &[&list[..], &["-o", &file]].concat());
-    assert!(std::fs::read_to_string(&file).unwrap().ends_with(hint));
-    let as_json = on_a_terminal(&sources, &[&list[..], &["--format", "json"]].concat());
-    assert!(as_json.contains("\"new_source\":null") && !as_json.contains("--source-path"), "{as_json}");
-    let one = there(&["list", "tableInsensitive", &base]);
-    assert!(one.ends_with("no source was found: name its folder with --source-path DIR\n"), "{one}");
-    let many = there(&["list", ".", &base, &new, "--source-path", "."]);
-    assert!(regex::Regex::new(r"no source was found for \d+ of \d+ functions: name").unwrap().is_match(&many));
-}
-
-#[test]
-fn list_shows_source_lines_of_functions() {
-    let [base, new] = story();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
-    let sources = sources.to_str().unwrap();
-    let text = stdout(&["list", "tableInsensitive", &base, &new, "--source-path", sources]);
-    let line = text.lines().find(|l| l.contains("names.Same(table[i].name, name)")).unwrap();
-    assert!(line.contains("0.33s  1.78s  +1.45s"), "{line}");
-    let one = json(&["list", "tableInsensitive", &base, "--format", "json", "--source-path", sources]);
-    assert_eq!(one["kind"], "list");
-    assert!(one["routines"][0]["source"].as_str().unwrap().ends_with("logmill/headers/table.go"));
-
-    // Only one side has sources, and a prefix is cut off.
-    let folder = format!("{sources}/logmill");
-    let some = json(&[
-        "list",
-        "logmill/",
-        &base,
-        &new,
-        "--format=json",
-        "--new-source",
-        &folder,
-        "--trim-path=x:logmill",
-        "-n1",
-    ]);
-    let routines = some["routines"].as_array().unwrap();
-    assert_eq!((routines.len(), &routines[0]["base_source"]), (1, &Value::Null));
-    assert!(routines[0]["notes"][0].as_str().unwrap().starts_with("no source of the base"), "{some}");
-    assert!(!routines[0]["file"].as_str().unwrap().starts_with("logmill/"));
-
-    assert!(failure(&["list", "no such function", &base]).contains("no function matches"));
-    assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
-    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("it can as text, json"));
-}
-
 /// What rows are ordered by stands first, whatever the rows are: by both costs they have the same order here.
 #[test]
 fn the_cost_that_rows_are_ordered_by_stands_first() {
@@ -735,44 +378,6 @@ fn the_cost_that_rows_are_ordered_by_stands_first() {
             assert!(head.trim_start().starts_with(first), "{text}");
         }
     }
-}
-
-#[test]
-fn a_written_diff_is_no_input_beside_others() {
-    let [base, new] = story();
-    let out = temp("side.pb.gz").display().to_string();
-    stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
-    let said = format!("{out}: this is a written diff: ");
-    let sides: [&[&str]; 8] = [
-        &[&out, &new],
-        &[&base, &out],
-        &["explain", &base, &out],
-        &["list", "names", &out, &new],
-        &["series", "--base", &out, &base, &new],
-        &["--base", &base, "--base", &out, "--new", &new],
-        &["check", &base, &out, "--fail-on", "total>+5%"],
-        &["delta", &out, &new, "-o", "none.pb.gz", "--cumulative", "cpu"],
-    ];
-    for args in sides {
-        let line = failure(args);
-        assert!(line.contains(&said) && line.contains("the profiles that it was made of"), "{line}");
-    }
-    // Of many pairs, that one fails.
-    let pairs = temp("pairs.csv");
-    std::fs::write(&pairs, format!("base,new\n{base},{new}\n{out},{new}\n")).unwrap();
-    let output = run(&["batch", &pairs.display().to_string(), "--format", "csv"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains(&said));
-    // Diffs add up to the diff of the sums; a profile beside them is of neither side.
-    let twice = temp("twice.pb.gz").display().to_string();
-    stdout(&["merge", &out, &out, "-o", &twice]);
-    assert_eq!(
-        json(&[&twice, "--format", "json"])["total"],
-        json(&["--base", &base, "--base", &base, "--new", &new, "--new", &new, "--format", "json"])["total"]
-    );
-    assert!(
-        failure(&["merge", &new, &out, "-o", &twice]).contains(&format!("{out}: this is a written diff, and other"))
-    );
 }
 
 #[test]
@@ -903,29 +508,6 @@ fn labels_are_hidden_by_key_in_tables_and_in_what_is_written() {
 }
 
 #[test]
-fn a_diff_for_kcachegrind_has_both_sides_as_events() {
-    let [base, new] = story();
-    let out = temp("diff.callgrind").display().to_string();
-    stdout(&[&base, &new, "-o", &out]);
-    let text = std::fs::read_to_string(&out).unwrap();
-    assert!(
-        text.starts_with("# callgrind format\npositions: instr line\nevents: cpu_base(nanoseconds) cpu_new("),
-        "{text}"
-    );
-    // What each address cost itself adds up to the totals; the line after a call is what the call cost.
-    let lines: Vec<&str> = text.lines().collect();
-    let costs = lines.windows(2).filter(|l| !l[0].starts_with("calls=") && l[1].starts_with("0x")).map(|l| {
-        let words: Vec<i64> = l[1].split(' ').skip(2).map(|w| w.parse().unwrap()).collect();
-        [words[0], words[1]]
-    });
-    assert_eq!(costs.fold([0, 0], |a, b| [a[0] + b[0], a[1] + b[1]]), [1_900_000_000, 2_930_000_000]);
-    let call = lines.iter().position(|l| l.starts_with("calls=")).unwrap();
-    assert!(lines[call + 1].starts_with("* * ") && lines[call + 1].split(' ').count() == 4, "{}", lines[call + 1]);
-    assert!(failure(&[&base, &new, "-n", "3", "--format", "callgrind"]).contains("written whole"));
-    assert!(failure(&["labels", &base, "--format", "callgrind"]).contains("can't be written as callgrind"));
-}
-
-#[test]
 fn traces_are_read_from_the_leaf() {
     let labelled = corpus("go-labels-cpu.new.pb.gz");
     let text = stdout(&["traces", &labelled, "-n", "1"]);
@@ -981,33 +563,6 @@ fn several_files_on_a_side_are_runs_or_add_up() {
     }
     let alone = run(&[base[0].as_str(), new[0].as_str(), "--sum"]);
     assert_eq!(alone.status.code(), Some(2));
-}
-
-#[test]
-fn speedscope_says_what_it_leaves_out() {
-    let (one, two) = (temp("negative.folded"), temp("both.folded"));
-    std::fs::write(&one, "a;b 5\na;c -3\n").unwrap();
-    std::fs::write(&two, "# pprofdiff-folded cpu/nanoseconds base new\na;b 4000 -1000\na;c -1000 3000\nd -5000 0\n")
-        .unwrap();
-    let (one, two, out) =
-        (one.display().to_string(), two.display().to_string(), temp("left-out").display().to_string());
-    let said = |args: &[&str]| {
-        let output = run(&[args, &["--format", "speedscope", "-o", &out]].concat());
-        assert!(output.status.success(), "{args:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
-    let warning = "pprofdiff: warning: speedscope has no negative values: stacks of";
-    let of_one = format!("{warning} -3 are left out, 37.50% of the profile by magnitude\n");
-    assert_eq!(said(&["convert", &one]), of_one);
-    assert_eq!(said(&["stacks", &one]), of_one);
-    let of_two = format!(
-        "{warning} -6us are left out, 60.00% of base by magnitude\n\
-         {warning} -1us are left out, 25.00% of new by magnitude\n"
-    );
-    assert_eq!(said(&["stacks", &two]), of_two);
-    assert_eq!(said(&["stacks", &one, "--ignore", "c"]), "");
-    // Folded stacks have room for them.
-    assert_eq!(stdout(&["stacks", &one, "--format", "folded"]), "a;b 5\na;c -3\n");
 }
 
 #[test]

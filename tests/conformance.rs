@@ -17,14 +17,14 @@ mod examine;
 mod exceptions;
 #[path = "conformance/generated.rs"]
 mod generated;
-#[path = "conformance/habits.rs"]
-mod habits;
 #[path = "conformance/pairs.rs"]
 mod pairs;
 #[path = "conformance/pictures.rs"]
 mod pictures;
 #[path = "conformance/pprof.rs"]
 mod pprof;
+#[path = "conformance/pprof_compat.rs"]
+mod pprof_compat;
 #[path = "conformance/profile.rs"]
 mod profile;
 #[path = "conformance/question.rs"]
@@ -193,28 +193,28 @@ fn corpus_and_generated() -> Vec<Pair> {
 
 #[test]
 fn means_are_pprofs() {
-    assert_same("means", &corpus_and_generated(), 4_000, habits::examine_mean);
+    assert_same("means", &corpus_and_generated(), 4_000, pprof_compat::examine_mean);
 }
 
 #[test]
 fn frames_that_fell_are_left_out_as_in_pprof() {
-    assert_same("without negative", &corpus_and_generated(), 2_000, habits::examine_without_negative);
+    assert_same("without negative", &corpus_and_generated(), 2_000, pprof_compat::examine_without_negative);
 }
 
 #[test]
 fn relative_percentages_are_of_pprofs_total() {
-    assert_same("relative percentages", &corpus_and_generated(), 300, habits::examine_relative);
+    assert_same("relative percentages", &corpus_and_generated(), 300, pprof_compat::examine_relative);
 }
 
 #[test]
 fn values_in_a_unit_read_as_in_pprof() {
-    assert_same("units", &corpus_and_generated(), 3_000, habits::examine_units);
+    assert_same("units", &corpus_and_generated(), 3_000, pprof_compat::examine_units);
 }
 
 /// Generated profiles have ids with gaps between them, which pprof prints and we number from 1.
 #[test]
 fn raw_and_comments_are_pprofs_texts() {
-    assert_same("raw and comments", &corpus(), 7_000, habits::examine_outputs);
+    assert_same("raw and comments", &corpus(), 7_000, pprof_compat::examine_outputs);
 }
 
 /// Generated profiles have negative values, by whose sum pprof trims graphs.
@@ -226,12 +226,12 @@ fn call_trees_have_pprofs_nodes_and_edges() {
 #[test]
 fn weighted_sums_are_what_the_go_compiler_reads() {
     let pair = corpus().into_iter().find(|pair| pair.name == "story-cpu").expect("the story's profiles");
-    habits::examine_weights(&pair);
+    pprof_compat::examine_weights(&pair);
 }
 
 #[test]
 fn every_word_of_pprofs_help_is_known() {
-    habits::examine_help();
+    pprof_compat::examine_help();
 }
 
 #[test]
@@ -317,13 +317,13 @@ fn both_tools_say_the_same_as_processes_of_their_own() {
         let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
         let questions = pair.questions();
         for question in questions.iter().step_by(questions.len() / 8 + 1) {
-            let words = question.in_pprof_words();
+            let words = question.to_pprof_args();
             for command in ["top", "peek .", "tags", "traces"] {
                 let in_a_session = reports::rows(command, &pprof::report(command, subject, &words));
                 let alone = reports::rows(command, &pprof::report_of_command_line(command, subject, &words));
                 log.compare(in_a_session, alone, || pprof::command_line(command, subject, &words));
             }
-            let words = question.in_our_words();
+            let words = question.to_our_args();
             for view in ["top", "tree", "labels", "stacks"] {
                 let same = command::run(&[view], subject, &words) == command::run_binary(&[view], subject, &words);
                 log.equal(same.into(), 1, view, || command::command_line(&[view], subject, &words));

@@ -1,5 +1,5 @@
 // The page's engine without a browser: reads questions from standard input, each a line of JSON ({files, sides, question,
-// format}), and answers each with a line ({answer} in base64, or {error}). test_web.py judges it. Argument: the folder that
+// format}), and answers each with a line ({answer} in base64, or {error}). test_web_engine.py judges it. Argument: the folder that
 // crates/pprofdiff-web/make made.
 
 import { webcrypto } from "node:crypto";

@@ -72,7 +72,7 @@ class _Dask(_Pool):
             raise _native.PprofError("executor is an asynchronous Client, but a batch waits: give one that is not")
         # Not pure: the same names may be other files the next time.
         super().__init__(client.get_executor(pure=False))
-        self.threads = _Census(lambda: sum(client.nthreads().values()))
+        self.threads = WorkerCount(lambda: sum(client.nthreads().values()))
 
     def slots(self, underway):
         return self.threads.count()
@@ -88,7 +88,7 @@ class _Ray:
             raise _native.PprofError("executor is ray, which is not connected: ray.init() first")
         self.ray = ray
         self.call = ray.remote(_call)
-        self.cpus = _Census(lambda: ray.cluster_resources().get("CPU", 0))
+        self.cpus = WorkerCount(lambda: ray.cluster_resources().get("CPU", 0))
 
     def submit(self, fn, *args):
         if lost := self.lost():  # where Ray would start a cluster of its own
@@ -114,7 +114,7 @@ def _call(fn, *args):
     return fn(*args)
 
 
-class _Census:
+class WorkerCount:
     """How many workers a cluster has, asked at most once a second, since they come and go."""
 
     def __init__(self, ask):

@@ -24,7 +24,7 @@ pub struct Answer {
 }
 
 pub fn ask(view: &[&str], subject: Subject, question: &Question) -> Answer {
-    let words = &question.in_our_words();
+    let words = &question.to_our_args();
     let text = run(view, subject, words);
     let mut json: Value = serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{}: not JSON: {error}", command_line(view, subject, words)));

@@ -65,7 +65,7 @@ fn examine_one(input: &Input, question: &Question, log: &mut Log) -> Graph {
     let ours = Subject::One(&input.path);
     let theirs = Subject::One(input.for_pprof.at(question.granularity));
     let said_by = |view: &'static [&'static str], format: &'static str| {
-        move || said_by(view, ours, &question.in_our_words(), format, theirs, &question.in_pprof_words())
+        move || said_by(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
     };
 
     let top = command::ask(&["top"], ours, question);
@@ -106,7 +106,7 @@ pub fn examine_sums(pair: &Pair, question: &Question, log: &mut Log) {
 /// The deltas of `top` and `peek` with `-diff_base`. Gives what we say.
 fn examine_deltas(pair: &Pair, ours: Subject, theirs: Subject, question: &Question, log: &mut Log) -> (Answer, Answer) {
     let said_by = |view: &'static [&'static str], format: &'static str| {
-        move || said_by(view, ours, &question.in_our_words(), format, theirs, &question.in_pprof_words())
+        move || said_by(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
     };
     let top = command::ask(&["top"], ours, question);
     let peek = peek_at_all(&top, ours, question);
@@ -132,9 +132,9 @@ fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: 
     let theirs = Subject::Two { base: pair.base.for_pprof.at(granularity), new: pair.new.for_pprof.at(granularity) };
     let said_by = |view: &'static [&'static str], format: &'static str, side: Option<Side>| {
         move || {
-            let mut words = question.in_pprof_words();
+            let mut words = question.to_pprof_args();
             words.extend(side.map(|side| side.filter().to_string()));
-            said_by(view, ours, &question.in_our_words(), format, theirs, &words)
+            said_by(view, ours, &question.to_our_args(), format, theirs, &words)
         }
     };
 
@@ -192,12 +192,12 @@ fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: 
 }
 
 fn ask_pprof(command: &str, subject: Subject, question: &Question) -> String {
-    pprof::report(command, subject, &question.in_pprof_words())
+    pprof::report(command, subject, &question.to_pprof_args())
 }
 
 /// pprof's graph of one side of its diff.
 pub fn graph_of_side(diff: Subject, question: &Question, side: Side) -> Graph {
-    let mut words = question.in_pprof_words();
+    let mut words = question.to_pprof_args();
     words.push(side.filter().into());
     let graph = reports::graph(&pprof::report("peek .", diff, &words));
     let with_sign = |rows: Vec<Row>| match side {
@@ -218,7 +218,7 @@ fn compare_labels(
     log: &mut Log,
 ) {
     let whole = &Question { unit: units::WHOLE.into(), ..question.clone() };
-    let mut words = whole.in_pprof_words();
+    let mut words = whole.to_pprof_args();
     words.extend(side.map(|side| side.filter().to_string()));
     let expected = reports::tags(&pprof::report("tags", theirs, &words)).into_iter();
     let expected = match side {
@@ -232,7 +232,7 @@ fn compare_labels(
         row
     });
     log.compare(without_zeros(rows), expected, || {
-        said_by(&["labels"], ours, &question.in_our_words(), "-tags", theirs, &words)
+        said_by(&["labels"], ours, &question.to_our_args(), "-tags", theirs, &words)
     });
 }
 

@@ -61,7 +61,7 @@ impl Question {
         self.choices.iter().any(|choice| choice.name == option)
     }
 
-    pub fn in_pprof_words(&self) -> Vec<String> {
+    pub fn to_pprof_args(&self) -> Vec<String> {
         let mut words = vec![
             format!("-sample_index={}", self.sample_type),
             format!("-unit={}", self.unit),
@@ -74,7 +74,7 @@ impl Question {
         words
     }
 
-    pub fn in_our_words(&self) -> Vec<String> {
+    pub fn to_our_args(&self) -> Vec<String> {
         let mut words =
             vec![format!("--sample-type={}", self.sample_type), format!("--granularity={}", self.granularity.name())];
         words.extend(self.choices.iter().map(|choice| {

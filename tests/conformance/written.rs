@@ -25,11 +25,11 @@ pub fn examine_written_diff(pair: &Pair, log: &mut Log) {
             let question =
                 &Question { sample_type: sample_type.clone(), unit: unit.clone(), granularity, choices: Vec::new() };
             let commands = || {
-                let words = question.in_pprof_words();
+                let words = question.to_pprof_args();
                 [files, written].map(|subject| pprof::command_line("-peek=.", subject, &words)).join("\n")
             };
             let [ours, theirs] = [written, files].map(|subject| {
-                let report = |command| pprof::report(command, subject, &question.in_pprof_words());
+                let report = |command| pprof::report(command, subject, &question.to_pprof_args());
                 (reports::top(&report("top")), reports::graph(&report("peek .")))
             });
             log.compare(ours.0.rows, theirs.0.rows, commands);
@@ -42,7 +42,7 @@ pub fn examine_written_diff(pair: &Pair, log: &mut Log) {
             for view in [&["top"][..], &["peek", "."], &["stacks"], &["labels"]] {
                 let rows = |subject| command::ask(view, subject, question).rows_as_text();
                 log.compare(rows(written), rows(files), || {
-                    let words = question.in_our_words();
+                    let words = question.to_our_args();
                     [written, files].map(|subject| command::command_line(view, subject, &words)).join("\n")
                 });
             }
@@ -72,7 +72,7 @@ pub fn examine_normalized(pair: &Pair, log: &mut Log) {
         let ours = command::ask(&["top"], files, &question(Choice::new("normalize", "total")));
         let theirs_asked = question(Choice::switch("normalize"));
         let graph = graph_of_side(files, &theirs_asked, Side::New);
-        let delta = reports::top(&pprof::report("top", files, &theirs_asked.in_pprof_words())).rows;
+        let delta = reports::top(&pprof::report("top", files, &theirs_asked.to_pprof_args())).rows;
 
         let deltas = ours.entries.iter().map(|entry| entry.sums("flat_delta", "cum_delta"));
         let news = ours.entries.iter().map(|entry| entry.sums("flat_new", "cum_new"));
@@ -90,9 +90,9 @@ pub fn examine_normalized(pair: &Pair, log: &mut Log) {
                         command::command_line(
                             &["top"],
                             files,
-                            &question(Choice::new("normalize", "total")).in_our_words()
+                            &question(Choice::new("normalize", "total")).to_our_args()
                         ),
-                        pprof::command_line("-top", files, &theirs_asked.in_pprof_words()),
+                        pprof::command_line("-top", files, &theirs_asked.to_pprof_args()),
                     ));
                 }
             }

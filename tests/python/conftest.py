@@ -11,11 +11,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 import pprofdiff
+from page_model import NOTE, Open, settle
 
 SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 
@@ -146,6 +148,32 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def show(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page; at the end, nothing may have been said on the console, and nothing asked of anyone."""
+    said: list[str] = []
+    contexts = []
+
+    def opened(html: str, fragment: str = "", **options: Any) -> Page:
+        context = chromium.new_context(**({"viewport": {"width": 1400, "height": 3000}} | options))
+        contexts.append(context)
+        context.add_init_script(NOTE)
+        page = context.new_page()
+        file = tmp_path / f"{len(contexts)}.html"
+        file.write_text(html)
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda r: said.append(r.url) if not r.url.startswith(file.as_uri()) else None)
+        page.goto(f"{file.as_uri()}#{fragment}")
+        settle(page)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert said == []
 
 
 @pytest.fixture(scope="session")

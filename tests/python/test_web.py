@@ -1,20 +1,14 @@
-"""The page that compares what is dropped on it: its engine in Node, where all that the command reads must give the same
-answers to the byte, and the page in a browser, with files that are really dropped.
-"""
+"""The page that compares what is dropped on it, in a browser: files that are really dropped, and those of `serve`."""
 
-import base64
 import contextlib
 import functools
 import gzip
 import http.server
-import json
 import os
-import random
 import re
 import shutil
 import socketserver
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,144 +18,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, FileChooser, Page, expect
 
 import pprofdiff
-from conftest import CORPUS, PAIRS, pair
-
-ROOT = Path(__file__).parents[2]
-FOLDER = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "page"
-COMMAND = Path(sys.executable).with_name("pprofdiff")
-QUESTIONS: list[dict[str, Any]] = [
-    {},
-    {"granularity": "lines", "noinlines": True, "filters": {"focus": "main|run", "hide": "^runtime"}},
-    {"match": "moved", "normalize": "total", "trim_path": "/build:/usr"},
-]
-BUILDS = sorted((CORPUS / "series").glob("heap-*.pb.gz"))
-
-
-# ------------------------------------------------------------------------------------------------------------ in Node
-
-
-@pytest.fixture(scope="module")
-def ask() -> Iterator[Callable[..., bytes | str]]:
-    """Asks the module: an answer is bytes, an error text."""
-    if not FOLDER.exists():
-        pytest.skip("the page is missing (crates/pprofdiff-web/make)")
-    if not shutil.which("node"):
-        pytest.skip("Node is missing (apt-get install nodejs)")
-    node = subprocess.Popen(
-        ["node", ROOT / "tests" / "web.mjs", FOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert node.stdin
-    assert node.stdout
-
-    def asked(
-        files: list[tuple[str, bytes]], sides: dict[str, Any], question: dict[str, Any], format: str
-    ) -> bytes | str:
-        assert node.stdin
-        assert node.stdout
-        packed = [(name, base64.b64encode(content).decode()) for name, content in files]
-        line = json.dumps({"files": packed, "sides": sides, "question": question, "format": format})
-        node.stdin.write(line + "\n")
-        node.stdin.flush()
-        told = node.stdout.readline()
-        assert told, "the module has broken"
-        told = json.loads(told)
-        return base64.b64decode(told["answer"]) if "answer" in told else cast(str, told["error"])
-
-    with node:
-        yield asked
-        node.stdin.close()
-    assert node.returncode == 0
-
-
-DIFF = {"diff": {"base": [0], "new": [1]}}
-
-
-def command(*arguments: str | Path, cwd: Path) -> tuple[int, bytes, str]:
-    """What the command writes and says."""
-    done = subprocess.run([COMMAND, *arguments], cwd=cwd, capture_output=True)
-    return done.returncode, done.stdout, done.stderr.decode()
-
-
-def agree(answer: bytes | str, code: int, out: bytes, err: str) -> None:
-    """Both answer the same, or both refuse in the same words."""
-    if isinstance(answer, str):
-        assert (code, err) == (2, f"pprofdiff: {answer}\n")
-    else:
-        assert code == 0, err
-        assert answer == out
-
-
-def options(question: dict[str, Any]) -> list[str]:
-    """A question in the words of the command."""
-    words = []
-    for key, value in {**question, **question.get("filters", {})}.items():
-        if key != "filters":
-            words.append(f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}"))
-    return words
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_the_module_answers_as_the_command_does(name: str, ask: Callable[..., bytes | str], tmp_path: Path) -> None:
-    files = [(path.name, path.read_bytes()) for path in pair(name)]
-    names = [path.name for path in pair(name)]
-    for question in QUESTIONS:
-        for format in ["json", "csv", "html", "folded"]:
-            answer = ask(files, DIFF, question, format)
-            words = ["--quote-formulas"] if format == "csv" else []
-            code, out, err = command("diff", *names, "--format", format, *options(question), *words, cwd=CORPUS)
-            agree(answer, code, out, err)
-
-
-INPUTS = sorted([*(CORPUS / "inputs").iterdir(), *(CORPUS / "legacy").iterdir(), *(CORPUS / "malformed").iterdir()])
-
-
-def test_the_module_reads_what_the_command_reads(ask: Callable[..., bytes | str]) -> None:
-    read = 0
-    for path in INPUTS:
-        answer = ask([(path.name, path.read_bytes())], {"diff": {"base": [], "new": [0]}}, {}, "json")
-        code, out, err = command("top", path.name, "--format", "json", cwd=path.parent)
-        agree(answer, code, out, err)
-        read += code == 0
-    assert read > 30
-
-
-def test_what_is_packed_with_zstd_is_read(ask: Callable[..., bytes | str], tmp_path: Path) -> None:
-    _, path = pair("go-heap")
-    packed = tmp_path / "heap.pb.zst"
-    subprocess.run([COMMAND, "convert", path, "-o", packed], check=True)
-    assert packed.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
-    answer = ask([(packed.name, packed.read_bytes())], {"diff": {"base": [], "new": [0]}}, {}, "json")
-    assert answer == command("top", "heap.pb.zst", "--format", "json", cwd=tmp_path)[1]
-
-
-def test_damaged_files_are_errors_of_the_module_as_of_the_command(
-    ask: Callable[..., bytes | str], tmp_path: Path
-) -> None:
-    chance = random.Random(7)
-    for name in ["go-heap", "rust-cpu", "node-heap"]:
-        whole = bytearray(gzip.decompress(pair(name)[1].read_bytes()))
-        for _ in range(60):
-            damaged = bytearray(whole)
-            for _ in range(chance.randint(1, 3)):
-                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
-            if chance.random() < 0.3:
-                del damaged[chance.randrange(len(damaged)) :]
-            content = bytes(damaged)
-            answer = ask([("damaged.pb", content)], {"diff": {"base": [], "new": [0]}}, {}, "json")
-            (tmp_path / "damaged.pb").write_bytes(content)
-            agree(answer, *command("top", "damaged.pb", "--format", "json", cwd=tmp_path))
-
-
-def test_a_series_is_ordered_by_its_names(ask: Callable[..., bytes | str]) -> None:
-    files = [(path.name, path.read_bytes()) for path in reversed(BUILDS)]
-    for format in ["csv", "html"]:
-        answer = ask(files, {"series": list(range(len(files)))}, {}, format)
-        words = ["--quote-formulas"] if format == "csv" else []
-        code, out, err = command(
-            "series", "--order=key", "--format", format, *words, *(p.name for p in BUILDS), cwd=CORPUS / "series"
-        )
-        agree(answer, code, out, err)
-
+from conftest import pair
+from web_page import BUILDS, COMMAND, FOLDER, command, drop, story_files, total
 
 # ------------------------------------------------------------------------------------------------------ in a browser
 
@@ -233,41 +91,6 @@ def visit(chromium: Browser) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert said == []
-
-
-def drop(page: Page, files: list[Path], place: str = "") -> None:
-    """Drops files as a person does, on one of the places that appear: the browser hears of a drag from outside."""
-    session = page.context.new_cdp_session(page)
-    data = {"items": [], "files": [str(path) for path in files], "dragOperationsMask": 1}
-    target = page.locator(f"[data-place='{place}']")
-    session.send("Input.dispatchDragEvent", {"type": "dragEnter", "x": 150, "y": 300, "data": data})
-    # A report that is just being shown hears of a drag only from then on; a person's goes on all the while.
-    for _ in range(100):
-        session.send("Input.dispatchDragEvent", {"type": "dragOver", "x": 150, "y": 300, "data": data})
-        if target.is_visible():
-            break
-        page.wait_for_timeout(50)
-    expect(target).to_be_visible()
-    box = target.bounding_box()
-    assert box
-    spot = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
-    for kind in ["dragOver", "drop"]:
-        session.send("Input.dispatchDragEvent", {"type": kind, **spot, "data": data})
-    session.detach()
-
-
-def total(page: Page) -> str:
-    """What the report says of the whole."""
-    report = page.frame_locator("#report")
-    report.locator("#total").wait_for()
-    return report.locator("#total").inner_text()
-
-
-def story_files(tmp_path: Path) -> list[Path]:
-    """Base and new, the base older."""
-    base, new = (Path(shutil.copy(path, tmp_path)) for path in pair("story-cpu"))
-    os.utime(base, (1_000_000, 1_000_000))
-    return [new, base]
 
 
 def test_two_dropped_profiles_are_compared(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:

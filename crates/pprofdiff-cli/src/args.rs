@@ -13,7 +13,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::{Compression, Filters, Granularity, Matching, Normalize, Query, Showing, Sort};
 use pprofdiff_report::{Ask, Format, PageOptions, Request, Style};
 
-use crate::baseline::MOST;
+use crate::baseline::MAX_PROFILES;
 use crate::{color_wanted, is_stdin};
 
 const EXAMPLES: &str = "\
@@ -773,7 +773,7 @@ pub struct BaselineArgs {
     #[arg(long, value_name = "TIME", value_parser = time, requires = "dir")]
     pub time: Option<u64>,
     /// How many profiles of a branch are kept and compared with
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=MOST as i64), requires = "dir")]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=MAX_PROFILES as i64), requires = "dir")]
     pub keep: u8,
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, LoadOptions, Profile, Source, WriteOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,15 +23,15 @@ use crate::args::BaselineArgs;
 use crate::{Failure, Result};
 
 /// The most profiles of a branch that are kept and compared with.
-pub const MOST: usize = 50;
+pub const MAX_PROFILES: usize = 50;
 const SCHEMA: &str = "pprofdiff-baseline/1";
 /// The most entries of a folder, of all branches, and the most bytes of an entry's small file.
-const MOST_ENTRIES: usize = 20_000;
-const MOST_BYTES: u64 = 16 << 10;
+const MAX_ENTRIES: usize = 20_000;
+const MAX_BYTES: u64 = 16 << 10;
 /// An entry that is so much newer than now was not stored by a job whose clock is right.
 const EARLY: u64 = 24 * 60 * 60;
 /// The most that is said of entries one by one.
-const MOST_SAID: usize = 10;
+const MAX_LISTED: usize = 10;
 /// A profile without an entry is no longer being stored after so long.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -139,14 +139,14 @@ impl<'a> Baseline<'a> {
         let labels: Vec<String> =
             labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
         let with = if labels.is_empty() { String::new() } else { format!(" with {}", labels.join(" ")) };
-        harmless(&format!("branch {}{with}", self.wanted.branch)).into_owned()
+        sanitize(&format!("branch {}{with}", self.wanted.branch)).into_owned()
     }
 
     /// What was left out, not all of it one by one.
     pub fn warnings(&self) -> Vec<String> {
-        let mut said: Vec<String> = self.said.iter().take(MOST_SAID).cloned().collect();
-        if self.said.len() > MOST_SAID {
-            said.push(format!("{}: {} more were left out", self.dir.display(), self.said.len() - MOST_SAID));
+        let mut said: Vec<String> = self.said.iter().take(MAX_LISTED).cloned().collect();
+        if self.said.len() > MAX_LISTED {
+            said.push(format!("{}: {} more were left out", self.dir.display(), self.said.len() - MAX_LISTED));
         }
         said
     }
@@ -210,18 +210,18 @@ impl<'a> Baseline<'a> {
         };
         let names = names.filter_map(|name| name.ok()?.file_name().into_string().ok());
         let ids = names.filter_map(|name| Some(name.strip_suffix(kind)?.strip_suffix('.')?.to_owned()));
-        let ids: Vec<String> = ids.filter(|name| is_id(name)).take(MOST_ENTRIES + 1).collect();
-        if ids.len() > MOST_ENTRIES {
+        let ids: Vec<String> = ids.filter(|name| is_id(name)).take(MAX_ENTRIES + 1).collect();
+        if ids.len() > MAX_ENTRIES {
             let dir = self.dir.display();
             return Err(Failure::Message(format!(
-                "{dir} has more than {MOST_ENTRIES} entries; remove the oldest files"
+                "{dir} has more than {MAX_ENTRIES} entries; remove the oldest files"
             )));
         }
         Ok(ids)
     }
 
     fn entry(&self, id: &str) -> Result<Entry, String> {
-        let bytes = read(&self.path(id, "json"), MOST_BYTES).map_err(|e| e.to_string())?;
+        let bytes = read(&self.path(id, "json"), MAX_BYTES).map_err(|e| e.to_string())?;
         let entry: Entry = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
         if entry.schema != SCHEMA {
             return Err(format!("it is not of schema {SCHEMA}"));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::args::BatchArgs;
 use crate::outputs::Outputs;
 use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, fetch, say, told, write_to};
+use crate::{Failure, Inputs, Result, error_line, fetch, say, write_to};
 
 type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
@@ -39,7 +39,7 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
                 Ok(table) => writer.write(&name, Ok(&table), out),
                 Err(e) => {
                     failed += 1;
-                    say(&told(&e));
+                    say(&error_line(&e));
                     writer.write(&name, Err(&e), out)
                 }
             })?;

@@ -48,7 +48,7 @@ mod network {
     use super::SECURE;
 
     /// Most bytes of an answer that is an error which are read for the server's own words.
-    const MOST_SAID: u64 = 4096;
+    const MAX_MESSAGE_BYTES: u64 = 4096;
 
     /// Fetches profiles; from one place, again and again over one connection.
     pub struct Fetcher {
@@ -96,7 +96,7 @@ mod network {
             if !status.is_success() {
                 // The server's own words, if it has some.
                 let mut text = Vec::new();
-                let _ = response.body_mut().as_reader().take(MOST_SAID).read_to_end(&mut text);
+                let _ = response.body_mut().as_reader().take(MAX_MESSAGE_BYTES).read_to_end(&mut text);
                 let text = String::from_utf8_lossy(&text);
                 let said: String = text.lines().next().unwrap_or_default().trim().chars().take(200).collect();
                 let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };

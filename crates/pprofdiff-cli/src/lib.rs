@@ -10,12 +10,12 @@ mod check;
 mod delta;
 mod explain;
 mod fetch;
-mod habits;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod operations;
 mod outputs;
+mod pprof_compat;
 mod series;
 #[cfg(feature = "serve")]
 mod serve;
@@ -30,7 +30,7 @@ use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
 use outputs::Outputs;
 use pprofdiff::list::SourceDirs;
-use pprofdiff::text::{harmless, redacted};
+use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::work::PolledWrite;
 use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Showing, Work, WriteOptions};
 use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
@@ -76,13 +76,13 @@ impl From<pprofdiff::Error> for Failure {
     fn from(e: pprofdiff::Error) -> Failure {
         match e.kind() {
             ErrorKind::Interrupted => Failure::Interrupted,
-            _ => Failure::Message(told(&e)),
+            _ => Failure::Message(error_line(&e)),
         }
     }
 }
 
 /// An error in one line. Commands to copy are for people: logs have strangers' names in them often enough.
-fn told(e: &pprofdiff::Error) -> String {
+fn error_line(e: &pprofdiff::Error) -> String {
     match e.advice().filter(|_| io::stderr().is_terminal()) {
         Some(command) => format!("{e}: {command}"),
         None => e.to_string(),
@@ -115,7 +115,7 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 /// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
 /// input error (one line on standard error), 130 interrupted by Ctrl-C; of check also 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let args = match habits::in_our_words(args) {
+    let args = match pprof_compat::translate_args(args) {
         Ok(args) => args,
         Err(message) => return exit_code(Err(Failure::Message(message))),
     };
@@ -414,7 +414,7 @@ fn warn(warnings: &[String]) {
 /// passwords of URLs, which may stand where none is expected.
 fn say(text: &str) {
     terminal::suspend(|| {
-        let _ = writeln!(io::stderr(), "pprofdiff: {}", harmless(&redacted(text)));
+        let _ = writeln!(io::stderr(), "pprofdiff: {}", sanitize(&redacted(text)));
     });
 }
 

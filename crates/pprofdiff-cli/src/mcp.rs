@@ -18,7 +18,7 @@ use pprofdiff::advice::{exactly, operand, typed, word};
 use pprofdiff::check::Outcome;
 use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
 use pprofdiff::list::Routine;
-use pprofdiff::text::{harmless, redacted};
+use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Diff, Source, Work, work};
 use pprofdiff_report::{Ask, EachWriter, Format, Report, Request, Style, missing_sources, text_head, tokens};
 use rmcp::model::{
@@ -35,7 +35,7 @@ use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series, usage};
 
 /// A verb that agents can call.
-struct Offer {
+struct ToolSpec {
     tool: &'static str,
     verb: &'static str,
     /// What it does, if it is not what the verb's help says.
@@ -51,8 +51,8 @@ const MAX_VALUES: usize = 8;
 const VIEW: &[&str] = &["sample_type", "normalize", "focus", "ignore", "show", "tagfocus"];
 const MANY: &[&str] = &["sample_type", "focus"];
 
-const OFFERS: [Offer; 8] = [
-    Offer {
+const TOOL_SPECS: [ToolSpec; 8] = [
+    ToolSpec {
         tool: "load",
         verb: "info",
         about: Some(
@@ -60,23 +60,23 @@ const OFFERS: [Offer; 8] = [
         ),
         options: &[&["base", "new", "input_format"]],
     },
-    Offer { tool: "explain", verb: "explain", about: None, options: &[&["ops"], VIEW] },
-    Offer { tool: "top", verb: "top", about: None, options: &[&["sort", "significant", "granularity"], VIEW] },
-    Offer { tool: "peek", verb: "peek", about: None, options: &[&["regex"], VIEW] },
-    Offer {
+    ToolSpec { tool: "explain", verb: "explain", about: None, options: &[&["ops"], VIEW] },
+    ToolSpec { tool: "top", verb: "top", about: None, options: &[&["sort", "significant", "granularity"], VIEW] },
+    ToolSpec { tool: "peek", verb: "peek", about: None, options: &[&["regex"], VIEW] },
+    ToolSpec {
         tool: "list",
         verb: "list",
         about: None,
         options: &[&["regex", "base_source", "new_source", "source_path"], VIEW],
     },
-    Offer {
+    ToolSpec {
         tool: "check",
         verb: "check",
         about: Some("Is what changed within limits?"),
         options: &[&["fail_on", "floor", "strict"], VIEW],
     },
-    Offer { tool: "series", verb: "series", about: None, options: &[&["builds", "base", "rows", "sort"], MANY] },
-    Offer { tool: "batch", verb: "batch", about: None, options: &[&["pairs", "view", "sort"], MANY] },
+    ToolSpec { tool: "series", verb: "series", about: None, options: &[&["builds", "base", "rows", "sort"], MANY] },
+    ToolSpec { tool: "batch", verb: "batch", about: None, options: &[&["pairs", "view", "sort"], MANY] },
 ];
 
 const INSTRUCTIONS: &str = "\
@@ -85,7 +85,7 @@ const INSTRUCTIONS: &str = "\
     command.";
 
 /// How many diffs stay loaded: a profile takes about its inflated size.
-const MOST_LOADED: usize = 8;
+const MAX_LOADED: usize = 8;
 
 /// Tokens of an answer, where none are given, and the fewest, in which a verdict and the next step have room.
 const BUDGET: u64 = 2000;
@@ -135,7 +135,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (cli, mut known) = (args::whole(), Vec::new());
-        let tools = OFFERS.iter().filter_map(|offer| offer.described(&cli, &mut known)).collect();
+        let tools = TOOL_SPECS.iter().filter_map(|spec| spec.described(&cli, &mut known)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -145,7 +145,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(offer) = OFFERS.iter().find(|offer| offer.tool == request.name) else {
+        let Some(spec) = TOOL_SPECS.iter().find(|spec| spec.tool == request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
         };
         let diffs = self.0.clone();
@@ -157,8 +157,8 @@ impl ServerHandler for Server {
             stopping.stop();
         });
         let answer = move || {
-            let answer = || work.run(|| diffs.answer(offer, arguments));
-            let answer = match offer.tool {
+            let answer = || work.run(|| diffs.answer(spec, arguments));
+            let answer = match spec.tool {
                 // It waits for the pool, which one of the pool's own threads can't.
                 "batch" => answer(),
                 _ => diffs.pool.install(answer),
@@ -201,7 +201,7 @@ enum Refusal {
     Answer(String),
 }
 
-impl Offer {
+impl ToolSpec {
     fn has(&self, name: &str) -> bool {
         self.options.iter().any(|names| names.contains(&name))
     }
@@ -275,21 +275,21 @@ fn property(arg: &Arg) -> Value {
 
 /// A call without what is the server's own.
 struct Call {
-    offer: &'static Offer,
+    spec: &'static ToolSpec,
     arguments: JsonObject,
 }
 
 impl Call {
     fn new(tool: &str, arguments: impl IntoIterator<Item = (&'static str, Value)>) -> Option<Call> {
-        let offer = OFFERS.iter().find(|offer| offer.tool == tool)?;
+        let spec = TOOL_SPECS.iter().find(|spec| spec.tool == tool)?;
         let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Some(Call { offer, arguments })
+        Some(Call { spec, arguments })
     }
 
     /// With what another call asks of the same question, where this one has no answer of its own.
     fn asking_as(mut self, other: &Call) -> Call {
         for (name, value) in &other.arguments {
-            if self.offer.has(name) && !self.arguments.contains_key(name) {
+            if self.spec.has(name) && !self.arguments.contains_key(name) {
                 self.arguments.insert(name.clone(), value.clone());
             }
         }
@@ -298,12 +298,12 @@ impl Call {
 
     /// Refuses names and types that the tool does not take.
     fn check(&self) -> Result<(), String> {
-        let (cli, tool) = (args::whole(), self.offer.tool);
-        let verb = cli.find_subcommand(self.offer.verb);
+        let (cli, tool) = (args::whole(), self.spec.tool);
+        let verb = cli.find_subcommand(self.spec.verb);
         for (name, value) in &self.arguments {
             let Some(arg) = self.argument(verb, name) else {
-                let has = self.offer.options.concat().join(", ");
-                let diff = if self.offer.is_of_diff() { "diff, " } else { "" };
+                let has = self.spec.options.concat().join(", ");
+                let diff = if self.spec.is_of_diff() { "diff, " } else { "" };
                 return Err(format!("{tool} takes no {name:?}; it takes {diff}budget, {has}"));
             };
             let wanted = property(arg);
@@ -324,14 +324,14 @@ impl Call {
 
     /// The verb's option of a name, if the tool has it.
     fn argument<'a>(&'a self, verb: Option<&'a Command>, name: &str) -> Option<&'a Arg> {
-        self.offer.arguments(verb?).find(|arg| arg.get_id() == name)
+        self.spec.arguments(verb?).find(|arg| arg.get_id() == name)
     }
 
     /// The verb and its options, each a word; what stands for itself comes last. What does not fit is left out.
     fn words(&self) -> Vec<String> {
         let cli = args::whole();
-        let verb = cli.find_subcommand(self.offer.verb);
-        let (mut words, mut last) = (vec![self.offer.verb.to_owned()], Vec::new());
+        let verb = cli.find_subcommand(self.spec.verb);
+        let (mut words, mut last) = (vec![self.spec.verb.to_owned()], Vec::new());
         for (name, value) in &self.arguments {
             let Some(arg) = self.argument(verb, name) else { continue };
             let texts = match value {
@@ -374,14 +374,14 @@ impl Call {
     }
 
     /// The next step in a line, as a call and as a command; in less where it takes more than a quarter of the budget.
-    fn told(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
+    fn next_step(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
         let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
         arguments.extend(self.arguments.clone());
-        let tool = self.offer.tool;
+        let tool = self.spec.tool;
         let call = format!("Next: {tool} {}", Value::Object(arguments));
         let shell = format!("{call} or in a shell: {}", self.command(inputs));
         let mut lines =
-            [shell, call, format!("Next: {tool}")].into_iter().map(|line| format!("\n{}\n", harmless(&line)));
+            [shell, call, format!("Next: {tool}")].into_iter().map(|line| format!("\n{}\n", sanitize(&line)));
         lines.find(|line| tokens(line) <= budget / 4).unwrap_or_default()
     }
 }
@@ -418,18 +418,18 @@ struct Diffs {
 
 impl Diffs {
     /// The answer to a call, or one line that says why there is none; neither is longer than the budget.
-    fn answer(&self, offer: &'static Offer, mut arguments: JsonObject) -> Result<String, Refusal> {
-        let wrong = |message: &str| Refusal::Arguments(text_head(&harmless(&redacted(message)), LONGEST_REFUSAL));
+    fn answer(&self, spec: &'static ToolSpec, mut arguments: JsonObject) -> Result<String, Refusal> {
+        let wrong = |message: &str| Refusal::Arguments(text_head(&sanitize(&redacted(message)), LONGEST_REFUSAL));
         let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {
             Value::Number(n) if n.as_u64().is_some_and(|n| n >= LEAST_BUDGET) => n.as_u64().unwrap_or(BUDGET),
             other => return Err(wrong(&format!("budget is a number of tokens from {LEAST_BUDGET} on, not {other}"))),
         };
         let budget = usize::try_from(budget).unwrap_or(usize::MAX);
-        let name = if offer.is_of_diff() { arguments.remove("diff") } else { None };
+        let name = if spec.is_of_diff() { arguments.remove("diff") } else { None };
         if let Some(other) = name.as_ref().filter(|name| !name.is_string()) {
             return Err(wrong(&format!("diff is the name that load gave, not {other}")));
         }
-        let call = Call { offer, arguments };
+        let call = Call { spec, arguments };
         call.check().map_err(|message| wrong(&message))?;
         self.answer_within(&call, name, budget).map_err(|failure| {
             let message = match failure {
@@ -437,7 +437,7 @@ impl Diffs {
                 Failure::ClosedPipe => "the reader has gone".to_owned(),
                 Failure::Interrupted => "the call was interrupted".to_owned(),
             };
-            Refusal::Answer(text_head(&harmless(&redacted(&message)), budget))
+            Refusal::Answer(text_head(&sanitize(&redacted(&message)), budget))
         })
     }
 
@@ -455,8 +455,8 @@ impl Diffs {
         let request = request(&verb, budget)?.for_format(Format::named("text")?)?;
         let report = request.answer(&loaded.diff)?;
         must_match(&request, &report, &loaded.diff)?;
-        let last =
-            next(call, &report).map_or_else(String::new, |step| step.told(Some(&loaded.name), &loaded.inputs, budget));
+        let last = next(call, &report)
+            .map_or_else(String::new, |step| step.next_step(Some(&loaded.name), &loaded.inputs, budget));
         let hint = match &report {
             Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
             _ => None,
@@ -500,10 +500,10 @@ impl Diffs {
         let (loaded, dropped) = self.keep(diff, words);
         let mut first = format!("diff {}\n", loaded.name);
         if let Some(dropped) = dropped {
-            let why = format!("since {MOST_LOADED} stay loaded; load it again to ask of it");
+            let why = format!("since {MAX_LOADED} stay loaded; load it again to ask of it");
             first.push_str(&format!("{} is dropped, {why}\n", dropped.name));
         }
-        let last = step.map_or_else(String::new, |step| step.told(Some(&loaded.name), &loaded.inputs, budget));
+        let last = step.map_or_else(String::new, |step| step.next_step(Some(&loaded.name), &loaded.inputs, budget));
         let text = report.text_within(budget.saturating_sub(tokens(&first) + tokens(&last)))?;
         Ok(first + &text + &last)
     }
@@ -530,7 +530,7 @@ impl Diffs {
             let before = if args.base.is_some() { 0 } else { series.builds.loaded_before(point.build) };
             let path = |build: usize| json!([series.builds.all[build].path]);
             let step = Call::new("load", [("base", path(before)), ("new", path(point.build))]);
-            step.map_or_else(String::new, |step| step.told(None, "", budget))
+            step.map_or_else(String::new, |step| step.next_step(None, "", budget))
         });
         Ok(report.text_within(budget.saturating_sub(tokens(&last)))? + &last)
     }
@@ -562,7 +562,7 @@ impl Diffs {
             let mut block = Vec::new();
             match &result {
                 Ok(table) => writer.write(&name, Ok(table), &mut block)?,
-                Err(e) => writeln!(block, "{}  failed: {e}", harmless(&name))?,
+                Err(e) => writeln!(block, "{}  failed: {e}", sanitize(&name))?,
             }
             let block = String::from_utf8_lossy(&block).into_owned();
             let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
@@ -570,7 +570,7 @@ impl Diffs {
             let step = at.and_then(|at| steps.swap_remove(at).1);
             drop(steps);
             if last.is_none() && result.is_ok() {
-                last = step.map(|step| step.told(None, "", budget));
+                last = step.map(|step| step.next_step(None, "", budget));
             }
             // Until the next step is known, it may take a quarter; and what is left out is counted.
             let kept = last.as_deref().map_or(budget / 4, tokens) + ROOM_FOR_COUNT;
@@ -608,7 +608,7 @@ impl Diffs {
         store.count += 1;
         let loaded = Arc::new(Loaded { name: format!("d{}", store.count), diff, inputs });
         store.loaded.push(loaded.clone());
-        let dropped = (store.loaded.len() > MOST_LOADED).then(|| store.loaded.remove(0));
+        let dropped = (store.loaded.len() > MAX_LOADED).then(|| store.loaded.remove(0));
         (loaded, dropped)
     }
 
@@ -623,7 +623,7 @@ impl Diffs {
                 names => format!("loaded: {}", names.join(", ")),
             };
             let asked = name.map_or_else(|| "diff is missing".to_owned(), |name| format!("there is no diff {name}"));
-            let message = format!("{asked} ({there}; the last {MOST_LOADED} stay): load it with the tool load");
+            let message = format!("{asked} ({there}; the last {MAX_LOADED} stay): load it with the tool load");
             return Err(Failure::Message(message));
         };
         let loaded = store.loaded.remove(at);
@@ -668,7 +668,7 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
 /// What to ask after an answer: from the causes to their stacks, from rows to their callers, from those to the source.
 fn next(call: &Call, report: &Report) -> Option<Call> {
     let two_sided = report.summary().is_some_and(|s| s.base.is_some());
-    match (call.offer.tool, report) {
+    match (call.spec.tool, report) {
         ("explain", Report::Explain(e)) => {
             let sample_type = ("sample_type", json!(e.sample_type));
             let cause = e.causes.first();

@@ -21,7 +21,7 @@ type Counts = Vec<(String, f64)>;
 pub fn of_files(base: &Path, new: &Path) -> Result<(f64, f64)> {
     let [base_counts, new_counts] = [counts(base)?, counts(new)?];
     let both: Vec<(f64, f64)> =
-        base_counts.iter().filter_map(|(name, base)| Some((*base, of(&new_counts, name)?))).collect();
+        base_counts.iter().filter_map(|(name, base)| Some((*base, find_count(&new_counts, name)?))).collect();
     let ratios = || both.iter().map(|(base, new)| new / base);
     let (least, most) = ratios().fold((f64::INFINITY, 0.0f64), |(least, most), r| (least.min(r), most.max(r)));
     let files = format!("{} and {}", base.display(), new.display());
@@ -36,7 +36,7 @@ pub fn of_files(base: &Path, new: &Path) -> Result<(f64, f64)> {
     }
 }
 
-fn of(counts: &Counts, name: &str) -> Option<f64> {
+fn find_count(counts: &Counts, name: &str) -> Option<f64> {
     counts.iter().find(|(known, _)| known == name).map(|(_, count)| *count)
 }
 

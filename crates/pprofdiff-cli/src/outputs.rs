@@ -17,7 +17,8 @@ pub struct Outputs {
 impl Outputs {
     pub fn new<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Outputs {
         let known = paths.into_iter().filter(|path| !is_stdin(path.as_ref()));
-        let files = known.filter_map(|path| Some((path.as_ref().to_owned(), FileId::of(path.as_ref())?))).collect();
+        let files =
+            known.filter_map(|path| Some((path.as_ref().to_owned(), FileId::from_path(path.as_ref())?))).collect();
         Outputs { files, refused: OnceLock::new() }
     }
 
@@ -31,7 +32,7 @@ impl Outputs {
         }
         // A shell may have opened one of them as standard input.
         let opened = if is_stdin(input) { Path::new("/dev/stdin") } else { input };
-        let id = FileId::of(opened);
+        let id = FileId::from_path(opened);
         let Some((output, _)) = self.files.iter().find(|(_, output)| id.as_ref() == Some(output)) else {
             return Ok(());
         };
@@ -51,7 +52,7 @@ impl Outputs {
 struct FileId(#[cfg(unix)] [u64; 2], #[cfg(not(unix))] PathBuf);
 
 impl FileId {
-    fn of(path: &Path) -> Option<FileId> {
+    fn from_path(path: &Path) -> Option<FileId> {
         let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
         #[cfg(unix)]
         {

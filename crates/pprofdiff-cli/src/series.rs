@@ -4,13 +4,13 @@
 use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff_report::{Ask, CAN_NOT_TELL, Format, RUNS, Report, explain_line};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows, limited};
 use crate::outputs::Outputs;
 use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, explain, is_pattern, one_stdin, say, told, write_to};
+use crate::{Failure, Inputs, Result, error_line, explain, is_pattern, one_stdin, say, write_to};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
@@ -22,7 +22,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     progress.finish();
     let series = series?;
     for (_, error) in series.errors() {
-        say(&told(error));
+        say(&error_line(error));
     }
     let (report, closing) = answer(args, &inputs, format, &series)?;
     let closing = if closing { why(&series, args, &inputs)? } else { None };
@@ -91,7 +91,7 @@ fn why(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<Str
     let Some(point) = series.largest_change(args.sort.into(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
     let line = explain_line(&explanation).unwrap_or_else(|| CAN_NOT_TELL.to_owned());
-    Ok(Some(format!("explain: {}: {line}", harmless(&series.builds.all[point.build].key))))
+    Ok(Some(format!("explain: {}: {line}", sanitize(&series.builds.all[point.build].key))))
 }
 
 /// The builds that the arguments name, the base before them.

@@ -1,7 +1,7 @@
 //! Commands that a person may copy into a shell. Names in them are untrusted: each is one word, whatever it
 //! holds, and none is taken for an option.
 
-use crate::harmless::is_harmful;
+use crate::sanitize::is_harmful;
 
 /// The command that writes the profile again, with the names of functions from the binary.
 pub(crate) fn symbolize(binary: &str, profile: &str) -> String {
@@ -66,7 +66,7 @@ mod tests {
         for name in ["main.(*T).f", "a\x1b[2J\u{202e}b", "a\nb\r\n"] {
             let pattern = typed(&exactly(name));
             assert!(regex::Regex::new(&pattern).is_ok_and(|re| re.is_match(name)), "{pattern:?}");
-            assert!(!pattern.contains(crate::harmless::is_harmful), "{pattern:?}");
+            assert!(!pattern.contains(crate::sanitize::is_harmful), "{pattern:?}");
         }
     }
 

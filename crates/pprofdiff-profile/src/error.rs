@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io;
 
-use crate::harmless::harmless;
+use crate::sanitize::sanitize;
 
 /// What the engine's functions return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -145,12 +145,12 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(input) = &self.0.input {
-            write!(f, "{}: ", harmless(input))?;
+            write!(f, "{}: ", sanitize(input))?;
         }
         if let Some(record) = &self.0.record {
-            write!(f, "{}: ", harmless(record))?;
+            write!(f, "{}: ", sanitize(record))?;
         }
-        f.write_str(&harmless(&self.0.detail))?;
+        f.write_str(&sanitize(&self.0.detail))?;
         if let Some(offset) = self.0.offset {
             write!(f, " (at byte {offset} of the inflated data)")?;
         }

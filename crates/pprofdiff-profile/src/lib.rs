@@ -15,7 +15,6 @@ pub mod binary;
 pub mod delta;
 mod error;
 mod format;
-mod harmless;
 pub mod input;
 #[doc(hidden)]
 pub mod interner;
@@ -27,6 +26,7 @@ mod profile;
 #[doc(hidden)]
 pub mod random;
 mod redact;
+mod sanitize;
 pub mod units;
 #[doc(hidden)]
 pub mod work;
@@ -42,8 +42,8 @@ pub use work::Work;
 
 /// Text of profiles and URLs, made safe to show.
 pub mod text {
-    pub use crate::harmless::{harmless, is_harmful};
     pub use crate::redact::redacted;
+    pub use crate::sanitize::{is_harmful, sanitize};
 }
 
 /// What the crates of pprofdiff share; no part of the API, and free to change.

@@ -214,7 +214,7 @@ impl ColumnUnit {
     /// The unit that suits the largest of the values shown, which so has at least three significant digits. pprof takes
     /// one for a whole report, from the smallest value and the total: seconds of difference between hours become
     /// `0.02hrs`.
-    pub fn of(unit: &str, shown: impl Iterator<Item = i64>) -> ColumnUnit {
+    pub fn for_values(unit: &str, shown: impl Iterator<Item = i64>) -> ColumnUnit {
         let Some(from) = find(unit) else { return ColumnUnit { from: None, to: None, asked: false } };
         let largest = shown.map(i64::unsigned_abs).max().unwrap_or(0);
         ColumnUnit { from: Some(from), to: Some(suited(largest as f64, from)), asked: false }
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     fn column(unit: &str, values: &[i64]) -> Vec<String> {
-        let unit = ColumnUnit::of(unit, values.iter().copied());
+        let unit = ColumnUnit::for_values(unit, values.iter().copied());
         values.iter().map(|&v| unit.format(v)).collect()
     }
 

@@ -321,7 +321,7 @@ fn describe(e: &Bound<'_, PyAny>) -> String {
     let line = words.lines().collect::<Vec<_>>().join(" ");
     match (line.is_empty(), e.get_type().name()) {
         (true, Ok(name)) => name.to_string_lossy().into_owned(),
-        _ => pprofdiff::text::harmless(&line).into_owned(),
+        _ => pprofdiff::text::sanitize(&line).into_owned(),
     }
 }
 

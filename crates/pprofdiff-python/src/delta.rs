@@ -52,7 +52,7 @@ pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> Py
 /// Says what the engine warns of: a reset that was no error, samples that are gone.
 pub fn warn(py: Python<'_>, warning: Option<String>) -> PyResult<()> {
     let Some(warning) = warning else { return Ok(()) };
-    let text = std::ffi::CString::new(&*pprofdiff::text::harmless(&warning))?;
+    let text = std::ffi::CString::new(&*pprofdiff::text::sanitize(&warning))?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 

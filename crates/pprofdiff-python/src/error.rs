@@ -35,7 +35,7 @@ exception too, so a traceback shows it, and the message, which goes to logs, doe
 
 /// A PprofError about an argument.
 pub fn message(py: Python<'_>, text: &str) -> PyErr {
-    instance(py, &pprofdiff::text::harmless(text), text, None).unwrap_or_else(|e| e)
+    instance(py, &pprofdiff::text::sanitize(text), text, None).unwrap_or_else(|e| e)
 }
 
 /// An error of the engine.
@@ -72,7 +72,7 @@ pub fn from_io(py: Python<'_>, e: &io::Error, path: Option<&str>) -> PyErr {
             (None, io::ErrorKind::IsADirectory) => py.import("errno")?.getattr("EISDIR")?.extract()?,
             (None, _) => {
                 let text = path.map_or_else(|| e.to_string(), |p| format!("{p}: {e}"));
-                return Ok(PyOSError::new_err(pprofdiff::text::harmless(&text).into_owned()));
+                return Ok(PyOSError::new_err(pprofdiff::text::sanitize(&text).into_owned()));
             }
         };
         let text: String = py.import("os")?.call_method1("strerror", (errno,))?.extract()?;

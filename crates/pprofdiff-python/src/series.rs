@@ -183,7 +183,7 @@ impl Series {
     #[pyo3(signature = (*, n = None, sort = "flat"))]
     fn to_html(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<String> {
         let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
-        let ask = Ask::Courses { lasting: series.is_history(), sort, limit: n, options: PageOptions::default() };
+        let ask = Ask::Timelines { lasting: series.is_history(), sort, limit: n, options: PageOptions::default() };
         let answer = move || Request::default().asking(ask).answer_series(&series, &load);
         match runtime::run(py, answer)? {
             Report::Page(page) => Ok(page.html),

@@ -1,4 +1,4 @@
-//! Charts for notebooks, in Vega-Lite 6: the rows of a table as bars, a series as the courses of its frames.
+//! Charts for notebooks, in Vega-Lite 6: the rows of a table as bars, a series as the timelines of its frames.
 //!
 //! A chart is a JSON object that says what to draw, with the data in it. Values are in the axis's unit; names are data
 //! only, never part of an expression, and harmless.
@@ -8,17 +8,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::courses::{Courses, LASTING};
 use super::html::notes;
 use super::names::{short, shorten};
 use super::numbers::{counted_of, growth, share, share_text, signed, total, whole};
 use super::palette::{LESS, MORE, hex};
 use super::series::header;
-use super::table::{Cell, CostColumns, Data, Kind, Measured, Role, Said, Table};
+use super::table::{Cell, CostColumns, Data, Kind, Measured, Role, RunStatistic, Table};
 use super::text::inputs;
+use super::timelines::{LASTING, Timelines};
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{Series, ShiftKind};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::top::SIGNIFICANT;
 use pprofdiff::units::ColumnUnit;
 use pprofdiff::{Error, Result, Sort};
@@ -46,7 +46,7 @@ fn scaled(value: f64, unit: ColumnUnit) -> Value {
 
 /// `flat (s)`; what no unit is known of has the name that the profile gives it.
 fn axis_title(what: &str, unit: ColumnUnit, own: &str) -> String {
-    let unit = unit.scale().map_or_else(|| harmless(own).into_owned(), |(symbol, _)| symbol.to_owned());
+    let unit = unit.scale().map_or_else(|| sanitize(own).into_owned(), |(symbol, _)| symbol.to_owned());
     if unit.is_empty() { what.to_owned() } else { format!("{what} ({unit})") }
 }
 
@@ -68,7 +68,7 @@ fn labels(names: impl Iterator<Item = String>) -> Vec<String> {
 
 /// The chart's title, and small lines below it.
 fn title(text: &str, below: Vec<String>) -> Value {
-    let line = |text: &str| harmless(text).into_owned();
+    let line = |text: &str| sanitize(text).into_owned();
     let below: Vec<String> = below.iter().map(|text| line(text)).collect();
     json!({"text": line(text), "subtitle": below, "anchor": "start", "limit": LINES[0]})
 }
@@ -83,7 +83,7 @@ impl Table {
     /// it costs. Of several sample types, beside each other. As JSON; the data are in it.
     ///
     /// # Errors
-    /// The values of a series, which are no bars: [`series_chart`] shows their courses.
+    /// The values of a series, which are no bars: [`series_chart`] shows their timelines.
     pub fn to_chart(&self, n: usize) -> Result<String> {
         if self.kind == Kind::Values {
             return Err(Error::query("the values of a series are drawn by the plot() of the series, as courses"));
@@ -106,7 +106,7 @@ impl Table {
         let mut rows = counted_of(shown, self.rows_total, "row");
         if self.kind == Kind::Shifts {
             rows += "; whiskers: where 95 of 100 such changes lie";
-        } else if self.in_role(Role::Chance(Said::Q)).is_some() {
+        } else if self.in_role(Role::Chance(RunStatistic::Q)).is_some() {
             rows += "; whiskers: the standard deviation of the difference of two runs";
         }
         if let Some(builds) = &self.builds {
@@ -206,7 +206,7 @@ impl Table {
         let (value, said) = if two_sided { ("delta", "growth") } else { ("value", "share") };
         let mut what = word(costs.cost.measured).to_owned();
         if !self.beside.is_empty() {
-            what = format!("{} {what}", harmless(&s.sample_type));
+            what = format!("{} {what}", sanitize(&s.sample_type));
         }
         if two_sided {
             what += ": change";
@@ -225,7 +225,7 @@ impl Table {
             "title": axis_title(&what, unit, &s.unit),
             "axis": {"gridColor": {"condition": {"test": "datum.value === 0", "value": "#808080"}, "value": "#80808040"}},
         });
-        let has_chance = two_sided && self.in_role(Role::Chance(Said::Q)).is_some();
+        let has_chance = two_sided && self.in_role(Role::Chance(RunStatistic::Q)).is_some();
         let colour = match two_sided {
             true => json!({
                 "field": "change", "type": "nominal", "title": null,
@@ -258,7 +258,7 @@ impl Table {
 
     /// True of a row that runs do not tell from noise.
     fn is_chance(&self, row: usize) -> bool {
-        match self.in_role(Role::Chance(Said::Q)).map(|c| c.cell(row)) {
+        match self.in_role(Role::Chance(RunStatistic::Q)).map(|c| c.cell(row)) {
             Some(Cell::Ratio(q)) => q > SIGNIFICANT,
             Some(_) => true,
             None => false,
@@ -271,11 +271,11 @@ impl Table {
         if self.kind == Kind::Shifts {
             return Some(["delta_low", "delta_high"].map(|end| self.values(end)[row] as f64));
         }
-        let sd = |said: Said| match self.in_role(Role::Chance(said))?.cell(row) {
+        let sd = |statistic: RunStatistic| match self.in_role(Role::Chance(statistic))?.cell(row) {
             Cell::Ratio(sd) => Some(sd),
             _ => None,
         };
-        let (both, delta) = (sd(Said::BaseSd)?.hypot(sd(Said::NewSd)?), costs.pair(row).delta() as f64);
+        let (both, delta) = (sd(RunStatistic::BaseSd)?.hypot(sd(RunStatistic::NewSd)?), costs.pair(row).delta() as f64);
         Some([delta - both, delta + both])
     }
 }
@@ -284,21 +284,21 @@ fn change(delta: i64) -> &'static str {
     if delta < 0 { "less" } else { "more" }
 }
 
-/// The courses of at most `n` frames over the builds, as lines, with a rule at each lasting change: of the largest lasting
+/// The timelines of at most `n` frames over the builds, as lines, with a rule at each lasting change: of the largest lasting
 /// changes, or of the frames that moved most where there are none. As JSON; the data are in it.
 pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
-    let mut courses = Courses::new(series, series.is_history(), sort, n);
-    if courses.rows.is_empty() {
-        courses = Courses::new(series, false, sort, n);
+    let mut timelines = Timelines::new(series, series.is_history(), sort, n);
+    if timelines.rows.is_empty() {
+        timelines = Timelines::new(series, false, sort, n);
     }
-    let s = &courses.summary;
-    let unit = ColumnUnit::of(&s.unit, courses.rows.iter().flat_map(|row| row.values.iter().copied()));
-    let deltas = ColumnUnit::of(&s.unit, courses.rows.iter().map(|row| row.value.delta()));
+    let s = &timelines.summary;
+    let unit = ColumnUnit::for_values(&s.unit, timelines.rows.iter().flat_map(|row| row.values.iter().copied()));
+    let deltas = ColumnUnit::for_values(&s.unit, timelines.rows.iter().map(|row| row.value.delta()));
     let builds: Vec<usize> = series.values().map(|(build, _)| build).collect();
     let keys = labels(series.builds.loaded().map(|b| b.key.clone()));
-    // A frame may have changed more than once; its course is the same in all its rows.
+    // A frame may have changed more than once; its timeline is the same in all its rows.
     let (mut place, mut lines) = (HashMap::<_, _>::default(), Vec::new());
-    for row in &courses.rows {
+    for row in &timelines.rows {
         place.entry(row.frame).or_insert_with(|| {
             lines.push(row);
             lines.len() - 1
@@ -316,7 +316,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         }
     }
     let column_of = |build: usize| builds.iter().position(|&b| b == build);
-    for row in &courses.rows {
+    for row in &timelines.rows {
         let (Some(kind), Some(at), i) = (row.kind, column_of(row.to), place[&row.frame]) else { continue };
         let (base, new) = (unit.format(row.value.base), unit.format(row.value.new));
         let delta = signed(row.value.delta(), deltas);
@@ -342,7 +342,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         "field": "frame", "type": "nominal", "title": null, "sort": null, "scale": {"domain": legend},
         "legend": {"orient": "bottom", "direction": "vertical", "labelLimit": LINES[0], "symbolType": "stroke"},
     });
-    let what = match courses.what {
+    let what = match timelines.what {
         LASTING => "the largest lasting changes",
         _ => "the frames that moved most",
     };
@@ -350,7 +350,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         "$schema": SCHEMA,
         "title": title(
             &format!("{what}, by {cost}"),
-            lines_of(&header(s, &series.builds), counted_of(courses.rows.len(), courses.of, courses.what)),
+            lines_of(&header(s, &series.builds), counted_of(timelines.rows.len(), timelines.of, timelines.what)),
         ),
         "width": LINES[0],
         "height": LINES[1],

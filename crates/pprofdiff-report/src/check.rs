@@ -12,7 +12,7 @@ use super::text::TextOptions;
 use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
 use pprofdiff::explain::Explanation;
 use pprofdiff::random::HashSet;
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Normalize, Pair};
 
@@ -26,7 +26,7 @@ struct Values {
 }
 
 impl Values {
-    fn of(f: &Finding, unit: &str) -> Values {
+    fn from_finding(f: &Finding, unit: &str) -> Values {
         let medians = Pair { base: f.base.median.round(), new: f.new.median.round() };
         let cost = CostFormat::in_unit(unit, true, std::iter::once(medians));
         Values { cost, is_known: units::find(unit).is_some() }
@@ -63,7 +63,7 @@ fn growth(f: &Finding) -> String {
 
 /// `+15.77s  x5.06  +147.8% of total`; of the total itself its growth says both.
 fn change(f: &Finding, rule: &RuleCheck) -> String {
-    let change = format!("{}  {}", Values::of(f, &rule.unit).delta(f.delta), growth(f));
+    let change = format!("{}  {}", Values::from_finding(f, &rule.unit).delta(f.delta), growth(f));
     match f.share {
         Some(_) => format!("{change}  {} of total", share_text(f.share, true)),
         None => change,
@@ -86,7 +86,7 @@ fn chance(f: &Finding) -> Option<String> {
 /// A finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p 0.003`.
 pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
     let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
-    let values = Values::of(f, &rule.unit);
+    let values = Values::from_finding(f, &rule.unit);
     let (base, new) = (values.runs(&f.base), values.runs(&f.new));
     let chance = chance(f).map_or_else(String::new, |chance| format!("  {chance}"));
     let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
@@ -134,21 +134,21 @@ pub(crate) fn normalized(check: &Check) -> Option<String> {
 }
 
 /// How many findings of a rule people are told one by one, of each outcome.
-const MOST_TOLD: usize = 5;
+const MAX_FINDINGS: usize = 5;
 
 /// The findings that people are told one by one, and what is said of the others. A rule on any frame may find each frame
 /// on the way to the one that matters, and all below it: told are those that moved most of those that lie in no other's stacks.
-pub(crate) fn told(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
+pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
         let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
-        let first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MOST_TOLD).collect();
+        let first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_FINDINGS).collect();
         let others = all().count() - first.len();
         if others > 0 {
             let is_first = |name: &str| first.iter().any(|f| f.frame.as_deref() == Some(name));
             let within = all().filter(|f| f.within.as_deref().is_some_and(is_first)).count();
             let of = match first.as_slice() {
-                [one] => one.frame.as_deref().map_or("this".into(), harmless),
+                [one] => one.frame.as_deref().map_or("this".into(), sanitize),
                 _ => "these".into(),
             };
             let more = format!("{others} more {}", outcome.name());
@@ -183,19 +183,19 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
         Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
         _ => format!("{:<12}", outcome.name()),
     };
-    check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", harmless(w)))?;
+    check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", sanitize(w)))?;
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
-        let (name, kind) = (harmless(&rule.rule), harmless(&rule.sample_type));
+        let (name, kind) = (sanitize(&rule.rule), sanitize(&rule.sample_type));
         writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
-        let (shown, rest) = told(rule);
+        let (shown, rest) = select_findings(rule);
         for f in shown {
-            let values = Values::of(f, &rule.unit);
+            let values = Values::from_finding(f, &rule.unit);
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             write!(out, "  {}  {base} -> {new}  {}", painted(f.outcome), change(f, rule))?;
             chance(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
-            f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", harmless(frame)))?;
-            f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", harmless(reason)))?;
+            f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", sanitize(frame)))?;
+            f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", sanitize(reason)))?;
             writeln!(out)?;
         }
         rest.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
@@ -265,7 +265,7 @@ fn markdown(check: &Check, rules: usize) -> String {
     for (rule, causes) in check.rules.iter().zip(whys(check, causes_markdown)).take(rules) {
         let (name, kind) = (code(&short(&rule.rule)), escape(&short(&rule.sample_type)));
         text += &format!("**{}** {name} ({kind}, {})\n\n", mark(rule.outcome), extent(rule));
-        let (shown, rest) = told(rule);
+        let (shown, rest) = select_findings(rule);
         if !shown.is_empty() {
             text +=
                 "| | frame | base | new | delta | growth | of total | chance |\n|---|---|---|---|---:|---:|---:|---|\n";
@@ -273,7 +273,7 @@ fn markdown(check: &Check, rules: usize) -> String {
         for f in shown {
             let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
             let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
-            let values = Values::of(f, &rule.unit);
+            let values = Values::from_finding(f, &rule.unit);
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             text += &format!("| {}{reason} | {frame} | {base} | {new} ", mark(f.outcome));
             let share = share_text(f.share, true);

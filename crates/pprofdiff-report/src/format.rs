@@ -208,9 +208,29 @@ impl Format {
     }
 }
 
+/// What most formats have in common: text, all rows and warnings of a report, one at a time. It shows nothing by itself.
+pub(crate) const BASE: Format = Format {
+    name: "",
+    extensions: &[],
+    about: "",
+    binary: false,
+    limit: None,
+    warns: true,
+    leaves_out: nothing,
+    shows: |_| None,
+    write: |_, _, _| Err(unsupported()),
+    each: None,
+};
+
 /// Of formats that write all of a report.
 pub(crate) fn nothing(_: &Report) -> Vec<String> {
     Vec::new()
+}
+
+/// What formats of a check's findings show.
+#[cfg(feature = "check")]
+pub(crate) fn checks(request: &Request) -> Option<Request> {
+    matches!(request.ask, Ask::Check(_)).then(|| request.clone())
 }
 
 /// What formats of rows show.

@@ -9,7 +9,7 @@ use super::palette::{LESS, MORE, hex};
 use super::series::html_header;
 use super::table::{Cell, Column, Data, Role, Table};
 use super::text::inputs;
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::{Normalize, Side, Summary};
 
 /// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and blue: where
@@ -49,10 +49,10 @@ fn class(column: &Column) -> &'static str {
 }
 
 /// More frames of a stack, and bytes of a name, than anybody reads in a cell.
-const MOST_IN_CELL: usize = 1000;
+const MAX_IN_CELL: usize = 1000;
 
 fn cell(text: &str) -> String {
-    if text.len() <= MOST_IN_CELL { escape(text) } else { escape(&shorten(text, MOST_IN_CELL)) }
+    if text.len() <= MAX_IN_CELL { escape(text) } else { escape(&shorten(text, MAX_IN_CELL)) }
 }
 
 impl Table {
@@ -86,8 +86,8 @@ impl Table {
                     (_, Cell::Text(text)) => write!(html, "<td{}>{}</td>", class(c), cell(text)),
                     (_, Cell::List(lists, row)) => {
                         let n = lists.get(row).count();
-                        let mut frames: Vec<String> = lists.get(row).take(MOST_IN_CELL).map(cell).collect();
-                        frames.extend((n > MOST_IN_CELL).then(|| format!("… ({n})")));
+                        let mut frames: Vec<String> = lists.get(row).take(MAX_IN_CELL).map(cell).collect();
+                        frames.extend((n > MAX_IN_CELL).then(|| format!("… ({n})")));
                         write!(html, "<td class=\"t\">{}</td>", frames.join(" › "))
                     }
                     (_, Cell::Missing) => write!(html, "<td></td>"),
@@ -144,7 +144,7 @@ pub(super) fn notes(s: &Summary) -> Vec<String> {
 
 /// Text from the input as the content of an element or of a quoted attribute, in HTML and in XML.
 pub(super) fn escape(text: &str) -> String {
-    escape_ours(&harmless(text))
+    escape_ours(&sanitize(text))
 }
 
 /// As [`escape`], for text of ours that may have lines; what is in it from the input is harmless.

@@ -15,7 +15,7 @@ use pprofdiff::work;
 pub(super) type Point = (f64, f64);
 
 /// A call from one node to another.
-pub(super) struct Link {
+pub(super) struct Edge {
     pub from: usize,
     pub to: usize,
     /// Heavy calls are kept short and straight.
@@ -23,21 +23,21 @@ pub(super) struct Link {
 }
 
 /// The points of a call's line, from caller to callee, and the middle of its label.
-pub(super) struct Way {
+pub(super) struct EdgeRoute {
     pub points: Vec<Point>,
     pub label: Point,
 }
 
 /// What is left of the bounds on laying out: one picture takes at most about half a second and 32 MB.
-pub(super) struct Room {
+pub(super) struct LayoutBudget {
     points: i64,
     squares: i64,
 }
 
 /// Most points that calls may have in all; a real profile's graph of 80 nodes has some hundred.
-const MOST_POINTS: i64 = 4000;
+const MAX_POINTS: i64 = 4000;
 /// Most that the squares of the levels' numbers of points may add up to.
-const MOST_SQUARES: i64 = 400_000;
+const MAX_SQUARES: i64 = 400_000;
 /// Steps towards shorter calls, for each node. Each costs a pass over the graph; real graphs take less than one.
 const STEPS: usize = 4;
 
@@ -48,57 +48,57 @@ pub(super) struct Chosen {
     levels: Levels,
 }
 
-impl Room {
+impl LayoutBudget {
     /// For so many pictures, however large they are.
-    pub(super) fn of(pictures: i64) -> Room {
-        Room { points: MOST_POINTS * pictures, squares: MOST_SQUARES * pictures }
+    pub(super) fn for_pictures(pictures: i64) -> LayoutBudget {
+        LayoutBudget { points: MAX_POINTS * pictures, squares: MAX_SQUARES * pictures }
     }
 
     /// True if what is left is too little for a picture worth looking at.
     #[cfg(feature = "html")]
     pub(super) fn is_used_up(&self) -> bool {
-        self.points < MOST_POINTS / 4 || self.squares < MOST_SQUARES / 4
+        self.points < MAX_POINTS / 4 || self.squares < MAX_SQUARES / 4
     }
 
     /// Takes what a layout of these levels costs, if there is as much; one never has more than a picture's.
-    fn takes(&self, levels: &Levels) -> Option<Room> {
+    fn takes(&self, levels: &Levels) -> Option<LayoutBudget> {
         let (points, squares) = levels.cost();
-        let fits = points <= MOST_POINTS.min(self.points) && squares <= MOST_SQUARES.min(self.squares);
-        fits.then(|| Room { points: self.points - points, squares: self.squares - squares })
+        let fits = points <= MAX_POINTS.min(self.points) && squares <= MAX_SQUARES.min(self.squares);
+        fits.then(|| LayoutBudget { points: self.points - points, squares: self.squares - squares })
     }
 }
 
 /// Of calls (the heaviest first, none from a node to itself) those that are laid out: the heaviest to each node, and then
 /// as many more as there is room for. What it does is bounded for any number of calls among some hundred nodes.
-pub(super) fn choose(n_nodes: usize, links: &[Link], room: &mut Room) -> Chosen {
+pub(super) fn choose(n_nodes: usize, edges: &[Edge], budget: &mut LayoutBudget) -> Chosen {
     // What leads to a node comes first, so that few nodes are cut off from their callers.
     let mut reached = vec![false; n_nodes];
     let (mut order, more): (Vec<usize>, Vec<usize>) =
-        (0..links.len()).partition(|&i| !std::mem::replace(&mut reached[links[i].to], true));
+        (0..edges.len()).partition(|&i| !std::mem::replace(&mut reached[edges[i].to], true));
     order.extend(more);
     let first = |n: usize| {
         let mut calls = order[..n].to_vec();
         calls.sort_unstable();
-        let levels = Levels::new(n_nodes, calls.iter().map(|&i| &links[i]));
+        let levels = Levels::new(n_nodes, calls.iter().map(|&i| &edges[i]));
         Chosen { calls, levels }
     };
     // More calls have more points, but for rare cases; so by halving what is left.
-    let mut unfit = order.len().min(MOST_POINTS as usize) + 1;
+    let mut unfit = order.len().min(MAX_POINTS as usize) + 1;
     let mut chosen = first(unfit - 1);
-    let mut left = room.takes(&chosen.levels);
+    let mut left = budget.takes(&chosen.levels);
     if left.is_none() {
         chosen = first(0);
         unfit -= 1;
         while chosen.calls.len() + 1 < unfit {
             let more = first(chosen.calls.len().midpoint(unfit));
-            match room.takes(&more.levels) {
+            match budget.takes(&more.levels) {
                 Some(rest) => (chosen, left) = (more, Some(rest)),
                 None => unfit = more.calls.len(),
             }
         }
     }
     if let Some(left) = left {
-        *room = left;
+        *budget = left;
     }
     chosen
 }
@@ -119,8 +119,8 @@ struct Levels {
 }
 
 impl Levels {
-    fn new<'a>(n: usize, links: impl Iterator<Item = &'a Link>) -> Levels {
-        let (calls, topological) = without_cycles(n, links);
+    fn new<'a>(n: usize, edges: impl Iterator<Item = &'a Edge>) -> Levels {
+        let (calls, topological) = without_cycles(n, edges);
         let mut tree = Tree::new(n, &calls, &topological);
         for _ in 0..STEPS * n {
             work::poll();
@@ -155,15 +155,15 @@ impl Levels {
 
 /// Turns those calls around that lead back to where the search came from, which starts at nodes that nobody calls. Also
 /// gives the nodes in an order in which no call leads back.
-fn without_cycles<'a>(n: usize, links: impl Iterator<Item = &'a Link>) -> (Vec<Down>, Vec<usize>) {
+fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a Edge>) -> (Vec<Down>, Vec<usize>) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,
         Open,
         Done,
     }
-    let down = |l: &Link| Down { upper: l.from, lower: l.to, weight: l.weight, turned: false };
-    let mut calls: Vec<Down> = links.map(down).collect();
+    let down = |l: &Edge| Down { upper: l.from, lower: l.to, weight: l.weight, turned: false };
+    let mut calls: Vec<Down> = edges.map(down).collect();
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); n];
     let mut called = vec![false; n];
     for (i, c) in calls.iter().enumerate() {
@@ -289,8 +289,9 @@ impl Tree {
     }
 }
 
-/// Lays out nodes and calls, whose labels are given, of these sizes. Gives the middle of each node, and the way of each call.
-pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<Point>, Vec<Way>) {
+/// Lays out nodes and calls, whose labels are given, of these sizes. Gives the middle of each node, and the route of
+/// each call.
+pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<Point>, Vec<EdgeRoute>) {
     work::begin_phase("drawing");
     let levels = &chosen.levels;
     // A multigraph, since two calls may run from one node to the other once one is turned around.
@@ -318,17 +319,17 @@ pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<
     dagre::layout(&mut graph, Some(LayoutOptions { nodesep, edgesep, ranksep, ranker, ..LayoutOptions::default() }));
     work::poll();
     let node = |i: usize| graph.node(&i.to_string()).map_or((0.0, 0.0), |n| (n.x.unwrap_or(0.0), n.y.unwrap_or(0.0)));
-    let way = |(i, call): (usize, &Down)| {
+    let route = |(i, call): (usize, &Down)| {
         let Some(e) = graph.edge(&call.upper.to_string(), &call.lower.to_string(), Some(&i.to_string())) else {
-            return Way { points: Vec::new(), label: (0.0, 0.0) };
+            return EdgeRoute { points: Vec::new(), label: (0.0, 0.0) };
         };
         let mut points: Vec<Point> = e.points.iter().map(|p| (p.x, p.y)).collect();
         if call.turned {
             points.reverse();
         }
-        Way { points, label: (e.x.unwrap_or(0.0), e.y.unwrap_or(0.0)) }
+        EdgeRoute { points, label: (e.x.unwrap_or(0.0), e.y.unwrap_or(0.0)) }
     };
-    ((0..sizes.len()).map(node).collect(), levels.calls.iter().enumerate().map(way).collect())
+    ((0..sizes.len()).map(node).collect(), levels.calls.iter().enumerate().map(route).collect())
 }
 
 #[cfg(test)]
@@ -358,27 +359,27 @@ mod tests {
     fn calls_lead_down_and_are_as_short_as_can_be() {
         let mut seed = 20;
         for _ in 0..300 {
-            let links: Vec<Link> = (0..2 + random(&mut seed, 7))
+            let edges: Vec<Edge> = (0..2 + random(&mut seed, 7))
                 .map(|_| (random(&mut seed, 5), random(&mut seed, 4), 1 + random(&mut seed, 9) as u32))
-                .map(|(from, other, weight)| Link { from, to: (from + 1 + other) % 5, weight })
+                .map(|(from, other, weight)| Edge { from, to: (from + 1 + other) % 5, weight })
                 .collect();
-            let levels = Levels::new(5, links.iter());
-            for (call, link) in levels.calls.iter().zip(&links) {
+            let levels = Levels::new(5, edges.iter());
+            for (call, edge) in levels.calls.iter().zip(&edges) {
                 let (from, to) = if call.turned { (call.lower, call.upper) } else { (call.upper, call.lower) };
-                assert_eq!((from, to), (link.from, link.to));
+                assert_eq!((from, to), (edge.from, edge.to));
             }
             assert_eq!(sum(&levels.calls, &levels.of), Some(shortest(&levels.calls)));
-            assert!(Room::of(1).takes(&levels).is_some());
+            assert!(LayoutBudget::for_pictures(1).takes(&levels).is_some());
         }
     }
 
     #[test]
     fn only_what_closes_a_cycle_is_turned_around() {
-        let link = |(from, to)| Link { from, to, weight: 1 };
+        let edge = |(from, to)| Edge { from, to, weight: 1 };
         // Recursion between 1 and 2, below 0, whoever comes first.
         for ends in [[(0, 1), (1, 2), (2, 1)], [(2, 1), (1, 2), (0, 1)]] {
-            let links = ends.map(link);
-            let levels = Levels::new(3, links.iter());
+            let edges = ends.map(edge);
+            let levels = Levels::new(3, edges.iter());
             assert_eq!(levels.of, [0, 1, 2]);
             let turned = levels.calls.iter().zip(ends).filter(|(c, _)| c.turned).map(|(_, ends)| ends);
             assert_eq!(turned.collect::<Vec<_>>(), [(2, 1)]);

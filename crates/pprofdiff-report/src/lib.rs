@@ -8,7 +8,6 @@ mod callgraph;
 mod chart;
 #[cfg(feature = "check")]
 mod check;
-mod courses;
 mod explain;
 mod format;
 mod html;
@@ -26,6 +25,7 @@ mod request;
 mod series;
 mod shown;
 mod table;
+mod timelines;
 mod tokens;
 
 #[cfg(feature = "svg")]
@@ -35,7 +35,6 @@ use format::{csv, json, markdown, text};
 pub use chart::series_chart;
 #[cfg(feature = "check")]
 pub use check::exit_code;
-pub use courses::series_html;
 pub use csv::CsvOptions;
 pub use explain::{CAN_NOT_TELL, explain_exit_code, explain_html, explain_line, explain_object};
 pub use format::dot::dot;
@@ -53,8 +52,9 @@ pub use request::{Ask, Request};
 pub use series::{RUNS, builds_json};
 #[cfg(feature = "svg")]
 pub use svg::svg;
-pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, Said, Table, Texts};
+pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatistic, Table, Texts};
 pub use text::{TextOptions, info};
+pub use timelines::series_html;
 pub use tokens::{text_head, tokens};
 
 /// The examples of the documents, which are compiled with the tests.

@@ -12,7 +12,7 @@ use super::numbers::{CostFormat, whole};
 use super::text::{self, Shown, TextOptions, grid, header};
 use pprofdiff::Pair;
 use pprofdiff::list::{Instruction, Line, LineChange, Listed, Listing, Place, Routine};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 const STYLE: &str = "<style>
 .pprofdiff table.list td{font-family:monospace;border:0;padding:0 8px;white-space:pre}
@@ -115,13 +115,13 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
             Listed::Lines => format!(" in {}", r.file.as_deref().unwrap_or("a file that the profile does not name")),
             Listed::Instructions => String::new(),
         };
-        writeln!(out, "\n{}{}{status}", harmless(&r.name), harmless(&file))?;
+        writeln!(out, "\n{}{}{status}", sanitize(&r.name), sanitize(&file))?;
         if !options.brief {
             in_words(listing, r, "->").iter().try_for_each(|words| writeln!(out, "{words}"))?;
             if let Some(places) = places(listing, r) {
-                writeln!(out, "{}", harmless(&places))?;
+                writeln!(out, "{}", sanitize(&places))?;
             }
-            r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", harmless(note)))?;
+            r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", sanitize(note)))?;
         }
         let mut head = heads(listing);
         if let Some(last) = head.last_mut() {

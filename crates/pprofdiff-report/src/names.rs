@@ -1,10 +1,10 @@
 //! Names in pictures: harmless, short, and broken into lines.
 
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 /// At most so many characters, none of them harmful: of a longer text the beginning and the end.
 pub(super) fn shorten(text: &str, most: usize) -> String {
-    let text = harmless(text);
+    let text = sanitize(text);
     let Some((cut, _)) = text.char_indices().nth(most) else { return text.into_owned() };
     let ends = most.saturating_sub(1);
     let head = text[..cut].char_indices().nth(ends / 2).map_or(cut, |(i, _)| i);

@@ -165,11 +165,11 @@ pub(crate) struct CostFormat {
 
 impl CostFormat {
     pub(crate) fn new(s: &Summary, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
-        CostFormat::of(s, s.base.is_some(), shown)
+        CostFormat::for_values(s, s.base.is_some(), shown)
     }
 
     /// As [`CostFormat::new`], of a table that has other sides than its summary.
-    pub(crate) fn of(s: &Summary, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+    pub(crate) fn for_values(s: &Summary, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
         match s.showing.unit.as_deref().and_then(|to| ColumnUnit::asked(&s.unit, to)) {
             Some(unit) => CostFormat { sides: unit, delta: unit, two_sided },
             None => CostFormat::in_unit(&s.unit, two_sided, shown),
@@ -177,12 +177,12 @@ impl CostFormat {
     }
 
     pub(crate) fn in_unit(unit: &str, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
-        let sides = ColumnUnit::of(unit, shown.clone().flat_map(|p| [p.base, p.new]));
+        let sides = ColumnUnit::for_values(unit, shown.clone().flat_map(|p| [p.base, p.new]));
         let deltas = shown.clone().map(Pair::delta);
         let in_sides = |delta: i64| sides.scale().map_or(f64::INFINITY, |(_, unit)| delta.abs() as f64 / unit);
         let is_side = |p: Pair| p.delta() != 0 && [p.base, p.new].iter().any(|v| v.abs() == p.delta().abs());
         let are_small = deltas.clone().all(|delta| in_sides(delta) < SMALL) && !shown.clone().any(is_side);
-        CostFormat { sides, delta: if are_small { ColumnUnit::of(unit, deltas) } else { sides }, two_sided }
+        CostFormat { sides, delta: if are_small { ColumnUnit::for_values(unit, deltas) } else { sides }, two_sided }
     }
 
     /// `3.88s -> 19.65s  +15.77s  x5.06`.

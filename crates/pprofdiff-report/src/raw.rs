@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use pprofdiff::Profile;
 use pprofdiff::columns::NONE;
 use pprofdiff::samples::{Label, LabelValue, Sample};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 /// Numbers from 1, in the order in which things are first met.
 struct Numbers {
@@ -23,7 +23,7 @@ struct Numbers {
 
 impl Numbers {
     /// `all`: each has its number already.
-    fn of(n: usize, all: bool) -> Numbers {
+    fn new(n: usize, all: bool) -> Numbers {
         let n = n as u32;
         match all {
             true => Numbers { of: (1..=n).collect(), met: (0..n).collect() },
@@ -47,7 +47,7 @@ impl Numbers {
 /// The writer's.
 pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<()> {
     header(p, out)?;
-    let mut locations = Numbers::of(p.n_locations(), !merged);
+    let mut locations = Numbers::new(p.n_locations(), !merged);
     let mut line = String::new();
     for sample in p.samples() {
         line.clear();
@@ -63,7 +63,7 @@ pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<
         labels(p, &sample, out)?;
     }
     writeln!(out, "Locations")?;
-    let mut mappings = Numbers::of(p.mappings().len(), !merged);
+    let mut mappings = Numbers::new(p.mappings().len(), !merged);
     if !p.mappings().is_empty() {
         // The first is the main binary, used or not.
         mappings.number(0);
@@ -88,7 +88,7 @@ pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<
             let (file, begins) = (text(functions.file[f]), functions.start_line[f]);
             let (number, column) = (columns.line_number[n], columns.line_column[n]);
             let system = if name == system_name { String::new() } else { format!("({system_name})") };
-            writeln!(out, "{start}{}", harmless(&format!("{name} {file}:{number}:{column} s={begins}{system}")))?;
+            writeln!(out, "{start}{}", sanitize(&format!("{name} {file}:{number}:{column} s={begins}{system}")))?;
             start = " ".repeat(13);
         }
     }
@@ -98,18 +98,18 @@ pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<
         let flags = ["[FN]", "[FL]", "[LN]", "[IN]"].iter().enumerate().filter(|(bit, _)| m.flags >> bit & 1 == 1);
         let flags: String = flags.map(|(_, flag)| *flag).collect();
         let names = format!("{} {} {flags}", text(m.file), text(m.build_id));
-        writeln!(out, "{}: {:#x}/{:#x}/{:#x} {}", i + 1, m.start, m.limit, m.offset, harmless(&names))?;
+        writeln!(out, "{}: {:#x}/{:#x}/{:#x} {}", i + 1, m.start, m.limit, m.offset, sanitize(&names))?;
     }
     Ok(())
 }
 
 fn header(p: &Profile, out: &mut dyn Write) -> io::Result<()> {
-    p.comments().iter().try_for_each(|comment| writeln!(out, "Comment: {}", harmless(comment)))?;
+    p.comments().iter().try_for_each(|comment| writeln!(out, "Comment: {}", sanitize(comment)))?;
     if !p.doc_url().is_empty() {
-        writeln!(out, "Doc: {}", harmless(&p.doc_url()))?;
+        writeln!(out, "Doc: {}", sanitize(&p.doc_url()))?;
     }
     let (kind, unit) = p.period_type().unwrap_or_default();
-    writeln!(out, "PeriodType: {} {}\nPeriod: {}", harmless(&kind), harmless(&unit), p.period())?;
+    writeln!(out, "PeriodType: {} {}\nPeriod: {}", sanitize(&kind), sanitize(&unit), p.period())?;
     if p.time_nanos() != 0
         && let Ok(time) = jiff::Timestamp::from_nanosecond(i128::from(p.time_nanos()))
     {
@@ -124,7 +124,7 @@ fn header(p: &Profile, out: &mut dyn Write) -> io::Result<()> {
         let mark = if kind == default { "[dflt]" } else { "" };
         format!("{kind}/{unit}{mark}")
     });
-    writeln!(out, "{}", harmless(types.collect::<Vec<_>>().join(" ").trim()))
+    writeln!(out, "{}", sanitize(types.collect::<Vec<_>>().join(" ").trim()))
 }
 
 /// A duration as Go prints it: `350ms`, `1.5s`, `1h2m3.5s`.
@@ -178,7 +178,7 @@ fn labels(p: &Profile, sample: &Sample<'_>, out: &mut dyn Write) -> io::Result<(
             }
             text.push(']');
         }
-        writeln!(out, "                {}", harmless(&text))?;
+        writeln!(out, "                {}", sanitize(&text))?;
     }
     Ok(())
 }

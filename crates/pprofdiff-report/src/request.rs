@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "html")]
-use crate::courses::Courses;
 use crate::format::Format;
 #[cfg(feature = "html")]
 use crate::page::{PageOptions, page, series_page};
 use crate::report::Report;
 use crate::series::causes_of;
 use crate::table::{Kind, Table};
+#[cfg(feature = "html")]
+use crate::timelines::Timelines;
 #[cfg(feature = "check")]
 use pprofdiff::check::{How, Rules};
 use pprofdiff::explain::ExplainOptions;
@@ -148,7 +148,7 @@ pub enum Ask {
     },
     /// Of many builds: the page for a browser, with the course of each frame, and flame graphs of before and after.
     #[cfg(feature = "html")]
-    Courses {
+    Timelines {
         /// Frames by their lasting changes; otherwise by their largest steps.
         lasting: bool,
         /// Of which cost.
@@ -264,7 +264,7 @@ impl Ask {
             Ask::Steps { .. } => "steps",
             Ask::Shifts { .. } => "shifts",
             #[cfg(feature = "html")]
-            Ask::Courses { .. } => "courses",
+            Ask::Timelines { .. } => "courses",
             Ask::Values { .. } => "values",
         }
     }
@@ -289,7 +289,7 @@ impl Ask {
             Ask::Graph(_) | Ask::Profile(_) | Ask::Info | Ask::Explain(_) => None,
             Ask::Raw | Ask::Comments => None,
             #[cfg(feature = "html")]
-            Ask::Courses { limit, .. } => Some(limit),
+            Ask::Timelines { limit, .. } => Some(limit),
             #[cfg(feature = "html")]
             Ask::Page { .. } => None,
         }
@@ -492,7 +492,7 @@ impl Request {
             Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
             Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),
             #[cfg(feature = "html")]
-            Ask::Courses { .. } => return Err(self.of_many()),
+            Ask::Timelines { .. } => return Err(self.of_many()),
             Ask::Movers { .. } | Ask::Steps { .. } | Ask::Shifts { .. } | Ask::Values { .. } => {
                 return Err(self.of_many());
             }
@@ -539,9 +539,9 @@ impl Request {
             Ask::Values { dense: true, limit } => Table::dense_values_of(series)?.head(most(limit)),
             Ask::Values { limit, .. } => Table::values_of(series).head(most(limit)),
             #[cfg(feature = "html")]
-            Ask::Courses { lasting, sort, limit, options } => {
-                let courses = Courses::new(series, *lasting, *sort, most(limit));
-                return Ok(Report::Page(series_page(series, &courses, *sort, options, load)?));
+            Ask::Timelines { lasting, sort, limit, options } => {
+                let timelines = Timelines::new(series, *lasting, *sort, most(limit));
+                return Ok(Report::Page(series_page(series, &timelines, *sort, options, load)?));
             }
             _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.ask.name()))),
         }))

@@ -16,7 +16,7 @@ use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{
     Against, Build, Builds, FEWEST_BUILDS, FrameValue, Mover, Order, Ranked, Series, Shift, ShiftKind, Step,
 };
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Error, Frames, Granularity, LoadOptions, Normalize, Query, Result, Sort, Summary, TopRow};
 
 /// The columns that say which frame a row is of: name, file, line, mapping.
@@ -65,9 +65,9 @@ impl Table {
     /// More than 20 million rows.
     pub fn dense_values_of(series: &Series) -> Result<Table> {
         let (builds, n) = (series.builds.loaded().count(), series.frames.len());
-        if builds.saturating_mul(n) > MOST_DENSE {
+        if builds.saturating_mul(n) > MAX_DENSE {
             return Err(Error::query(format!(
-                "a dense table of {builds} builds with {n} frames has more than {MOST_DENSE} rows; leave out dense, or \
+                "a dense table of {builds} builds with {n} frames has more than {MAX_DENSE} rows; leave out dense, or \
                  filter frames"
             )));
         }
@@ -96,7 +96,7 @@ impl Table {
 pub const RUNS: usize = 5;
 
 /// Rows of a dense table, which take some 60 bytes each.
-const MOST_DENSE: usize = 20_000_000;
+const MAX_DENSE: usize = 20_000_000;
 
 impl Table {
     /// The first `n` rows, one a step. Columns: name, file, line, mapping, from and to (the builds' keys; from_number and
@@ -245,7 +245,7 @@ impl Table {
             let cause = (text(if text("kind", row) == "drift" { "until" } else { "since" }, row), text("cause", row));
             if said.insert(cause) {
                 let before = if said.len() == 1 { "\n" } else { "" };
-                writeln!(out, "{before}explain: {}: {}", harmless(cause.0), harmless(cause.1))?;
+                writeln!(out, "{before}explain: {}: {}", sanitize(cause.0), sanitize(cause.1))?;
             }
         }
         Ok(())
@@ -382,11 +382,11 @@ pub(super) fn header(s: &Summary, builds: &Builds) -> String {
 }
 
 fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> io::Result<()> {
-    writeln!(out, "{}; {}", harmless(&extent(builds)), harmless(&compared(builds)))?;
-    writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), totals(s).0)?;
-    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", harmless(&n)))?;
+    writeln!(out, "{}; {}", sanitize(&extent(builds)), sanitize(&compared(builds)))?;
+    writeln!(out, "{} ({}): {}", sanitize(&s.sample_type), sanitize(&s.unit), totals(s).0)?;
+    normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", sanitize(&n)))?;
     settings(out, s)?;
-    builds.failed().try_for_each(|b| writeln!(out, "failed: {}", harmless(&failure(b))))
+    builds.failed().try_for_each(|b| writeln!(out, "failed: {}", sanitize(&failure(b))))
 }
 
 /// A build that failed, and why.

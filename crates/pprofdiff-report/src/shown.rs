@@ -2,7 +2,7 @@
 //! the delta that leads what a row grew by itself and its delta's share of the total.
 
 use super::numbers::{CostFormat, figure, growth, p_text, ratio_text, share, share_text, signed, spread_text, whole};
-use super::table::{Cell, Column, Cost, CostColumns, Data, Measured, Role, Said, Table, ratio};
+use super::table::{Cell, Column, Cost, CostColumns, Data, Measured, Role, RunStatistic, Table, ratio};
 use super::text::{GROWTH, OF_TOTAL};
 use pprofdiff::top::SIGNIFICANT;
 
@@ -28,7 +28,7 @@ enum What<'a> {
     /// Without a unit.
     Figure,
     /// What runs say of the row.
-    Chance(Said),
+    Chance(RunStatistic),
 }
 
 impl ShownColumn<'_> {
@@ -83,7 +83,7 @@ impl Table {
                     push(column.name.replace('_', " "), What::Delta(format));
                 }
                 Role::Figure => push(column.name.replace('_', " "), What::Figure),
-                Role::Chance(said) => push(said.head().to_owned(), What::Chance(said)),
+                Role::Chance(statistic) => push(statistic.head().to_owned(), What::Chance(statistic)),
                 _ => push(column.name.replace('_', " "), What::Data),
             }
         }
@@ -107,8 +107,8 @@ impl Table {
         if let (What::Figure, Data::Ratio(figures)) = (shown.what, &shown.column.data) {
             return Some((figures[row].map_or_else(|| "-".to_owned(), figure), 0));
         }
-        if let What::Chance(said) = shown.what {
-            return Some((self.said(said, row), 0));
+        if let What::Chance(statistic) = shown.what {
+            return Some((self.format_statistic(statistic, row), 0));
         }
         let Data::Value(values) = &shown.column.data else { return None };
         let v = values[row];
@@ -123,20 +123,20 @@ impl Table {
 
     /// What runs say of a row: how much they differ as a part of their mean, and the p-value, or `~` where the row is not
     /// told from noise; of one that is left out why.
-    pub(crate) fn said(&self, said: Said, row: usize) -> String {
-        let figure = |said: Said| match self.in_role(Role::Chance(said)).map(|c| c.cell(row)) {
+    pub(crate) fn format_statistic(&self, statistic: RunStatistic, row: usize) -> String {
+        let figure = |statistic: RunStatistic| match self.in_role(Role::Chance(statistic)).map(|c| c.cell(row)) {
             Some(Cell::Ratio(figure)) => Some(figure),
             _ => None,
         };
         let mean = self.led().first().map_or(Default::default(), |costs| costs.pair(row));
         let left_out = || self.in_role(Role::LeftOut).map(|c| c.cell(row));
-        match said {
-            Said::BaseSd => spread_text(figure(said), mean.base),
-            Said::NewSd => spread_text(figure(said), mean.new),
-            Said::P | Said::Q if figure(Said::Q).is_some_and(|q| q <= SIGNIFICANT) => {
-                figure(said).map_or_else(String::new, p_text)
+        match statistic {
+            RunStatistic::BaseSd => spread_text(figure(statistic), mean.base),
+            RunStatistic::NewSd => spread_text(figure(statistic), mean.new),
+            RunStatistic::P | RunStatistic::Q if figure(RunStatistic::Q).is_some_and(|q| q <= SIGNIFICANT) => {
+                figure(statistic).map_or_else(String::new, p_text)
             }
-            Said::P | Said::Q => match left_out() {
+            RunStatistic::P | RunStatistic::Q => match left_out() {
                 Some(Cell::Text(why)) => why.to_owned(),
                 _ => "~".to_owned(),
             },
@@ -173,7 +173,7 @@ impl Table {
 fn is_left_out(column: &Column) -> bool {
     match &column.data {
         // What is not told from noise is marked, so the rate by which it is is not shown.
-        _ if matches!(column.role, Role::Total | Role::Number | Role::Chance(Said::Q) | Role::LeftOut) => true,
+        _ if matches!(column.role, Role::Total | Role::Number | Role::Chance(RunStatistic::Q) | Role::LeftOut) => true,
         Data::Text(t) => t.iter().all(|t| t.is_none()),
         Data::Line(v) => v.iter().all(Option::is_none),
         Data::Address(v) => v.iter().all(Option::is_none),

@@ -101,7 +101,7 @@ pub fn choices() -> Value {
 }
 
 /// The largest number of files.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 struct File {
     source: Source,
@@ -157,8 +157,8 @@ impl Session {
     /// # Errors
     /// Too many files.
     pub fn add(&mut self, source: Source) -> Result<usize> {
-        if self.files.len() >= MOST_FILES {
-            return Err(Error::query(format!("there are {MOST_FILES} files already, which is the most")));
+        if self.files.len() >= MAX_FILES {
+            return Err(Error::query(format!("there are {MAX_FILES} files already, which is the most")));
         }
         let source = match source {
             // A series hands its files on with each question: not the bytes themselves.

@@ -34,22 +34,22 @@ impl Engine {
 
     /// See [`Session::add`].
     pub fn add(&mut self, name: String, bytes: Vec<u8>) -> Result<usize, JsError> {
-        self.0.add(Source::Bytes(name, bytes)).map_err(told)
+        self.0.add(Source::Bytes(name, bytes)).map_err(to_js_error)
     }
 
     /// See [`Session::read`].
     pub fn read(&self, file: usize) -> Result<(), JsError> {
-        self.0.read(file).map_err(told)
+        self.0.read(file).map_err(to_js_error)
     }
 
     /// See [`Session::compare`].
     pub fn compare(&mut self, sides: &str) -> Result<String, JsError> {
-        self.0.compare(&parsed(sides)?).map(|known| known.to_string()).map_err(told)
+        self.0.compare(&parsed(sides)?).map(|known| known.to_string()).map_err(to_js_error)
     }
 
     /// See [`Session::answer`].
     pub fn answer(&mut self, question: &str, format: &str) -> Result<Vec<u8>, JsError> {
-        self.0.answer(&parsed(question)?, format).map_err(told)
+        self.0.answer(&parsed(question)?, format).map_err(to_js_error)
     }
 }
 
@@ -57,6 +57,6 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, JsError> {
     serde_json::from_str(text).map_err(|e| JsError::new(&e.to_string()))
 }
 
-fn told(e: Error) -> JsError {
+fn to_js_error(e: Error) -> JsError {
     JsError::new(&e.to_string())
 }

@@ -23,9 +23,9 @@ use crate::{Error, Result, explain};
 use pprofdiff_profile::random::HashMap;
 
 /// The most events of a run.
-const MOST_EVENTS: f64 = 1e9;
+const MAX_EVENTS: f64 = 1e9;
 /// The costliest frames show how much runs differ.
-const MOST_TELLING: usize = 1_000;
+const MAX_TELLING: usize = 1_000;
 
 /// A whole number of halves, exact: a median of an even number of runs may lie between two values.
 ///
@@ -147,7 +147,7 @@ const FEWEST_EVENTS: f64 = 30.0;
 
 /// So many callers may have a function inlined, one into the other.
 #[cfg(feature = "check")]
-const MOST_INLINED: usize = 64;
+const MAX_INLINED: usize = 64;
 
 /// One thing's runs: the base's, the new side's.
 pub(crate) type Sides = [Runs; 2];
@@ -187,7 +187,7 @@ impl MeasuredRuns {
         // Of a side without events, the other's; of two, any.
         let or = |own: f64, other: f64| [own, other].into_iter().find(|event| *event > 0.0).unwrap_or(1.0);
         // Where counting makes no noise to speak of, more events would only be rounded away.
-        let least = total[0].max.max(total[1].max) as f64 / MOST_EVENTS;
+        let least = total[0].max.max(total[1].max) as f64 / MAX_EVENTS;
         let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(least));
         Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, known })
     }
@@ -203,7 +203,7 @@ impl MeasuredRuns {
 
     /// What one frame costs; `None` if it is 0 in all runs.
     pub(crate) fn of_frame(&self, frame: u32, cost: Sort) -> Option<Sides> {
-        let sums = self.profiles.iter().map(|run| of(run.of(frame), cost));
+        let sums = self.profiles.iter().map(|run| pick(run.sums(frame), cost));
         let values: Vec<i64> = sums.zip(&self.scales).map(|(value, scale)| scale.apply(value)).collect();
         values.iter().any(|&v| v != 0).then(|| sides(&self.is_base, &values))
     }
@@ -223,7 +223,8 @@ impl MeasuredRuns {
     #[cfg(feature = "check")]
     pub(crate) fn of_any(&self, chosen: &[bool], cost: Sort) -> Sides {
         let sums = self.measure.profile_sums_of_any(chosen);
-        let values: Vec<i64> = sums.into_iter().zip(&self.scales).map(|(v, scale)| scale.apply(of(v, cost))).collect();
+        let values: Vec<i64> =
+            sums.into_iter().zip(&self.scales).map(|(v, scale)| scale.apply(pick(v, cost))).collect();
         sides(&self.is_base, &values)
     }
 
@@ -232,7 +233,7 @@ impl MeasuredRuns {
     /// pass over the samples, whatever the number of frames.
     #[cfg(feature = "check")]
     pub(crate) fn hosts(&self, grown: &[(u32, f64)], cost: Sort) -> Vec<Option<u32>> {
-        let base = |f: u32| self.profiles.iter().filter(|run| run.is_base).map(|run| run.of(f).1 as f64).sum::<f64>();
+        let base = |f: u32| self.profiles.iter().filter(|run| run.is_base).map(|run| run.sums(f).1 as f64).sum::<f64>();
         let of_base: Vec<f64> = (0..self.frames().len() as u32).map(base).collect();
         let number: HashMap<u32, usize> = grown.iter().zip(0..).map(|((frame, _), i)| (*frame, i)).collect();
         let mut held: Vec<HashMap<Option<u32>, f64>> = vec![HashMap::default(); grown.len()];
@@ -241,7 +242,7 @@ impl MeasuredRuns {
             for at in first..stack.len() {
                 let Some(&i) = number.get(&stack[at]) else { continue };
                 let callers = &stack[..at + usize::from(cost == Sort::Flat)];
-                let host = callers.iter().rev().take(MOST_INLINED).find(|&&f| of_base[f as usize] >= grown[i].1);
+                let host = callers.iter().rev().take(MAX_INLINED).find(|&&f| of_base[f as usize] >= grown[i].1);
                 *held[i].entry(host.copied()).or_default() += value as f64;
             }
         });
@@ -274,10 +275,10 @@ impl MeasuredRuns {
 
     /// How much runs differ, by all frames; or pairs of them.
     pub(crate) fn spread(&self, cost: Sort, paired: bool) -> Spread {
-        let sum = |frame: &u32| self.profiles.iter().map(|run| of(run.of(*frame), cost) as f64).sum::<f64>();
+        let sum = |frame: &u32| self.profiles.iter().map(|run| pick(run.sums(*frame), cost) as f64).sum::<f64>();
         let mut costliest: Vec<(f64, u32)> = (0..self.frames().len() as u32).map(|f| (sum(&f), f)).collect();
         costliest.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        costliest.truncate(MOST_TELLING);
+        costliest.truncate(MAX_TELLING);
         let runs = costliest.iter().filter_map(|&(_, frame)| self.of_frame(frame, cost));
         Spread::of_frames(runs.map(|sides| self.events(&sides)), self.known, paired)
     }
@@ -298,7 +299,7 @@ impl ByChance {
 
     /// Why a frame is left out, if it is: profiling itself is, and what costs something itself on one side alone, and no
     /// more with what it calls than chance explains at this level: what is inlined into it is shown on the other.
-    pub(crate) fn of(&self, frame: u32, cost: Sort, runs: &MeasuredRuns, alpha: f64) -> Option<LeftOut> {
+    pub(crate) fn reason(&self, frame: u32, cost: Sort, runs: &MeasuredRuns, alpha: f64) -> Option<LeftOut> {
         if let Some(known) = self.frames[frame as usize] {
             return Some(known);
         }
@@ -335,7 +336,7 @@ impl Measure {
         let p = |sides: &Sides| spread.p_of_change(&runs.events(sides), runs.per_event());
         let of_frame = |frame: u32| {
             let sides = runs.of_frame(frame, sort)?;
-            let left_out = by_chance.of(frame, sort, &runs, SIGNIFICANT);
+            let left_out = by_chance.reason(frame, sort, &runs, SIGNIFICANT);
             let is_asked = left_out.is_none() && !runs.is_rare(&sides);
             let p = is_asked.then(|| p(&sides));
             Some(Chance { base_sd: sides[0].deviation(), new_sd: sides[1].deviation(), p, q: None, left_out })
@@ -361,7 +362,7 @@ impl Measure {
     }
 }
 
-fn of((flat, cum): (i64, i64), cost: Sort) -> i64 {
+fn pick((flat, cum): (i64, i64), cost: Sort) -> i64 {
     if cost == Sort::Flat { flat } else { cum }
 }
 

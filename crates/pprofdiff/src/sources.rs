@@ -20,7 +20,7 @@ use crate::diff::list::{SourceCode, SourceText};
 use pprofdiff_profile::random::HashMap;
 
 /// Longer files are not source files.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Folders with the sources of both builds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,9 +88,9 @@ impl SourceFiles<'_> {
             return Some(text.clone());
         }
         let file = open(&dir, below).ok()?;
-        let meta = file.metadata().ok().filter(|m| m.is_file() && m.len() <= MOST_BYTES)?;
+        let meta = file.metadata().ok().filter(|m| m.is_file() && m.len() <= MAX_BYTES)?;
         let mut bytes = Vec::with_capacity(meta.len() as usize);
-        file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
         let text = String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
         let text: Arc<str> = text.into();
         self.texts.borrow_mut().insert(real, text.clone());

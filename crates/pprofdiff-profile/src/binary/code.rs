@@ -8,7 +8,7 @@ use object::{Object, ObjectSegment};
 
 use super::demangle::demangled;
 use super::dwarf::{DebugFiles, Memory};
-use super::file::{Binary, MOST_SEGMENTS, Symbol, Symbols, parse, read};
+use super::file::{Binary, MAX_SEGMENTS, Symbol, Symbols, parse, read};
 use super::go;
 use super::instructions::{self, Architecture, Instruction};
 use super::search::Mapped;
@@ -61,7 +61,7 @@ impl<'a> Code<'a> {
                 return Err(Error::query(detail).in_input(&path.to_string_lossy()));
             }
         };
-        let can_run = object.segments().take(MOST_SEGMENTS).filter(|segment| segment.permissions().executable());
+        let can_run = object.segments().take(MAX_SEGMENTS).filter(|segment| segment.permissions().executable());
         let parts: Vec<(u64, &[u8])> =
             can_run.filter_map(|segment| Some((segment.address(), segment.data().ok()?))).collect();
         let separate = DebugFiles { binary: path, by_build_id }.find(&object, memory);

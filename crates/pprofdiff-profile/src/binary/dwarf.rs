@@ -30,7 +30,7 @@ const READS_PER_BYTE: u64 = 16;
 /// And on top of these, whatever the size.
 const READS: u64 = 1 << 20;
 /// How many times as large as in the file a section may be when it is inflated; compilers reach 5.
-const MOST_INFLATED: u64 = 100;
+const MAX_INFLATION: u64 = 100;
 
 /// A slice that counts what is read of it.
 #[derive(Debug, Clone)]
@@ -153,7 +153,7 @@ impl Memory {
     fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Counted<'a> {
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let data = content(object, name);
-        let data = data.filter(|d| d.uncompressed_size <= MOST_INFLATED * d.data.len() as u64);
+        let data = data.filter(|d| d.uncompressed_size <= MAX_INFLATION * d.data.len() as u64);
         let data: &'a [u8] = match data.and_then(|d| d.decompress().ok()) {
             None => &[],
             Some(Cow::Borrowed(data)) => data,
@@ -279,7 +279,7 @@ pub(super) fn look_up<'a>(
             Err(e) => failed = Some(e),
         }
         let names: Vec<_> = found.iter().map(|frame| frame.function.as_ref().map(|n| n.name.slice.slice())).collect();
-        let starts = start_lines.of(&context, address, &found);
+        let starts = start_lines.find_all(&context, address, &found);
         let lines = found.iter().zip(names).zip(starts).map(|((frame, name), start_line)| {
             let location = frame.location.as_ref();
             Found {
@@ -299,7 +299,7 @@ pub(super) fn look_up<'a>(
 }
 
 /// How many entries may stand between an inlined function and its declaration.
-const MOST_ORIGINS: u32 = 16;
+const MAX_ORIGINS: u32 = 16;
 
 /// The lines that functions begin in. Files (the binary, what it shares with others, split units) are told apart by
 /// where the context keeps them, since places begin at 0 in each.
@@ -318,7 +318,12 @@ struct Units<'a> {
 
 impl<'a> StartLines<'a> {
     /// Those of an address's functions; 0 of one that does not say.
-    fn of(&mut self, context: &Context<Counted<'a>>, address: u64, frames: &[Frame<'_, Counted<'a>>]) -> Vec<u32> {
+    fn find_all(
+        &mut self,
+        context: &Context<Counted<'a>>,
+        address: u64,
+        frames: &[Frame<'_, Counted<'a>>],
+    ) -> Vec<u32> {
         // All frames of an address are of one unit, which is at hand by now.
         let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return vec![0; frames.len()] };
         let line = |frame: &Frame<'_, Counted<'a>>| {
@@ -327,7 +332,7 @@ impl<'a> StartLines<'a> {
             if let Some(&line) = self.known.get(&key) {
                 return Some(line);
             }
-            let line = self.find(&unit, offset, MOST_ORIGINS).ok().flatten().unwrap_or(0);
+            let line = self.find(&unit, offset, MAX_ORIGINS).ok().flatten().unwrap_or(0);
             self.known.insert(key, line);
             Some(line)
         };

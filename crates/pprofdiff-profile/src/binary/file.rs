@@ -20,10 +20,10 @@ use crate::random::{HashMap, RandomState};
 use crate::work::paced;
 
 /// The largest binary that is read. It is read as a whole, since nothing else is safe from other processes.
-const MOST_BYTES: u64 = 8 << 30;
+const MAX_BYTES: u64 = 8 << 30;
 
 /// Segments beyond these are not looked at: programs have ten, and each address is looked for in all.
-pub(super) const MOST_SEGMENTS: usize = 1024;
+pub(super) const MAX_SEGMENTS: usize = 1024;
 
 /// A part of the file that is loaded, and where.
 #[derive(Debug)]
@@ -89,13 +89,13 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
         if !metadata.is_file() {
             return Err(Error::query("this is no regular file; a binary is one"));
         }
-        if metadata.len() > MOST_BYTES {
-            return Err(Error::query(format!("this is larger than the {MOST_BYTES} bytes that a binary may have")));
+        if metadata.len() > MAX_BYTES {
+            return Err(Error::query(format!("this is larger than the {MAX_BYTES} bytes that a binary may have")));
         }
         // A sparse file may say that it is larger than all memory.
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(metadata.len() as usize + 1).map_err(|e| Error::io(e.into()))?;
-        File::open(path).and_then(|f| f.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(Error::io)?;
+        File::open(path).and_then(|f| f.take(MAX_BYTES).read_to_end(&mut bytes)).map_err(Error::io)?;
         Ok(bytes)
     };
     read().map_err(|e| e.in_input(&path.to_string_lossy()))
@@ -128,7 +128,7 @@ impl Binary {
         let object = parse(path, &bytes)?;
         let segments: Vec<Segment> = object
             .segments()
-            .take(MOST_SEGMENTS)
+            .take(MAX_SEGMENTS)
             .map(|s| {
                 let (offset, size) = s.file_range();
                 Segment { address: s.address(), offset, size, executable: s.permissions().executable() }

@@ -29,7 +29,7 @@ use crate::work;
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
 /// How many places are tried that look like a header, and like a module. A program that is embedded in another one, for
 /// example, has a header without a module.
-const MOST_TRIED: usize = 16;
+const MAX_TRIED: usize = 16;
 
 /// Words of a module.
 const MIN_PC: usize = 20;
@@ -114,7 +114,7 @@ struct Header {
 }
 
 impl Header {
-    fn of(bytes: &[u8], endian: RunTimeEndian) -> Option<Header> {
+    fn parse(bytes: &[u8], endian: RunTimeEndian) -> Option<Header> {
         let magic = endian.read_u32(bytes);
         let version = MAGICS.iter().position(|&m| m == magic)?;
         let &[.., 0, 0, quantum @ (1 | 2 | 4), pointer @ (4 | 8)] = bytes else { return None };
@@ -144,8 +144,8 @@ struct Tables<'a> {
 impl<'a> Tables<'a> {
     fn find(object: &object::File<'a>, left: &'a Cell<u64>) -> Option<Tables<'a>> {
         let endian = endian(object);
-        let headers = words(object, 8).filter_map(|(address, word)| Some((address, Header::of(word, endian)?)));
-        headers.take(MOST_TRIED).find_map(|(address, header)| Tables::read(object, address, &header, left))
+        let headers = words(object, 8).filter_map(|(address, word)| Some((address, Header::parse(word, endian)?)));
+        headers.take(MAX_TRIED).find_map(|(address, header)| Tables::read(object, address, &header, left))
     }
 
     /// What has its header at an address; `None` unless a module has the same functions.
@@ -172,7 +172,7 @@ impl<'a> Tables<'a> {
         let pointers = pointers.filter(|(_, w)| EndianSlice::new(w, endian).read_address(pointer) == Ok(address));
         let relocated = relocations(object).filter(|&(_, target)| target == address);
         let places = relocated.map(|(address, _)| address).chain(pointers.map(|(address, _)| address));
-        let module = places.take(MOST_TRIED).find_map(|address| module(object, address, pointer).filter(is_same))?;
+        let module = places.take(MAX_TRIED).find_map(|address| module(object, address, pointer).filter(is_same))?;
         Some(Tables {
             endian,
             has_start_lines: version > 0,

@@ -25,12 +25,12 @@ pub struct Binaries {
 }
 
 /// How many missing binaries a warning names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Missing binaries as a warning names them: the first ones, and how many more there are.
 pub fn some_of(mut missing: Vec<String>) -> String {
-    let more = missing.len().saturating_sub(MOST_NAMED);
-    missing.truncate(MOST_NAMED);
+    let more = missing.len().saturating_sub(MAX_NAMED);
+    missing.truncate(MAX_NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more}", missing.join(", "))
 }

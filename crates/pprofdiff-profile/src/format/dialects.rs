@@ -11,7 +11,7 @@
 //! `tid` (`comm` of perf) and are no frames. Sources: what py-spy 0.4, Austin 3.7 and FlameGraph's stackcollapse-perf.pl
 //! write, and CPython's `profiling.sampling`.
 
-use super::folded::{self, Added, Header, Stackless, lines, split_number, value};
+use super::folded::{self, Added, Header, add_lines, lines, split_number, value};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -245,7 +245,7 @@ fn mostly(head: &[u8], is_of_the_tool: fn(&[u8]) -> bool) -> bool {
         }
         _ => false,
     };
-    is_text(head) && Header::of(head).is_none() && folded::mostly(head, fits)
+    is_text(head) && Header::find(head).is_none() && folded::mostly(head, fits)
 }
 
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
@@ -256,13 +256,7 @@ fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> R
         let first = stacks.builder.string(first);
         stacks.builder.header().default_sample_type = first;
     }
-    let mut stackless = Stackless::default();
-    for (number, (at, line)) in (1u64..).zip(lines(text)) {
-        let place = |e: Error| e.in_record(|| format!("line {number}")).at(at);
-        if stacks.add(line, dialect).map_err(place)? == Added::WithoutStack {
-            stackless.add(number);
-        }
-    }
+    let stackless = add_lines(text, |line| stacks.add(line, dialect))?;
     let Stacks { builder, locations, .. } = stacks;
     drop(locations);
     Ok(stackless.noted(builder.build(name)?))
@@ -306,7 +300,7 @@ impl<'t> Stacks<'t> {
         }
         self.leaf_first.reverse();
         self.builder.sample(&self.leaf_first, &values, &self.labels)?;
-        Ok(Added::of(&self.leaf_first, &values))
+        Ok(Added::from_sample(&self.leaf_first, &values))
     }
 
     fn location(&mut self, frame: &'t [u8], dialect: &Dialect) -> Result<LocationId> {

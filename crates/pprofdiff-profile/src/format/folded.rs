@@ -19,9 +19,9 @@ use std::fmt;
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
-use crate::harmless::harmless;
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile};
 use crate::random::HashMap;
+use crate::sanitize::sanitize;
 use crate::work::BytePace;
 
 pub(super) const FOLDED: InputFormat = InputFormat {
@@ -57,7 +57,7 @@ impl fmt::Display for Header {
     /// The line, without its end. A slash in the type is a colon, since the first one ends it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, unit, columns) = (self.kind.replace('/', ":"), &self.unit, COLUMNS[usize::from(self.two_sided)]);
-        write!(f, "{BEGIN}{}/{}{columns}", harmless(&kind), harmless(unit))
+        write!(f, "{BEGIN}{}/{}{columns}", sanitize(&kind), sanitize(unit))
     }
 }
 
@@ -70,7 +70,7 @@ impl Header {
     }
 
     /// That of a text, if it is the first line that is not blank.
-    pub(super) fn of(text: &[u8]) -> Option<Header> {
+    pub(super) fn find(text: &[u8]) -> Option<Header> {
         lines(text).find(|(_, line)| !line.is_empty()).and_then(|(_, line)| Header::parse(line))
     }
 }
@@ -95,7 +95,7 @@ fn recognises(head: &[u8], two_sided: bool) -> bool {
     if !super::is_text(head) || super::others::are(head) {
         return false;
     }
-    if let Some(header) = Header::of(head) {
+    if let Some(header) = Header::find(head) {
         return header.two_sided == two_sided;
     }
     !two_sided && mostly(head, |line| split_number(line).is_some())
@@ -113,6 +113,26 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     lines.map(|(at, line)| (at, line.strip_prefix(b"\xef\xbb\xbf").filter(|_| at == 0).unwrap_or(line)))
 }
 
+/// Calls `f` with the number and the text of each line. Its errors name the line and say where it begins.
+pub(super) fn each_line<'t>(text: &'t [u8], mut f: impl FnMut(u64, &'t [u8]) -> Result<()>) -> Result<()> {
+    for (number, (at, line)) in (1u64..).zip(lines(text)) {
+        f(number, line).map_err(|e| e.in_record(|| format!("line {number}")).at(at))?;
+    }
+    Ok(())
+}
+
+/// Adds each line as a sample, and notes those without a stack.
+pub(super) fn add_lines<'t>(text: &'t [u8], mut add: impl FnMut(&'t [u8]) -> Result<Added>) -> Result<Stackless> {
+    let mut stackless = Stackless::default();
+    each_line(text, |number, line| {
+        if add(line)? == Added::WithoutStack {
+            stackless.add(number);
+        }
+        Ok(())
+    })?;
+    Ok(stackless)
+}
+
 /// A line without its last word, and that word, if it is a number.
 pub(super) fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = line.iter().rposition(|&b| b == b' ' || b == b'\t')?;
@@ -127,21 +147,15 @@ pub(super) fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Result<Profile> {
     let (kind, unit) = options.input_type.clone();
     // One of other columns is refused where it stands.
-    let header = Header::of(&text).filter(|header| header.two_sided == two_sided);
+    let header = Header::find(&text).filter(|header| header.two_sided == two_sided);
     let header = header.unwrap_or(Header { kind, unit, two_sided });
     let mut stacks = Stacks::new(&header);
-    let mut stackless = Stackless::default();
-    for (number, (at, line)) in (1u64..).zip(lines(&text)) {
-        let added = match Header::parse(line) {
-            Some(other) if other != header => Err(unlike(&other, &header)),
-            // A header ends in no number; a stack may begin as one does.
-            None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(unlike_any(line)),
-            _ => stacks.add(line, two_sided),
-        };
-        if added.map_err(|e| e.in_record(|| format!("line {number}")).at(at))? == Added::WithoutStack {
-            stackless.add(number);
-        }
-    }
+    let stackless = add_lines(&text, |line| match Header::parse(line) {
+        Some(other) if other != header => Err(unlike(&other, &header)),
+        // A header ends in no number; a stack may begin as one does.
+        None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(unlike_any(line)),
+        _ => stacks.add(line, two_sided),
+    })?;
     let builder = stacks.finish(two_sided)?;
     drop(text);
     Ok(stackless.noted(builder.build(name)?))
@@ -157,7 +171,7 @@ pub(super) enum Added {
 }
 
 impl Added {
-    pub(super) fn of(stack: &[LocationId], values: &[i64]) -> Added {
+    pub(super) fn from_sample(stack: &[LocationId], values: &[i64]) -> Added {
         let is_lost = stack.is_empty() && values.iter().any(|&v| v != 0);
         if is_lost { Added::WithoutStack } else { Added::Usual }
     }
@@ -220,7 +234,7 @@ impl<'t> Stacks<'t> {
         if !two_sided {
             self.locate(stack)?;
             self.builder.sample(&self.leaf_first, &[new], &[])?;
-            return Ok(Added::of(&self.leaf_first, &[new]));
+            return Ok(Added::from_sample(&self.leaf_first, &[new]));
         }
         let Some((stack, first)) = split_number(stack) else { return Err(without_base(line)) };
         let base = value(first)?;
@@ -231,7 +245,7 @@ impl<'t> Stacks<'t> {
         if base != 0 {
             self.add_base(base)?;
         }
-        Ok(Added::of(&self.leaf_first, &[base, new]))
+        Ok(Added::from_sample(&self.leaf_first, &[base, new]))
     }
 
     /// Finds the locations of a stack.
@@ -347,21 +361,21 @@ mod tests {
         samples(&load_as(text.as_bytes(), Some("folded")).unwrap())
     }
 
-    fn of(stack: &str, value: i64) -> (String, i64, bool) {
+    fn row(stack: &str, value: i64) -> (String, i64, bool) {
         (stack.to_owned(), value, false)
     }
 
     #[test]
     fn lines_are_frames_from_the_root_and_a_number() {
         for (text, expected) in [
-            ("a;b;c 12\na;b 3", vec![of("a|b|c", 12), of("a|b", 3)]),
-            ("\u{feff}a 1\r\n\r\n  \n\tb;c\t2  \r\n", vec![of("a", 1), of("b|c", 2)]),
-            ("operator new(unsigned long);a b 7 12\n", vec![of("operator new(unsigned long)|a b 7", 12)]),
-            ("a;;b; 4\n; 5\n 6\n", vec![of("a||b|", 4), of("|", 5), of("", 6)]),
-            ("# a comment\n#\n#<Class:0>;b 3\n", vec![of("#<Class:0>|b", 3)]),
-            ("a -5\nb 12.000\nc 7.\nd 007\n", vec![of("a", -5), of("b", 12), of("c", 7), of("d", 7)]),
-            ("a 9223372036854775807", vec![of("a", i64::MAX)]),
-            ("a 1\na 2\n", vec![of("a", 1), of("a", 2)]),
+            ("a;b;c 12\na;b 3", vec![row("a|b|c", 12), row("a|b", 3)]),
+            ("\u{feff}a 1\r\n\r\n  \n\tb;c\t2  \r\n", vec![row("a", 1), row("b|c", 2)]),
+            ("operator new(unsigned long);a b 7 12\n", vec![row("operator new(unsigned long)|a b 7", 12)]),
+            ("a;;b; 4\n; 5\n 6\n", vec![row("a||b|", 4), row("|", 5), row("", 6)]),
+            ("# a comment\n#\n#<Class:0>;b 3\n", vec![row("#<Class:0>|b", 3)]),
+            ("a -5\nb 12.000\nc 7.\nd 007\n", vec![row("a", -5), row("b", 12), row("c", 7), row("d", 7)]),
+            ("a 9223372036854775807", vec![row("a", i64::MAX)]),
+            ("a 1\na 2\n", vec![row("a", 1), row("a", 2)]),
             ("", vec![]),
         ] {
             let text = if text.is_empty() { "\n" } else { text };
@@ -408,13 +422,13 @@ mod tests {
             let p = load_as(format!("\n{header}\na;b 3 4\n{header}\n").as_bytes(), None).unwrap();
             assert_eq!(p.sample_types(), [("wall time".to_owned(), "units/s".to_owned())]);
             let expected = match two_sided {
-                true => vec![of("a|b", 4), ("a|b".to_owned(), -3, true)],
-                false => vec![of("a|b 3", 4)],
+                true => vec![row("a|b", 4), ("a|b".to_owned(), -3, true)],
+                false => vec![row("a|b 3", 4)],
             };
             assert_eq!(samples(&p), expected);
         }
         let p = load_as(b"# pprofdiff-folded c/n base new\n# pprofdiff-folded 5 6\n", None).unwrap();
-        assert_eq!(samples(&p), [of("# pprofdiff-folded", 6), ("# pprofdiff-folded".to_owned(), -5, true)]);
+        assert_eq!(samples(&p), [row("# pprofdiff-folded", 6), ("# pprofdiff-folded".to_owned(), -5, true)]);
         let slash = Header { kind: "a/b\n".to_owned(), unit: String::new(), two_sided: true };
         assert_eq!(slash.to_string(), "# pprofdiff-folded a:b\u{fffd}/ base new");
     }

@@ -15,7 +15,7 @@
 //! Lost: the order of samples, the name of the file, and weights below a nanosecond.
 
 use super::json::{self, Json, Kind};
-use super::tree::{Room, Tree, too_large};
+use super::tree::{StackBudget, Tree, too_large};
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -85,7 +85,7 @@ struct Unit {
 }
 
 impl Unit {
-    fn of(name: &[u8]) -> Option<Unit> {
+    fn from_name(name: &[u8]) -> Option<Unit> {
         let time = |name, power| Unit { name, kind: "time", unit: "nanoseconds", power };
         Some(match name {
             b"seconds" => time("seconds", 9),
@@ -214,7 +214,7 @@ impl File {
                         let shown = String::from_utf8_lossy(&read[..read.len().min(40)]);
                         Error::malformed(format!("{shown:?} is no unit of speedscope")).at(place)
                     };
-                    unit = Some(Unit::of(&read).ok_or_else(detail)?);
+                    unit = Some(Unit::from_name(&read).ok_or_else(detail)?);
                 }
                 key => {
                     let kind = json.kind()?;
@@ -377,7 +377,7 @@ impl File {
             // A profile is a diff by its labels, so there must be one even if the base has no values.
             builder.sample(&[], &vec![0; columns.len()], &[base])?;
         }
-        tree.write(&mut builder, columns.len(), &mut Room::of(size), |root, labels| {
+        tree.write(&mut builder, columns.len(), &mut StackBudget::for_input(size), |root, labels| {
             if root.is_base {
                 labels.push(base);
             } else if n_profiles > 1 && !two_sided {

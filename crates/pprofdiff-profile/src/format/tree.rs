@@ -2,7 +2,7 @@
 //! it, stacks that are equal are one node, and values are added up there before they become samples.
 //!
 //! Stacks of a tree may be far larger than the tree: a chain of a million calls stands for half a trillion frames. A
-//! [`Room`] bounds them by the size of what is read.
+//! [`StackBudget`] bounds them by the size of what is read.
 
 use std::hash::Hash;
 
@@ -19,19 +19,19 @@ const BYTES_A_FRAME: usize = 2;
 
 /// What is left of what the samples of an input may have.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct StackBudget {
     most: usize,
     left: usize,
 }
 
-impl Room {
+impl StackBudget {
     /// For an input of so many bytes.
-    pub fn of(size: usize) -> Room {
+    pub fn for_input(size: usize) -> StackBudget {
         let most = FRAMES + size / BYTES_A_FRAME;
-        Room { most, left: most }
+        StackBudget { most, left: most }
     }
 
-    /// Takes the room of a sample.
+    /// Takes what a sample needs.
     pub fn take(&mut self, frames: usize, values: usize) -> Result<()> {
         match self.left.checked_sub(frames.saturating_add(values)) {
             Some(left) => self.left = left,
@@ -111,12 +111,12 @@ impl<R: Copy + Eq + Hash> Tree<R> {
     /// them that is, by what its values are multiplied (1 or -1), and with which labels.
     ///
     /// # Errors
-    /// There is no [`Room`]; a value does not fit; the builder's.
+    /// There is no [`StackBudget`]; a value does not fit; the builder's.
     pub fn write(
         &self,
         builder: &mut ProfileBuilder,
         n_types: usize,
-        room: &mut Room,
+        budget: &mut StackBudget,
         mut sample: impl FnMut(R, &mut Vec<Label>) -> (usize, i64),
     ) -> Result<()> {
         let (mut leaf_first, mut labels, mut values) = (Vec::new(), Vec::new(), vec![0; n_types]);
@@ -127,7 +127,7 @@ impl<R: Copy + Eq + Hash> Tree<R> {
                 leaf_first.push(LocationId(what));
                 (parent, what) = self.nodes.values[parent as usize];
             }
-            room.take(leaf_first.len(), n_types)?;
+            budget.take(leaf_first.len(), n_types)?;
             labels.clear();
             let (column, sign) = sample(self.roots.values[what as usize], &mut labels);
             values[column] = value.checked_mul(sign).ok_or_else(too_large)?;
@@ -203,7 +203,7 @@ mod tests {
             assert_eq!(tree.parent(node) == node, path.is_empty());
             tree.add(node, value).unwrap();
         }
-        tree.write(&mut b, 2, &mut Room::of(0), |root, _| (root, 1)).unwrap();
+        tree.write(&mut b, 2, &mut StackBudget::for_input(0), |root, _| (root, 1)).unwrap();
         let p = b.build("built").unwrap();
         let mut samples = Vec::new();
         for s in p.samples() {
@@ -229,8 +229,8 @@ mod tests {
             tree.add(node, 1).unwrap();
         }
         // 4.5 million frames.
-        let error = tree.write(&mut b, 1, &mut Room::of(0), |root, _| (root, 1)).unwrap_err();
+        let error = tree.write(&mut b, 1, &mut StackBudget::for_input(0), |root, _| (root, 1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
-        assert!(tree.write(&mut b, 1, &mut Room::of(1 << 20), |root, _| (root, 1)).is_ok());
+        assert!(tree.write(&mut b, 1, &mut StackBudget::for_input(1 << 20), |root, _| (root, 1)).is_ok());
     }
 }

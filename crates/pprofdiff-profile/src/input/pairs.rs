@@ -357,9 +357,9 @@ impl<R: BufRead> Iterator for Lines<R> {
     type Item = std::io::Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        const MOST: u64 = 1 << 20;
+        const MAX_LINE_BYTES: u64 = 1 << 20;
         let mut line = Vec::new();
-        match self.0.by_ref().take(MOST).read_until(b'\n', &mut line) {
+        match self.0.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
             Ok(0) => None,
             Ok(_) => Some(Ok(line)),
             Err(e) => Some(Err(e)),

@@ -13,21 +13,21 @@
 //! Everything is numbered in the order of first use, so the result is deterministic.
 //! The order of the inputs is kept, so merging is associative to the byte.
 
+mod order;
+mod sum;
+
 use std::cmp::Ordering::Equal;
-use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
 
 use hashbrown::HashMap;
 
 use super::message::{About, MessageWriter, Tables};
-use super::types::{CommonType, common_types};
+use super::types::CommonType;
 use super::{BASE_LABEL, Header, Label, LabelValue, Mapping, Memo, NONE, Profile, Sample, StringId, ValueType};
-use crate::error::{Error, ErrorKind, Result};
 use crate::interner::{Found, Index, Sequences};
-use crate::parallel;
 use crate::random::{FastState, HashSet};
-use crate::work;
+pub use sum::{merge, merge_weighted};
 
 type State = FastState;
 
@@ -204,98 +204,6 @@ pub struct Merger<'p> {
     /// Samples that are not the first of their side and stack.
     sample_ids: Index,
     values: Vec<i64>,
-}
-
-/// Adds profiles up to one.
-///
-/// Sample types that all have are kept, in the finest of their units. Times: the earliest. Durations
-/// add up. Comments of all are kept once; the other fields are those of the first that has them. Written diffs become
-/// the diff of both sides' sums.
-///
-/// # Errors
-/// No profile, no common sample type, values that add up past int64, or written diffs beside profiles that are none.
-pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
-    sum(profiles, &vec![1; profiles.len()], 1)
-}
-
-/// A weight is a whole number of such parts.
-const PARTS: i64 = 1_000_000;
-
-/// As [`merge`], with each profile's values multiplied by a weight: 3 is the same as the profile three times. Weights have
-/// six decimals. Whole weights are exact; of others the sum of each sample type is rounded once, and what rounding leaves of
-/// a sample is added to the next.
-///
-/// # Errors
-/// As [`merge`]; a weight that is not above 0 and at most a million; weighted values that add up past int64.
-pub fn merge_weighted(profiles: &[(&Profile, f64)]) -> Result<Profile> {
-    let whole = |&(_, weight): &(&Profile, f64)| match (weight * PARTS as f64).round() {
-        parts if weight <= 1e6 && parts >= 1.0 => Ok(parts as i64),
-        _ => Err(Error::query(format!("a weight is a number from 0.000001 to 1000000, not {weight}"))),
-    };
-    let weights = profiles.iter().map(whole).collect::<Result<Vec<_>>>()?;
-    // In lowest terms, so that sums have all the room that there is.
-    let divisor = weights.iter().fold(PARTS, |a, &b| gcd(a, b));
-    let weights: Vec<i64> = weights.iter().map(|weight| weight / divisor).collect();
-    sum(&profiles.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), &weights, PARTS / divisor)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// A quotient, rounded half away from zero.
-fn rounded(value: i64, parts: i64) -> i64 {
-    let (value, parts) = (i128::from(value), i128::from(parts));
-    ((2 * value + value.signum() * parts) / (2 * parts)) as i64
-}
-
-/// The sum of the profiles, each times its weight, by the number of parts that weights are counted in.
-fn sum(profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<Profile> {
-    if profiles.is_empty() {
-        return Err(Error::query("there is no profile to merge"));
-    }
-    if let Some(diff) = profiles.iter().find(|p| p.is_diff()).filter(|_| !profiles.iter().all(|p| p.is_diff())) {
-        let detail = "this is a written diff, and other profiles are none; merge diffs, or the profiles of one side";
-        return Err(Error::new(ErrorKind::Incompatible, detail).in_input(diff.name()));
-    }
-    work::begin_phase("merging");
-    let types = common_types(profiles)?;
-    check_weights(profiles, &types, weights)?;
-    let mut merger = Merger::new(&types);
-    for (index, (&profile, &weight)) in profiles.iter().zip(weights).enumerate() {
-        merger.add(Part { profile, index, side: None, as_base: false, weight, selection: Everything(profile) });
-    }
-    let duration = profiles.iter().fold(0i64, |sum, p| sum.saturating_add(p.duration_nanos()));
-    let fields = Fields { duration_nanos: duration, frames_dropped: false, by_stack: false };
-    let mut before = vec![0_i64; types.len()];
-    let message = merger.finish(profiles, fields, |_, column, v| {
-        if parts == 1 {
-            return v;
-        }
-        let after = before[column] + v;
-        rounded(after, parts) - rounded(std::mem::replace(&mut before[column], after), parts)
-    });
-    Profile::decode("merged", message)
-}
-
-/// Makes sure that no weighted sum overflows.
-fn check_weights(profiles: &[&Profile], types: &[CommonType], weights: &[i64]) -> Result<()> {
-    for t in types {
-        let weighted = profiles.iter().zip(&t.columns).zip(weights).map(|((p, &(column, times)), &weight)| {
-            let each = times.checked_mul(weight)?;
-            i128::from(p.totals()[column].magnitude).checked_mul(i128::from(each))
-        });
-        let sum = weighted.sum::<Option<i128>>();
-        if sum.is_none_or(|sum| sum > i128::from(i64::MAX)) {
-            let detail = format!(
-                "the weighted values of sample type {} add up to more than an int64 holds; use smaller weights, or fewer \
-                 decimals",
-                t.kind
-            );
-            return Err(Error::new(ErrorKind::Incompatible, detail));
-        }
-    }
-    Ok(())
 }
 
 impl<'p> Merger<'p> {
@@ -544,70 +452,6 @@ impl<'p> Merger<'p> {
         found.number() as usize
     }
 
-    /// The samples by their stacks from the root, those of one stack as they came. Neighbours then share most of
-    /// their ids, which makes the packed file an eighth smaller and packing it a tenth faster.
-    fn by_stack(&self) -> Vec<u32> {
-        let mut end_of = vec![0; self.stacks.len()];
-        self.samples.iter().for_each(|s| end_of[s.stack as usize] += 1);
-        let mut end = 0;
-        for stack in self.ordered_stacks() {
-            end += end_of[stack as usize];
-            end_of[stack as usize] = end;
-        }
-        let mut order = vec![0; self.samples.len()];
-        for (i, s) in self.samples.iter().enumerate().rev() {
-            end_of[s.stack as usize] -= 1;
-            order[end_of[s.stack as usize]] = i as u32;
-        }
-        order
-    }
-
-    /// The stacks by their ids from the root: ordered by two ids, then those that are alike in them by the next two, and
-    /// so on, so that no stack's beginning is read more than once. (A comparison of whole stacks reads it for each other
-    /// one.)
-    fn ordered_stacks(&self) -> Vec<u32> {
-        let rest =
-            |stack: u32, from: usize| &self.stack_locations[self.stacks[stack as usize].locations.clone()][from..];
-        let two = |stack: u32, from: usize| match *rest(stack, from) {
-            [] => 0,
-            [last] => (u64::from(last) + 1) << 32,
-            [one, two, ..] => (u64::from(one) + 1) << 32 | (u64::from(two) + 1),
-        };
-        let mut order: Vec<(u64, u32)> = (0..self.stacks.len() as u32).map(|stack| (0, stack)).collect();
-        // Orders those that are alike up to `from`; gives what is left to be ordered to `more`.
-        let sort = |run: &mut [(u64, u32)], from: usize| {
-            // Of runs of a few there are many.
-            if run.len() > 1000 {
-                work::poll();
-            }
-            if run.len() <= 16 {
-                run.sort_unstable_by(|a, b| rest(a.1, from).cmp(rest(b.1, from)));
-                return false;
-            }
-            run.iter_mut().for_each(|(ids, stack)| *ids = two(*stack, from));
-            run.sort_unstable();
-            true
-        };
-        let mut runs = VecDeque::from([(&mut order[..], 0)]);
-        // Until there is enough for all threads.
-        while runs.len() < 64
-            && let Some((run, from)) = runs.pop_front()
-        {
-            if sort(run, from) {
-                runs.extend(alike(run).map(|run| (run, from + 2)));
-            }
-        }
-        parallel::each(runs.into(), |run| {
-            let mut runs = vec![run];
-            while let Some((run, from)) = runs.pop() {
-                if sort(run, from) {
-                    runs.extend(alike(run).map(|run| (run, from + 2)));
-                }
-            }
-        });
-        order.into_iter().map(|(_, stack)| stack).collect()
-    }
-
     /// The merged profile's message. `header_of` gives the fields that are no tables; `value` has the last word
     /// on each value, from whether the sample is of the base, its column and the exact sum.
     pub fn finish(
@@ -679,11 +523,6 @@ impl<'p> Merger<'p> {
     }
 }
 
-/// The parts of a sorted slice that have the same ids, of two stacks or more.
-fn alike(sorted: &mut [(u64, u32)]) -> impl Iterator<Item = &mut [(u64, u32)]> {
-    sorted.chunk_by_mut(|a, b| a.0 == b.0).filter(|run| run.len() > 1)
-}
-
 impl Tables for Merger<'_> {
     fn sizes(&self) -> [usize; 4] {
         [self.strings.len(), self.functions.len(), self.mappings.len(), self.locations.len()]
@@ -710,36 +549,5 @@ impl Tables for Merger<'_> {
     fn for_each_line(&self, location: u32, mut f: impl FnMut(u32, i64, i64)) {
         let lines = self.locations[location as usize].lines.clone();
         self.lines[lines].iter().for_each(|l| f(l.function, l.number, l.column));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Merger, parallel};
-
-    #[test]
-    fn stacks_are_in_the_order_of_their_ids() {
-        let mut state = 1u32;
-        let mut below = |n: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) % n
-        };
-        // Few and many ids, shallow and deep, so that runs of all sizes are alike up to every depth.
-        for (n, ids, depth) in [(1, 2, 2), (300, 2, 20), (5000, 3, 14), (5000, 1000, 6), (40, 1, 3000)] {
-            let mut merger = Merger::new(&[]);
-            let mut stacks: Vec<Vec<u32>> = Vec::new();
-            for _ in 0..n {
-                let stack: Vec<u32> = (0..below(depth)).map(|_| below(ids)).collect();
-                if merger.stack(&stack) as usize == stacks.len() {
-                    stacks.push(stack);
-                }
-            }
-            let mut expected: Vec<u32> = (0..stacks.len() as u32).collect();
-            expected.sort_by_key(|&i| &stacks[i as usize]);
-            assert!(merger.ordered_stacks() == expected, "{n} stacks of {ids} ids");
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
-            let in_pool = pool.map(|pool| pool.install(|| (parallel::threads(), merger.ordered_stacks())));
-            assert!(in_pool.is_ok_and(|(threads, order)| threads == 3 && order == expected));
-        }
     }
 }

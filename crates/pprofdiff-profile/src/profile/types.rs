@@ -57,7 +57,7 @@ pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
 /// first that is left, unless its own is still there. The first that names one decides; else it is the last. Types of
 /// one name are not left, as long as others are.
 pub fn default_type<'p>(new: &[&'p Profile], base: &[&'p Profile], types: &[CommonType]) -> usize {
-    let side = |of: &[&'p Profile]| Defaults::together(of.iter().map(|p| Defaults::of(p)).collect());
+    let side = |of: &[&'p Profile]| Defaults::together(of.iter().map(|p| Defaults::from_profile(p)).collect());
     let sides = [new, base].into_iter().filter(|side| !side.is_empty()).map(side).collect();
     let wanted = String::from_utf8_lossy(Defaults::together(sides).default).into_owned();
     types.iter().position(|t| t.kind == wanted).unwrap_or(types.len().saturating_sub(1))
@@ -70,7 +70,7 @@ struct Defaults<'p> {
 }
 
 impl<'p> Defaults<'p> {
-    fn of(p: &'p Profile) -> Defaults<'p> {
+    fn from_profile(p: &'p Profile) -> Defaults<'p> {
         let types = p.value_types().iter().map(|t| p.string(t.kind)).collect();
         Defaults { types, default: p.string(p.header().default_sample_type) }
     }

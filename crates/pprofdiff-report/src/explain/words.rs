@@ -6,7 +6,7 @@ use crate::markdown;
 use crate::numbers::{counted, figure as factor, least_growth};
 use crate::tokens::tokens;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 
 /// The most causes, parts of one, and moved functions that text names.
@@ -59,7 +59,7 @@ impl Markup {
     /// ExplanationText that are no name; units and sample types come from files.
     pub(super) fn words(self, text: &str) -> String {
         match self {
-            Markup::Plain => harmless(text).into_owned(),
+            Markup::Plain => sanitize(text).into_owned(),
             Markup::Markdown => markdown::escape(text),
             Markup::Html => html::escape(text),
         }
@@ -67,7 +67,7 @@ impl Markup {
 }
 
 fn short(text: &str) -> String {
-    let text = harmless(text);
+    let text = sanitize(text);
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= LONGEST_NAME {
         return text.into_owned();
@@ -498,7 +498,7 @@ impl ExplanationText<'_> {
             }
             if i == 0 {
                 let command = match self.markup {
-                    Markup::Plain => harmless(&command_of(e, cause)).into_owned(),
+                    Markup::Plain => sanitize(&command_of(e, cause)).into_owned(),
                     Markup::Markdown => markdown::code(&command_of(e, cause)),
                     Markup::Html => format!("<code>{}</code>", html::escape(&command_of(e, cause))),
                 };
@@ -522,8 +522,8 @@ impl ExplanationText<'_> {
         let kind = self.markup.words(&self.e.sample_type);
         let totals = [self.e.total.0, self.e.total.1];
         // Both in one unit; what has none need not be whole.
-        let unit =
-            units::find(&self.e.unit).map(|_| ColumnUnit::of(&self.e.unit, totals.map(|v| v as i64).into_iter()));
+        let unit = units::find(&self.e.unit)
+            .map(|_| ColumnUnit::for_values(&self.e.unit, totals.map(|v| v as i64).into_iter()));
         let [base, new] = totals.map(|v| match unit {
             Some(unit) => self.markup.words(&unit.format(v.round() as i64)),
             None => self.total(v),

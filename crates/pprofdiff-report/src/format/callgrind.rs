@@ -6,22 +6,19 @@
 
 use std::io::{self, Write};
 
-use super::{Format, nothing, unsupported};
+use super::{BASE, Format, unsupported};
 use crate::report::Report;
 use crate::request::{Ask, Request};
 use pprofdiff::graph::{Graph, GraphOptions, Rank};
 use pprofdiff::random::HashMap;
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::{Granularity, Pair};
 
 pub(crate) const FORMAT: Format = Format {
     name: "callgrind",
     extensions: &["callgrind", "callgraph.out"],
     about: "the whole call graph by address, for KCachegrind",
-    binary: false,
-    limit: None,
     warns: false,
-    leaves_out: nothing,
     shows: |request| match request.ask {
         _ if !request.beside.is_empty() => None,
         Ask::Top { limit: None, significant: false, .. } | Ask::Tree { limit: None, .. } => {
@@ -39,7 +36,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Graph(graph) => callgrind(graph, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// Texts that the format has once: `(1) main` the first time, then `(1)`.
@@ -65,7 +62,7 @@ impl Names {
         match number.map(|n| (n + 1, self.texts[n].take())) {
             None => writeln!(out, "{field}="),
             Some((n, None)) => writeln!(out, "{field}=({n})"),
-            Some((n, Some(text))) => writeln!(out, "{field}=({n}) {}", harmless(&text)),
+            Some((n, Some(text))) => writeln!(out, "{field}=({n}) {}", sanitize(&text)),
         }
     }
 }
@@ -77,7 +74,7 @@ fn callgrind(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     let (s, frames) = (&graph.summary, &graph.frames);
     let two_sided = s.base.is_some();
     // Words are separated by spaces.
-    let event = |side: &str| harmless(&format!("{}{side}({})", s.sample_type, s.unit)).replace(' ', "_");
+    let event = |side: &str| sanitize(&format!("{}{side}({})", s.sample_type, s.unit)).replace(' ', "_");
     let costs = |p: Pair| if two_sided { format!("{} {}", p.base, p.new) } else { p.new.to_string() };
     writeln!(out, "# callgrind format\npositions: instr line")?;
     match two_sided {

@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use crate::format::{self, Each, Format, nothing, unsupported};
+use crate::format::{self, BASE, Each, Format, unsupported};
 use crate::numbers::write_integer;
 use crate::table::{Cell, Lists, Table};
 
@@ -15,10 +15,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "csv",
     extensions: &["csv"],
     about: "a line a row, below the columns' names",
-    binary: false,
-    limit: None,
     warns: false,
-    leaves_out: nothing,
     shows: format::rows,
     write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
     each: Some(Each {
@@ -28,6 +25,7 @@ pub(crate) const FORMAT: Format = Format {
             Err(_) => Ok(()),
         },
     }),
+    ..BASE
 };
 
 /// How CSV is written.

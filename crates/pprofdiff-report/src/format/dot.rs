@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::callgraph::Look;
-use crate::format::{Format, graph, nothing, unsupported};
+use crate::format::{BASE, Format, graph, unsupported};
 use crate::report::Report;
 use pprofdiff::Status;
 use pprofdiff::graph::Graph;
@@ -13,16 +13,12 @@ pub(crate) const FORMAT: Format = Format {
     name: "dot",
     extensions: &["dot", "gv"],
     about: "the call graph, for Graphviz",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
     shows: graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => dot(graph, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// Writes the graph for Graphviz.

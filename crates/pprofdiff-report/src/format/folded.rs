@@ -8,26 +8,23 @@
 
 use std::io::{self, Write};
 
-use crate::format::{Format, all_stacks, nothing, unsupported};
+use crate::format::{BASE, Format, all_stacks, unsupported};
 use crate::report::Report;
 use pprofdiff::FoldedHeader;
 use pprofdiff::stacks::Stacks;
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
     name: "folded",
     extensions: &["folded"],
     about: "stacks for flame graph tools, with a column a side",
-    binary: false,
-    limit: None,
     warns: false,
-    leaves_out: nothing,
     shows: all_stacks,
     write: |report, out, _| match report {
         Report::Stacks(stacks, _) => folded(stacks, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// Writes the stacks in folded form.
@@ -60,7 +57,7 @@ pub fn folded(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
 /// A frame's name as a reader of the format understands it.
 fn name(label: &str) -> String {
     let name = label.replace(';', ":");
-    let name = harmless(name.trim());
+    let name = sanitize(name.trim());
     match name.rsplit_once(char::is_whitespace) {
         Some((start, end)) if end.chars().all(|c| c.is_ascii_digit() || c == '.') => format!("{start}_{end}"),
         _ => name.into_owned(),

@@ -2,28 +2,23 @@
 
 use std::io::{self, Write};
 
-use crate::check::{finding, normalized, told, verdict, whys};
+use crate::check::{finding, normalized, select_findings, verdict, whys};
 use crate::explain::causes_text;
-use crate::format::{Format, nothing, unsupported};
+use crate::format::{BASE, Format, checks, unsupported};
 use crate::report::Report;
-use crate::request::Ask;
 use pprofdiff::check::{Check, Outcome};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
     name: "github",
     extensions: &["github"],
     about: "what a check found, as annotations of a GitHub workflow",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
-    shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
+    shows: checks,
     write: |report, out, _| match report {
         Report::Check(check) => check_github(check, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// A line that an annotation shows is short; GitHub shows ten of a kind and step.
@@ -41,7 +36,7 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
         let all = check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome).count();
         let mut found = Vec::new();
         for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
-            let told = told(rule).0.into_iter().filter(|f| f.outcome == outcome);
+            let told = select_findings(rule).0.into_iter().filter(|f| f.outcome == outcome);
             let mut why = Some(why).filter(|_| outcome == rule.outcome);
             found.extend(told.map(|f| (rule, f, why.take().unwrap_or_default())));
         }
@@ -68,7 +63,7 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
 /// Text after the second `::`, as GitHub's runner unpacks it. It would also unpack line breaks, of which harmless text
 /// has none: a name can't add lines to an annotation either.
 fn data(text: &str) -> String {
-    harmless(text).replace('%', "%25")
+    sanitize(text).replace('%', "%25")
 }
 
 /// Text of a property, which ends at a comma or colon.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "check")]
 use crate::check::check_json;
 use crate::explain::explain_json;
-use crate::format::{Format, nothing, rows, unsupported};
+use crate::format::{BASE, Format, rows, unsupported};
 use crate::listing::listing_json;
 use crate::numbers::write_integer;
 use crate::report::Report;
@@ -23,10 +23,6 @@ pub(crate) const FORMAT: Format = Format {
     name: "json",
     extensions: &["json"],
     about: "one object, schema pprofdiff/1",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
     shows: |request| match request.ask {
         #[cfg(feature = "check")]
         Ask::Check(_) => Some(request.clone()),
@@ -41,7 +37,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Check(check) => check_json(check, out),
         _ => report.table().ok_or_else(unsupported)?.write_json(out),
     },
-    each: None,
+    ..BASE
 };
 
 fn side(side: &Side) -> Value {

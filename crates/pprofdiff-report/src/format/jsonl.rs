@@ -5,19 +5,14 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::json::{header, write_rows};
-use crate::format::{Each, Format, Item, Style, nothing, unsupported};
+use crate::format::{BASE, Each, Format, Item, Style};
 
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
     extensions: &["jsonl", "ndjson"],
     about: "of many pairs, an object a line",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
-    shows: |_| None,
-    write: |_, _, _| Err(unsupported()),
     each: Some(Each { limit: None, write }),
+    ..BASE
 };
 
 fn write(item: &Item<'_>, out: &mut dyn Write, _: Style) -> io::Result<()> {

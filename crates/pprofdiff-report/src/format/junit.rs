@@ -5,26 +5,21 @@
 use std::io::{self, Write};
 
 use crate::check::{finding, verdict};
-use crate::format::{Format, nothing, unsupported};
+use crate::format::{BASE, Format, checks, unsupported};
 use crate::html::escape;
 use crate::report::Report;
-use crate::request::Ask;
 use pprofdiff::check::{Check, Outcome};
 
 pub(crate) const FORMAT: Format = Format {
     name: "junit",
     extensions: &["xml"],
     about: "what a check found, as JUnit's XML: a test case a rule",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
-    shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
+    shows: checks,
     write: |report, out, _| match report {
         Report::Check(check) => check_junit(check, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// Writes a suite of the rules: what fails is a failure, and what is inconclusive was skipped, which blocks nothing.

@@ -5,22 +5,19 @@ use std::io::{self, Write};
 #[cfg(feature = "check")]
 use crate::check::check_markdown;
 use crate::explain::explain_markdown;
-use crate::format::{Format, nothing, rows, unsupported};
+use crate::format::{BASE, Format, rows, unsupported};
 use crate::numbers::total;
 use crate::report::Report;
 use crate::request::Ask;
 use crate::series::{failure, header};
 use crate::table::{Cell, Data, Table};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
     name: "markdown",
     extensions: &["md", "markdown"],
     about: "a table for pull requests",
-    binary: false,
     limit: Some(20),
-    warns: true,
-    leaves_out: nothing,
     shows: |request| match request.ask {
         #[cfg(feature = "check")]
         Ask::Check(_) => Some(request.clone()),
@@ -33,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Explain(explanation) => explain_markdown(explanation, out, style),
         _ => report.table().ok_or_else(unsupported)?.write_markdown(out),
     },
-    each: None,
+    ..BASE
 };
 
 impl Table {
@@ -106,7 +103,7 @@ pub(crate) fn escape(text: &str) -> String {
 
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in harmless(text).chars() {
+    for c in sanitize(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -127,7 +124,7 @@ pub(crate) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    let text = harmless(text);
+    let text = sanitize(text);
     if text.contains(['`', '|']) {
         return format!("<code>{}</code>", literal(&text));
     }

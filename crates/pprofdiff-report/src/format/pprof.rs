@@ -1,6 +1,6 @@
 //! A profile that `go tool pprof` opens as a diff, and we as the diff it was. What is in it is written by the engine.
 
-use crate::format::{Format, all_stacks, nothing, unsupported};
+use crate::format::{BASE, Format, all_stacks, unsupported};
 use crate::report::Report;
 use crate::request::Ask;
 
@@ -9,9 +9,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["pb.gz", "pb", "pb.zst", "gz", "zst", "pprof"],
     about: "a profile that `go tool pprof` opens as a diff",
     binary: true,
-    limit: None,
     warns: false,
-    leaves_out: nothing,
     shows: |request| match request.ask {
         Ask::Profile(_) => Some(request.clone()),
         _ => all_stacks(request).map(|request| request.asking(Ask::Profile(Default::default()))),
@@ -20,5 +18,5 @@ pub(crate) const FORMAT: Format = Format {
         Report::Profile(bytes) => out.write_all(bytes),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };

@@ -8,33 +8,28 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::check::finding;
-use crate::format::{Format, nothing, unsupported};
+use crate::format::{BASE, Format, checks, unsupported};
 use crate::report::Report;
-use crate::request::Ask;
 use pprofdiff::check::{Check, Finding, Outcome, RuleCheck};
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
     name: "sarif",
     extensions: &["sarif"],
     about: "what a check found, for code scanning",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
-    shows: |request| matches!(request.ask, Ask::Check(_)).then(|| request.clone()),
+    shows: checks,
     write: |report, out, _| match report {
         Report::Check(check) => check_sarif(check, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let mut ids: Vec<String> = Vec::new();
     let mut results = Vec::new();
     for rule in &check.rules {
-        let id = harmless(&rule.rule).into_owned();
+        let id = sanitize(&rule.rule).into_owned();
         let index = ids.iter().position(|known| *known == id).unwrap_or(ids.len());
         if index == ids.len() {
             ids.push(id);
@@ -44,7 +39,7 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     }
     let descriptor = |id: &String| json!({"id": id, "shortDescription": {"text": format!("the limit {id}")}});
     let rules: Vec<Value> = ids.iter().map(descriptor).collect();
-    let notifications = check.warnings.iter().map(|w| json!({"level": "warning", "message": {"text": harmless(w)}}));
+    let notifications = check.warnings.iter().map(|w| json!({"level": "warning", "message": {"text": sanitize(w)}}));
     let version = env!("CARGO_PKG_VERSION");
     let log = json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
@@ -63,20 +58,20 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
-    let subject = harmless(f.frame.as_deref().unwrap_or(&rule.sample_type));
+    let subject = sanitize(f.frame.as_deref().unwrap_or(&rule.sample_type));
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": subject}]});
     // Code scanning wants a file; what was looked at is the new side's profile.
     if let Some(path) = check.new.first() {
         location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(path)}});
     }
     json!({
-        "ruleId": harmless(&rule.rule),
+        "ruleId": sanitize(&rule.rule),
         "ruleIndex": index,
         "kind": "fail",
         "level": "error",
-        "message": {"text": harmless(&finding(f, rule))},
+        "message": {"text": sanitize(&finding(f, rule))},
         "locations": [location],
-        "partialFingerprints": {"rule/subject": format!("{} {subject}", harmless(&rule.rule))},
+        "partialFingerprints": {"rule/subject": format!("{} {subject}", sanitize(&rule.rule))},
     })
 }
 

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::format::{Format, all_stacks, unsupported};
+use crate::format::{BASE, Format, all_stacks, unsupported};
 use crate::numbers::{share, share_text};
 use crate::report::Report;
 use pprofdiff::Pair;
@@ -22,8 +22,6 @@ pub(crate) const FORMAT: Format = Format {
     name: "speedscope",
     extensions: &["speedscope.json"],
     about: "stacks for speedscope.app, each side as a profile",
-    binary: false,
-    limit: None,
     warns: false,
     leaves_out: negative_stacks,
     shows: all_stacks,
@@ -31,7 +29,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Stacks(stacks, _) => speedscope(stacks, out),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// How much of each side is left out since it is negative.

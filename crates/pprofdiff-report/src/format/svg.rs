@@ -8,9 +8,9 @@
 use std::fmt::Write as _;
 
 use crate::callgraph::{CallLook, Look, NodeLook};
-use crate::format::{Format, graph, nothing, unsupported};
+use crate::format::{BASE, Format, graph, unsupported};
 use crate::html::{escape, escape_ours};
-use crate::layout::{self, Link, Point, Room, Way};
+use crate::layout::{self, Edge, EdgeRoute, LayoutBudget, Point};
 use crate::names::shorten;
 use crate::report::Report;
 use pprofdiff::Status;
@@ -21,20 +21,16 @@ pub(crate) const FORMAT: Format = Format {
     name: "svg",
     extensions: &["svg"],
     about: "the call graph as a picture",
-    binary: false,
-    limit: None,
-    warns: true,
-    leaves_out: nothing,
     shows: graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => writeln!(out, "{}", svg(graph).map_err(std::io::Error::other)?),
         _ => Err(unsupported()),
     },
-    each: None,
+    ..BASE
 };
 
 /// More nodes are neither laid out in reasonable time nor looked at.
-const MOST_NODES: usize = 400;
+const MAX_NODES: usize = 400;
 
 const PAPER: &str = "#ffffff";
 const INK: &str = "#1b1b1b";
@@ -55,12 +51,12 @@ struct Placed {
     middle: Point,
 }
 
-/// A call and its way.
+/// A call and its route.
 struct Routed {
     look: CallLook,
     residual: bool,
     label_width: f64,
-    way: Way,
+    route: EdgeRoute,
 }
 
 /// The graph as a picture: one `<svg>` element, without an XML declaration. Where there is no room for all calls it has
@@ -69,19 +65,19 @@ struct Routed {
 /// # Errors
 /// More nodes than can be laid out (400): keep fewer, or write it for Graphviz.
 pub fn svg(graph: &Graph) -> Result<String> {
-    svg_within(graph, &mut Room::of(1))
+    svg_within(graph, &mut LayoutBudget::for_pictures(1))
 }
 
-/// As [`svg`], with the room that is left for several pictures.
-pub(crate) fn svg_within(graph: &Graph, room: &mut Room) -> Result<String> {
-    if graph.nodes.len() > MOST_NODES {
+/// As [`svg`], with the budget that several pictures share.
+pub(crate) fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<String> {
+    if graph.nodes.len() > MAX_NODES {
         return Err(Error::query(format!(
-            "{} nodes are too many for a picture; keep fewer (a node count of at most {MOST_NODES}), or write dot",
+            "{} nodes are too many for a picture; keep fewer (a node count of at most {MAX_NODES}), or write dot",
             graph.nodes.len()
         )));
     }
     let look = Look::new(graph);
-    let (nodes, calls) = place(graph, &look, room);
+    let (nodes, calls) = place(graph, &look, budget);
     let mut legend = look.legend();
     if calls.len() < graph.calls.len() {
         legend.push(format!(
@@ -94,22 +90,22 @@ pub(crate) fn svg_within(graph: &Graph, room: &mut Room) -> Result<String> {
 }
 
 /// Lays the graph out: its nodes, and the calls that there is room for.
-fn place(graph: &Graph, look: &Look<'_>, room: &mut Room) -> (Vec<Placed>, Vec<Routed>) {
-    let link = |c: &Call| {
+fn place(graph: &Graph, look: &Look<'_>, budget: &mut LayoutBudget) -> (Vec<Placed>, Vec<Routed>) {
+    let edge = |c: &Call| {
         let weight = 1 + (look.share(c.weight).abs() * 20.0) as u32;
-        Link { from: c.caller as usize, to: c.callee as usize, weight }
+        Edge { from: c.caller as usize, to: c.callee as usize, weight }
     };
-    let chosen = layout::choose(graph.nodes.len(), &graph.calls.iter().map(link).collect::<Vec<_>>(), room);
+    let chosen = layout::choose(graph.nodes.len(), &graph.calls.iter().map(edge).collect::<Vec<_>>(), budget);
     let mut nodes: Vec<Placed> = graph.nodes.iter().map(|row| sized(look.node(row))).collect();
     let looks: Vec<CallLook> = chosen.calls.iter().map(|&i| look.call(&graph.calls[i])).collect();
     let sizes: Vec<Point> = nodes.iter().map(|n| (n.width, n.height)).collect();
     let labels: Vec<Point> = looks.iter().map(|l| (text_width(&l.label, CALL_FONT) + 4.0, CALL_FONT * 1.4)).collect();
-    let (middles, ways) = layout::place(&sizes, &labels, &chosen);
+    let (middles, routes) = layout::place(&sizes, &labels, &chosen);
     nodes.iter_mut().zip(middles).for_each(|(n, middle)| n.middle = middle);
-    let routed = chosen.calls.iter().zip(looks).zip(labels.iter().zip(ways));
-    let routed = routed.map(|((&i, look), (&(label_width, _), way))| {
+    let routed = chosen.calls.iter().zip(looks).zip(labels.iter().zip(routes));
+    let routed = routed.map(|((&i, look), (&(label_width, _), route))| {
         let residual = graph.calls[i].residual;
-        Routed { look, residual, label_width, way }
+        Routed { look, residual, label_width, route }
     });
     (nodes, routed.collect())
 }
@@ -133,8 +129,8 @@ fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
     };
     nodes.iter().for_each(|n| reach(n.middle, n.width, n.height));
     for c in calls {
-        c.way.points.iter().for_each(|&p| reach(p, 0.0, 0.0));
-        reach(c.way.label, c.label_width, CALL_FONT * 1.4);
+        c.route.points.iter().for_each(|&p| reach(p, 0.0, 0.0));
+        reach(c.route.label, c.label_width, CALL_FONT * 1.4);
     }
     let legend_width = legend.iter().map(|l| text_width(l, LEGEND_FONT)).fold(0.0, f64::max);
     let legend_height = legend.len() as f64 * LEGEND_FONT * 1.4 + MARGIN;
@@ -161,16 +157,16 @@ fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
 }
 
 fn draw_call(svg: &mut String, c: &Routed) {
-    let [.., before, end] = c.way.points[..] else { return };
+    let [.., before, end] = c.route.points[..] else { return };
     let line = &c.look.line;
     // The line ends where the arrow's head begins.
     let length = ((end.0 - before.0).powi(2) + (end.1 - before.1).powi(2)).sqrt().max(0.01);
     let (ux, uy) = ((end.0 - before.0) / length, (end.1 - before.1) / length);
     let size = ARROW + c.look.width;
     let back = (end.0 - ux * size, end.1 - uy * size);
-    let mut way = c.way.points.clone();
-    way.pop();
-    way.push(back);
+    let mut route = c.route.points.clone();
+    route.pop();
+    route.push(back);
     let dashes = if c.residual { " stroke-dasharray=\"2 4\"" } else { "" };
     let _ = writeln!(
         svg,
@@ -181,7 +177,7 @@ fn draw_call(svg: &mut String, c: &Routed) {
     let _ = writeln!(
         svg,
         "<path d=\"{}\" fill=\"none\" stroke=\"{line}\" stroke-width=\"{:.2}\"{dashes}/>",
-        spline(&way),
+        spline(&route),
         c.look.width
     );
     let half = size * 0.4;
@@ -195,7 +191,7 @@ fn draw_call(svg: &mut String, c: &Routed) {
         back.0 + uy * half,
         back.1 - ux * half
     );
-    let (x, y) = c.way.label;
+    let (x, y) = c.route.label;
     let _ = writeln!(
         svg,
         "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{PAPER}\" fill-opacity=\"0.8\"/>",

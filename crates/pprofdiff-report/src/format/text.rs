@@ -15,11 +15,11 @@ use crate::raw::raw;
 use crate::report::Report;
 use crate::request::Ask;
 use crate::shown::ShownColumn;
-use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, Said, Table};
+use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, RunStatistic, Table};
 use pprofdiff::Profile;
 use pprofdiff::Sort;
 use pprofdiff::random::HashMap;
-use pprofdiff::text::harmless;
+use pprofdiff::text::sanitize;
 use pprofdiff::units;
 use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
 
@@ -40,7 +40,7 @@ pub(crate) const FORMAT: Format = Format {
     },
     write: |report, out, style| match report {
         Report::Raw(profile, merged) => raw(profile, *merged, out),
-        Report::Comments(comments) => comments.iter().try_for_each(|comment| writeln!(out, "{}", harmless(comment))),
+        Report::Comments(comments) => comments.iter().try_for_each(|comment| writeln!(out, "{}", sanitize(comment))),
         Report::Listing(listing) => listing_text(listing, out, style.text()),
         Report::Traces(table) => table.write_traces(out, style.text()),
         Report::Info(diff) => info(diff, out),
@@ -109,7 +109,7 @@ impl Cells<'_> {
         heads(name, both, ["base", "new", "delta"], full)
     }
 
-    fn of(&self, p: Pair) -> Vec<Shown> {
+    fn format(&self, p: Pair) -> Vec<Shown> {
         if self.summary.base.is_none() {
             let share = share_text(share(p.new, whole(self.summary)), false);
             return vec![self.cost.sides.format(p.new).into(), share.into()];
@@ -163,7 +163,7 @@ impl Table {
             }
             _ => String::new(),
         };
-        let ratio = self.ratio_name().map_or_else(String::new, |name| format!("; ratio is {}", harmless(&name)));
+        let ratio = self.ratio_name().map_or_else(String::new, |name| format!("; ratio is {}", sanitize(&name)));
         let runs = match &self.chance_columns()[..] {
             _ if options.brief => String::new(),
             [] => String::new(),
@@ -231,7 +231,7 @@ impl Table {
         let summary = self.sample_type(costs.cost.sample_type);
         let all: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == costs.cost.sample_type).collect();
         let pairs = all.iter().flat_map(|costs| (0..self.len()).map(|row| costs.pair(row)));
-        CostFormat::of(summary, costs.delta.is_some(), pairs)
+        CostFormat::for_values(summary, costs.delta.is_some(), pairs)
     }
 
     /// A row of the table of frames in one line: `name file:line`, as pprof.
@@ -269,15 +269,17 @@ impl Table {
         let mut head: Vec<String> = Vec::new();
         for (i, (costs, cells)) in columns.iter().enumerate() {
             head.extend(cells.head(costs.cost.measured.name()));
-            head.extend(chance.iter().filter(|_| i == 0).map(|said| said.head().to_owned()));
+            head.extend(chance.iter().filter(|_| i == 0).map(|statistic| statistic.head().to_owned()));
         }
         head.push("frame".to_owned());
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
                 let mut shown: Vec<Shown> = Vec::new();
                 for (i, (costs, cells)) in columns.iter().enumerate() {
-                    shown.extend(cells.of(costs.pair(row)));
-                    shown.extend(chance.iter().filter(|_| i == 0).map(|said| self.said(*said, row).into()));
+                    shown.extend(cells.format(costs.pair(row)));
+                    shown.extend(
+                        chance.iter().filter(|_| i == 0).map(|statistic| self.format_statistic(*statistic, row).into()),
+                    );
                 }
                 shown.push(self.label(row).into());
                 push(shown)
@@ -286,11 +288,11 @@ impl Table {
     }
 
     /// What runs say of rows that is shown: how much they differ, unless there is one a side, and the p-value.
-    fn chance_columns(&self) -> Vec<Said> {
-        let all = [Said::BaseSd, Said::NewSd, Said::P].into_iter();
-        all.filter(|&said| {
-            let column = self.in_role(Role::Chance(said)).map(|c| &c.data);
-            matches!(column, Some(Data::Ratio(v)) if said == Said::P || v.iter().any(Option::is_some))
+    fn chance_columns(&self) -> Vec<RunStatistic> {
+        let all = [RunStatistic::BaseSd, RunStatistic::NewSd, RunStatistic::P].into_iter();
+        all.filter(|&statistic| {
+            let column = self.in_role(Role::Chance(statistic)).map(|c| &c.data);
+            matches!(column, Some(Data::Ratio(v)) if statistic == RunStatistic::P || v.iter().any(Option::is_some))
         })
         .collect()
     }
@@ -371,7 +373,7 @@ impl Table {
         let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row));
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let mut cells = weights.of(weight.pair(row));
+                let mut cells = weights.format(weight.pair(row));
                 if two_sided {
                     cells.push(text("status", row).unwrap_or_default().into());
                 }
@@ -399,7 +401,7 @@ impl Table {
             for column in ["labels", "frames"] {
                 if let Some(Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
                     let indent = if column == "labels" { "  # " } else { "    " };
-                    lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", harmless(text)))?;
+                    lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", sanitize(text)))?;
                 }
             }
         }
@@ -425,7 +427,7 @@ impl Table {
             };
             for label in list("labels").into_iter().flatten() {
                 // As a whole: what a CI runner takes for a command may have a `=` in it.
-                let label = harmless(label);
+                let label = sanitize(label);
                 let (key, value) = label.split_once('=').unwrap_or((&label, ""));
                 writeln!(out, "{key:>10}:  {value}")?;
             }
@@ -444,8 +446,8 @@ impl Table {
             let indent = if two_sided { 33 } else { 10 };
             for (i, frame) in frames.iter().rev().enumerate() {
                 match i {
-                    0 => writeln!(out, "{value}   {}", harmless(frame))?,
-                    _ => writeln!(out, "{:indent$}   {}", "", harmless(frame))?,
+                    0 => writeln!(out, "{value}   {}", sanitize(frame))?,
+                    _ => writeln!(out, "{:indent$}   {}", "", sanitize(frame))?,
                 }
             }
         }
@@ -480,7 +482,7 @@ impl Table {
                 let rows = rows_of.get(&number).map_or(&[][..], Vec::as_slice);
                 let edges = |relation: &'static str, word: &'static str| {
                     rows.iter().filter(move |&&row| text("relation", row) == relation).map(move |&row| {
-                        let mut cells = numbers.of(weights.pair(row));
+                        let mut cells = numbers.format(weights.pair(row));
                         cells.push(format!("    {word} {}", text("other", row)).into());
                         cells
                     })
@@ -492,7 +494,7 @@ impl Table {
                     Some(_) => own.change(node.flat, "->"),
                     None => own.sides.format(node.flat.new),
                 };
-                let mut cells = numbers.of(node.cum);
+                let mut cells = numbers.format(node.cum);
                 cells.push(format!("  {label}   (flat {flat})").into());
                 push(cells)?;
                 edges("callee", "calls").try_for_each(&mut *push)?;
@@ -504,10 +506,10 @@ impl Table {
 
 /// Writes one of many pairs: a line, and below it what moved most.
 fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<()> {
-    let Ok(table) = item.result else { return writeln!(out, "{}  failed", harmless(item.name)) };
+    let Ok(table) = item.result else { return writeln!(out, "{}  failed", sanitize(item.name)) };
     let s = &table.summary;
-    writeln!(out, "{}  {} {}", harmless(item.name), harmless(&s.sample_type), total(s, "->"))?;
-    s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", harmless(w)))?;
+    writeln!(out, "{}  {} {}", sanitize(item.name), sanitize(&s.sample_type), total(s, "->"))?;
+    s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", sanitize(w)))?;
     if table.kind != Kind::Diff || !table.beside.is_empty() {
         return table.write_rows(out, style.text());
     }
@@ -518,7 +520,7 @@ fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<
     for row in 0..table.len() {
         let words = by.words(lead.pair(row), whole(s), "->");
         let rest = signed(other.pair(row).delta(), beside.delta);
-        writeln!(out, "    {} {words}  {} {rest}  {}", names[0], names[1], harmless(&table.label(row)))?;
+        writeln!(out, "    {} {words}  {} {rest}  {}", names[0], names[1], sanitize(&table.label(row)))?;
     }
     Ok(())
 }
@@ -543,7 +545,7 @@ fn sides(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
 }
 
 fn sample_type(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
-    writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), total(s, "->"))?;
+    writeln!(out, "{} ({}): {}", sanitize(&s.sample_type), sanitize(&s.unit), total(s, "->"))?;
     if s.normalize != Normalize::None {
         writeln!(out, "normalized by {}: new x {}", s.normalize.mode(), s.factor)?;
     }
@@ -569,9 +571,9 @@ pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     let set = [(showing.relative_percentages, "relative_percentages"), (showing.drop_negative, "drop_negative")];
     settings.extend(set.iter().filter(|(set, _)| *set).map(|(_, name)| (*name).to_owned()));
     if !settings.is_empty() {
-        writeln!(out, "{}", harmless(&settings.join("  ")))?;
+        writeln!(out, "{}", sanitize(&settings.join("  ")))?;
     }
-    s.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", harmless(w)))
+    s.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", sanitize(w)))
 }
 
 fn side(s: &Side, sum: bool) -> String {
@@ -595,7 +597,7 @@ pub(crate) fn inputs(side: &Side, sum: bool) -> String {
         [first, .., last] if paths.len() > 3 => format!("{first} ... {last}"),
         _ => paths.join(between),
     };
-    let list = harmless(&list);
+    let list = sanitize(&list);
     match (paths.len(), sum) {
         (1, _) => list.into_owned(),
         (n, true) => format!("sum of {n}: {list}"),
@@ -604,7 +606,7 @@ pub(crate) fn inputs(side: &Side, sum: bool) -> String {
 }
 
 fn paint(text: &str, sign: i64, options: TextOptions) -> String {
-    let text = harmless(text);
+    let text = sanitize(text);
     if options.color { palette::paint(&text, sign) } else { text.into_owned() }
 }
 
@@ -657,13 +659,13 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         out,
         "{}{}{note}",
         if side == "profile" { String::new() } else { format!("{side:<6}") },
-        harmless(p.name())
+        sanitize(p.name())
     )?;
     let default = p.default_sample_type();
     for (i, (kind, unit)) in p.sample_types().into_iter().enumerate() {
         let total = units::show(p.total(i).unwrap_or(0), &unit);
         let note = if Some(i) == default { "  (default)" } else { "" };
-        writeln!(out, "  sample type  {} ({}): {total}{note}", harmless(&kind), harmless(&unit))?;
+        writeln!(out, "  sample type  {} ({}): {total}{note}", sanitize(&kind), sanitize(&unit))?;
     }
     writeln!(out, "  stacks       {}", p.n_samples())?;
     writeln!(out, "  locations    {}", p.n_locations())?;
@@ -672,7 +674,7 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "  duration     {}", duration(p.duration_nanos()))?;
     }
     if let Some((kind, unit)) = p.period_type() {
-        writeln!(out, "  period       {} {} of {}", p.period(), harmless(&unit), harmless(&kind))?;
+        writeln!(out, "  period       {} {} of {}", p.period(), sanitize(&unit), sanitize(&kind))?;
     }
     if p.time_nanos() != 0
         && let Ok(time) = jiff::Timestamp::from_nanosecond(i128::from(p.time_nanos()))
@@ -680,14 +682,14 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "  time         {time:.0}")?;
     }
     for file in p.mapping_files().into_iter().filter(|f| !f.is_empty()) {
-        writeln!(out, "  mapping      {}", harmless(&file))?;
+        writeln!(out, "  mapping      {}", sanitize(&file))?;
     }
     for (name, value) in
         [("documentation", p.doc_url())].into_iter().chain(p.comments().into_iter().map(|c| ("comment", c)))
     {
         if !value.is_empty() {
-            writeln!(out, "  {name:<12} {}", harmless(&value))?;
+            writeln!(out, "  {name:<12} {}", sanitize(&value))?;
         }
     }
-    p.warnings().iter().try_for_each(|w| writeln!(out, "  warning: {}", harmless(w)))
+    p.warnings().iter().try_for_each(|w| writeln!(out, "  warning: {}", sanitize(w)))
 }

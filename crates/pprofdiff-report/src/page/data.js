@@ -1,6 +1,7 @@
 // What the page is of: reads the data block into types, each with its trees and its table as typed arrays.
 //
-// The page's script is data.js, flame.js, courses.js and page.js, one after the other in one function.
+// The page's script is data.js, flame.js, courses.js, view.js, table.js, summary.js and page.js, one after the other in
+// one function.
 
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);

@@ -1,26 +1,26 @@
-//! The page of a series: the course of each frame that changed, and, for the builds at which they did, the graphs and
+//! The page of a series: the timeline of each frame that changed, and, for the builds at which they did, the graphs and
 //! tables of what is before and after. A change point takes the place that a sample type has on the page of a diff.
 
 use serde_json::{Value, json};
 
 use super::columns::Numbers;
 use super::{
-    MANY_SAMPLES, MOST_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, explain, pair, sample_type,
+    MANY_SAMPLES, MAX_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, explain, pair, sample_type,
     say_left_out, settings, side, visible,
 };
-use crate::courses::{Course, Courses, LASTING};
-use crate::layout::Room;
+use crate::layout::LayoutBudget;
 use crate::numbers::counted;
 use crate::series::{extent, failure};
+use crate::timelines::{LASTING, Timeline, Timelines};
 use pprofdiff::explain::Explanation;
 use pprofdiff::series::{Builds, ChangePoint, Series};
 use pprofdiff::{LoadOptions, Result, Sort, units};
 
 /// Change points that a page has graphs of: those of the largest changes.
-const MOST_POINTS: usize = 12;
-/// Rows of a page, and all values of their courses.
-const MOST_ROWS: usize = 500;
-const MOST_VALUES: usize = 2_000_000;
+const MAX_POINTS: usize = 12;
+/// Rows of a page, and all values of their timelines.
+const MAX_ROWS: usize = 500;
+const MAX_VALUES: usize = 2_000_000;
 
 /// The page of a series. The builds around each change are read again from their paths.
 ///
@@ -28,20 +28,21 @@ const MOST_VALUES: usize = 2_000_000;
 /// As [`Series::diff`], of the first change that the page would have; a series of one build.
 pub(crate) fn series_page(
     series: &Series,
-    courses: &Courses,
+    timelines: &Timelines,
     sort: Sort,
     options: &PageOptions,
     load: &LoadOptions,
 ) -> Result<Page> {
     let builds = &series.builds;
     let n = builds.loaded().count();
-    let most = MOST_ROWS.min(MOST_VALUES / n.max(1)).max(1);
-    let rows = &courses.rows[..courses.rows.len().min(most)];
+    let most = MAX_ROWS.min(MAX_VALUES / n.max(1)).max(1);
+    let rows = &timelines.rows[..timelines.rows.len().min(most)];
     // The points of the largest changes, by size; where nothing changed, the first builds and the last.
-    let mut points: Vec<&ChangePoint> = courses.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
+    let mut points: Vec<&ChangePoint> =
+        timelines.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
     points.sort_by_key(|point| point.rows.first().copied());
-    let without = points.len().saturating_sub(MOST_POINTS);
-    points.truncate(MOST_POINTS);
+    let without = points.len().saturating_sub(MAX_POINTS);
+    points.truncate(MAX_POINTS);
     let ends = if points.is_empty() { Some(series.ends(crate::series::RUNS)?) } else { None };
     points.extend(&ends);
     let largest = points.first().copied();
@@ -50,7 +51,7 @@ pub(crate) fn series_page(
     let query = series.query()?;
     let share = options.max_frames / (2 * points.len().max(1));
     let (mut names, mut parts, mut explained) = (Names::default(), Vec::new(), Vec::<(usize, Explanation)>::new());
-    let (mut room, mut depth, mut shown, mut sides) = (Room::of(PICTURES), 0, 0, Value::Null);
+    let (mut budget, mut depth, mut shown, mut sides) = (LayoutBudget::for_pictures(PICTURES), 0, 0, Value::Null);
     let frames: Vec<u64> = rows.iter().map(|row| names.id(&series.frames, row.frame)).collect();
     for (i, point) in points.iter().enumerate() {
         let diff = series.diff(point, load)?;
@@ -59,14 +60,14 @@ pub(crate) fn series_page(
         let view = selection.measure(query.sample_type.as_deref(), query.normalize)?;
         let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
         let is_largest = largest.is_some_and(|largest| std::ptr::eq(largest, *point));
-        let is_explained = is_largest || samples <= MANY_SAMPLES || explained.len() + 1 < MOST_EXPLAINED;
+        let is_explained = is_largest || samples <= MANY_SAMPLES || explained.len() + 1 < MAX_EXPLAINED;
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
         let explanation = is_explained.then(|| explain(&diff, &query, number, options)).flatten();
         if !options.only_flame {
             selection.build_tree();
         }
-        let views = Views::of(&view, share, options);
-        let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, share, &mut room);
+        let views = Views::from_measure(&view, share, options);
+        let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, share, &mut budget);
         let s = view.summary();
         part["base"] = s.base.as_ref().map(|base| side(base, s.sum)).unwrap_or_default();
         part["new"] = side(&s.new, s.sum);
@@ -79,21 +80,21 @@ pub(crate) fn series_page(
         explained.extend(explanation.map(|e| (i, e)));
         parts.push(part);
     }
-    let summary = &courses.summary;
+    let summary = &timelines.summary;
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
     warnings.extend(builds.failed().map(|b| visible(&format!("failed: {}", failure(b))).into_owned()));
     if without > 0 {
         let all = points.len() + without;
         warnings.push(format!("the page has graphs of {} of {all} changes, the largest", points.len()));
     }
-    if rows.len() < courses.of {
-        let what = counted(courses.of, courses.what);
+    if rows.len() < timelines.of {
+        let what = counted(timelines.of, timelines.what);
         warnings.push(format!("the page has {} of {what}, the largest", rows.len()));
     }
     say_left_out(&explained, &mut warnings);
     let column_of = |build: usize| builds.all[..build].iter().filter(|b| b.error.is_none()).count();
     let part_of = |row: usize| points.iter().position(|point| point.rows.contains(&row));
-    let row = |(i, (row, frame)): (usize, (&Course, &u64))| {
+    let row = |(i, (row, frame)): (usize, (&Timeline, &u64))| {
         json!({
             "frame": frame,
             "kind": row.kind.map(|kind| kind.name()),
@@ -115,9 +116,9 @@ pub(crate) fn series_page(
         "shown": shown,
         "courses": {
             "extent": visible(&extent(builds)),
-            "of": courses.of,
+            "of": timelines.of,
             "cost": if sort == Sort::Flat { "flat" } else { "cum" },
-            "lasting": courses.what == LASTING,
+            "lasting": timelines.what == LASTING,
             "type": visible(&summary.sample_type),
             "units": units::family(&summary.unit),
             "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),

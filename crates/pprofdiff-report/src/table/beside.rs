@@ -29,7 +29,7 @@ struct Part {
 struct Numbers(HashMap<String, u32>);
 
 impl Numbers {
-    fn of(&mut self, text: &str) -> u32 {
+    fn number(&mut self, text: &str) -> u32 {
         let next = self.0.len() as u32;
         match self.0.get(text) {
             Some(&number) => number,
@@ -73,7 +73,7 @@ impl Table {
                 if of.by_labels {
                     // No frame has this number.
                     key.push(u32::MAX);
-                    key.extend(of.labels_of(row).map(|label| labels.of(label)));
+                    key.extend(of.labels_of(row).map(|label| labels.number(label)));
                 }
                 key.into()
             });
@@ -91,8 +91,8 @@ impl Table {
         let mut texts = Numbers::default();
         let parts = labels.iter().map(|of| {
             let keys = of.rows.iter().map(|row| {
-                let unit = of.unit(row).map_or(u32::MAX, |unit| texts.of(&unit));
-                [texts.of(&of.key(row)), texts.of(&of.value(row)), unit].into()
+                let unit = of.unit(row).map_or(u32::MAX, |unit| texts.number(&unit));
+                [texts.number(&of.key(row)), texts.number(&of.value(row)), unit].into()
             });
             let keys = keys.collect();
             Part { table: Table::labels(of), keys, nodes: Vec::new() }
@@ -150,7 +150,7 @@ fn join(parts: Vec<Part>, grouped: bool) -> Table {
     columns.extend(ratios);
     columns.extend(behind);
     let nodes = nodes(&parts, &rows_of);
-    Table { nodes, ..Table::of(first.kind, &types, by_labels, columns) }
+    Table { nodes, ..Table::from_columns(first.kind, &types, by_labels, columns) }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -17,7 +17,7 @@ use pprofdiff::{Frames, Pair, Sort, Status, Summary, Top};
 
 impl Table {
     /// A table of the columns that its kind has: their data in the order of [`schema::columns`].
-    pub(super) fn of(
+    pub(super) fn from_columns(
         kind: Kind,
         types: &[Arc<Summary>],
         by_labels: bool,
@@ -35,7 +35,7 @@ impl Table {
 
     /// A table of one sample type.
     pub(crate) fn new(kind: Kind, summary: &Arc<Summary>, data: Vec<Data>) -> Table {
-        Table::of(kind, std::slice::from_ref(summary), false, data)
+        Table::from_columns(kind, std::slice::from_ref(summary), false, data)
     }
 
     /// The first `n` rows of the table of frames. Columns: name, file, line, address, mapping; for two sides status and
@@ -117,7 +117,7 @@ impl Table {
             data.push(statuses(rows.iter().map(|r| r.status)));
         }
         let types = std::slice::from_ref(&stacks.summary);
-        Table { rows_total: stacks.rows.len(), ..Table::of(Kind::Stacks, types, stacks.by_labels, data) }
+        Table { rows_total: stacks.rows.len(), ..Table::from_columns(Kind::Stacks, types, stacks.by_labels, data) }
     }
 
     /// One label value a row. Columns: key, value, unit (of numbers only); for two sides

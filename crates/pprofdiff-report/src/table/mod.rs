@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use build::{costs, statuses};
 pub use data::{Cell, Data, Lists, Texts};
 pub(crate) use schema::ratio;
-pub use schema::{Cost, Measured, Role, Said};
+pub use schema::{Cost, Measured, Role, RunStatistic};
 
 use pprofdiff::Sort;
 use pprofdiff::random::{HashMap, HashSet};

@@ -36,7 +36,7 @@ pub enum Role {
     /// A number without a unit.
     Figure,
     /// What the runs say of the cost that the rows are ordered by.
-    Chance(Said),
+    Chance(RunStatistic),
     /// Why they are not asked of the row.
     LeftOut,
 }
@@ -53,7 +53,7 @@ impl Role {
 
 /// What runs say, as [`pprofdiff::top::Chance`] has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Said {
+pub enum RunStatistic {
     /// The standard deviation of the base's runs.
     BaseSd,
     /// That of the new side's.
@@ -119,14 +119,14 @@ impl Holds {
     }
 }
 
-impl Said {
+impl RunStatistic {
     /// The heading for people.
     pub(crate) fn head(self) -> &'static str {
         match self {
-            Said::BaseSd => "±base",
-            Said::NewSd => "±new",
-            Said::P => "p",
-            Said::Q => "q",
+            RunStatistic::BaseSd => "±base",
+            RunStatistic::NewSd => "±new",
+            RunStatistic::P => "p",
+            RunStatistic::Q => "q",
         }
     }
 }
@@ -184,8 +184,13 @@ pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc
             all.extend(status());
             all.extend(costs(&both));
             if types.len() == 1 && types[0].chance.is_some() {
-                let said = [("base_sd", Said::BaseSd), ("new_sd", Said::NewSd), ("p", Said::P), ("q", Said::Q)];
-                all.extend(said.map(|(name, said)| spec(name, Role::Chance(said), Holds::Ratio)));
+                let statistics = [
+                    ("base_sd", RunStatistic::BaseSd),
+                    ("new_sd", RunStatistic::NewSd),
+                    ("p", RunStatistic::P),
+                    ("q", RunStatistic::Q),
+                ];
+                all.extend(statistics.map(|(name, statistic)| spec(name, Role::Chance(statistic), Holds::Ratio)));
                 all.push(spec("left_out", Role::LeftOut, Holds::Text));
             }
         }

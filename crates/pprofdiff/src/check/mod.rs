@@ -326,7 +326,7 @@ impl Rules {
                 let failed = rules.iter_mut().zip(&self.rules).filter(|(found, _)| found.outcome == Outcome::Fail);
                 failed
                     .filter(|(found, _)| of_type(found))
-                    .for_each(|(found, rule)| found.why = why::of(rule, found, &all, &known.runs));
+                    .for_each(|(found, rule)| found.why = why::explain_rule(rule, found, &all, &known.runs));
             } else if let Some(first) = rules.iter_mut().find(|rule| of_type(rule)) {
                 first.why = Some(all.into());
             }
@@ -501,7 +501,7 @@ impl Rules {
                 let mut left_out = 0;
                 for f in frames {
                     let Some(sides) = runs.of_frame(f, cost) else { continue };
-                    if by_chance.and_then(|known| known.of(f, cost, runs, ALPHA)).is_some() {
+                    if by_chance.and_then(|known| known.reason(f, cost, runs, ALPHA)).is_some() {
                         left_out += 1;
                     } else {
                         add(Some(f), sides);

@@ -184,12 +184,12 @@ struct Settings {
 #[serde(untagged)]
 enum Entry {
     Text(String),
-    Table(Own),
+    Table(RuleTable),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct RuleTable {
     fail_on: String,
     sample_type: Option<String>,
     floor: Option<String>,
@@ -221,7 +221,7 @@ pub(super) fn from_toml(text: &str) -> Result<Rules> {
     rules.floor = settings.floor.as_deref().map(percent).transpose()?;
     for entry in settings.rules {
         let own = match entry {
-            Entry::Text(fail_on) => Own { fail_on, sample_type: None, floor: None },
+            Entry::Text(fail_on) => RuleTable { fail_on, sample_type: None, floor: None },
             Entry::Table(own) => own,
         };
         let mut rule: Rule = own.fail_on.parse()?;

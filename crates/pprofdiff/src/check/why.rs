@@ -15,7 +15,12 @@ const LEAST_PART: f64 = 0.05;
 
 /// The explanation with the causes that concern the rule; `None` without one. A limit is exceeded by what grew, so what costs
 /// less is no cause; nor is anything where what was found fell, by less than it should have.
-pub(super) fn of(rule: &Rule, found: &RuleCheck, all: &Explanation, runs: &MeasuredRuns) -> Option<Arc<Explanation>> {
+pub(super) fn explain_rule(
+    rule: &Rule,
+    found: &RuleCheck,
+    all: &Explanation,
+    runs: &MeasuredRuns,
+) -> Option<Arc<Explanation>> {
     let failed = found.findings.iter().filter(|f| f.outcome == Outcome::Fail);
     let growth = failed.clone().map(|f| f.delta.to_f64()).fold(0.0, f64::max);
     let names: HashSet<&str> = failed.filter_map(|f| f.frame.as_deref()).collect();

@@ -10,7 +10,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 /// How many pairs of changed parts are compared for an answer (50,000 on each side, or as much in several sequences):
 /// about a second in the worst case, of 64 to 2000 distinct parts in random order, and memory for a few numbers a part.
 /// What both sequences begin and end with is free.
-pub(super) const MOST_PAIRS: u64 = 2_500_000_000;
+pub(super) const MAX_PAIRS: u64 = 2_500_000_000;
 
 /// The index of a part in the base and in the new side, if it has one there.
 pub(super) type Row = (Option<u32>, Option<u32>);
@@ -44,7 +44,7 @@ mod tests {
     /// Rows as people draw them: `=` for a pair, `-` and `+` for parts of one side.
     fn drawn(base: &str, new: &str) -> String {
         let [base, new] = [base, new].map(|keys| keys.split(' ').collect::<Vec<_>>());
-        let rows = align(&base, &new, &mut MOST_PAIRS.clone()).unwrap_or_default();
+        let rows = align(&base, &new, &mut MAX_PAIRS.clone()).unwrap_or_default();
         let row = |row: &Row| match *row {
             (Some(b), Some(n)) => {
                 assert_eq!(base[b as usize], new[n as usize]);
@@ -81,10 +81,10 @@ mod tests {
     fn long_sequences_stay_in_bounds() {
         let long: Vec<u32> = (0..100_000).collect();
         let reversed: Vec<u32> = long.iter().rev().copied().collect();
-        assert_eq!(align(&long, &reversed, &mut MOST_PAIRS.clone()), None);
+        assert_eq!(align(&long, &reversed, &mut MAX_PAIRS.clone()), None);
         let mut moved = long.clone();
         moved[30_000..70_000].rotate_left(100);
-        let rows = align(&long, &moved, &mut MOST_PAIRS.clone()).unwrap_or_default();
+        let rows = align(&long, &moved, &mut MAX_PAIRS.clone()).unwrap_or_default();
         let paired = rows.iter().filter(|(b, n)| b.is_some() && n.is_some()).count();
         assert!(rows.len() + paired == 200_000 && paired == 99_900, "{} rows, {paired} of them pairs", rows.len());
     }

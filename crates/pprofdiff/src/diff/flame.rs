@@ -88,7 +88,7 @@ pub struct Widths {
 }
 
 impl Widths {
-    pub(super) fn of(weight: Pair) -> Widths {
+    pub(super) fn from_weight(weight: Pair) -> Widths {
         let magnitude = |v: i64| v.saturating_abs();
         let (base, new) = (magnitude(weight.base), magnitude(weight.new));
         Widths { max: base.max(new), base, new, delta: magnitude(weight.delta()) }
@@ -186,7 +186,7 @@ impl Measure {
 
     /// What flame graphs are cut out of: for callers that want more than one.
     pub fn matched_stacks(&self) -> MatchedStacks {
-        let found = match TreeStacks::of(self) {
+        let found = match TreeStacks::from_measure(self) {
             Some(stacks) => Found::Tree(stacks),
             None => {
                 // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded
@@ -374,7 +374,7 @@ impl Rows<'_> {
         let row = &self.stacks.rows[row as usize];
         let scaled = self.scales.apply(row.weight);
         let sides = (row.status != Status::Added, row.status != Status::Removed);
-        Sum { weight: row.weight, width: Widths::of(scaled), sides, stacks: 1 }
+        Sum { weight: row.weight, width: Widths::from_weight(scaled), sides, stacks: 1 }
     }
 
     fn sum(&self, range: std::ops::Range<usize>) -> Sum {

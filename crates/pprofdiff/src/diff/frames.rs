@@ -9,24 +9,22 @@
 //! keeps crafted profiles as cheap as others. Texts are references into the profiles' buffers; only
 //! what a view makes up (cleaned paths, label values) is stored here.
 
+mod input;
+
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
-use super::filter::FilterPlan;
-use super::identity::{self, Granularity, Identity};
-use super::matching::{self, Matching, Renamed};
-use super::{Query, texts};
+use super::identity::Granularity;
+use super::texts;
 use crate::{Error, ErrorKind, Result};
+pub(crate) use input::{Innermost, InputFrames};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::random::FastState;
-use pprofdiff_profile::shared::Memo;
 use pprofdiff_profile::work::paced;
 
 /// One hasher for all inputs of a view, so that their hashes can be compared. Seeded by process.
@@ -113,133 +111,6 @@ impl Texts {
     }
 }
 
-/// The frames of one profile, and which of them each location expands to.
-pub(crate) struct InputFrames {
-    texts: Texts,
-    frames: Vec<Frame>,
-    /// The frames of location `l` are `expanded[first[l]..first[l + 1]]`, innermost first.
-    first: Vec<u32>,
-    expanded: Vec<u32>,
-    /// How many names were made canonical, and the first: as it was, and as it is.
-    pub(crate) matched: (usize, Option<(String, String)>),
-}
-
-/// A location's innermost frame, and whether there are more.
-#[derive(Clone, Copy)]
-pub(crate) struct Innermost(u32);
-
-impl Innermost {
-    /// Indexes of frames are below 2^31, since each takes more than two bytes of a message below 4 GiB.
-    pub(crate) fn new(frame: u32, more: bool) -> Innermost {
-        Innermost(frame << 1 | u32::from(more))
-    }
-
-    #[inline(always)]
-    pub(crate) fn frame(self) -> u32 {
-        self.0 >> 1
-    }
-
-    #[inline(always)]
-    pub(crate) fn has_more(self) -> bool {
-        self.0 & 1 != 0
-    }
-
-    /// The frame's number, doubled, and whether there are more.
-    #[inline(always)]
-    pub(crate) fn to_bits(self) -> u32 {
-        self.0
-    }
-}
-
-impl InputFrames {
-    pub(crate) fn new(
-        profile: &Arc<Profile>,
-        plan: &FilterPlan,
-        query: &Query,
-        renamed: &Renamed,
-        shifts: &[u64],
-        state: &State,
-    ) -> InputFrames {
-        let granularity = query.granularity;
-        let locations = profile.locations();
-        let n = locations.len();
-        // As many names as functions, if they are used; where lines and addresses are told apart, there are more frames.
-        let mut b = Builder::new(profile, query, renamed, state);
-        let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
-        let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
-        first.push(0);
-        // Where a frame is no more than its function, each function is interned once.
-        let by_function = !matches!(granularity, Granularity::Lines | Granularity::Addresses);
-        let mut memo = Memo::new(if by_function { profile.n_functions() } else { 0 });
-        for location in paced(0..n as u32) {
-            let address = match granularity {
-                Granularity::Addresses => identity::shifted_address(profile, shifts, location),
-                _ => 0,
-            };
-            plan.for_each_line(profile, location, |line| {
-                let function = locations.line_function[line as usize] as usize;
-                if by_function {
-                    let known = memo.get(function);
-                    if known != NONE {
-                        expanded.push(known);
-                        return;
-                    }
-                }
-                let identity = identity::identify(profile, granularity, location, Some(line), address);
-                let id = b.frame(identity);
-                // A function without a name takes the location's mapping for one, so it is no key.
-                if by_function && identity.mapping.is_none() {
-                    memo.set(function, id);
-                }
-                expanded.push(id);
-            });
-            if expanded.len() as u32 == first[location as usize] {
-                expanded.push(b.frame(identity::identify(profile, granularity, location, None, address)));
-            }
-            first.push(expanded.len() as u32);
-        }
-        for (name, key) in plan.pseudo() {
-            let name: &[u8] = if granularity == Granularity::Files { b"" } else { name };
-            let file: &[u8] = if granularity == Granularity::Functions { b"" } else { key };
-            let i = &mut b.interner;
-            let frame = Frame { name: i.text(name), file: i.text(file), mapping: EMPTY, line: 0, address: 0 };
-            expanded.push(i.frames.number(frame));
-            first.push(expanded.len() as u32);
-        }
-        let matched = b.matched;
-        let ContentInterner { texts, frames, .. } = b.interner;
-        InputFrames { texts, frames: frames.frames.values, first, expanded, matched }
-    }
-
-    /// The frames of a location, innermost first; indexes of this input.
-    #[inline]
-    pub(crate) fn of(&self, location: u32) -> &[u32] {
-        let l = location as usize;
-        &self.expanded[self.first[l] as usize..self.first[l + 1] as usize]
-    }
-
-    /// The innermost frame of each location: a table half as large as that of [`InputFrames::of`], since it
-    /// is what the inner loops wait for.
-    pub(crate) fn innermost(&self) -> Vec<Innermost> {
-        let innermost = self.first.windows(2).map(|w| Innermost::new(self.expanded[w[0] as usize], w[1] - w[0] > 1));
-        innermost.collect()
-    }
-
-    /// The frame that each location's innermost one was inlined into, and whether there are more; of locations with one
-    /// frame, nothing. Nearly all that were inlined have two, which are so found without a detour.
-    pub(crate) fn second(&self) -> Vec<Innermost> {
-        let second = |w: &[u32]| match w[1] - w[0] {
-            0 | 1 => Innermost(0),
-            n => Innermost::new(self.expanded[w[0] as usize + 1], n > 2),
-        };
-        self.first.windows(2).map(second).collect()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.frames.len()
-    }
-}
-
 /// Texts and frames by content: each is kept once, and has a number.
 struct ContentInterner {
     state: State,
@@ -270,102 +141,6 @@ impl ContentInterner {
             self.texts.texts.push(text);
         }
         found.number()
-    }
-}
-
-/// The characters of a name that is an example.
-const MOST_OF_EXAMPLE: usize = 200;
-
-/// Interns the frames of one profile.
-struct Builder<'a> {
-    profile: &'a Arc<Profile>,
-    trim: &'a [String],
-    interner: ContentInterner,
-    /// By the profile's string: its text, as it is and as a file's path.
-    text_of: Memo,
-    path_of: HashMap<StringId, u32, State>,
-    /// Of functions' names that are matched otherwise than as they are.
-    is_canonical: bool,
-    /// Canonical names, with what they are called instead.
-    renamed: &'a Renamed,
-    name_of: HashMap<StringId, u32, State>,
-    matched: (usize, Option<(String, String)>),
-}
-
-impl<'a> Builder<'a> {
-    fn new(profile: &'a Arc<Profile>, query: &'a Query, renamed: &'a Renamed, state: &State) -> Builder<'a> {
-        Builder {
-            profile,
-            trim: &query.trim_path,
-            interner: ContentInterner::new(Some(profile.clone()), profile.n_functions(), state.clone()),
-            text_of: Memo::new(profile.n_strings()),
-            path_of: HashMap::with_hasher(state.clone()),
-            is_canonical: query.matching != Matching::Exact && query.granularity != Granularity::Files,
-            renamed,
-            name_of: HashMap::with_hasher(state.clone()),
-            matched: (0, None),
-        }
-    }
-
-    fn frame(&mut self, i: Identity) -> u32 {
-        let frame = Frame {
-            name: self.name(i.name),
-            file: self.path(i.file),
-            mapping: self.string(i.mapping.unwrap_or(StringId::EMPTY)),
-            line: i.line,
-            address: i.address,
-        };
-        self.interner.frames.number(frame)
-    }
-
-    fn string(&mut self, id: StringId) -> u32 {
-        match self.text_of.get(id.index()) {
-            NONE => {
-                let text = self.interner.text(self.profile.string(id));
-                self.text_of.set(id.index(), text);
-                text
-            }
-            text => text,
-        }
-    }
-
-    /// A function's name as it is matched.
-    fn name(&mut self, id: StringId) -> u32 {
-        if !self.is_canonical {
-            return self.string(id);
-        }
-        if let Some(&text) = self.name_of.get(&id) {
-            return text;
-        }
-        let name = self.profile.text(id);
-        let canonical = matching::canonical(&name);
-        let text = if let Some(renamed) = self.renamed.get(&canonical) {
-            self.interner.text(renamed.as_bytes())
-        } else if canonical == name {
-            self.string(id)
-        } else {
-            let text = self.interner.text(canonical.as_bytes());
-            self.matched.0 += 1;
-            let start = |text: &str| text.chars().take(MOST_OF_EXAMPLE).collect();
-            self.matched.1.get_or_insert_with(|| (start(&name), start(&canonical)));
-            text
-        };
-        self.name_of.insert(id, text);
-        text
-    }
-
-    fn path(&mut self, id: StringId) -> u32 {
-        if id == StringId::EMPTY {
-            return self.string(id);
-        }
-        if let Some(&text) = self.path_of.get(&id) {
-            return text;
-        }
-        let path = self.profile.string(id);
-        let shown = identity::file_path(path, self.trim);
-        let text = if *shown == *path { self.string(id) } else { self.interner.text(&shown) };
-        self.path_of.insert(id, text);
-        text
     }
 }
 

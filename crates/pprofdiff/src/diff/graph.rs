@@ -162,7 +162,7 @@ struct Tree {
 }
 
 impl Tree {
-    fn of(measure: &Measure) -> Result<Tree> {
+    fn from_measure(measure: &Measure) -> Result<Tree> {
         let most = most_ways(measure.profile_bytes());
         // Each way is its caller's and the frame; as nodes come, so are they numbered.
         let mut ways: Interner<(u32, u32), FastState> = Interner::default();
@@ -175,7 +175,7 @@ impl Tree {
             walk.for_each(|value, locations, _| {
                 let mut caller = NONE;
                 for &l in locations.iter().rev() {
-                    let expanded = walk.frames.of(l);
+                    let expanded = walk.frames.expand(l);
                     for (depth, &f) in expanded.iter().enumerate().rev() {
                         if ways.values.len() > most {
                             return;
@@ -267,7 +267,7 @@ impl Measure {
             }
         }
         if options.call_tree {
-            let tree = Tree::of(self)?;
+            let tree = Tree::from_measure(self)?;
             return Ok(self.trimmed(tree.rows.clone(), |nodes| tree.calls(nodes), options));
         }
         Ok(self.graph_of(&self.top(Sort::Flat), options))
@@ -361,7 +361,7 @@ impl Measure {
                 stamp += 1;
                 let (mut caller, mut residual) = (NONE, false);
                 for &l in locations.iter().rev() {
-                    let expanded = walk.frames.of(l);
+                    let expanded = walk.frames.expand(l);
                     for (depth, &f) in expanded.iter().enumerate().rev() {
                         let callee = numbers[f as usize];
                         if callee == NONE {
@@ -474,11 +474,11 @@ fn entropy(nodes: &[Node], calls: &[Call]) -> Vec<u64> {
 
 /// How many calls are looked at to find redundant residual ones. 80 frames that all call each other take a
 /// hundredth of it.
-const MOST_LOOKS: usize = 50_000_000;
+const MAX_LOOKS: usize = 50_000_000;
 
 /// Removes residual calls whose callee the caller also reaches in another way: for each node, from the lightest of
 /// its incoming calls up to the first that is not residual. In graphs of many thousands of calls the search stops at
-/// [`MOST_LOOKS`]; calls that then stay are redundant, not wrong.
+/// [`MAX_LOOKS`]; calls that then stay are redundant, not wrong.
 fn remove_redundant(n_nodes: usize, calls: &mut Vec<Call>) {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); n_nodes];
     for (i, c) in calls.iter().enumerate() {
@@ -494,7 +494,7 @@ fn remove_redundant(n_nodes: usize, calls: &mut Vec<Call>) {
             seen[node] = i as u32;
             open.clear();
             open.push(node);
-            while let Some(n) = open.pop().filter(|_| !gone[i] && looks < MOST_LOOKS) {
+            while let Some(n) = open.pop().filter(|_| !gone[i] && looks < MAX_LOOKS) {
                 for &up in &into[n] {
                     looks += 1;
                     if up == i || gone[up] {

@@ -28,12 +28,14 @@ pub(crate) mod matching;
 mod normalize;
 pub(crate) mod order;
 mod pattern;
+mod query;
 mod selection;
 pub mod stacks;
 mod tags;
 pub(crate) mod texts;
 pub mod top;
 mod tree;
+mod walk;
 mod write;
 
 use std::path::Path;
@@ -48,9 +50,10 @@ pub(crate) use matching::Moves;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 pub(crate) use pattern::compile;
-pub use selection::{Measure, Query, Selection, Showing, Side, Summary};
-pub(crate) use selection::{SampleLocations, SampleVisitor, Walk};
+pub use query::{Query, Showing};
+pub use selection::{Measure, Selection, Side, Summary};
 pub use top::{Sort, Top, TopRow};
+pub(crate) use walk::{SampleLocations, SampleVisitor, Walk};
 
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +113,7 @@ impl Status {
 }
 
 /// The most sample types that a warning names.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// One profile of a comparison, or one side of a written diff.
 #[derive(Debug, Clone)]
@@ -286,7 +289,7 @@ impl Diff {
         let default = self.types.get(self.default_type).filter(|_| !has_values(self.default_type))?;
         let others: Vec<&str> =
             (0..self.types.len()).filter(|&t| has_values(t)).map(|t| self.types[t].kind.as_str()).collect();
-        let (shown, more) = others.split_at(others.len().min(MOST_NAMED));
+        let (shown, more) = others.split_at(others.len().min(MAX_NAMED));
         let and_more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         (!others.is_empty()).then(|| {
             format!(

@@ -149,7 +149,7 @@ impl Scales {
     pub(crate) const ONE: Scales = Scales { base: Scale::One, new: Scale::One };
 
     /// That of one side.
-    pub(crate) fn of(self, base: bool) -> Scale {
+    pub(crate) fn for_side(self, base: bool) -> Scale {
         if base { self.base } else { self.new }
     }
 

@@ -92,7 +92,7 @@ fn last_line(message: &str) -> String {
 }
 
 /// The most that RE2 repeats something: counts multiply with those of what is around it.
-const MOST_REPEATS: u32 = 1000;
+const MAX_REPEATS: u32 = 1000;
 
 /// How often what stands in the groups that are open is repeated. RE2 would write it out as often.
 #[derive(Default)]
@@ -123,8 +123,8 @@ impl Repeats {
     fn times(&mut self, n: u32) -> Result<(), String> {
         self.last = self.last.max(1).saturating_mul(n.max(1));
         self.most = self.most.max(self.last);
-        if self.last > MOST_REPEATS {
-            return Err(format!("it repeats something more than {MOST_REPEATS} times"));
+        if self.last > MAX_REPEATS {
+            return Err(format!("it repeats something more than {MAX_REPEATS} times"));
         }
         Ok(())
     }

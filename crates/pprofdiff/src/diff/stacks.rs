@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::frames::Innermost;
 use super::labels::KnownTexts;
-use super::selection::{SampleLocations, SampleVisitor, Walk};
 use super::texts::{self, TextInterner};
+use super::walk::{SampleLocations, SampleVisitor, Walk};
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
 use pprofdiff_profile::random::{QualityState, RandomState};
@@ -320,7 +320,7 @@ impl Stacks {
 
     /// A row's labels by number.
     pub fn label_numbers_of(&self, row: &StackRow) -> &[u32] {
-        self.label_sets.of(row.labels)
+        self.label_sets.get(row.labels)
     }
 
     /// A label by its number.
@@ -350,7 +350,7 @@ impl Stacks {
             delta(a)
                 .cmp(&delta(b))
                 .then_with(|| names(a).cmp(names(b)))
-                .then_with(|| label_sets.of(a.labels).cmp(label_sets.of(b.labels)))
+                .then_with(|| label_sets.get(a.labels).cmp(label_sets.get(b.labels)))
         });
     }
 }
@@ -465,7 +465,7 @@ struct LabelSets {
 
 impl LabelSets {
     /// The labels of a set, in order.
-    fn of(&self, set: u32) -> &[u32] {
+    fn get(&self, set: u32) -> &[u32] {
         let start = set.checked_sub(1).map_or(0, |i| self.sets[i as usize]);
         &self.members[start..self.sets.get(set as usize).copied().unwrap_or(start)]
     }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::frames::{Innermost, InputFrames};
-use super::selection::{SampleLocations, SampleVisitor, Walk, mean};
+use super::selection::mean;
+use super::walk::{SampleLocations, SampleVisitor, Walk};
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::FastState;
@@ -158,7 +159,7 @@ pub struct ProfileSums {
 
 impl ProfileSums {
     /// A frame's flat and cum; 0 if the profile does not have it.
-    pub fn of(&self, frame: u32) -> (i64, i64) {
+    pub fn sums(&self, frame: u32) -> (i64, i64) {
         self.frames.get(&frame).copied().unwrap_or_default()
     }
 }
@@ -213,7 +214,7 @@ impl Measure {
     fn walked_sums(&self) -> (Vec<TopRow>, Vec<(bool, bool)>) {
         let parts: Vec<(Walk<'_>, SampleRange)> =
             self.walks().flat_map(|walk| walk.ranges().into_iter().map(move |range| (walk.clone(), range))).collect();
-        let sums = parallel::map(&parts, |(walk, range)| Sums::of(walk, range));
+        let sums = parallel::map(&parts, |(walk, range)| Sums::from_walk(walk, range));
         let n = self.frames().len();
         let mut rows = vec![TopRow::EMPTY; n];
         let mut present = vec![(false, false); n];
@@ -241,7 +242,7 @@ impl Measure {
     /// The sums of each profile by itself: whether it is of the base, the total of its values, and its frames.
     pub fn profile_sums(&self) -> Vec<ProfileSums> {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
-            let sums = Sums::of(walk, &walk.input.profile.sample_range());
+            let sums = Sums::from_walk(walk, &walk.input.profile.sample_range());
             let own = walk.translation.iter().zip(sums.flat.iter().zip(&sums.cum));
             let mut of_profile =
                 ProfileSums { is_base: walk.input.base, total: walk.total(), frames: Default::default() };
@@ -272,9 +273,9 @@ impl Measure {
             let is_chosen = |&f: &u32| chosen[walk.translation[f as usize] as usize];
             let (mut flat, mut cum) = (0, 0);
             walk.for_each(|value, locations, _| {
-                let leaf = locations.first().and_then(|&l| walk.frames.of(l).first());
+                let leaf = locations.first().and_then(|&l| walk.frames.expand(l).first());
                 flat += if leaf.is_some_and(is_chosen) { value } else { 0 };
-                cum += if locations.iter().any(|&l| walk.frames.of(l).iter().any(is_chosen)) { value } else { 0 };
+                cum += if locations.iter().any(|&l| walk.frames.expand(l).iter().any(is_chosen)) { value } else { 0 };
             });
             (flat, cum)
         })
@@ -282,7 +283,7 @@ impl Measure {
 }
 
 impl Sums {
-    fn of(walk: &Walk<'_>, range: &SampleRange) -> Sums {
+    fn from_walk(walk: &Walk<'_>, range: &SampleRange) -> Sums {
         let frames = walk.frames;
         let sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
         let (innermost, second) = (frames.innermost(), frames.second());
@@ -356,7 +357,7 @@ impl Summing<'_> {
             let second = self.second[l as usize];
             self.sums.add(self.stamp, value, second.frame());
             if second.has_more() {
-                self.frames.of(l)[2..].iter().for_each(|&f| self.sums.add(self.stamp, value, f));
+                self.frames.expand(l)[2..].iter().for_each(|&f| self.sums.add(self.stamp, value, f));
             }
         }
     }

@@ -78,13 +78,13 @@ impl Diff {
             by_stack,
         };
         if self.runs() == [1, 1] {
-            return Ok(merger.finish(&profiles, fields, |is_base, column, v| scales[column].of(is_base).apply(v)));
+            return Ok(merger.finish(&profiles, fields, |is_base, column, v| scales[column].for_side(is_base).apply(v)));
         }
         // Of many runs a stack has a fraction of a sample: what rounding leaves of one is added to the next, so that the
         // sums of what is written are the rounded sums.
         let mut before = vec![[0_i64; 2]; scales.len()];
         Ok(merger.finish(&profiles, fields, |is_base, column, v| {
-            let (scale, before) = (scales[column].of(is_base), &mut before[column][usize::from(is_base)]);
+            let (scale, before) = (scales[column].for_side(is_base), &mut before[column][usize::from(is_base)]);
             let after = *before + v;
             scale.apply(after).saturating_sub(scale.apply(std::mem::replace(before, after)))
         }))

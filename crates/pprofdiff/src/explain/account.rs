@@ -14,7 +14,7 @@ use super::evidence::rows::{Kind, Rows, Stacks};
 use super::evidence::sets::{Key, Sets};
 use super::naming::rounded;
 use super::search::{Found, known_variance, variance_of};
-use crate::statistics::counts::{LEVEL, between, penalised};
+use crate::statistics::counts::{LEVEL, between_run_variance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::work::paced;
@@ -347,10 +347,10 @@ impl Books<'_> {
         let p = match m.iter().all(|&m| m > 1) {
             true => {
                 let tau2 = (squares(&runs[..m[0]]) + squares(&runs[m[0]..m[0] + m[1]])) / degrees as f64;
-                2.0 * student_tail(ratio.abs() / between(tau2, m).max(sampling).sqrt(), degrees as u32)
+                2.0 * student_tail(ratio.abs() / between_run_variance(tau2, m).max(sampling).sqrt(), degrees as u32)
             }
             false => {
-                let variance = between(known_variance(self.rows.kind), m) + sampling;
+                let variance = between_run_variance(known_variance(self.rows.kind), m) + sampling;
                 2.0 * normal_tail(ratio.abs() / variance.sqrt())
             }
         };
@@ -371,6 +371,6 @@ impl Books<'_> {
         let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();
         let w = (q / (v[0] + v[1]).max(1e-300)).max(1e-300);
         let [b, n] = v.map(|v| v / w);
-        if b + n > 0.0 { penalised(b, n, self.scale, between(tau2, self.rows.runs)) } else { 0.0 }
+        if b + n > 0.0 { penalised(b, n, self.scale, between_run_variance(tau2, self.rows.runs)) } else { 0.0 }
     }
 }

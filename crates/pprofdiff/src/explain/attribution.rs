@@ -200,7 +200,7 @@ impl<'a> Attribution<'a> {
         let scale = self.found.scale;
         let delta = |v: [f64; 2]| v[1] / scale - v[0];
         let known = super::search::known_variance(self.rows.kind);
-        let between = counts::between(known, self.rows.runs);
+        let between = counts::between_run_variance(known, self.rows.runs);
         let error = |set: usize| {
             let of = &self.sets.sets[set];
             let mean = (of.values[0] + of.values[1]) / 2.0;
@@ -257,7 +257,7 @@ impl<'a> Attribution<'a> {
     /// True if these values of a set, or of a part of it, differ by no more than chance, beside the amount of work.
     fn is_even(&self, v: [f64; 2], set: usize) -> bool {
         let [b, n] = v.map(|v| v / self.sets.sets[set].event.max(1e-300));
-        let variance = counts::between(self.found.tau2[set], self.rows.runs);
+        let variance = counts::between_run_variance(self.found.tau2[set], self.rows.runs);
         counts::penalised(b, n, self.found.scale, variance) < counts::LEVEL
     }
 
@@ -293,7 +293,7 @@ impl<'a> Attribution<'a> {
         let of = &self.sets.sets[set];
         let [b, n] = of.values.map(|v| v / of.event.max(1e-300));
         let lost = -(of.values[1] / self.found.scale - of.values[0]) / raw;
-        let variance = counts::between(self.found.tau2[set], self.rows.runs);
+        let variance = counts::between_run_variance(self.found.tau2[set], self.rows.runs);
         let is_caller = matches!(of.key, Key::Own(f) if Some(f) == caller);
         let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)

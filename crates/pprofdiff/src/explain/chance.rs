@@ -2,7 +2,7 @@
 //! together and need more (`search`).
 
 use super::Explanation;
-use crate::statistics::counts::{LEVEL, between, least_growth, penalised};
+use crate::statistics::counts::{LEVEL, between_run_variance, least_growth, penalised};
 
 impl Explanation {
     /// True if a frame's change is no more than chance. `base` and `new` are its values in a run of a side, the mean
@@ -40,6 +40,6 @@ impl Explanation {
     /// of its log.
     fn expected(&self) -> (f64, f64) {
         let ([m0, m1], (base, new)) = (self.runs(), self.noise.runs);
-        (self.scale.factor * m1 / m0, between(self.noise.tau.powi(2), [base, new]))
+        (self.scale.factor * m1 / m0, between_run_variance(self.noise.tau.powi(2), [base, new]))
     }
 }

@@ -18,7 +18,7 @@ use crate::diff::{Pair, Sort};
 use crate::explain as causes;
 use crate::statistics::counts::median;
 use crate::statistics::distributions::student_quantile;
-use crate::statistics::noise::{Noise, Own};
+use crate::statistics::noise::{Noise, OwnNoise};
 use crate::statistics::rank::false_discoveries;
 use crate::statistics::segments::{LEAST, Sums, around, cut_spikes, leveled, price};
 use pprofdiff_profile::parallel;
@@ -33,11 +33,11 @@ const BACK: f64 = 0.25;
 /// Builds that a shift may as well have come with: the squares that they are worse by.
 const WORSE: f64 = 6.0;
 /// Builds from which on a line is tried at first.
-const MOST_STARTS: usize = 64;
+const MAX_STARTS: usize = 64;
 /// Segments are looked for in this many pairs of builds and frames; the costliest frames are looked at first.
-const MOST_WORK: usize = 1_000_000_000;
+const MAX_WORK: usize = 1_000_000_000;
 /// The most events of a build.
-const MOST_EVENTS: f64 = 1e9;
+const MAX_EVENTS: f64 = 1e9;
 
 /// What a lasting change was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -114,7 +114,7 @@ struct Course<'a> {
     is_spike: Vec<bool>,
     event: f64,
     noise: &'a Noise,
-    own: Own,
+    own: OwnNoise,
 }
 
 impl Series {
@@ -164,7 +164,7 @@ impl Series {
             }
         });
         all.sort_by_key(|points| (Reverse(points.cost), points.frame));
-        let most = (MOST_WORK / (n * n)).max(1);
+        let most = (MAX_WORK / (n * n)).max(1);
         let left_out = all.len().saturating_sub(most);
         all.truncate(most);
         let noise = Noise::learn(&mut all.iter().map(|points| points.counts(n, event)));
@@ -197,7 +197,7 @@ impl Series {
         let builds = || self.columns.iter().map(|(build, _)| &self.builds.all[*build]);
         let known = builds().map(|b| b.event).filter(|event| *event > 0.0 && event.is_finite());
         let most = builds().map(|b| b.total).max().unwrap_or(1);
-        median(&mut known.collect::<Vec<_>>()).max(most as f64 / MOST_EVENTS).max(f64::MIN_POSITIVE)
+        median(&mut known.collect::<Vec<_>>()).max(most as f64 / MAX_EVENTS).max(f64::MIN_POSITIVE)
     }
 
     /// From columns to builds.
@@ -328,7 +328,7 @@ impl Course<'_> {
         let best = |lines: &[(Line, f64)]| (0..lines.len()).min_by(|&a, &b| lines[a].1.total_cmp(&lines[b].1));
         // Of many builds some first, then all around the best of those.
         let all = n.saturating_sub(FEWEST_BUILDS - 1);
-        let each = all.div_ceil(MOST_STARTS).max(1);
+        let each = all.div_ceil(MAX_STARTS).max(1);
         let mut lines: Vec<(Line, f64)> = (0..all).step_by(each).filter_map(fit).collect();
         let near = lines[best(&lines)?].0.from;
         lines.extend((near.saturating_sub(each)..all.min(near + each)).filter(|from| from % each != 0).filter_map(fit));

@@ -105,7 +105,7 @@ pub(crate) fn threshold(candidates: usize, measured: Option<Measured>) -> f64 {
 }
 
 /// The variance of the log of a ratio between sides of so many runs that differ by `tau2` each.
-pub(crate) fn between(tau2: f64, runs: [usize; 2]) -> f64 {
+pub(crate) fn between_run_variance(tau2: f64, runs: [usize; 2]) -> f64 {
     tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
 }
 
@@ -119,14 +119,14 @@ pub(crate) fn with_power(threshold: f64, degrees: Option<u32>) -> f64 {
 }
 
 /// The most that something is said to have to grow by, as a log.
-const MOST_GROWTH: f64 = 14.0;
+const MAX_GROWTH: f64 = 14.0;
 
 /// The least growth, as a factor less one, by which `base` events seem to be `far` standard deviations from what is
 /// expected, `r` times as many: the root of the penalised deviance is that far from none. All that is said of what would
 /// have been noticed is this: of `explain`, of a check's rule and of the page's grey, each with how far it asks for
 /// ([`with_power`], where it is to be found nine times in ten). To about 0.1 %; a million where no growth is enough.
 pub(crate) fn least_growth(base: f64, r: f64, variance: f64, far: f64) -> f64 {
-    let (mut low, mut high) = (0.0, MOST_GROWTH);
+    let (mut low, mut high) = (0.0, MAX_GROWTH);
     while high - low > 1e-3 {
         let middle: f64 = (low + high) / 2.0;
         if penalised(base, base * r * middle.exp(), r, variance) < far * far {
@@ -150,7 +150,7 @@ pub(crate) fn variance_of_ratios(frames: &[(f64, f64, f64)]) -> f64 {
 }
 
 /// The most variance that a ratio is said to have.
-const MOST_VARIANCE: f64 = 8.0;
+const MAX_VARIANCE: f64 = 8.0;
 
 /// The variance at which the penalised deviance is `level`; 0 if it is never more.
 ///
@@ -198,7 +198,7 @@ fn variance_at(b: f64, n: f64, r: f64, level: f64) -> f64 {
     }
     let outer = outer.0;
     let x = top * outer;
-    (-2.0 * x / slope(x)).clamp(0.0, MOST_VARIANCE)
+    (-2.0 * x / slope(x)).clamp(0.0, MAX_VARIANCE)
 }
 
 /// The median; 0 of nothing.
@@ -298,7 +298,7 @@ mod tests {
         for (b, n, r) in [(100.0, 150.0, 1.0), (1e6, 1.2e6, 1.1), (3.0, 30.0, 2.0), (40.0, 1.0, 0.5), (0.0, 9.0, 1.0)] {
             for level in [0.1, MEDIAN_OF_CHI2, 2.0] {
                 let variance = variance_at(b, n, r, level);
-                if variance < MOST_VARIANCE {
+                if variance < MAX_VARIANCE {
                     near(penalised(b, n, r, variance), level, 1e-3);
                 } else {
                     assert!(penalised(b, n, r, variance) > level, "{b} {n} {r} {level}");
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn more_runs_or_events_show_smaller_changes() {
-        let least = |events, tau2, runs| least_growth(events, 1.0, between(tau2, runs), 4.5);
+        let least = |events, tau2, runs| least_growth(events, 1.0, between_run_variance(tau2, runs), 4.5);
         assert!(least(1e3, 0.0, [1, 1]) > least(1e4, 0.0, [1, 1]));
         assert!(least(1e4, 0.01, [1, 1]) > least(1e4, 0.01, [3, 3]));
         // Of many events 4.5 sigma of sqrt(2/1e6), and of the noise between runs; of few what exceeds the deviance.

@@ -10,7 +10,7 @@
 //! distribution. What whole runs differ by shows in all frames alike, so of one thing by itself, such as the total, its
 //! runs must say the same without the others.
 
-use super::counts::{between, penalised};
+use super::counts::{between_run_variance, penalised};
 #[cfg(feature = "check")]
 use super::counts::{least_growth, with_power};
 use super::distributions::student_tail;
@@ -24,7 +24,7 @@ const TELLING: f64 = 15.0;
 const FEWEST: usize = 8;
 /// The degrees of freedom of a prior: the most, as frames are not independent of each other; and those of what is known
 /// of other programs.
-const MOST_DEGREES: f64 = 20.0;
+const MAX_DEGREES: f64 = 20.0;
 const DEGREES_OF_KNOWN: f64 = 10.0;
 /// What the average over the frames counts for beside the degrees of freedom of a frame's own runs, where it is the least
 /// that a frame varies by. The part of the frames that vary most, of which one does not learn what the others do.
@@ -32,7 +32,7 @@ const DEGREES_OF_AVERAGE: f64 = 12.0;
 const OUTLIERS: f64 = 0.1;
 /// The most runs a side that are proposed.
 #[cfg(feature = "check")]
-const MOST_RUNS: usize = 50;
+const MAX_RUNS: usize = 50;
 
 /// Events of one subject in the runs of both sides.
 pub(crate) type Events = [Vec<f64>; 2];
@@ -115,8 +115,8 @@ impl Spread {
             let center = mean(&logs);
             let spread = logs.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0);
             let more = spread - log_variance(degrees);
-            let prior = if more > 0.0 { 2.0 * trigamma_inverse(more) } else { MOST_DEGREES };
-            let prior = prior.clamp(1.0, MOST_DEGREES);
+            let prior = if more > 0.0 { 2.0 * trigamma_inverse(more) } else { MAX_DEGREES };
+            let prior = prior.clamp(1.0, MAX_DEGREES);
             let expected = |degrees: f64| digamma(degrees / 2.0) - (degrees / 2.0).ln();
             (center - expected(degrees) + expected(prior), prior)
         };
@@ -133,7 +133,7 @@ impl Spread {
     }
 
     /// The variance of one subject's cost between runs beside that of counting, and its degrees of freedom.
-    fn of(&self, runs: &Events) -> (f64, f64) {
+    fn variance(&self, runs: &Events) -> (f64, f64) {
         if !self.is_replicated(runs) {
             return (self.tau2, self.degrees);
         }
@@ -152,8 +152,8 @@ impl Spread {
         let m = runs.each_ref().map(Vec::len);
         let [base, new] = runs.each_ref().map(|side| side.iter().sum::<f64>());
         let expected = ratio * m[1] as f64 / m[0] as f64;
-        let (tau2, degrees) = self.of(runs);
-        let deviance = penalised(base, new, expected, between(tau2, m)).max(0.0);
+        let (tau2, degrees) = self.variance(runs);
+        let deviance = penalised(base, new, expected, between_run_variance(tau2, m)).max(0.0);
         let tail = student_tail(deviance.sqrt(), degrees as u32);
         if new > base * expected { tail } else { 1.0 - tail }
     }
@@ -174,7 +174,7 @@ impl Spread {
             return None;
         }
         let (variance, degrees, _) = variance_of_runs(runs, self.paired);
-        let deviation = between(variance, runs.each_ref().map(Vec::len)).sqrt();
+        let deviation = between_run_variance(variance, runs.each_ref().map(Vec::len)).sqrt();
         let growth = (new / (base * ratio)).ln();
         let tail = student_tail(growth.abs() / deviation.max(1e-12), degrees as u32);
         Some(if growth > 0.0 { tail } else { 1.0 - tail })
@@ -207,7 +207,10 @@ impl Spread {
     /// The standard deviation of the log of what a subject grew by.
     pub(crate) fn deviation(&self, runs: &Events) -> f64 {
         let counting = |side: &[f64]| 1.0 / side.iter().sum::<f64>().max(0.5);
-        (counting(&runs[0]) + counting(&runs[1]) + between(self.of(runs).0, runs.each_ref().map(Vec::len))).sqrt()
+        (counting(&runs[0])
+            + counting(&runs[1])
+            + between_run_variance(self.variance(runs).0, runs.each_ref().map(Vec::len)))
+        .sqrt()
     }
 
     /// The probability that a build that costs `limit` events a run seems to cost as much as these runs or more. The
@@ -238,7 +241,7 @@ impl Spread {
     pub(crate) fn detectable(&self, events: f64, ratio: f64, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
         let tau2 = if is_alone { self.tau2 } else { self.tau2.max(self.least(self.own_degrees(m))) };
         let [base, new] = m.map(|m| m as f64);
-        least_growth(events * base, ratio * new / base, between(tau2, m), self.far(m, chance, is_alone))
+        least_growth(events * base, ratio * new / base, between_run_variance(tau2, m), self.far(m, chance, is_alone))
     }
 
     /// How many runs a side would tell a growth of this size from chance, in the same terms.
@@ -247,10 +250,10 @@ impl Spread {
         if new <= base * ratio {
             return None;
         }
-        let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.of(runs) } else { self.of(runs) };
+        let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.variance(runs) } else { self.variance(runs) };
         let first = runs[0].len().min(runs[1].len()) + 1;
-        let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between(tau2, [m, m]));
-        (first..=MOST_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))
+        let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between_run_variance(tau2, [m, m]));
+        (first..=MAX_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))
     }
 
     /// The degrees of freedom that runs of so many a side have by themselves.

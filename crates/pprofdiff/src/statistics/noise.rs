@@ -20,7 +20,7 @@ const TELLING: f64 = 20.0;
 const FEWEST_FRAMES: usize = 8;
 const FEWEST_BUILDS: usize = 12;
 /// The costliest frames show it.
-const MOST_TELLING: usize = 1_000;
+const MAX_TELLING: usize = 1_000;
 /// Builds differ by this at least.
 const LEAST_TAU: f64 = 0.01;
 /// The builds from which on one frame shows by itself whether it wanders.
@@ -48,7 +48,7 @@ pub(crate) struct Noise {
 
 /// A frame's own noise.
 #[derive(Clone, Copy)]
-pub(crate) struct Own {
+pub(crate) struct OwnNoise {
     pub tau: f64,
     /// The part of the variance that counting does not explain.
     beside_counting: f64,
@@ -58,7 +58,7 @@ impl Noise {
     /// By the events of frames in each build, the costliest frame first.
     pub(crate) fn learn(frames: &mut dyn Iterator<Item = Vec<f64>>) -> Noise {
         let mut telling: Vec<Vec<f64>> =
-            frames.filter(|counts| median(&mut counts.clone()) >= TELLING).take(MOST_TELLING).collect();
+            frames.filter(|counts| median(&mut counts.clone()) >= TELLING).take(MAX_TELLING).collect();
         let n = telling.first().map_or(0, Vec::len);
         let can_learn = telling.len() >= FEWEST_FRAMES && n >= FEWEST_BUILDS;
         let (all, common) = if can_learn { common_factor(&telling) } else { Default::default() };
@@ -80,16 +80,16 @@ impl Noise {
     }
 
     /// One frame's noise, drawn towards the typical one's, by its events without what is common.
-    pub(crate) fn own(&self, counts: &[f64]) -> Own {
+    pub(crate) fn own(&self, counts: &[f64]) -> OwnNoise {
         let n = counts.len() as f64;
         let own = variance_of_neighbours(counts).unwrap_or(self.typical);
         let drawn = ((DEGREES * self.typical + n * own) / (DEGREES + n)).max(self.typical / 4.0);
         let excess = drawn * median(&mut counts.to_vec());
-        Own { tau: drawn.sqrt(), beside_counting: excess / (1.0 + excess) }
+        OwnNoise { tau: drawn.sqrt(), beside_counting: excess / (1.0 + excess) }
     }
 
     /// Where a frame's levels change by more than chance, each with its p-value.
-    pub(crate) fn steps(&self, levels: &[f64], sums: &Sums, own: Own) -> Vec<(usize, f64)> {
+    pub(crate) fn steps(&self, levels: &[f64], sums: &Sums, own: OwnNoise) -> Vec<(usize, f64)> {
         let is_alone = self.memory.is_empty();
         let level = if is_alone { of_one(levels.len()) } else { WANDERING };
         let wandering = (levels.len() >= FEWEST_ALONE).then_some(level);
@@ -97,7 +97,7 @@ impl Noise {
     }
 
     /// How many times the variance of independent builds the mean of so many has.
-    pub(crate) fn memory(&self, own: Own, builds: usize) -> f64 {
+    pub(crate) fn memory(&self, own: OwnNoise, builds: usize) -> f64 {
         let longest = self.memory.iter().find(|(length, _)| *length >= builds).or(self.memory.last());
         let part = own.beside_counting;
         (1.0 + part * longest.map_or(0.0, |(_, excess)| *excess)) * (1.0 + part * self.tails)
@@ -351,7 +351,7 @@ mod tests {
     fn memory_and_tails_are_found() {
         let mut random = Random(5);
         let mut learn = |own| Noise::learn(&mut Histories::new(own, Kind::None).one(&mut random).into_iter());
-        let own = Own { tau: 0.05, beside_counting: 1.0 };
+        let own = OwnNoise { tau: 0.05, beside_counting: 1.0 };
         let (white, lasting, heavy) = (learn(Kind::White), learn(Kind::Lasting(0.7)), learn(Kind::Heavy));
         assert!(white.memory(own, 10) < 1.5, "{:?}", white.memory);
         // Of a mean of ten 4.1 times that of independent ones, of which bends show a quarter.

@@ -14,7 +14,7 @@ const SPIKE: f64 = 4.0;
 /// Values are cut so many standard deviations from the median of the five around them.
 const FAR: f64 = 3.0;
 /// Values from which on a line is compared with steps.
-const MOST_LINES: usize = 16;
+const MAX_LINES: usize = 16;
 /// The first or the last step of a course goes on as the one beside it if it is so many times as large at most.
 const STEEPER: f64 = 3.0;
 /// The degrees of freedom that a variance learned from many sequences counts for beside those of one.
@@ -200,7 +200,7 @@ fn beyond_wandering(levels: &[f64], starts: &mut Vec<usize>, level: f64) {
     };
     let with = autoregressive(&about_levels(levels, starts));
     let all = n.saturating_sub(2 * LEAST - 1);
-    let lines = (0..all).step_by(all.div_ceil(MOST_LINES).max(1)).map(|from| autoregressive(&about_line(levels, from)));
+    let lines = (0..all).step_by(all.div_ceil(MAX_LINES).max(1)).map(|from| autoregressive(&about_line(levels, from)));
     let line = lines.fold(f64::INFINITY, f64::min);
     if starts.is_empty() || line < with && p(line, autoregressive(&about_levels(levels, &[])), degrees(2)) <= level {
         return;

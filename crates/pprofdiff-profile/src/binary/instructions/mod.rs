@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    fn said(architecture: Architecture, code: &[u8]) -> Vec<[String; 2]> {
+    fn to_texts(architecture: Architecture, code: &[u8]) -> Vec<[String; 2]> {
         let all = decoded(architecture, 0x401126, code);
         all.iter().map(|i| [i.named(symbol), i.compared(symbol)]).collect()
     }
@@ -131,7 +131,7 @@ mod tests {
             ["mov 0x10(%rbx,%rcx,8),%rax", "mov 0x10(%rbx,%rcx,8),%rax"],
             ["call *%rax", "call *%rax"],
         ];
-        assert_eq!(said(Architecture::X86_64, &code), expected.map(|pair| pair.map(str::to_owned)));
+        assert_eq!(to_texts(Architecture::X86_64, &code), expected.map(|pair| pair.map(str::to_owned)));
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
             ["ldr x2, [x2, #0x8]", "ldr x2, [x2, #0x8]"],
         ];
         let code = words.map(u32::to_le_bytes).concat();
-        assert_eq!(said(Architecture::Arm64, &code), expected.map(|pair| pair.map(str::to_owned)));
+        assert_eq!(to_texts(Architecture::Arm64, &code), expected.map(|pair| pair.map(str::to_owned)));
     }
 
     /// yaxpeax-arm 0.5.0 writes x4, see `correct`.

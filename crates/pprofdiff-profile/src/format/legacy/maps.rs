@@ -32,12 +32,12 @@ static LOGGED: Pattern = Pattern::new(r"(?-u)^[^\[\]]+:[0-9]+\]\s");
 static LIBRARY: Pattern = Pattern::new(r"(?-u)[.]so$|[.]so[._][0-9]+");
 
 /// Linux maps 65,530 areas a process at most, unless it is told otherwise.
-const MOST_MAPPINGS: usize = 1 << 20;
+const MAX_MAPPINGS: usize = 1 << 20;
 /// More than any real profile needs of each: names that stand for others, and bytes of what they stand for.
-const MOST_NAMES: usize = 64;
-const MOST_BYTES: usize = 4096;
+const MAX_NAMES: usize = 64;
+const MAX_BYTES: usize = 4096;
 /// Comparisons of addresses with mappings that overlap: half a second or so.
-const MOST_COMPARISONS: u64 = 1 << 28;
+const MAX_COMPARISONS: u64 = 1 << 28;
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -87,7 +87,7 @@ impl Mappings {
 
     /// The mapping of an address: the first that contains it; else one that it lies before by no more than that one's
     /// offset, which is corrected, since profilers leave out parts of binaries; else one for all that are in none.
-    pub fn of(&mut self, address: u64, builder: &mut ProfileBuilder) -> Result<MappingId> {
+    pub fn find(&mut self, address: u64, builder: &mut ProfileBuilder) -> Result<MappingId> {
         if let Some(i) = self.containing(address)? {
             return Ok(self.ids[i]);
         }
@@ -126,7 +126,7 @@ impl Mappings {
     /// Counts a walk over all mappings.
     fn count(&mut self) -> Result<()> {
         self.comparisons += self.entries.len() as u64;
-        if self.comparisons > MOST_COMPARISONS {
+        if self.comparisons > MAX_COMPARISONS {
             let n = self.entries.len();
             let detail = format!("it has too many addresses for its {n} mappings, which overlap or leave them out");
             return Err(Error::new(ErrorKind::Limit, detail));
@@ -155,8 +155,8 @@ fn entries(mut lines: Lines<'_>, builder: &mut ProfileBuilder) -> Result<Vec<Ent
             Some(None) => {}
             None => names.assign(line).map_err(|e| lines.place(e))?,
         }
-        if entries.len() > MOST_MAPPINGS {
-            let detail = format!("there are more than {MOST_MAPPINGS} mappings");
+        if entries.len() > MAX_MAPPINGS {
+            let detail = format!("there are more than {MAX_MAPPINGS} mappings");
             return Err(lines.place(Error::new(ErrorKind::Limit, detail)));
         }
     }
@@ -236,8 +236,8 @@ impl Names {
         let Some(at) = line.iter().position(|&b| b == b'=') else { return Ok(()) };
         let name = [b"$", line[..at].trim_ascii()].concat();
         let value = line[at + 1..].trim_ascii();
-        if self.names.len() == MOST_NAMES || name.len() + value.len() > MOST_BYTES {
-            let detail = format!("there are more than {MOST_NAMES} names for mappings, or they are longer than a path");
+        if self.names.len() == MAX_NAMES || name.len() + value.len() > MAX_BYTES {
+            let detail = format!("there are more than {MAX_NAMES} names for mappings, or they are longer than a path");
             return Err(Error::new(ErrorKind::Limit, detail));
         }
         self.names.push((name, value.to_vec()));
@@ -281,7 +281,7 @@ mod tests {
     fn read(text: &str, addresses: &[u64]) -> Result<(Vec<(u64, u64, u64, String)>, Vec<MappingId>)> {
         let mut builder = ProfileBuilder::new();
         let mut mappings = Mappings::read(Lines::new(text.as_bytes()), &mut builder)?;
-        let ids: Result<Vec<_>> = addresses.iter().map(|&a| mappings.of(a, &mut builder)).collect();
+        let ids: Result<Vec<_>> = addresses.iter().map(|&a| mappings.find(a, &mut builder)).collect();
         let ids = ids?;
         let mut samples = Vec::new();
         for (id, address) in ids.iter().zip(addresses) {

@@ -89,7 +89,7 @@ pub(super) fn read(
 ) -> Result<Profile> {
     let mut rest = lines.clone();
     stacks(&mut rest, &mut |_| Ok(()))?;
-    let names = names::of(lines.clone());
+    let names = names::read(lines.clone());
     while !maps::begin_after(rest.line) && rest.next().is_some() {}
     let mut profile = Addresses::new(head, rest)?;
     profile.names = names;
@@ -135,7 +135,8 @@ impl Addresses<'_> {
             let location = match self.locations.get(&address) {
                 Some(&known) => known,
                 None => {
-                    let mapping = if address == 0 { None } else { Some(self.mappings.of(address, &mut self.builder)?) };
+                    let mapping =
+                        if address == 0 { None } else { Some(self.mappings.find(address, &mut self.builder)?) };
                     let line = self.names.at(address, i + 1 == stack.addresses.len()).map(|name| {
                         let function = self.builder.function(name.function, name.file, 0);
                         self.builder.line(function, name.line)

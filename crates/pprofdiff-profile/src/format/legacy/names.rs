@@ -43,7 +43,7 @@ impl<'t> Names<'t> {
 }
 
 /// The names that are in the lines from the next one on.
-pub fn of(mut lines: Lines<'_>) -> Names<'_> {
+pub fn read(mut lines: Lines<'_>) -> Names<'_> {
     let mut names = HashMap::default();
     while let Some(line) = lines.next() {
         if !line.starts_with(b"#\t0x") {

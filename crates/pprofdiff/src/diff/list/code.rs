@@ -6,25 +6,28 @@
 //!
 //! Both sides' binaries must be there: a side whose code is missing would look as if it cost nothing.
 
+mod routines;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Instruction, LineChange, Listed, Listing, MAX_NAME, Place, Routine};
-use crate::diff::alignment::{MOST_PAIRS, align};
+use super::{Listed, Listing, MAX_NAME, Routine};
+use crate::diff::alignment::MAX_PAIRS;
 use crate::diff::matching::Matching;
 use crate::diff::top::Sort;
-use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, Walk, identity};
+use crate::diff::{Diff, Granularity, Measure, Pair, Query, Summary, Walk};
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
-use pprofdiff_profile::binary::{Code, FoundLine, Mapped, Memory, Origin, instructions, some_of};
+use pprofdiff_profile::binary::{Code, Mapped, Memory, Origin, some_of};
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{HashMap, HashSet, RandomState};
 use pprofdiff_profile::work::paced;
+use routines::TOO_LONG;
 
 /// The machine code that a listing shows at most, in bytes of both sides: about 300,000 instructions.
-const MOST_CODE: usize = 1 << 20;
+const MAX_CODE_BYTES: usize = 1 << 20;
 
 /// A function of a binary: the number of the code, and that of the function in it.
 type Function = (u32, u32);
@@ -57,7 +60,7 @@ struct Opened<'m> {
 }
 
 /// The code that the samples of both sides ran.
-struct Machine<'m> {
+struct CodeListing<'m> {
     measure: &'m Measure,
     /// Prefixes to cut off the paths of files.
     trim: &'m [String],
@@ -123,15 +126,15 @@ fn library(profile: &Profile, mapping: u32) -> String {
     file.map_or_else(String::new, |m| file_name(&profile.text(m.file)).to_owned())
 }
 
-impl<'m> Machine<'m> {
+impl<'m> CodeListing<'m> {
     /// Opens the binaries of what matches, and sums what their addresses cost.
     fn new(
         measure: &'m Measure,
         matches: &dyn Fn(&[u8]) -> bool,
         trim: &'m [String],
         memory: &'m Memory,
-    ) -> Result<Machine<'m>> {
-        let mut machine = Machine {
+    ) -> Result<CodeListing<'m>> {
+        let mut listing = CodeListing {
             measure,
             trim,
             codes: Vec::new(),
@@ -146,8 +149,8 @@ impl<'m> Machine<'m> {
             unknown: Default::default(),
             warnings: Vec::new(),
             texts: HashMap::default(),
-            pairs_left: MOST_PAIRS,
-            bytes_left: MOST_CODE,
+            pairs_left: MAX_PAIRS,
+            bytes_left: MAX_CODE_BYTES,
         };
         let mut all: Vec<Wanted> = measure.walks().map(|walk| wanted(&walk.input.profile, matches)).collect();
         // The other side has the function, too, though no sample ran it there.
@@ -165,19 +168,19 @@ impl<'m> Machine<'m> {
         }
         let mut stamp = 0;
         for (walk, wanted) in measure.walks().zip(&all) {
-            let at = machine.places(&walk, wanted, memory)?;
-            machine.add(&walk, &at, &mut stamp);
+            let at = listing.places(&walk, wanted, memory)?;
+            listing.add(&walk, &at, &mut stamp);
         }
-        machine.order = (0..machine.addresses.values.len() as u32).collect();
-        machine.order.sort_unstable_by_key(|&n| machine.addresses.values[n as usize]);
-        for (n, &function) in machine.functions.values.iter().enumerate() {
-            let sums = [machine.sums[0][n], machine.sums[1][n]];
+        listing.order = (0..listing.addresses.values.len() as u32).collect();
+        listing.order.sort_unstable_by_key(|&n| listing.addresses.values[n as usize]);
+        for (n, &function) in listing.functions.values.iter().enumerate() {
+            let sums = [listing.sums[0][n], listing.sums[1][n]];
             for side in (0..2).filter(|&side| sums[side].stamp != 0) {
-                machine.ran[side].insert(function.0);
+                listing.ran[side].insert(function.0);
             }
-            machine.sums_of.insert(function, sums);
+            listing.sums_of.insert(function, sums);
         }
-        Ok(machine)
+        Ok(listing)
     }
 
     /// What a user should know, once.
@@ -362,234 +365,6 @@ impl<'m> Machine<'m> {
         let size = functions.map(|(code, f)| self.codes[code as usize].code.bytes(f).1.len()).sum();
         self.bytes_left.checked_sub(size).map(|left| self.bytes_left = left).is_some()
     }
-
-    /// A function's instructions with what they cost one side.
-    fn decode(&self, (number, function): Function, side: usize) -> Vec<Decoded> {
-        let code = &self.codes[number as usize].code;
-        let mut decoded: Vec<instructions::Instruction> = Vec::new();
-        code.instructions(function, |instruction| decoded.push(instruction));
-        let target = |i: &instructions::Instruction| code.function_at(i.target?);
-        let targets: BTreeSet<u32> = decoded.iter().filter_map(target).collect();
-        let names: BTreeMap<u32, String> = targets.into_iter().map(|f| (f, short(&code.name(f)))).collect();
-        let symbol = |address: u64| {
-            let target = code.function_at(address)?;
-            Some((&*names[&target], address - code.bytes(target).0))
-        };
-        let elsewhere = |address: u64| symbol(address).filter(|_| code.function_at(address) != Some(function));
-        let mut costs = self.sampled(number, code.bytes(function).0).peekable();
-        let mut all = Vec::with_capacity(decoded.len());
-        for i in decoded {
-            let (mut flat, mut cum) = (0, 0);
-            // Also of an address in the middle: that of a caller is often one before where it goes on.
-            while let Some((_, n)) = costs.next_if(|(a, _)| a.wrapping_sub(i.address) < u64::from(i.len)) {
-                let cost = self.costs[side][n as usize];
-                (flat, cum) = (flat + cost.flat, cum + cost.cum);
-            }
-            all.push(Decoded {
-                code: number,
-                address: i.address,
-                key: i.compared(elsewhere),
-                text: i.named(symbol),
-                flat,
-                cum,
-            });
-        }
-        all
-    }
-
-    /// The addresses of a code that have samples, from one on, with their numbers.
-    fn sampled(&self, code: u32, from: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let values = &self.addresses.values;
-        let first = self.order.partition_point(|&n| values[n as usize] < (code, from));
-        let own = self.order[first..].iter().map(move |&n| (values[n as usize], n));
-        own.take_while(move |((c, _), _)| *c == code).map(|((_, address), n)| (address, n))
-    }
-
-    /// Looks up what instructions were made of: of each binary at once, since it is read for that.
-    fn look_up<'d>(&mut self, all: impl Iterator<Item = &'d Decoded>) -> Result<()> {
-        let mut addresses: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        all.for_each(|i| addresses.entry(i.code).or_default().push(i.address));
-        for (code, addresses) in addresses {
-            self.warnings.extend(self.codes[code as usize].mapped.look_up(&addresses)?);
-        }
-        Ok(())
-    }
-
-    /// The instructions of both sides, aligned; with a note if there are too many to compare.
-    fn aligned(&mut self, base: &[&Decoded], new: &[&Decoded], notes: &mut Vec<String>) -> Vec<Instruction> {
-        let [b, n] = [base, new].map(|side| side.iter().map(|i| &*i.key).collect::<Vec<_>>());
-        let rows = align(&b, &n, &mut self.pairs_left).unwrap_or_else(|| {
-            let note = "the sides differ in too many instructions to be compared";
-            if notes.iter().all(|known| known != note) {
-                notes.push(note.to_owned());
-            }
-            let (b, n) = (0..b.len() as u32, 0..n.len() as u32);
-            b.map(|i| (Some(i), None)).chain(n.map(|i| (None, Some(i)))).collect()
-        });
-        let is_two_sided = self.is_two_sided();
-        let row = |(b, n): (Option<u32>, Option<u32>)| {
-            let (b, n) = (b.map(|i| base[i as usize]), n.map(|i| new[i as usize]));
-            let cost = |of: fn(&Decoded) -> i64| self.pair(b.map_or(0, of), n.map_or(0, of));
-            let (flat, cum) = (cost(|i| i.flat), cost(|i| i.cum));
-            Some(Instruction {
-                base: b.map(|i| i.address),
-                new: n.map(|i| i.address),
-                change: match (b, n) {
-                    (None, Some(_)) if is_two_sided => LineChange::Inserted,
-                    (Some(_), None) => LineChange::Deleted,
-                    _ => LineChange::Same,
-                },
-                text: n.or(b)?.text.clone(),
-                place: self.place(n.or(b)?),
-                flat,
-                cum,
-            })
-        };
-        rows.into_iter().filter_map(row).collect()
-    }
-
-    /// What the innermost frame of an instruction says.
-    fn place(&mut self, i: &Decoded) -> Option<Place> {
-        let (mut place, trim, texts) = (None, self.trim, &mut self.texts);
-        self.codes[i.code as usize].mapped.binary.frames(i.address, |lines| {
-            place = lines.next().filter(|line| line.line != 0).map(|line| {
-                let function = texts.entry((i.code, line.name.number, false));
-                let function = function.or_insert_with(|| short(line.name.bytes).into()).clone();
-                let file = texts.entry((i.code, line.file.number, true));
-                let file = file.or_insert_with(|| short(&identity::file_path(line.file.bytes, trim)).into()).clone();
-                Place { function, file, line: line.line }
-            });
-        });
-        place
-    }
-
-    /// Functions, instruction by instruction.
-    fn routines(&mut self, pairs: &[Both]) -> Result<Vec<Routine>> {
-        let mut decoded: Vec<Option<[Vec<Decoded>; 2]>> = Vec::with_capacity(pairs.len());
-        for pair in pairs {
-            let has_room = self.takes(pair.iter().flatten().copied());
-            let decode = |side: usize| pair[side].map_or_else(Vec::new, |f| self.decode(f, side));
-            decoded.push(has_room.then(|| [0, 1].map(decode)));
-        }
-        self.look_up(decoded.iter().flatten().flatten().flatten())?;
-        let routine = |(&pair, decoded): (&Both, Option<[Vec<Decoded>; 2]>)| {
-            let (flat, cum, ran) = self.sums(pair);
-            let mut notes = Vec::new();
-            let instructions = match decoded {
-                Some(sides) => {
-                    let [base, new] = sides.each_ref().map(|side| side.iter().collect::<Vec<_>>());
-                    self.aligned(&base, &new, &mut notes)
-                }
-                None => {
-                    notes.push(TOO_LONG.to_owned());
-                    Vec::new()
-                }
-            };
-            let path = |f: Function| self.codes[f.0 as usize].mapped.binary.path().display().to_string();
-            let [base, new] = pair.map(|f| f.map(path));
-            Routine {
-                name: pair[1].or(pair[0]).map(|f| self.name(f)).unwrap_or_default(),
-                file: None,
-                base_file: None,
-                places: (base, new),
-                flat,
-                cum,
-                status: Status::new(ran[0], ran[1], flat.delta() == 0 && cum.delta() == 0),
-                lines: Vec::new(),
-                instructions,
-                notes,
-            }
-        };
-        Ok(pairs.iter().zip(decoded).map(routine).collect())
-    }
-
-    /// In which functions of a binary the samples of each side ran those with these names.
-    fn functions_of(&mut self, names: &HashSet<String>) -> Result<HashMap<String, [BTreeSet<Function>; 2]>> {
-        let mut found: HashMap<String, [BTreeSet<Function>; 2]> = HashMap::default();
-        for (number, Opened { mapped, code, .. }) in self.codes.iter().enumerate() {
-            let number = number as u32;
-            let addresses: Vec<(u64, u32)> = self.sampled(number, 0).collect();
-            self.warnings.extend(mapped.look_up(&addresses.iter().map(|(a, _)| *a).collect::<Vec<_>>())?);
-            // By the number of the name: texts are compared once.
-            let mut wanted: HashMap<u32, Option<String>> = HashMap::default();
-            for (address, n) in addresses {
-                let Some(function) = code.function_at(address) else { continue };
-                mapped.binary.frames(address, |lines| {
-                    for text in lines.flat_map(|line| [line.name, line.system_name]) {
-                        let name = wanted.entry(text.number).or_insert_with(|| {
-                            Some(plain(&String::from_utf8_lossy(text.bytes))).filter(|name| names.contains(name))
-                        });
-                        let Some(name) = name else { continue };
-                        if !found.contains_key(name) {
-                            found.insert(name.clone(), Default::default());
-                        }
-                        let Some(functions) = found.get_mut(name) else { continue };
-                        for side in (0..2).filter(|&side| self.costs[side][n as usize].stamp != 0) {
-                            functions[side].insert((number, function));
-                        }
-                    }
-                });
-            }
-        }
-        Ok(found)
-    }
-
-    /// The instructions of a routine's functions on both sides, if there is room for them.
-    fn decode_all(&mut self, functions: &[BTreeSet<Function>; 2]) -> Option<[Vec<Decoded>; 2]> {
-        let mut sides = functions.clone();
-        if self.is_two_sided() {
-            for (side, own) in functions.iter().enumerate() {
-                sides[1 - side].extend(own.iter().filter_map(|&f| self.partner(f, 1 - side)));
-            }
-        }
-        let has_room = self.takes(sides.iter().flatten().copied());
-        let decode = |side: usize| sides[side].iter().flat_map(|&f| self.decode(f, side)).collect();
-        has_room.then(|| [0, 1].map(decode))
-    }
-
-    /// Opens the lines of a routine.
-    fn open_lines(&mut self, r: &mut Routine, decoded: &[Vec<Decoded>; 2]) {
-        let name = plain(&r.name);
-        let mut by_line: [BTreeMap<i64, Vec<&Decoded>>; 2] = Default::default();
-        for (side, decoded) in decoded.iter().enumerate() {
-            let file = if side == 0 { r.base_file.as_ref().or(r.file.as_ref()) } else { r.file.as_ref() };
-            // By the numbers of names and file: texts are compared once.
-            let mut own: HashMap<(u32, [u32; 3]), bool> = HashMap::default();
-            for i in decoded {
-                let mut lines = BTreeSet::new();
-                self.codes[i.code as usize].mapped.binary.frames(i.address, |frames| {
-                    let is_own = |frame: &FoundLine<'_>| {
-                        let texts = [frame.name, frame.system_name, frame.file];
-                        *own.entry((i.code, texts.map(|text| text.number))).or_insert_with(|| {
-                            let [of, system, path] = texts.map(|text| String::from_utf8_lossy(text.bytes));
-                            (plain(&of) == name || plain(&system) == name)
-                                && file.is_none_or(|file| file_name(&path) == file_name(file))
-                        })
-                    };
-                    lines.extend(frames.filter(is_own).map(|frame| i64::from(frame.line)));
-                });
-                lines.into_iter().for_each(|line| by_line[side].entry(line).or_default().push(i));
-            }
-        }
-        for line in &mut r.lines {
-            let mut of = |side: usize, n: Option<i64>| n.and_then(|n| by_line[side].remove(&n)).unwrap_or_default();
-            let (base, new) = (of(0, line.base), of(1, line.new));
-            line.instructions = self.aligned(&base, &new, &mut r.notes);
-        }
-    }
-}
-
-const TOO_LONG: &str = "its instructions are left out, since the listing is too long: ask for fewer functions";
-
-/// An instruction of one side.
-struct Decoded {
-    code: u32,
-    address: u64,
-    /// What is the same in another build.
-    key: String,
-    text: String,
-    flat: i64,
-    cum: i64,
 }
 
 fn words(profile: &Profile, mapping: u32) -> String {
@@ -622,7 +397,7 @@ fn file_name(path: &str) -> &str {
 const ASKED: &str = "the instructions are";
 
 /// Which binaries are missing, or are none that can be read, and of which side; nothing if none is.
-fn told(what: &str, missing: [Vec<String>; 2], measure: &Measure) -> Option<String> {
+fn describe_missing(what: &str, missing: [Vec<String>; 2], measure: &Measure) -> Option<String> {
     let diff = measure.selection().diff();
     // A written diff is one file, which has one option.
     let has_sides = diff.is_two_sided() && measure.walks().all(|walk| walk.input.part.is_none());
@@ -653,24 +428,24 @@ pub(super) fn opened(
     let memory = Memory::default();
     let names: HashSet<String> = routines.iter().map(|r| r.name.clone()).collect();
     let matches = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
-    let mut machine = Machine::new(measure, &matches, trim, &memory)?;
-    if let Some(told) = told(ASKED, std::mem::take(&mut machine.missing), measure) {
+    let mut listing = CodeListing::new(measure, &matches, trim, &memory)?;
+    if let Some(told) = describe_missing(ASKED, std::mem::take(&mut listing.missing), measure) {
         // Who only has folders that are searched anyway did not ask for instructions.
         summary.warnings.extend(measure.walks().any(|w| w.input.profile.binaries().is_named()).then_some(told));
         return Ok((routines, summary));
     }
-    let functions = machine.functions_of(&names.iter().map(|name| plain(name)).collect())?;
+    let functions = listing.functions_of(&names.iter().map(|name| plain(name)).collect())?;
     let none = Default::default();
     let of = |r: &Routine| functions.get(&plain(&r.name)).unwrap_or(&none);
-    let decoded: Vec<_> = routines.iter().map(|r| machine.decode_all(of(r))).collect();
-    machine.look_up(decoded.iter().flatten().flatten().flatten())?;
+    let decoded: Vec<_> = routines.iter().map(|r| listing.decode_all(of(r))).collect();
+    listing.look_up(decoded.iter().flatten().flatten().flatten())?;
     for (r, decoded) in routines.iter_mut().zip(&decoded) {
         match decoded {
-            Some(decoded) => machine.open_lines(r, decoded),
+            Some(decoded) => listing.open_lines(r, decoded),
             None => r.notes.push(TOO_LONG.to_owned()),
         }
     }
-    summary.warnings.extend(machine.warnings());
+    summary.warnings.extend(listing.warnings());
     Ok((routines, summary))
 }
 
@@ -688,35 +463,36 @@ impl Diff {
         let measure = measure.measure(query.sample_type.as_deref(), query.normalize)?;
         let memory = Memory::default();
         let matches = |name: &[u8]| regex.is_match(name);
-        let mut machine = Machine::new(&measure, &matches, &query.trim_path, &memory)?;
-        let refuse = |missing| told(ASKED, missing, &measure).map_or(Ok(()), |told| Err(Error::query(told)));
-        refuse(std::mem::take(&mut machine.missing))?;
-        let is_asked = |f: Function| matches(machine.origin(f).1.0) || matches(machine.name(f).as_bytes());
-        let pairs = machine.pairs(is_asked);
+        let mut listing = CodeListing::new(&measure, &matches, &query.trim_path, &memory)?;
+        let refuse =
+            |missing| describe_missing(ASKED, missing, &measure).map_or(Ok(()), |told| Err(Error::query(told)));
+        refuse(std::mem::take(&mut listing.missing))?;
+        let is_asked = |f: Function| matches(listing.origin(f).1.0) || matches(listing.name(f).as_bytes());
+        let pairs = listing.pairs(is_asked);
         // What a side without names costs there is not known as long as the binary is not.
-        let libraries: BTreeSet<&str> = pairs.iter().flatten().flatten().map(|&f| machine.origin(f).0).collect();
+        let libraries: BTreeSet<&str> = pairs.iter().flatten().flatten().map(|&f| listing.origin(f).0).collect();
         let is_there = |library: &str| pairs.is_empty() || libraries.contains(library);
         let (there, elsewhere): (Vec<_>, Vec<_>) = (0..2)
-            .flat_map(|side| machine.unknown[side].iter().map(move |unknown| (side, unknown)))
+            .flat_map(|side| listing.unknown[side].iter().map(move |unknown| (side, unknown)))
             .partition(|(_, (library, _))| is_there(library));
         let by_side = |all: Vec<(usize, &(String, String))>| {
             let mut sides: [Vec<String>; 2] = Default::default();
             all.into_iter().for_each(|(side, (_, words))| sides[side].push(words.clone()));
             sides
         };
-        let elsewhere = told("functions without names are", by_side(elsewhere), &measure);
+        let elsewhere = describe_missing("functions without names are", by_side(elsewhere), &measure);
         refuse(by_side(there))?;
         let sized = |pair: Both| {
-            let (flat, cum, _) = machine.sums(pair);
-            (Reverse(Sort::Cum.size(flat, cum)), pair[1].or(pair[0]).map(|f| machine.name(f)), pair)
+            let (flat, cum, _) = listing.sums(pair);
+            (Reverse(Sort::Cum.size(flat, cum)), pair[1].or(pair[0]).map(|f| listing.name(f)), pair)
         };
         let mut sized: Vec<_> = pairs.into_iter().map(sized).collect();
         sized.sort();
         let pairs: Vec<Both> = sized.into_iter().take(n).map(|(_, _, pair)| pair).collect();
-        let routines = machine.routines(&pairs)?;
+        let routines = listing.routines(&pairs)?;
         let mut summary = measure.summary().clone();
         let warnings = &mut Arc::make_mut(&mut summary).warnings;
-        warnings.extend(machine.warnings());
+        warnings.extend(listing.warnings());
         warnings.extend(elsewhere);
         Ok(Listing { of: Listed::Instructions, summary, routines })
     }

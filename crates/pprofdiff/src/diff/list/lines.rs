@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::inlined::only_inlined;
 use super::{Line, LineChange, Routine, SourceCode, SourceText, is_start};
 use crate::Result;
-use crate::diff::alignment::{MOST_PAIRS, Row, align};
+use crate::diff::alignment::{MAX_PAIRS, Row, align};
 use crate::diff::matching::Moves;
 use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
@@ -23,7 +23,7 @@ const MARGIN: i64 = 5;
 
 /// What the source lines of all routines of a listing may take, in bytes. Functions of a profile can overlap, so a
 /// listing could otherwise be as long as functions times lines.
-const MOST_TEXT: usize = 64 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// One side of a routine while it is collected.
 #[derive(Default)]
@@ -289,7 +289,7 @@ struct Shift {
 }
 
 impl Shift {
-    fn of(g: &Group) -> Shift {
+    fn from_group(g: &Group) -> Shift {
         let (base, new) = (&g.base, &g.new);
         let numbers = Shift { by: 0, words: "lines are paired by their numbers".to_owned() };
         let from = |place: &str, base: i64, new: i64| Shift {
@@ -377,16 +377,16 @@ struct Texts<'s> {
     by_address: HashMap<usize, Arc<Text>>,
     /// By both texts; `None` if there is too much to align.
     aligned: HashMap<(usize, usize), Option<Arc<Aligned>>>,
-    /// What is left of [`MOST_PAIRS`].
+    /// What is left of [`MAX_PAIRS`].
     pairs_left: u64,
-    /// What is left of [`MOST_TEXT`].
+    /// What is left of [`MAX_TEXT_BYTES`].
     left: usize,
 }
 
 impl<'s> Texts<'s> {
     fn new(sources: &'s dyn SourceCode, two_sided: bool) -> Texts<'s> {
         let (split, by_address, aligned) = Default::default();
-        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MOST_PAIRS, left: MOST_TEXT }
+        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MAX_PAIRS, left: MAX_TEXT_BYTES }
     }
 
     /// The text of a side's file, and where it was found.
@@ -481,7 +481,7 @@ impl<'s> Texts<'s> {
         whole: bool,
         notes: &mut Vec<String>,
     ) -> Vec<Numbered> {
-        let shift = Shift::of(g);
+        let shift = Shift::from_group(g);
         let by = i128::from(shift.by);
         if self.two_sided {
             let why = match texts {

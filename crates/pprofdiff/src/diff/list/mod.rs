@@ -4,7 +4,7 @@
 //! The cost of a line of the base belongs to the same statement of the new side, whatever its number has become
 //! there. So where the texts of both builds are at hand, their lines are aligned by a text diff, which looks at
 //! whole files and not at the indentation; lines that only one build has are deleted or inserted. Where a text is
-//! missing, or the texts differ in too many lines (`MOST_PAIRS`), lines are paired by their offset in the function
+//! missing, or the texts differ in too many lines (`MAX_PAIRS`), lines are paired by their offset in the function
 //! (`Shift`), and the routine's notes say so.
 //!
 //! This module reads no files: the texts come from a [`SourceCode`].

@@ -4,8 +4,9 @@
 //! the table, the new side into a list of hashes, of which only what the base does not have is looked at again.
 
 use super::super::frames::Innermost;
-use super::super::selection::{ColumnVisitor, Columns, SampleLocations, Selection};
+use super::super::selection::Selection;
 use super::super::stacks::Keys;
+use super::super::walk::{ColumnVisitor, Columns, SampleLocations};
 use super::Tree;
 use pprofdiff_profile::columns::{NONE, Total};
 use pprofdiff_profile::interner::{Found, Index};
@@ -41,7 +42,7 @@ struct Hashed {
 
 impl Tree {
     /// The tree of a selection; `None` where it would take too much.
-    pub(super) fn of(selection: &Selection) -> Option<Tree> {
+    pub(super) fn from_selection(selection: &Selection) -> Option<Tree> {
         let inputs: Vec<Columns<'_>> = selection.columns();
         let n_types = inputs.first()?.of_types.len();
         let is_two_sided = selection.diff().is_two_sided();
@@ -228,7 +229,7 @@ impl<'c, 'm> StepReader<'c, 'm> {
             let first = innermost[l as usize];
             steps.push(first.to_bits());
             if first.has_more() {
-                let rest = &columns.walk.frames.of(l)[1..];
+                let rest = &columns.walk.frames.expand(l)[1..];
                 let common = |f: u32| columns.walk.translation[f as usize];
                 let last = rest.len() - 1;
                 steps.extend(rest.iter().enumerate().map(|(i, &f)| Innermost::new(common(f), i < last).to_bits()));

@@ -32,7 +32,7 @@ struct Stack {
 
 impl Stack {
     fn sum(&self, scales: Scales) -> Sum {
-        let width = Widths::of(scales.apply(self.weight));
+        let width = Widths::from_weight(scales.apply(self.weight));
         Sum { weight: self.weight, width, sides: self.sides, stacks: 1 }
     }
 }
@@ -64,7 +64,7 @@ impl Before {
 
 impl TreeStacks {
     /// Those of a measure; `None` where there is no tree, or sums over it would not be exact.
-    pub(in super::super) fn of(measure: &Measure) -> Option<TreeStacks> {
+    pub(in super::super) fn from_measure(measure: &Measure) -> Option<TreeStacks> {
         let tree = measure.tree()?;
         let (sums, scales) = (tree.sums_of(measure.sample_type), measure.scales);
         let (mut stacks, mut first) = (Vec::new(), Vec::with_capacity(tree.chains.len()));

@@ -115,7 +115,7 @@ impl Selection {
     /// is asked. A pass over the samples, like one of the table of stacks. Where it would take more memory than a view
     /// may, there is none, and each view walks the samples for itself.
     pub fn build_tree(&self) {
-        self.keep_tree(|| Tree::of(self));
+        self.keep_tree(|| Tree::from_selection(self));
     }
 
     /// True if there is a tree of all stacks.

@@ -53,7 +53,7 @@ impl Tree {
 impl TypeSums<'_> {
     /// What these entries have.
     #[inline(always)]
-    pub(super) fn of(&self, from: u32, to: u32) -> Sum {
+    pub(super) fn sum(&self, from: u32, to: u32) -> Sum {
         let (a, b) = (&self.before[from as usize], &self.before[to as usize]);
         Sum {
             weight: Pair { base: b.weight.base - a.weight.base, new: b.weight.new - a.weight.new },
@@ -64,13 +64,13 @@ impl TypeSums<'_> {
     /// What is beneath a chain: all stacks that run through its frames.
     #[inline(always)]
     pub(super) fn beneath(&self, chain: &Chain) -> Sum {
-        self.of(chain.entry, self.tree.chains[chain.end as usize].entry)
+        self.sum(chain.entry, self.tree.chains[chain.end as usize].entry)
     }
 
     /// What ends in a chain.
     #[inline(always)]
     pub(super) fn own(&self, chain: usize) -> Sum {
-        self.of(self.tree.chains[chain].entry, self.tree.chains[chain + 1].entry)
+        self.sum(self.tree.chains[chain].entry, self.tree.chains[chain + 1].entry)
     }
 
     /// Calls `f` with each chain that samples of this type run through, in depth-first order.

@@ -111,7 +111,7 @@ impl Tree {
         let mut called_from = None;
         for &(_, entry, is_called) in changes {
             if let Some(from) = called_from
-                && !sums.of(from, entry).is_empty()
+                && !sums.sum(from, entry).is_empty()
             {
                 return true;
             }
@@ -121,7 +121,7 @@ impl Tree {
         called_from.is_some_and(|from| {
             let chain = self.chains.partition_point(|chain| chain.start <= place) - 1;
             let end = self.chains[self.chains[chain].end as usize].entry;
-            !sums.of(from, end).is_empty()
+            !sums.sum(from, end).is_empty()
         })
     }
 }

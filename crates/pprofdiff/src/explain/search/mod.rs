@@ -11,7 +11,7 @@ mod noise;
 use crate::explain::evidence::rows::{Kind, Rows};
 use crate::explain::evidence::sets::{Key, Sets};
 use crate::statistics::counts::{
-    LEVEL, between, deviance, least_growth, median, penalised, weighted_median, with_power,
+    LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
 use model::Model;
 pub(in crate::explain) use model::{Fit, NEARLY_ALL, Work};
@@ -66,7 +66,7 @@ impl Found {
     /// True if a function's values differ by no more than chance beside the amount of work, and by less than half of it.
     pub(in crate::explain) fn is_even(&self, rows: &Rows, scale: f64, [base, new]: [f64; 2]) -> bool {
         let (event, expected) = (rows.event().max(1e-300), scale * base);
-        let variance = between(self.tau * self.tau, rows.runs);
+        let variance = between_run_variance(self.tau * self.tau, rows.runs);
         (new - expected).abs() < 0.5 * new.max(expected)
             && penalised(base / event, new / event, scale, variance) < LEVEL
     }
@@ -102,7 +102,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
         let of = |&(j, _, weight): &(usize, f64, f64)| {
             let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
             let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
-            let agrees = is_near || penalised(b, n, scale, between(tau2[j], rows.runs)) < LEVEL;
+            let agrees = is_near || penalised(b, n, scale, between_run_variance(tau2[j], rows.runs)) < LEVEL;
             if agrees { weight } else { 0.0 }
         };
         telling.iter().map(of).sum::<f64>() / telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
@@ -204,7 +204,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let event = median(&mut events).max(1e-300);
     let front = rows.front();
     let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
-    let variance = between(tau2, rows.runs);
+    let variance = between_run_variance(tau2, rows.runs);
     let far = with_power(threshold.sqrt(), replicated.then(|| measured(rows).degrees()));
     let noticed = least_growth(tenth, 1.0, variance, far);
     model.refit(&[]);

@@ -3,7 +3,7 @@
 use super::noise::variance_of;
 use crate::explain::evidence::rows::{Kind, Rows};
 use crate::explain::evidence::sets::{Key, Sets};
-use crate::statistics::counts::{between, deviance, penalised};
+use crate::statistics::counts::{between_run_variance, deviance, penalised};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::paced;
 
@@ -355,7 +355,11 @@ impl<'a> Model<'a> {
         paced(own)
             .map(|j| {
                 let s = self.sums(j);
-                if s.b + s.n <= 0.0 { 0.0 } else { penalised(s.b, s.n, s.r, between(tau2[j], self.rows.runs)).min(cap) }
+                if s.b + s.n <= 0.0 {
+                    0.0
+                } else {
+                    penalised(s.b, s.n, s.r, between_run_variance(tau2[j], self.rows.runs)).min(cap)
+                }
             })
             .sum()
     }

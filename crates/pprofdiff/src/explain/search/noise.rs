@@ -3,7 +3,7 @@
 use super::model::{Model, Sums};
 use crate::explain::evidence::rows::{Kind, Rows};
 use crate::explain::evidence::sets::{Key, Sets};
-use crate::statistics::counts::{Measured, between, deviance, median, threshold, variance_of_ratios};
+use crate::statistics::counts::{Measured, between_run_variance, deviance, median, threshold, variance_of_ratios};
 use pprofdiff_profile::work::paced;
 
 /// The variance of the log of a set's ratio between runs, of which `tau2` is known. What one side does not have at all did
@@ -15,7 +15,7 @@ pub(in crate::explain) fn variance_of(rows: &Rows, tau2: f64, [b, n]: [f64; 2]) 
         (true, false) => tau2.min(known_variance(rows.kind)),
         (true, true) => tau2.max(FLICKER * FLICKER),
     };
-    between(tau2, rows.runs)
+    between_run_variance(tau2, rows.runs)
 }
 
 /// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.

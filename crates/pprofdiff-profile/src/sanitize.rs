@@ -21,7 +21,7 @@ pub fn is_harmful(c: char) -> bool {
 
 /// The text without anything that a terminal, a viewer or a CI log would act on: harmful characters, and the marks of
 /// commands to the runners of GitHub (`::error::`, `##[error]`), Azure and TeamCity, become U+FFFD.
-pub fn harmless(text: &str) -> Cow<'_, str> {
+pub fn sanitize(text: &str) -> Cow<'_, str> {
     // Nearly all names are printable ASCII without those marks.
     let is_plain = text.bytes().all(|b| matches!(b, b' '..=b'~')) && !text.contains("##") && !text.contains("::");
     if is_plain {
@@ -54,7 +54,7 @@ fn is_marked(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::sanitize;
 
     #[test]
     fn what_is_obeyed_is_replaced() {
@@ -73,9 +73,9 @@ mod tests {
             ("a::error::b", "a::error::b"),
             ("C## [x]", "C## [x]"),
         ] {
-            assert_eq!(harmless(text), shown, "{text:?}");
-            assert_eq!(harmless(shown), shown, "twice is once");
-            assert_eq!(harmless(text).chars().count(), text.chars().count());
+            assert_eq!(sanitize(text), shown, "{text:?}");
+            assert_eq!(sanitize(shown), shown, "twice is once");
+            assert_eq!(sanitize(text).chars().count(), text.chars().count());
         }
     }
 }

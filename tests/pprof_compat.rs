@@ -15,7 +15,7 @@ fn corpus(file: &str) -> String {
 }
 
 fn temp(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("pprofdiff-habits-{}", std::process::id()));
+    let dir = std::env::temp_dir().join(format!("pprofdiff-compat-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     dir.join(name)
 }

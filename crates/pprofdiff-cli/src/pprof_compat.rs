@@ -1,6 +1,6 @@
-//! What hands type that know `go tool pprof`: its options, which have one dash, in our words. A word that means the same
-//! here is taken; of any other the error says what to write instead. docs/from-pprof.md has the same list for people, and a
-//! test reads `go tool pprof -h` to see that none is missing in either.
+//! Translates the arguments of `go tool pprof`, whose options have one dash, into ours. A word that means the same here is
+//! taken; for any other the error says what to write instead. docs/from-pprof.md has the same list for people, and a test
+//! reads `go tool pprof -h` to see that none is missing in either.
 
 use std::ffi::OsString;
 
@@ -135,11 +135,11 @@ const WORDS: &[(&str, Meaning)] = &[
     ("mean_delay", Switch(&["--mean", "--sample-type", "delay"])),
 ];
 
-/// The arguments in our words; as they are if none is pprof's.
+/// Translates pprof's arguments into ours; leaves them as they are if none is pprof's.
 ///
 /// # Errors
 /// A word of pprof's that is another here, or none; the error says what to write.
-pub fn in_our_words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, String> {
+pub fn translate_args(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, String> {
     let args: Vec<OsString> = args.into_iter().collect();
     // Most arguments are none of pprof's, and need no list of our own.
     let is_known = |arg: &OsString| arg.to_str().and_then(named).is_some();
@@ -150,7 +150,7 @@ pub fn in_our_words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsSt
     if !args.iter().skip(1).any(|arg| arg.to_str().is_some_and(|arg| meaning(&command, arg).is_some())) {
         return Ok(args);
     }
-    Translation::of(&command, args)?.words()
+    Translation::from_args(&command, args)?.words()
 }
 
 /// The word, what it means and the value behind its `=`, if an argument may be pprof's.
@@ -206,7 +206,7 @@ struct Translation {
 }
 
 impl Translation {
-    fn of(command: &Command, args: Vec<OsString>) -> Result<Translation, String> {
+    fn from_args(command: &Command, args: Vec<OsString>) -> Result<Translation, String> {
         let mut args = args.into_iter().peekable();
         let mut read = Translation { program: args.next().into_iter().collect(), ..Translation::default() };
         while let Some(arg) = args.next() {

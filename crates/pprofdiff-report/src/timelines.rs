@@ -1,4 +1,4 @@
-//! What notebooks and the page show of a series: the frames that changed, each with its course over the builds.
+//! What notebooks and the page show of a series: the frames that changed, each with its timeline over the builds.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use pprofdiff::{Pair, Sort, Summary};
 /// What a row is where rows are lasting changes.
 pub(crate) const LASTING: &str = "lasting change";
 
-/// A frame's change, and its course.
-pub(crate) struct Course {
+/// A frame's change, and its timeline.
+pub(crate) struct Timeline {
     /// Index in [`Series::frames`].
     pub frame: u32,
     /// What the change was; `None` of a step that may as well be noise.
@@ -40,8 +40,8 @@ pub(crate) struct Course {
 }
 
 /// The frames that changed most.
-pub(crate) struct Courses {
-    pub rows: Vec<Course>,
+pub(crate) struct Timelines {
+    pub rows: Vec<Timeline>,
     /// How many there are, beyond those rows.
     pub of: usize,
     /// The builds at which they changed.
@@ -53,12 +53,12 @@ pub(crate) struct Courses {
     pub summary: Arc<Summary>,
 }
 
-impl Courses {
+impl Timelines {
     /// The first `n` lasting changes, or the first `n` frames by their largest step.
-    pub fn new(series: &Series, lasting: bool, sort: Sort, n: usize) -> Courses {
+    pub fn new(series: &Series, lasting: bool, sort: Sort, n: usize) -> Timelines {
         if lasting {
             let shifts = series.shifts(sort);
-            let course = |s: &pprofdiff::series::Shift| Course {
+            let timeline = |s: &pprofdiff::series::Shift| Timeline {
                 frame: s.frame,
                 kind: Some(s.kind),
                 from: if s.kind == ShiftKind::Drift { s.build } else { series.builds.loaded_before(s.build) },
@@ -69,8 +69,8 @@ impl Courses {
                 interval: Some(s.interval),
                 values: Vec::new(),
             };
-            let rows = shifts.rows.iter().take(n).map(course).collect();
-            let courses = Courses {
+            let rows = shifts.rows.iter().take(n).map(timeline).collect();
+            let timelines = Timelines {
                 rows,
                 of: shifts.rows.len(),
                 #[cfg(feature = "html")]
@@ -78,10 +78,10 @@ impl Courses {
                 what: LASTING,
                 summary: shifts.summary.clone(),
             };
-            return courses.with_values(series, sort);
+            return timelines.with_values(series, sort);
         }
         let movers = series.movers(sort);
-        let course = |m: &pprofdiff::series::Mover| Course {
+        let timeline = |m: &pprofdiff::series::Mover| Timeline {
             frame: m.frame,
             kind: None,
             from: m.step.from,
@@ -92,8 +92,8 @@ impl Courses {
             interval: None,
             values: Vec::new(),
         };
-        let rows: Vec<Course> = movers.rows.iter().take(n).map(course).collect();
-        let courses = Courses {
+        let rows: Vec<Timeline> = movers.rows.iter().take(n).map(timeline).collect();
+        let timelines = Timelines {
             #[cfg(feature = "html")]
             points: points_of(series, &rows),
             rows,
@@ -101,10 +101,10 @@ impl Courses {
             what: "frame",
             summary: series.summary.clone(),
         };
-        courses.with_values(series, sort)
+        timelines.with_values(series, sort)
     }
 
-    fn with_values(mut self, series: &Series, sort: Sort) -> Courses {
+    fn with_values(mut self, series: &Series, sort: Sort) -> Timelines {
         // A frame may have changed more than once.
         let mut frames: Vec<u32> = self.rows.iter().map(|row| row.frame).collect();
         frames.sort_unstable();
@@ -119,7 +119,7 @@ impl Courses {
 
 /// The builds to which the largest steps lead.
 #[cfg(feature = "html")]
-fn points_of(series: &Series, rows: &[Course]) -> Vec<ChangePoint> {
+fn points_of(series: &Series, rows: &[Timeline]) -> Vec<ChangePoint> {
     let mut points: Vec<ChangePoint> = Vec::new();
     for (i, row) in rows.iter().enumerate().filter(|(_, row)| row.from != row.to) {
         match points.iter_mut().find(|point| point.build == row.to) {
@@ -131,20 +131,20 @@ fn points_of(series: &Series, rows: &[Course]) -> Vec<ChangePoint> {
 }
 
 /// The first `n` lasting changes of a history, or the frames that moved most of other builds, as an HTML fragment: each
-/// with a picture of its course. Everything from the input is escaped.
+/// with a picture of its timeline. Everything from the input is escaped.
 pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     let lasting = series.is_history();
-    let courses = Courses::new(series, lasting, sort, n);
-    let cost = CostFormat::in_unit(&series.summary.unit, true, courses.rows.iter().map(|row| row.value));
+    let timelines = Timelines::new(series, lasting, sort, n);
+    let cost = CostFormat::in_unit(&series.summary.unit, true, timelines.rows.iter().map(|row| row.value));
     let flat_or_cum = if sort == Sort::Flat { "flat" } else { "cum" };
-    let mut html = format!("{}<div class=\"pprofdiff\">{}", style(), html_header(&courses.summary, &series.builds));
+    let mut html = format!("{}<div class=\"pprofdiff\">{}", style(), html_header(&timelines.summary, &series.builds));
     let key = |build: usize| escape(&series.builds.all[build].key);
-    if !courses.rows.is_empty() {
+    if !timelines.rows.is_empty() {
         html.push_str("<table><thead><tr>");
-        let course = format!("{flat_or_cum} over builds");
+        let timeline = format!("{flat_or_cum} over builds");
         let since = if lasting { "since" } else { "from → to" };
         for (i, head) in
-            ["frame", &course, since, "before", "after", "change", GROWTH, OF_TOTAL, "what"].into_iter().enumerate()
+            ["frame", &timeline, since, "before", "after", "change", GROWTH, OF_TOTAL, "what"].into_iter().enumerate()
         {
             if i < 8 || lasting {
                 let _ = write!(html, "<th{}>{head}</th>", if matches!(i, 0..=2 | 8) { " class=\"w\"" } else { "" });
@@ -152,7 +152,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         }
         html.push_str("</tr></thead><tbody>");
     }
-    for row in &courses.rows {
+    for row in &timelines.rows {
         let delta = row.value.delta();
         let class = ["less", "", "more"][(delta.signum() + 1) as usize];
         let total = series.builds.all[row.from].total;
@@ -185,12 +185,12 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
         }
         html.push_str("</tr>");
     }
-    if !courses.rows.is_empty() {
+    if !timelines.rows.is_empty() {
         html.push_str("</tbody></table>");
     }
-    if courses.rows.len() < courses.of || courses.of == 0 {
+    if timelines.rows.len() < timelines.of || timelines.of == 0 {
         let order = if lasting { "by their size" } else { "by their largest step" };
-        let shown = counted_of(courses.rows.len(), courses.of, courses.what);
+        let shown = counted_of(timelines.rows.len(), timelines.of, timelines.what);
         let _ = write!(html, "<div class=\"note\">{shown}, {order} in {flat_or_cum}</div>");
     }
     html.push_str("</div>");

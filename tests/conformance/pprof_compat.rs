@@ -31,7 +31,7 @@ pub fn examine_mean(pair: &Pair, log: &mut Log) {
     for input in [&pair.base, &pair.new] {
         for (sample_type, unit) in types(input) {
             let question = question(sample_type, unit, vec![Choice::switch("mean")]);
-            let (subject, words) = (Subject::One(&input.path), question.in_pprof_words());
+            let (subject, words) = (Subject::One(&input.path), question.to_pprof_args());
             let ours = command::ask(&["top"], subject, &question);
             let theirs = reports::top(&pprof::report("top", subject, &words));
             let rows = ours.entries.iter().map(|entry| entry.sums("flat", "cum"));
@@ -65,7 +65,7 @@ pub fn examine_without_negative(pair: &Pair, log: &mut Log) {
     let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
     for (sample_type, unit) in pair.common_sample_types() {
         let question = question(&sample_type, &unit, vec![Choice::switch("drop_negative")]);
-        let words = question.in_pprof_words();
+        let words = question.to_pprof_args();
         let commands = || pprof::command_line("-top", subject, &words);
         let ours = command::ask(&["top"], subject, &question);
         let theirs = reports::top(&pprof::report("top", subject, &words)).rows;
@@ -93,7 +93,7 @@ pub fn examine_relative(pair: &Pair, log: &mut Log) {
     });
     for mut question in asked {
         question.choices.push(Choice::switch("relative_percentages"));
-        let words = question.in_pprof_words();
+        let words = question.to_pprof_args();
         for (subject, total) in [(two, "total_base"), (Subject::One(&pair.base.path), "total")] {
             let ours = command::ask(&["top"], subject, &question);
             let ours = ours.json[total].as_i64().unwrap();

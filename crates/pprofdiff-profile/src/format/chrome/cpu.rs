@@ -1,0 +1,278 @@
+//! CPU profiles: the ticks of V8's clock, and the time that each node has of them.
+
+use super::super::json::Json;
+use super::super::tree::{StackBudget, too_large};
+use super::{NONE, Nodes, Role, call_frame, members, missing};
+use crate::builder::ProfileBuilder;
+use crate::error::{Error, Result};
+use crate::random::HashMap;
+
+/// How many nanoseconds the times' microseconds are, as a power of ten.
+const MICROSECONDS: i64 = 3;
+
+pub(super) fn read_cpu(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
+    let names = ["nodes", "samples", "timeDeltas", "startTime", "endTime", "head"];
+    let [nodes, samples, deltas, start, end, head] = members(text, names)?;
+    let Some(nodes) = nodes else {
+        return Err(Error::malformed(match head {
+            Some(_) => {
+                "its nodes are in `head`, as Chrome wrote them until 2016; open it in a Chrome of today and save it again"
+            }
+            None => "it has no `nodes`",
+        }));
+    };
+    let (nodes, ids, hits) = read_nodes(nodes, builder)?;
+    let time = |place: Option<Json<'_>>| {
+        place.map(|mut json| json.number()?.scaled(MICROSECONDS).map(|(nanos, _)| nanos)).transpose()
+    };
+    let duration = match (time(start)?, time(end)?) {
+        (Some(start), Some(end)) => Some(end.checked_sub(start).ok_or_else(too_large)?.max(0)),
+        _ => None,
+    };
+    builder.header().duration_nanos = duration.unwrap_or(0);
+    let mut times = Times { ids: &ids, counts: vec![0; nodes.parents.len()], nanos: vec![0; nodes.parents.len()] };
+    let is_timed = match (samples, deltas) {
+        (Some(samples), Some(deltas)) => times.add_up(samples, deltas, duration).map(|()| true)?,
+        (Some(samples), None) => {
+            each_sample(samples, |id| times.count(id).map(|_| ()))?;
+            times.share(duration)?
+        }
+        (None, _) => {
+            times.counts = hits;
+            times.share(duration)?
+        }
+    };
+    builder.sample_type("samples", "count");
+    if is_timed {
+        builder.sample_type("wall", "nanoseconds");
+        builder.sample_type("cpu", "nanoseconds");
+        let default = builder.string("cpu");
+        builder.header().default_sample_type = default;
+    }
+    write_cpu(&nodes, &times, is_timed, text.len(), builder)
+}
+
+fn write_cpu(
+    nodes: &Nodes,
+    times: &Times<'_>,
+    is_timed: bool,
+    size: usize,
+    builder: &mut ProfileBuilder,
+) -> Result<()> {
+    let n_types = if is_timed { 3 } else { 1 };
+    let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(size));
+    for (node, (&count, &nanos)) in (0u32..).zip(times.counts.iter().zip(&times.nanos)) {
+        let is_idle = nodes.frames[node as usize].is_some_and(|(_, role)| role == Role::Idle);
+        let values = if is_idle { [0, nanos, 0] } else { [count, nanos, nanos] };
+        if values[..n_types].iter().all(|&v| v == 0) {
+            continue;
+        }
+        nodes.stack(node, &mut leaf_first);
+        budget.take(leaf_first.len(), n_types)?;
+        builder.sample(&leaf_first, &values[..n_types], &[])?;
+    }
+    Ok(())
+}
+
+/// The nodes, their numbers by id, and how often each was hit.
+fn read_nodes(place: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, HashMap<i64, u32>, Vec<i64>)> {
+    let (mut nodes, mut ids, mut hits) = (Nodes::default(), HashMap::default(), Vec::new());
+    let mut json = place;
+    let mut array = json.array()?;
+    while json.element(&mut array)? {
+        let number = nodes.open(NONE)?;
+        let begin = json;
+        let mut one = || -> Result<()> {
+            let (mut id, mut hit) = (None, 0);
+            let mut object = json.object()?;
+            while let Some(key) = json.key(&mut object)? {
+                match &*key.bytes() {
+                    b"id" => id = Some(json.number()?.whole()?),
+                    b"hitCount" => {
+                        let place = json;
+                        hit = json.number()?.whole()?;
+                        if hit < 0 {
+                            return Err(missing(&format!("its hitCount {hit} is negative"), place));
+                        }
+                    }
+                    b"callFrame" => nodes.frames[number as usize] = Some(call_frame(&mut json, builder)?),
+                    _ => json.skip()?,
+                }
+            }
+            let id = id.ok_or_else(|| missing("it has no id", begin))?;
+            if nodes.frames[number as usize].is_none() {
+                return Err(missing("it has no callFrame", begin));
+            }
+            hits.push(hit);
+            match ids.insert(id, number) {
+                Some(other) => Err(missing(&format!("its id {id} is that of node {other}"), begin)),
+                None => Ok(()),
+            }
+        };
+        one().map_err(|e| e.in_record(|| format!("node {number}")))?;
+    }
+    link(place, &mut nodes, &ids)?;
+    Ok((nodes, ids, hits))
+}
+
+/// Once more through the nodes, for their parents and children: all ids are known only now.
+fn link(mut json: Json<'_>, nodes: &mut Nodes, ids: &HashMap<i64, u32>) -> Result<()> {
+    let mut array = json.array()?;
+    let mut number = 0;
+    while json.element(&mut array)? {
+        let mut one = || -> Result<()> {
+            let mut object = json.object()?;
+            while let Some(key) = json.key(&mut object)? {
+                match &*key.bytes() {
+                    b"parent" => join(nodes, number, find(&mut json, ids)?, json)?,
+                    b"children" if !json.null() => {
+                        let mut children = json.array()?;
+                        while json.element(&mut children)? {
+                            join(nodes, find(&mut json, ids)?, number, json)?;
+                        }
+                    }
+                    b"children" => {}
+                    _ => json.skip()?,
+                }
+            }
+            Ok(())
+        };
+        one().map_err(|e| e.in_record(|| format!("node {number}")))?;
+        number += 1;
+    }
+    nodes.check_ends()
+}
+
+fn join(nodes: &mut Nodes, child: u32, parent: u32, place: Json<'_>) -> Result<()> {
+    let known = &mut nodes.parents[child as usize];
+    if *known != NONE && *known != parent {
+        let detail = format!("node {child} is a child of this one and of node {known}");
+        return Err(missing(&detail, place));
+    }
+    *known = parent;
+    Ok(())
+}
+
+/// Reads an id, and finds its node.
+fn find(json: &mut Json<'_>, ids: &HashMap<i64, u32>) -> Result<u32> {
+    let place = *json;
+    let id = json.number()?.whole()?;
+    ids.get(&id).copied().ok_or_else(|| missing(&format!("there is no node of id {id}"), place))
+}
+
+/// Calls `f` at each sample's id, with its place.
+fn each_sample(mut samples: Json<'_>, mut f: impl FnMut(&mut Json<'_>) -> Result<()>) -> Result<()> {
+    let mut array = samples.array()?;
+    let mut number = 0u64;
+    while samples.element(&mut array)? {
+        f(&mut samples).map_err(|e| e.in_record(|| format!("sample {number}")))?;
+        number += 1;
+    }
+    Ok(())
+}
+
+/// What samples add up to.
+struct Times<'n> {
+    ids: &'n HashMap<i64, u32>,
+    counts: Vec<i64>,
+    nanos: Vec<i64>,
+}
+
+/// A time in nanoseconds, whose sign is turned so that it is ordered as it is, as two halves, and a node. Of twelve
+/// bytes, since there is one of each sample.
+type Tick = [u32; 3];
+
+impl Times<'_> {
+    fn count(&mut self, id: &mut Json<'_>) -> Result<u32> {
+        let node = find(id, self.ids)?;
+        self.counts[node as usize] += 1;
+        Ok(node)
+    }
+
+    fn spend(&mut self, node: u32, nanos: i64) -> Result<()> {
+        let sum = &mut self.nanos[node as usize];
+        *sum = sum.checked_add(nanos).ok_or_else(too_large)?;
+        Ok(())
+    }
+
+    fn add_up(&mut self, samples: Json<'_>, deltas: Json<'_>, duration: Option<i64>) -> Result<()> {
+        let (mut first, mut last, mut now, mut n) = (0i64, None, 0i64, 0i64);
+        let mut is_ordered = true;
+        each_step(samples, deltas, |id, delta| {
+            let node = self.count(id)?;
+            now = now.checked_add(delta).ok_or_else(too_large)?;
+            match last {
+                None => first = now,
+                Some(last) => self.spend(last, delta)?,
+            }
+            is_ordered &= delta >= 0 || last.is_none();
+            (last, n) = (Some(node), n + 1);
+            Ok(())
+        })?;
+        if !is_ordered {
+            self.nanos.fill(0);
+            (first, now, last) = self.add_up_ordered(samples, deltas, n)?;
+        }
+        let Some(last) = last else { return Ok(()) };
+        let mean = match n {
+            1 => duration.map_or(0, |duration| duration.saturating_sub(first).max(0)),
+            _ => now.checked_sub(first).ok_or_else(too_large)? / (n - 1),
+        };
+        self.spend(last, mean)
+    }
+
+    /// The same, of samples that are not in the order of their times. Tells the first and the last time, and whose
+    /// that is.
+    fn add_up_ordered(&mut self, samples: Json<'_>, deltas: Json<'_>, n: i64) -> Result<(i64, i64, Option<u32>)> {
+        const SIGN: u64 = 1 << 63;
+        let mut ticks: Vec<Tick> = Vec::with_capacity(usize::try_from(n).unwrap_or(0));
+        let mut now = 0i64;
+        each_step(samples, deltas, |id, delta| {
+            now = now.checked_add(delta).ok_or_else(too_large)?;
+            let turned = now as u64 ^ SIGN;
+            ticks.push([(turned >> 32) as u32, turned as u32, find(id, self.ids)?]);
+            Ok(())
+        })?;
+        ticks.sort_unstable();
+        let time = |tick: &Tick| ((u64::from(tick[0]) << 32 | u64::from(tick[1])) ^ SIGN) as i64;
+        for pair in ticks.windows(2) {
+            let nanos = time(&pair[1]).checked_sub(time(&pair[0])).ok_or_else(too_large)?;
+            self.spend(pair[0][2], nanos)?;
+        }
+        let (first, last) = (ticks.first().map_or(0, time), ticks.last());
+        Ok((first, last.map_or(0, time), last.map(|tick| tick[2])))
+    }
+
+    /// The time of all shared out evenly, as there are no times of each; false if that is not known either.
+    fn share(&mut self, duration: Option<i64>) -> Result<bool> {
+        let mut total = 0i64;
+        for &count in &self.counts {
+            total = total.checked_add(count).ok_or_else(too_large)?;
+        }
+        let (Some(duration), true) = (duration, total > 0) else { return Ok(false) };
+        for (nanos, &count) in self.nanos.iter_mut().zip(&self.counts) {
+            *nanos = (i128::from(count) * i128::from(duration) / i128::from(total)) as i64;
+        }
+        Ok(true)
+    }
+}
+
+/// Calls `f` with each sample's id and the nanoseconds to it from the one before.
+fn each_step(
+    samples: Json<'_>,
+    mut deltas: Json<'_>,
+    mut f: impl FnMut(&mut Json<'_>, i64) -> Result<()>,
+) -> Result<()> {
+    let mut array = deltas.array()?;
+    each_sample(samples, |id| {
+        if !deltas.element(&mut array)? {
+            return Err(missing("`timeDeltas` has no time for it", deltas));
+        }
+        let (delta, _) = deltas.number()?.scaled(MICROSECONDS)?;
+        f(id, delta)
+    })?;
+    if deltas.element(&mut array)? {
+        return Err(missing("`timeDeltas` has more times than there are `samples`", deltas));
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Heap profiles: nodes in each other, and what their functions allocated.
+
+use super::super::json::Json;
+use super::super::tree::StackBudget;
+use super::{NONE, Nodes, call_frame, members, missing};
+use crate::builder::ProfileBuilder;
+use crate::error::{Error, Result};
+
+pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
+    let [head] = members(text, ["head"])?;
+    let Some(head) = head else { return Err(Error::malformed("it has no `head`, the root of its nodes")) };
+    builder.sample_type("inuse_space", "bytes");
+    let (nodes, sizes) = read_tree(head, builder)?;
+    let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(text.len()));
+    for (node, &size) in (0u32..).zip(&sizes).filter(|(_, size)| **size != 0) {
+        nodes.stack(node, &mut leaf_first);
+        budget.take(leaf_first.len(), 1)?;
+        builder.sample(&leaf_first, &[size], &[])?;
+    }
+    Ok(())
+}
+
+/// Nodes in each other, and the size of each. The members of a node may come in any order, so that a node is complete
+/// at its end; which of them is open is all that has to be kept, since each knows its parent.
+fn read_tree(mut json: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, Vec<i64>)> {
+    let (mut nodes, mut sizes) = (Nodes::default(), Vec::new());
+    let open = |nodes: &mut Nodes, sizes: &mut Vec<i64>, parent| {
+        sizes.push(0);
+        nodes.open(parent)
+    };
+    let mut node = open(&mut nodes, &mut sizes, NONE)?;
+    let mut object = json.object()?;
+    loop {
+        let of_node = |e: Error| e.in_record(|| format!("node {node}"));
+        let Some(key) = json.key(&mut object).map_err(of_node)? else {
+            if nodes.frames[node as usize].is_none() {
+                return Err(of_node(missing("it has no callFrame", json)));
+            }
+            let parent = nodes.parents[node as usize];
+            if parent == NONE {
+                return Ok((nodes, sizes));
+            }
+            if json.element(&mut Json::within()).map_err(of_node)? {
+                node = open(&mut nodes, &mut sizes, parent)?;
+                object = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
+            } else {
+                (node, object) = (parent, Json::within());
+            }
+            continue;
+        };
+        match &*key.bytes() {
+            b"callFrame" => nodes.frames[node as usize] = Some(call_frame(&mut json, builder).map_err(of_node)?),
+            b"selfSize" => {
+                let size = json.number().and_then(|number| number.scaled(0)).map_err(of_node)?;
+                sizes[node as usize] = size.0;
+            }
+            b"children" if !json.null() => {
+                let mut children = json.array().map_err(of_node)?;
+                if json.element(&mut children).map_err(of_node)? {
+                    node = open(&mut nodes, &mut sizes, node)?;
+                    object = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
+                }
+            }
+            b"children" => {}
+            _ => json.skip().map_err(of_node)?,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A message as `profile.proto`: one header and one list of sample types, of what each profile says of itself.
+
+use super::attributes::Role;
+use super::dictionary::STACKS;
+use super::samples::Samples;
+use super::{CURRENT, Message, Numbering, each_number, fixed64};
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::wire::{Value, for_each_int};
+use crate::profile::{About, Header, LabelValue, LoadOptions, MessageWriter, StringId, Tables, ValueType};
+use crate::random::{HashMap, HashSet};
+
+/// Most sample types of a message: each sample has a number of each, so they cost as much as samples times types.
+const MAX_TYPES: usize = 64;
+
+/// A type and its unit.
+type Kind = (StringId, StringId);
+
+/// A profile without its samples.
+#[derive(Default)]
+struct Head {
+    kind: Option<Kind>,
+    time: u64,
+    duration: u64,
+    period_type: Option<Kind>,
+    period: i64,
+    comments: Vec<StringId>,
+    attributes: Vec<u32>,
+}
+
+impl Message<'_> {
+    /// The message as `profile.proto`.
+    pub(super) fn convert(&mut self, numbering: Option<Numbering>, options: &LoadOptions) -> Result<Vec<u8>> {
+        let given = (self.text(options.input_type.0.as_bytes()), self.text(options.input_type.1.as_bytes()));
+        let (mut types, mut about, mut samples) = (Types::default(), Abouts::default(), Samples::default());
+        let mut of_profile = Vec::with_capacity(self.profiles.len());
+        for number in 0..self.profiles.len() {
+            let record = || format!("profile {number}");
+            let head =
+                self.head(number, numbering).map_err(|e| e.in_record(record).at(self.profiles[number].0 as usize))?;
+            about.add(self, &head);
+            let said = &self.attributes.values;
+            let attributes = head.attributes.iter().filter(|&&a| !said[a as usize].1.is_of_profiles());
+            let context: Vec<u32> = std::iter::once(self.profiles[number].1).chain(attributes.copied()).collect();
+            of_profile.push((types.number(head.kind.unwrap_or(given))?, samples.contexts.number(&context)));
+        }
+        let columns = types.columns(self, given)?;
+        for (number, (kind, context)) in of_profile.into_iter().enumerate() {
+            if let Some(column) = columns.of_type[kind as usize] {
+                self.add_samples(number, numbering.unwrap_or(CURRENT), column, context, &mut samples)?;
+            }
+        }
+        self.write(&columns.types, &about.finish(), &samples, options)
+    }
+
+    /// Everything of a profile but its samples.
+    fn head(&mut self, number: usize, numbering: Option<Numbering>) -> Result<Head> {
+        let mut fields = self.profile(number);
+        let mut head = Head::default();
+        // Protocol 1.8 has comments in field 7, and the fields behind them one further, where they are of other types.
+        let (mut field_7, mut field_11, mut field_12, mut is_1_8) = (Vec::new(), Vec::new(), Vec::new(), false);
+        loop {
+            let start = fields.offset();
+            let Some((field, value)) = fields.next()? else { break };
+            match (field, value) {
+                (1 | 5, _) => {
+                    let [kind, unit] = fields.message(value)?.numbers()?;
+                    let read = Some((self.canonical(kind)?, self.canonical(unit)?));
+                    if field == 1 { head.kind = read } else { head.period_type = read }
+                }
+                (3, _) => {
+                    head.time = fixed64(self.data, start, fields.offset()).ok_or_else(|| not_a_time().at(start))?
+                }
+                (4, _) => head.duration = value.varint()?,
+                (6, _) => head.period = value.int()?,
+                (7, _) => field_7.push(value),
+                (8, Value::Bytes(_)) | (9, Value::Varint(_)) => is_1_8 = true,
+                (11, _) => field_11.push(value),
+                (12, Value::Bytes(_)) => {
+                    field_12.push(value);
+                    is_1_8 = true;
+                }
+                _ => {}
+            }
+        }
+        is_1_8 &= numbering != Some(CURRENT);
+        for value in if is_1_8 { field_12 } else { field_11 } {
+            self.said_of(value, &mut head.attributes)?;
+        }
+        for value in field_7.into_iter().filter(|_| is_1_8) {
+            for_each_int(value, |v| {
+                head.comments.push(self.canonical(v)?);
+                Ok(())
+            })?;
+        }
+        head.attributes.sort_unstable();
+        head.attributes.dedup();
+        Ok(head)
+    }
+
+    fn write(
+        &self,
+        types: &[(StringId, StringId)],
+        header: &Header,
+        samples: &Samples,
+        options: &LoadOptions,
+    ) -> Result<Vec<u8>> {
+        let mut writer = MessageWriter::default();
+        writer.begin(self, types.iter().copied());
+        let mut values = vec![0; types.len()];
+        let mut last_stack = None;
+        for number in 0..samples.keys.len() as u32 {
+            let (key, context) = samples.key(number);
+            if last_stack.replace(key[1]) != Some(key[1]) {
+                writer.begin_stack();
+                each_number(self.record(STACKS, key[1]), 1, |location| {
+                    writer.location(location as u32);
+                    Ok(())
+                })?;
+            }
+            values.fill(0);
+            samples.values(number, |column, value| values[column as usize] = value);
+            let attributes = key[2..].iter().chain(&context[1..]).map(|&a| self.attributes.values[a as usize].0);
+            let resource = self.resources.get(context[0]).iter().copied();
+            writer.sample(&values, attributes.chain(resource));
+            if writer.ended().len() as u64 > options.inflated_limit {
+                let detail = format!(
+                    "the samples are more than the limit of {} bytes when the stacks that they share are written out \
+                     for each; set a higher limit",
+                    options.inflated_limit
+                );
+                return Err(Error::new(ErrorKind::Limit, detail));
+            }
+        }
+        writer.finish(self, &About { header, duration_nanos: header.duration_nanos, comment: None });
+        Ok(writer.into_message())
+    }
+}
+
+fn not_a_time() -> Error {
+    Error::malformed("field 3 is not a time; is this of a release of the protocol before 1.8? Those are not read")
+}
+
+/// The distinct sample types, in the order in which they come.
+#[derive(Default)]
+struct Types {
+    numbers: HashMap<Kind, u32>,
+    types: Vec<Kind>,
+}
+
+/// Those that are read.
+struct Columns {
+    types: Vec<Kind>,
+    /// By number of all types; none of one that was not chosen.
+    of_type: Vec<Option<u32>>,
+}
+
+impl Types {
+    fn number(&mut self, kind: Kind) -> Result<u32> {
+        let next = self.types.len();
+        let number = *self.numbers.entry(kind).or_insert(next as u32);
+        if number as usize == next {
+            if next == MAX_TYPES {
+                return Err(Error::new(ErrorKind::Limit, format!("there are more than {MAX_TYPES} sample types")));
+            }
+            self.types.push(kind);
+        }
+        Ok(number)
+    }
+
+    /// All, but of a type that is there in several units only the given one.
+    fn columns(&self, message: &Message<'_>, given: Kind) -> Result<Columns> {
+        let mut columns = Columns { types: Vec::new(), of_type: Vec::new() };
+        for &kind in &self.types {
+            let alike: Vec<Kind> = self.types.iter().copied().filter(|other| other.0 == kind.0).collect();
+            let is_read = alike.len() == 1 || kind == given;
+            if !is_read && !alike.contains(&given) {
+                return Err(ambiguous(message, &alike));
+            }
+            columns.of_type.push(is_read.then_some(columns.types.len() as u32));
+            columns.types.extend(is_read.then_some(kind));
+        }
+        Ok(columns)
+    }
+}
+
+fn ambiguous(message: &Message<'_>, types: &[Kind]) -> Error {
+    let text = |id| String::from_utf8_lossy(message.string(id));
+    let types: Vec<String> = types.iter().map(|t| format!("{}/{}", text(t.0), text(t.1))).collect();
+    let detail = "which can't stand side by side; choose one: --input-type";
+    Error::malformed(format!("there are profiles of {}, {detail} {}", types.join(" and of "), types[0]))
+}
+
+/// What the profiles say of themselves, as one. Times span all of them; a period stands only if all that have one have
+/// the same.
+#[derive(Default)]
+struct Abouts {
+    header: Header,
+    start: u64,
+    end: u64,
+    longest: u64,
+    periods: Vec<(Option<Kind>, i64)>,
+}
+
+impl Abouts {
+    fn add(&mut self, message: &Message<'_>, head: &Head) {
+        if head.time != 0 {
+            let end = head.time.saturating_add(head.duration);
+            self.start = if self.start == 0 { head.time } else { self.start.min(head.time) };
+            self.end = self.end.max(end);
+        }
+        self.longest = self.longest.max(head.duration);
+        let period = (head.period_type, head.period);
+        if period != (None, 0) && self.periods.len() < 2 && !self.periods.contains(&period) {
+            self.periods.push(period);
+        }
+        self.header.comments.extend_from_slice(&head.comments);
+        for &attribute in &head.attributes {
+            let (label, role) = message.attributes.values[attribute as usize];
+            let LabelValue::Text(text) = label.value else { continue };
+            let h = &mut self.header;
+            match role {
+                Role::Comment => h.comments.push(text),
+                Role::DropFrames => h.drop_frames = text,
+                Role::KeepFrames => h.keep_frames = text,
+                Role::DocUrl => h.doc_url = text,
+                _ => {}
+            }
+        }
+    }
+
+    fn finish(mut self) -> Header {
+        let mut seen: HashSet<_> = HashSet::default();
+        self.header.comments.retain(|comment| seen.insert(*comment));
+        if let [(kind, period)] = self.periods[..] {
+            self.header.period_type = kind.map(|(kind, unit)| ValueType { kind, unit });
+            self.header.period = period;
+        }
+        let duration = if self.start == 0 { self.longest } else { self.end - self.start };
+        let nanos = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
+        (self.header.time_nanos, self.header.duration_nanos) = (nanos(self.start), nanos(duration));
+        self.header
+    }
+}

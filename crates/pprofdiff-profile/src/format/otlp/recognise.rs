@@ -1,0 +1,67 @@
+//! Whether content begins as an OTLP message does.
+
+use crate::profile::wire::varint;
+
+/// The beginning must have the outer levels of the message, and either a profile's first field, which is a type made of
+/// two numbers, or a dictionary's table of strings or of stacks. Traces, metrics and logs have the same outer levels.
+pub(super) fn recognises(head: &[u8]) -> bool {
+    let (mut profiles, mut dictionary) = (false, false);
+    let fits = each_field(head, |field, kind, content| match (field, kind) {
+        (1, 2) => each_field(content, |field, kind, content| match (field, kind) {
+            (2, 2) => each_field(content, |field, kind, content| match (field, kind) {
+                (2, 2) => is_profile(content, &mut profiles),
+                (1 | 3, 2) => true,
+                _ => false,
+            }),
+            (1 | 3, 2) => true,
+            _ => false,
+        }),
+        (2, 2) => each_field(content, |field, kind, _| {
+            dictionary |= field == 5 || field == 7;
+            (1..=8).contains(&field) && kind == 2
+        }),
+        _ => false,
+    });
+    fits && (profiles || dictionary)
+}
+
+/// Of any release, so that older ones can be told what is the matter with them.
+fn is_profile(content: &[u8], seen: &mut bool) -> bool {
+    each_field(content, |field, kind, content| match (field, kind) {
+        (1, 2) => {
+            *seen = true;
+            each_field(content, |field, kind, _| (1..=3).contains(&field) && kind == 0)
+        }
+        (3, 1) => true,
+        (2..=3 | 5 | 7..=22, 2) | (4..=16 | 19, 0) => true,
+        _ => false,
+    })
+}
+
+/// Calls `f` with the number, the wire type and the content of each field of a message that may be cut off. False if it
+/// is no message, or `f` is false.
+fn each_field(mut rest: &[u8], mut f: impl FnMut(u64, u64, &[u8]) -> bool) -> bool {
+    let cut_off = |rest: &[u8]| rest.len() < 10;
+    while !rest.is_empty() {
+        let Some((key, n)) = varint(rest) else { return cut_off(rest) };
+        rest = &rest[n..];
+        let kind = key & 7;
+        let len = match (kind, varint(rest)) {
+            (0, Some((_, n))) => n as u64,
+            (1, _) => 8,
+            (5, _) => 4,
+            (2, Some((len, n))) => {
+                rest = &rest[n..];
+                len
+            }
+            (0 | 2, None) => return cut_off(rest),
+            _ => return false,
+        };
+        let (content, after) = rest.split_at(len.min(rest.len() as u64) as usize);
+        if key >> 3 == 0 || !f(key >> 3, kind, content) {
+            return false;
+        }
+        rest = after;
+    }
+    true
+}

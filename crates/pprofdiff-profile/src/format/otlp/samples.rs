@@ -1,0 +1,207 @@
+//! Samples: which numbering they are in, what each says, and their sums.
+
+use super::dictionary::STACKS;
+use super::{BEFORE, CURRENT, Message, Numbering, fixed64, too_large};
+use crate::error::{Error, Result};
+use crate::interner::Sequences;
+use crate::profile::NONE;
+use crate::profile::wire::{Fields, Value, for_each_int};
+use crate::random::RandomState;
+
+impl<'a> Message<'a> {
+    /// Which numbering the samples are in; none if they are the same in both.
+    pub(super) fn numbering(&self) -> Result<Option<Numbering>> {
+        let (mut scratch, mut differ) = (Vec::new(), false);
+        for profile in 0..self.profiles.len() {
+            let mut fields = self.profile(profile);
+            let mut number = 0u64;
+            while let Some((field, value)) = fields.next()? {
+                if field != 2 {
+                    continue;
+                }
+                let sample = fields.message(value)?;
+                let start = sample.offset();
+                let mut fits = |n: Numbering| self.sample(sample.clone(), n, true, &mut scratch);
+                match (fits(CURRENT), fits(BEFORE)) {
+                    (Ok(_), Ok(_)) => {}
+                    (Ok(_), Err(_)) => return Ok(Some(CURRENT)),
+                    (Err(_), Ok(_)) => return Ok(Some(BEFORE)),
+                    (Err(current), Err(before)) => {
+                        let detail = format!(
+                            "it fits no numbering of OTLP profiles: not that of protocol 1.10 ({}), nor the one before \
+                             it ({}); to insist on one, name it: --input-format otlp or --input-format otlp-1.9",
+                            current.detail(),
+                            before.detail(),
+                        );
+                        let record = || format!("profile {profile}, sample {number}");
+                        return Err(Error::malformed(detail).in_record(record).at(start));
+                    }
+                }
+                if !differ {
+                    let mut sample = sample.clone();
+                    while let Some((field, _)) = sample.next()? {
+                        differ |= (2..=4).contains(&field);
+                    }
+                }
+                number += 1;
+            }
+        }
+        if differ {
+            let detail = "the samples fit two numberings of OTLP profiles, and mean something else in each; name the \
+                          one that they were written in: --input-format otlp (protocol 1.10 and later) or \
+                          --input-format otlp-1.9 (1.8 and 1.9)";
+            return Err(Error::malformed(detail));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn profile(&self, number: usize) -> Fields<'a> {
+        let start = self.profiles[number].0 as usize;
+        let mut fields = Fields::new(&self.data[start..], start);
+        let message = fields.next().ok().flatten().and_then(|(_, value)| fields.message(value).ok());
+        message.unwrap_or(Fields::new(&[], start))
+    }
+
+    /// A sample's stack and value; what its attributes say goes to `attributes`. `strict` is for telling numberings
+    /// apart: a writer packs all repeated numbers, as most do, or none, as async-profiler, and links are in the table.
+    fn sample(
+        &self,
+        mut fields: Fields<'a>,
+        numbering: Numbering,
+        strict: bool,
+        attributes: &mut Vec<u32>,
+    ) -> Result<(u32, i64)> {
+        attributes.clear();
+        let (mut stack, mut sum, mut n_values, mut n_times, mut packed) = (0, 0i64, 0u64, 0u64, None);
+        loop {
+            let start = fields.offset();
+            let Some((field, value)) = fields.next()? else { break };
+            let is_repeated = field == 5 || field == numbering.values || field == numbering.attributes;
+            if strict && is_repeated {
+                let is_packed = matches!(value, Value::Bytes(_));
+                if packed.replace(is_packed).is_some_and(|before| before != is_packed) {
+                    return Err(Error::malformed("some of its numbers are packed and some are not"));
+                }
+            }
+            if field == 1 {
+                stack = self.index(STACKS, value.varint()?)?;
+            } else if field == 5 {
+                n_times += match value {
+                    Value::Bytes(bytes) if bytes.len() % 8 == 0 => bytes.len() as u64 / 8,
+                    Value::Fixed if fixed64(self.data, start, fields.offset()).is_some() => 1,
+                    _ => return Err(Error::malformed("its timestamps are not numbers of 64 bits")),
+                };
+            } else if field == numbering.values {
+                for_each_int(value, |v| {
+                    n_values += 1;
+                    sum = sum.checked_add(v as i64).ok_or_else(too_large)?;
+                    Ok(())
+                })?;
+            } else if field == numbering.attributes {
+                self.said_of(value, attributes)?;
+            } else if field == numbering.link {
+                let link = value.varint()?;
+                if strict && link != 0 && link >= self.n_links {
+                    return Err(Error::malformed(format!("it refers to link {link}, and there are {}", self.n_links)));
+                }
+            }
+        }
+        match (n_values, n_times) {
+            (0, 0) => Err(Error::malformed("it has no values and no timestamps")),
+            (0, _) => Ok((stack, n_times as i64)),
+            (_, 0) => Ok((stack, sum)),
+            _ if n_values == n_times => Ok((stack, sum)),
+            _ => Err(Error::malformed(format!(
+                "it has {n_values} values and {n_times} timestamps, which must be as many, unless there are only \
+                 values or only timestamps"
+            ))),
+        }
+    }
+
+    pub(super) fn add_samples(
+        &self,
+        profile: usize,
+        numbering: Numbering,
+        column: u32,
+        context: u32,
+        samples: &mut Samples,
+    ) -> Result<()> {
+        let (mut attributes, mut key) = (Vec::new(), Vec::new());
+        let mut fields = self.profile(profile);
+        let mut number = 0u64;
+        while let Some((field, value)) = fields.next()? {
+            if field != 2 {
+                continue;
+            }
+            let mut add = || {
+                let sample = fields.message(value)?;
+                let start = sample.offset();
+                let (stack, value) = self.sample(sample, numbering, false, &mut attributes).map_err(|e| e.at(start))?;
+                attributes.sort_unstable();
+                attributes.dedup();
+                key.clear();
+                key.extend_from_slice(&[context, stack]);
+                key.extend_from_slice(&attributes);
+                samples.add(&key, column, value).map_err(|e| e.at(start))
+            };
+            add().map_err(|e| e.in_record(|| format!("profile {profile}, sample {number}")))?;
+            number += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The samples, added up where they are the same. Flat arrays: samples may be as short as five bytes.
+#[derive(Default)]
+pub(super) struct Samples {
+    /// A resource, and the attributes of a profile.
+    pub(super) contexts: Sequences<u32, RandomState>,
+    /// A context, a stack, and attributes.
+    pub(super) keys: Sequences<u32, RandomState>,
+    /// The first value of each key, as a place in `values`.
+    first: Vec<u32>,
+    values: Vec<SampleValue>,
+}
+
+struct SampleValue {
+    value: i64,
+    column: u32,
+    /// Where the key's next value is: there is one of each type at most.
+    next: u32,
+}
+
+impl Samples {
+    fn add(&mut self, key: &[u32], column: u32, value: i64) -> Result<()> {
+        let number = self.keys.number(key) as usize;
+        if number == self.first.len() {
+            self.first.push(NONE);
+        }
+        let mut at = self.first[number];
+        while at != NONE {
+            let known = &mut self.values[at as usize];
+            if known.column == column {
+                known.value = known.value.checked_add(value).ok_or_else(too_large)?;
+                return Ok(());
+            }
+            at = known.next;
+        }
+        self.values.push(SampleValue { value, column, next: self.first[number] });
+        self.first[number] = self.values.len() as u32 - 1;
+        Ok(())
+    }
+
+    /// A sample's key, and its context.
+    pub(super) fn key(&self, number: u32) -> (&[u32], &[u32]) {
+        let key = self.keys.get(number);
+        (key, self.contexts.get(key[0]))
+    }
+
+    pub(super) fn values(&self, number: u32, mut f: impl FnMut(u32, i64)) {
+        let mut at = self.first[number as usize];
+        while at != NONE {
+            let value = &self.values[at as usize];
+            f(value.column, value.value);
+            at = value.next;
+        }
+    }
+}

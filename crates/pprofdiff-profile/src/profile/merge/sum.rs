@@ -1,0 +1,99 @@
+//! Sums of whole profiles, each with its weight.
+
+use super::super::Profile;
+use super::super::types::{CommonType, common_types};
+use super::{Everything, Fields, Merger, Part};
+use crate::error::{Error, ErrorKind, Result};
+use crate::work;
+
+/// Adds profiles up to one.
+///
+/// Sample types that all have are kept, in the finest of their units. Times: the earliest. Durations
+/// add up. Comments of all are kept once; the other fields are those of the first that has them. Written diffs become
+/// the diff of both sides' sums.
+///
+/// # Errors
+/// No profile, no common sample type, values that add up past int64, or written diffs beside profiles that are none.
+pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
+    sum(profiles, &vec![1; profiles.len()], 1)
+}
+
+/// A weight is a whole number of such parts.
+const PARTS: i64 = 1_000_000;
+
+/// As [`merge`], with each profile's values multiplied by a weight: 3 is the same as the profile three times. Weights have
+/// six decimals. Whole weights are exact; of others the sum of each sample type is rounded once, and what rounding leaves of
+/// a sample is added to the next.
+///
+/// # Errors
+/// As [`merge`]; a weight that is not above 0 and at most a million; weighted values that add up past int64.
+pub fn merge_weighted(profiles: &[(&Profile, f64)]) -> Result<Profile> {
+    let whole = |&(_, weight): &(&Profile, f64)| match (weight * PARTS as f64).round() {
+        parts if weight <= 1e6 && parts >= 1.0 => Ok(parts as i64),
+        _ => Err(Error::query(format!("a weight is a number from 0.000001 to 1000000, not {weight}"))),
+    };
+    let weights = profiles.iter().map(whole).collect::<Result<Vec<_>>>()?;
+    // In lowest terms, so that sums have all the room that there is.
+    let divisor = weights.iter().fold(PARTS, |a, &b| gcd(a, b));
+    let weights: Vec<i64> = weights.iter().map(|weight| weight / divisor).collect();
+    sum(&profiles.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), &weights, PARTS / divisor)
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// A quotient, rounded half away from zero.
+fn rounded(value: i64, parts: i64) -> i64 {
+    let (value, parts) = (i128::from(value), i128::from(parts));
+    ((2 * value + value.signum() * parts) / (2 * parts)) as i64
+}
+
+/// The sum of the profiles, each times its weight, by the number of parts that weights are counted in.
+fn sum(profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<Profile> {
+    if profiles.is_empty() {
+        return Err(Error::query("there is no profile to merge"));
+    }
+    if let Some(diff) = profiles.iter().find(|p| p.is_diff()).filter(|_| !profiles.iter().all(|p| p.is_diff())) {
+        let detail = "this is a written diff, and other profiles are none; merge diffs, or the profiles of one side";
+        return Err(Error::new(ErrorKind::Incompatible, detail).in_input(diff.name()));
+    }
+    work::begin_phase("merging");
+    let types = common_types(profiles)?;
+    check_weights(profiles, &types, weights)?;
+    let mut merger = Merger::new(&types);
+    for (index, (&profile, &weight)) in profiles.iter().zip(weights).enumerate() {
+        merger.add(Part { profile, index, side: None, as_base: false, weight, selection: Everything(profile) });
+    }
+    let duration = profiles.iter().fold(0i64, |sum, p| sum.saturating_add(p.duration_nanos()));
+    let fields = Fields { duration_nanos: duration, frames_dropped: false, by_stack: false };
+    let mut before = vec![0_i64; types.len()];
+    let message = merger.finish(profiles, fields, |_, column, v| {
+        if parts == 1 {
+            return v;
+        }
+        let after = before[column] + v;
+        rounded(after, parts) - rounded(std::mem::replace(&mut before[column], after), parts)
+    });
+    Profile::decode("merged", message)
+}
+
+/// Makes sure that no weighted sum overflows.
+fn check_weights(profiles: &[&Profile], types: &[CommonType], weights: &[i64]) -> Result<()> {
+    for t in types {
+        let weighted = profiles.iter().zip(&t.columns).zip(weights).map(|((p, &(column, times)), &weight)| {
+            let each = times.checked_mul(weight)?;
+            i128::from(p.totals()[column].magnitude).checked_mul(i128::from(each))
+        });
+        let sum = weighted.sum::<Option<i128>>();
+        if sum.is_none_or(|sum| sum > i128::from(i64::MAX)) {
+            let detail = format!(
+                "the weighted values of sample type {} add up to more than an int64 holds; use smaller weights, or fewer \
+                 decimals",
+                t.kind
+            );
+            return Err(Error::new(ErrorKind::Incompatible, detail));
+        }
+    }
+    Ok(())
+}

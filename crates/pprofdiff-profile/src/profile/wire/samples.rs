@@ -1,0 +1,462 @@
+//! Samples as they lie in a message: the numbers of their locations and values, decoded each time that they are asked
+//! for.
+
+use super::{Fields, Value, long_varint, varint, without_top_bits};
+
+/// The numbers of one repeated integer field, wherever in a message they lie.
+///
+/// What all known producers write is one packed field, or (Go, for up to two numbers) a field for each.
+/// The engine's innermost loop: a plain loop over the bytes, since most ids of a file are of one length, which a
+/// processor predicts; loops that decode without branches came out slower (benches/README.md).
+#[derive(Clone, Copy)]
+pub(crate) struct Ints<'a> {
+    bytes: &'a [u8],
+    /// 0 if these are packed numbers; the field's number if they are fields among which the numbers are.
+    field: u64,
+}
+
+impl<'a> Ints<'a> {
+    /// True if all numbers are well formed and `f` is true for each; ends at the first that is not.
+    #[inline(always)]
+    pub(crate) fn all(self, mut f: impl FnMut(u64) -> bool) -> bool {
+        let (mut packed, mut fields) = self.begin();
+        loop {
+            if !all_packed(packed, &mut f) {
+                return false;
+            }
+            if fields.is_empty() {
+                return true;
+            }
+            match next_chunk(fields, self.field) {
+                Some(found) => (packed, fields) = found,
+                None => return false,
+            }
+        }
+    }
+
+    /// Packed numbers, and the fields among which more are.
+    #[inline(always)]
+    fn begin(self) -> (&'a [u8], &'a [u8]) {
+        if self.field == 0 { (self.bytes, &[]) } else { (&[], self.bytes) }
+    }
+
+    /// True if all numbers are well formed and in `1..=n`.
+    #[inline(always)]
+    pub(crate) fn are_within(self, n: u32) -> bool {
+        (self.field == 0 && packed_within(self.bytes, n)) || self.all(|v| v.wrapping_sub(1) < u64::from(n))
+    }
+
+    /// Calls `f` with each number, up to the first that is malformed.
+    #[inline(always)]
+    pub(crate) fn each(self, mut f: impl FnMut(u64)) {
+        self.all(|v| {
+            f(v);
+            true
+        });
+    }
+
+    /// As [`Ints::all`], for numbers whose lengths can't be predicted, as those of values: where they end is found
+    /// at once for up to 64 bytes, and nothing branches on a length below nine.
+    #[inline(always)]
+    pub(crate) fn all_values(self, mut f: impl FnMut(u64) -> bool) -> bool {
+        if self.field != 0 || self.bytes.len() > 64 {
+            return self.all(f);
+        }
+        let (mut ends, mut start) = (ends(self.bytes), 0);
+        while ends != 0 {
+            let end = ends.trailing_zeros() as usize + 1;
+            ends &= ends - 1;
+            match number(self.bytes, start, end) {
+                Some(v) if f(v) => start = end,
+                _ => return false,
+            }
+        }
+        start == self.bytes.len()
+    }
+
+    /// The number at a place.
+    #[inline(always)]
+    pub(crate) fn nth(self, n: usize) -> Option<u64> {
+        if self.field == 0 && self.bytes.len() <= 64 && n < 64 {
+            let (mut ends, mut start) = (ends(self.bytes), 0);
+            for _ in 0..n {
+                start = ends.trailing_zeros() as usize + 1;
+                ends &= ends.wrapping_sub(1);
+            }
+            return if ends == 0 { None } else { number(self.bytes, start, ends.trailing_zeros() as usize + 1) };
+        }
+        let (mut before, mut found) = (n, None);
+        self.all(|v| {
+            found = (before == 0).then_some(v);
+            before = before.wrapping_sub(1);
+            found.is_none()
+        });
+        found
+    }
+
+    /// The first number.
+    #[inline(always)]
+    pub(crate) fn first(self) -> Option<u64> {
+        let (mut packed, mut fields) = self.begin();
+        while packed.is_empty() && !fields.is_empty() {
+            (packed, fields) = next_chunk(fields, self.field)?;
+        }
+        varint(packed).map(|(v, _)| v)
+    }
+
+    /// Takes a run of a field (below 16) off the front of a message; `None` if the message is cut off.
+    #[inline(always)]
+    fn run(message: &mut &'a [u8], field: u8) -> Option<Ints<'a>> {
+        if message.first() == Some(&(field << 3 | 2)) {
+            let (len, n) = varint(&message[1..])?;
+            let (packed, rest) = message[1 + n..].split_at_checked(usize::try_from(len).ok()?)?;
+            *message = rest;
+            return Some(Ints { bytes: packed, field: 0 });
+        }
+        let all = *message;
+        while message.first() == Some(&(field << 3)) {
+            let (_, n) = varint(&message[1..])?;
+            *message = &message[1 + n..];
+        }
+        Some(Ints { bytes: &all[..all.len() - message.len()], field: u64::from(field) })
+    }
+}
+
+/// The next part of fields that is packed numbers of this one, or one number, which is packed too; and the fields after
+/// it. At the end there are neither.
+#[inline(never)]
+fn next_chunk(fields: &[u8], field: u64) -> Option<(&[u8], &[u8])> {
+    let mut rest = Fields::new(fields, 0);
+    loop {
+        let start = rest.offset();
+        let Some((number, value)) = rest.next().ok()? else { return Some((&[], &[])) };
+        if number == field {
+            let end = rest.offset();
+            let packed = match value {
+                Value::Bytes(packed) => packed,
+                // What follows the key.
+                Value::Varint(_) => &fields[start + varint(&fields[start..])?.1..end],
+                Value::Fixed => return None,
+            };
+            return Some((packed, &fields[end..]));
+        }
+    }
+}
+
+/// True if packed numbers are well formed and `f` is true for each. As [`varint`], over a pointer that only moves
+/// forward: the length that is left is no number of its own, which takes a register less and a check less a byte.
+#[inline(always)]
+fn all_packed(packed: &[u8], mut f: impl FnMut(u64) -> bool) -> bool {
+    let mut bytes = packed.iter();
+    while let Some(&first) = bytes.next() {
+        let mut v = u64::from(first);
+        if first >= 0x80 {
+            let Some(&second) = bytes.next() else { return false };
+            v = v & 0x7f | u64::from(second) << 7;
+            if second >= 0x80 {
+                let Some(&third) = bytes.next() else { return false };
+                v = v & 0x3fff | u64::from(third) << 14;
+                if third >= 0x80 {
+                    let rest = bytes.as_slice();
+                    let n;
+                    (v, n) = long_varint(rest, v & 0x1f_ffff);
+                    if n == 0 {
+                        return false;
+                    }
+                    bytes = rest[n..].iter();
+                }
+            }
+        }
+        if !f(v) {
+            return false;
+        }
+    }
+    true
+}
+
+/// A bit for each of at most 64 bytes: set where a number ends, which is where the top bit is clear.
+#[inline(always)]
+fn ends(bytes: &[u8]) -> u64 {
+    let bits = |word: u64| (!word & 0x8080_8080_8080_8080).wrapping_mul(0x0002_0408_1020_4081) >> 56;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut ends = 0;
+    for (i, word) in words.iter().enumerate() {
+        ends |= bits(u64::from_le_bytes(*word)) << (8 * i);
+    }
+    if !rest.is_empty() {
+        ends |= bits(word(rest, u64::MAX)) << (8 * words.len());
+    }
+    ends
+}
+
+/// Fewer than eight bytes as a word, its upper part taken from `fill`: read twice where they overlap, instead of one by
+/// one.
+#[inline(always)]
+pub(crate) fn word(bytes: &[u8], fill: u64) -> u64 {
+    let len = bytes.len();
+    let low = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (len % 8) - 32)
+        }
+        _ if len > 0 => {
+            let at = |i: usize| u64::from(bytes[i]) << (8 * i);
+            at(0) | at(len / 2) | at(len - 1)
+        }
+        _ => 0,
+    };
+    low | fill << (8 * (len % 8))
+}
+
+/// The number that lies in `bytes[start..end]`; `None` if it is too long.
+#[inline(always)]
+fn number(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
+    match bytes[start..].first_chunk::<8>() {
+        Some(word) if end - start <= 8 => {
+            Some(without_top_bits(u64::from_le_bytes(*word) & u64::MAX >> (64 - 8 * (end - start))))
+        }
+        _ => varint(&bytes[start..]).map(|(v, _)| v),
+    }
+}
+
+/// True if a quick look shows that packed numbers are well formed and in `1..=n`; false says nothing.
+///
+/// Checks every byte together with the two before it, eight bytes at a time and without decoding anything. A
+/// number is certainly in range if no byte of it is zero and it has fewer digits (of 7 bits, the last byte being
+/// the highest) than `n`, or as many and its first two are less than those of `n`.
+#[inline(always)]
+fn packed_within(bytes: &[u8], n: u32) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x80 * EACH;
+    // For n of two digits the digits are compared as they are; for n of three, the lowest is not looked at.
+    let (three, highest, next) = match n {
+        0x80..0x4000 => (false, n >> 7, (n & 0x7f) + 1),
+        0x4000..0x20_0000 => (true, n >> 14, n >> 7 & 0x7f),
+        _ => return false,
+    };
+    // Sets the top bit of each byte that is at least `limit` (0 to 0x80).
+    let at_least = |low: u64, limit: u32| (low + (0x80 - u64::from(limit)) * EACH) & TOP;
+    let (mut invalid, mut more_before, mut reached_before) = (0, 0, 0);
+    let mut check = |word: u64| {
+        let (low, more) = (word & !TOP, word & TOP);
+        let zero = !(low + !TOP) & !more & TOP;
+        let more_1 = more << 8 | more_before >> 56;
+        let more_2 = if three { more << 16 | more_before >> 48 } else { TOP };
+        let reached = at_least(low, next);
+        let next_reached = reached << 8 | reached_before >> 56;
+        let too_large = at_least(low, highest + 1) | at_least(low, highest) & next_reached;
+        invalid |= zero | more_1 & more_2 & (more | too_large);
+        (more_before, reached_before) = (more, reached);
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().for_each(|word| check(u64::from_le_bytes(*word)));
+    if !rest.is_empty() {
+        // Filled up with ones, each a number by itself, unless the last number is cut off; see below.
+        check(word(rest, EACH));
+    }
+    invalid == 0 && bytes.last().is_none_or(|&last| last < 0x80)
+}
+
+/// A sample's message, taken apart.
+#[derive(Clone, Copy)]
+pub(crate) struct SampleParts<'a> {
+    pub locations: Ints<'a>,
+    pub values: Ints<'a>,
+    /// Fields among which all labels are.
+    pub labels: &'a [u8],
+}
+
+impl<'a> SampleParts<'a> {
+    /// Locations, values, labels, in this order and nothing else: what all known producers write. `None` if it
+    /// is something else, or cut off. What the labels' field numbers are is not looked at.
+    #[inline(always)]
+    pub(crate) fn usual(message: &'a [u8]) -> Option<SampleParts<'a>> {
+        let mut rest = message;
+        let locations = Ints::run(&mut rest, 1)?;
+        let values = Ints::run(&mut rest, 2)?;
+        Some(SampleParts { locations, values, labels: rest })
+    }
+
+    /// The parts of a message of any form; where the usual one is `likely`, it is tried first.
+    #[inline(always)]
+    pub(crate) fn new(message: &'a [u8], likely: bool) -> SampleParts<'a> {
+        match SampleParts::usual(message) {
+            Some(parts) if likely => parts,
+            _ => SampleParts::any(message),
+        }
+    }
+
+    /// Any form that protobuf allows.
+    pub(crate) fn any(message: &'a [u8]) -> SampleParts<'a> {
+        let ints = |field| Ints { bytes: message, field };
+        SampleParts { locations: ints(1), values: ints(2), labels: message }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::put;
+    use super::{Ints, SampleParts, packed_within, varint, word};
+
+    #[test]
+    fn numbers_are_read_in_every_form_and_a_malformed_one_shows() {
+        let numbers: Vec<u64> =
+            (0..64).map(|i| 1u64 << i).flat_map(|v| [v - 1, v, v + 1]).chain([u64::MAX, 0]).collect();
+        let mut packed = Vec::new();
+        numbers.iter().for_each(|&v| put::varint(&mut packed, v));
+        let mut message = Vec::new();
+        put::int(&mut message, 3, 7);
+        put::bytes(&mut message, 1, &packed);
+        put::int(&mut message, 1, 5);
+        put::int(&mut message, 2, 6);
+        put::bytes(&mut message, 1, &[]);
+        put::bytes(&mut message, 1, &packed);
+        let read = |ints: Ints<'_>| {
+            let mut got = Vec::new();
+            let whole = ints.all(|v| {
+                got.push(v);
+                true
+            });
+            let mut again = Vec::new();
+            let as_values = ints.all_values(|v| {
+                again.push(v);
+                true
+            });
+            assert_eq!((as_values, &again), (whole, &got));
+            (whole, got)
+        };
+        let want: Vec<u64> = numbers.iter().copied().chain([5]).chain(numbers.iter().copied()).collect();
+        let ints = SampleParts::any(&message).locations;
+        assert_eq!(
+            (0..want.len() + 1).map(|n| ints.nth(n)).collect::<Vec<_>>(),
+            want.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
+        );
+        assert_eq!(read(ints), (true, want));
+
+        let mut usual = Vec::new();
+        put::bytes(&mut usual, 1, &packed);
+        [8, 9].iter().for_each(|&v| put::int(&mut usual, 2, v));
+        let parts = SampleParts::usual(&usual).unwrap();
+        assert_eq!(read(parts.locations), (true, numbers.clone()));
+        assert_eq!((read(parts.values), parts.labels), ((true, vec![8, 9]), &[][..]));
+
+        for chunk in numbers.chunks(7) {
+            let mut packed = Vec::new();
+            chunk.iter().for_each(|&v| put::varint(&mut packed, v));
+            let ints = Ints { bytes: &packed, field: 0 };
+            assert_eq!(read(ints), (true, chunk.to_vec()));
+            assert_eq!(
+                (0..8).map(|n| ints.nth(n)).collect::<Vec<_>>(),
+                (0..8).map(|n| chunk.get(n).copied()).collect::<Vec<_>>()
+            );
+            assert_eq!(ints.first(), Some(chunk[0]));
+        }
+        let cut_off = Ints { bytes: &[1, 2, 0x80], field: 0 };
+        assert_eq!(read(cut_off), (false, vec![1, 2]));
+    }
+
+    /// One number as the format's description has it, byte by byte: its value and length.
+    fn obvious(data: &[u8]) -> Option<(u64, usize)> {
+        let len = data.iter().take(10).position(|&byte| byte < 0x80)? + 1;
+        let digits = data[..len].iter().enumerate();
+        Some((digits.map(|(i, &byte)| (u128::from(byte & 0x7f) << (7 * i)) as u64).fold(0, |v, digit| v | digit), len))
+    }
+
+    #[test]
+    fn numbers_of_all_lengths_are_those_of_the_obvious_way() {
+        // Bytes at random, with the top bit in most of them, so that there are numbers of all lengths, and too long ones.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        let mut lengths = [0; 11];
+        for round in 0..40_000 {
+            let len = random() as usize % 24;
+            let continued = [0x80, 0xff, 0x00][round % 3];
+            let bytes: Vec<u8> =
+                (0..len).map(|_| random() as u8 | if random() % 8 == 0 { 0 } else { continued }).collect();
+            let (mut rest, mut want) = (&bytes[..], Vec::new());
+            while let Some((v, n)) = obvious(rest) {
+                want.push(v);
+                rest = &rest[n..];
+                lengths[n] += 1;
+            }
+            lengths[0] += usize::from(!rest.is_empty());
+            assert_eq!(varint(&bytes), obvious(&bytes), "{bytes:x?}");
+            let ints = Ints { bytes: &bytes, field: 0 };
+            let (mut got, mut values) = (Vec::new(), Vec::new());
+            let whole = ints.all(|v| {
+                got.push(v);
+                true
+            });
+            let whole_values = ints.all_values(|v| {
+                values.push(v);
+                true
+            });
+            assert_eq!((whole, &got), (rest.is_empty(), &want), "{bytes:x?}");
+            assert_eq!(whole_values, whole, "{bytes:x?}");
+            assert!(values == want || !whole, "{bytes:x?}");
+            if whole {
+                assert_eq!((0..=want.len()).map(|n| ints.nth(n)).collect::<Vec<_>>(), {
+                    want.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
+                });
+            }
+        }
+        assert!(lengths.iter().all(|&n| n > 100), "{lengths:?}");
+    }
+
+    #[test]
+    fn a_few_bytes_are_a_word_that_is_filled_up() {
+        for len in 0..8 {
+            let bytes: Vec<u8> = (0..len).map(|i| 0x81 + 17 * i).collect();
+            for fill in [0, u64::MAX, 0x0101_0101_0101_0101] {
+                let mut want = fill.to_le_bytes();
+                want[..bytes.len()].copy_from_slice(&bytes);
+                assert_eq!(word(&bytes, fill), u64::from_le_bytes(want), "{len} {fill:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_glance_at_ids_never_accepts_what_is_out_of_range() {
+        let packed = |ids: &[u64]| {
+            let mut bytes = Vec::new();
+            ids.iter().for_each(|&v| put::varint(&mut bytes, v));
+            bytes
+        };
+        let mut accepted = 0;
+        for n in [127, 128, 129, 255, 256, 300, 16_383, 16_384, 16_385, 24_752, 236_113, 2_097_151, 2_097_152u32] {
+            let edges =
+                [0, 1, 2, 127, 128, 129, 16_383, 16_384, 2_097_151, 2_097_152, 1 << 21, 1 << 28, 1 << 35, u64::MAX];
+            let near = (0..300).flat_map(|d| [u64::from(n).saturating_sub(d), u64::from(n) + d]);
+            for id in edges.into_iter().chain(near) {
+                // At each place of a word, and before a longer and a shorter one.
+                for before in 0..9 {
+                    for after in [&[][..], &[1], &[u64::from(n)]] {
+                        let ids: Vec<u64> =
+                            vec![1; before].into_iter().chain([id]).chain(after.iter().copied()).collect();
+                        let valid = ids.iter().all(|&id| 1 <= id && id <= u64::from(n));
+                        let glance = packed_within(&packed(&ids), n);
+                        assert!(valid || !glance, "{ids:?} are not all within 1..={n}");
+                        accepted += usize::from(glance);
+                        let ints = Ints { bytes: &packed(&ids), field: 0 };
+                        assert_eq!(ints.are_within(n), valid, "{ids:?} {n}");
+                    }
+                }
+            }
+        }
+        assert!(accepted > 10_000, "a glance accepts next to nothing: {accepted}");
+        for malformed in [
+            &[0x80][..],
+            &[1, 0x80],
+            &[1, 1, 1, 1, 1, 1, 1, 0xff],
+            &[0x80, 0x80, 0x80, 0x01],
+            &[0x80, 0],
+            &[0x81, 0x00],
+        ] {
+            assert!(!packed_within(malformed, 20_000), "{malformed:?}");
+            assert!(!packed_within(malformed, 1000), "{malformed:?}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+// What stands around graph and table: summary, causes, what moved most, the state of the controls, the call graph.
+
+// ---------------------------------------------------------------- summary and controls
+
+function showSummary() {
+  const sides = [];
+  for (const [what, side] of twoSided ? ["base", "new"].map((what) => [what, type().raw[what] ?? data[what]]) : [["", data.new]]) {
+    const div = element("div", undefined, "side");
+    if (what) div.append(element("b", what));
+    const when = [side.extent];
+    if (side.duration) when.push(`in ${side.duration}`);
+    if (side.time) when.push(`on ${new Date(side.time).toISOString().replace("T", " ").slice(0, 16)} UTC`);
+    div.append(element("span", side.name, "path"), element("span", when.join(" "), "when"));
+    sides.push(div);
+  }
+  $("sides").replaceChildren(...sides);
+  const notes = data.settings.map((text) => element("li", text));
+  if (type().raw.factor !== 1) notes.push(element("li", `new × ${type().raw.factor}`));
+  if (twoSided) notes.push(element("li", "growth is a row's own, “of total” its delta in the base's total"));
+  notes.push(element("li", data.generator));
+  for (const text of data.warnings) notes.push(element("li", "Warning: " + text, "warning"));
+  $("notes").replaceChildren(...notes);
+  $("total").replaceChildren();
+  const [base, fresh] = type().kept, total = element("span");
+  const { sides: unit, delta: ofDelta } = type().scalesOf([base], [fresh]);
+  if (twoSided) {
+    const delta = fresh - base;
+    total.append(element("span", `${type().show(base, unit)} → `), element("b", type().show(fresh, unit)),
+      element("span", `  ${type().delta(delta, ofDelta)}  ${growth(base, fresh)}`, sign(delta)));
+  } else total.append(element("b", type().show(fresh, unit)));
+  $("total").append(total);
+  if (type().kept !== type().total) {
+    const whole = type().total.slice(twoSided ? 0 : 1).map((v) => type().show(v)).join(" → ");
+    $("total").append(" ", element("span", `of ${whole} before filters`, "note"));
+  }
+}
+
+/** Why the sides differ, where that is explained. */
+function showWhy() {
+  const panels = [...$("why").querySelectorAll("[data-type]")];
+  for (const panel of panels) panel.hidden = Number(panel.dataset.type) !== view.type;
+  $("why").hidden = panels.length === 0;
+  $("unexplained").hidden = panels.some((panel) => !panel.hidden);
+}
+
+/** What rose and what fell most, beside the total. */
+function showMovers() {
+  const { rose, fell } = type().raw;
+  const lists = [[twoSided ? "rose most" : "cost most", rose], ["fell most", fell]].filter(([, rows]) => rows?.length);
+  $("movers").hidden = lists.length === 0;
+  $("movers").replaceChildren(...lists.map(([title, rows]) => {
+    const table = element("table"), head = element("tr"), what = element("th", title, "t");
+    what.append(element("span", "flat", "caption"));
+    what.colSpan = twoSided ? 2 : 3;
+    what.title = COSTS.flat;
+    head.append(what);
+    if (twoSided) head.append(element("th", "growth", "caption"), element("th", "of total", "caption"));
+    table.append(element("thead"), element("tbody"));
+    table.tHead.append(head);
+    for (const [frame, ...sides] of rows) {
+      const [base, fresh] = sides.map(BigInt), delta = fresh - base, row = type().table.rowOf.get(frame);
+      const direction = twoSided ? toneOf(delta, type().table.flat_chance[row]) : "";
+      const tr = element("tr"), name = element("td", undefined, "t");
+      const button = element("button", shortName(data.names[frame]));
+      button.type = "button";
+      button.title = data.names[frame];
+      tr.dataset.frame = frame;
+      name.append(button);
+      tr.append(name, element("td", twoSided ? type().delta(delta) : type().show(fresh), direction),
+        ...twoSided ? [element("td", growth(base, fresh), direction)] : [], element("td", type().share(delta), direction));
+      table.tBodies[0].append(tr);
+    }
+    return table;
+  }));
+}
+
+function showPruned() {
+  const { stacks, of, share, widest } = tree().pruned;
+  const percent = (part) => Number((100 * part).toPrecision(2)) + "%";
+  $("pruned").textContent = stacks === 0 ? `All ${of} stacks are drawn.`
+    : `${stacks} of ${of} stacks (${percent(share)} of the width) are in (pruned) boxes: what has less than ${percent(widest)} of the whole is not drawn by itself.`;
+}
+
+function showControls() {
+  $("type").value = String(view.type);
+  for (const button of $("width-mode").children) button.setAttribute("aria-pressed", String(button.dataset.mode === view.width));
+  const width = document.querySelector("#legend .width");
+  if (width) width.textContent = `${view.inverted ? "inverted; " : ""}width: ${WIDTHS[view.width]}`;
+  $("inverted").setAttribute("aria-pressed", String(view.inverted));
+  $("upward").setAttribute("aria-pressed", String(view.upward));
+  $("grey").setAttribute("aria-pressed", String(view.grey));
+  $("grey").hidden = !type().raw.chance;
+  for (const e of document.querySelectorAll("#legend .chance, #legend .chance + span")) e.hidden = !type().raw.chance || !view.grey;
+  for (const button of $("why").querySelectorAll("[data-type]:not([hidden]) [data-cause]")) {
+    button.setAttribute("aria-pressed", String(Number(button.dataset.cause) === view.cause));
+  }
+  $("fit").hidden = !(graphWidth() > $("callgraph").lastElementChild.clientWidth);
+  $("fit").setAttribute("aria-pressed", String(fitted()));
+  $("callgraph").classList.toggle("fitted", fitted());
+  $("back").disabled = zooms.length === 0;
+  $("reset").disabled = view.zoom === 0 && !pointed;
+  if ($("search").value !== view.search) $("search").value = view.search;
+  if ($("filter").value !== view.filter) $("filter").value = view.filter;
+  const theme = $("theme");
+  theme.textContent = { "": "Theme: system", dark: "Theme: dark", light: "Theme: light" }[view.theme];
+}
+
+/** The sample type's call graph. An SVG is parsed as XML, in which nothing runs. */
+function showCallGraph() {
+  const graph = type().raw.callgraph;
+  $("callgraph").hidden = !graph;
+  if (!graph) return;
+  const parsed = new DOMParser().parseFromString(graph.svg, "image/svg+xml").documentElement;
+  const drawn = document.importNode(parsed, true);
+  for (const [i, node] of drawn.querySelectorAll("g.node").entries()) node.dataset.frame = graph.frames[i];
+  // Its colours are the page's, which knows light and dark.
+  for (const part of drawn.querySelectorAll("[data-share]")) {
+    const share = Number(part.dataset.share);
+    part.style.setProperty("--tone", share < 0 ? "var(--less)" : "var(--more)");
+    part.style.setProperty("--part", String(Math.sqrt(Math.min(1, Math.abs(share)))));
+  }
+  const scroll = $("callgraph").lastElementChild;
+  scroll.replaceChildren(drawn);
+  // Its legend becomes text of the page, which stays readable however small the graph gets. Sides and total, its first
+  // lines, have been said.
+  const legend = [...drawn.children].filter((e) => e.tagName === "text"), said = twoSided ? 3 : 2;
+  $("callgraph").querySelector(".note").textContent = legend.slice(said).map((e) => e.textContent).join(" · ");
+  const paper = drawn.querySelector(":scope > rect"), graphed = drawn.querySelector(":scope > g"), margin = 8;
+  const { x, y, width, height } = graphed?.getBBox() ?? { width: 0 };
+  if (width > 0 && paper) {
+    for (const e of legend) e.remove();
+    graphed.removeAttribute("transform");
+    const box = [x - margin, y - margin, width + 2 * margin, height + 2 * margin].map(Math.round);
+    drawn.setAttribute("viewBox", box.join(" "));
+    for (const [i, name] of ["x", "y", "width", "height"].entries()) {
+      if (i > 1) drawn.setAttribute(name, box[i]);
+      paper.setAttribute(name, box[i]);
+    }
+  }
+  $("callgraph").classList.toggle("fitted", fitted());
+  seekChange();
+}
+
+/** How wide the call graph is in itself. */
+const graphWidth = () => Number($("callgraph").querySelector("svg")?.getAttribute("width"));
+
+/** Whether the call graph is as wide as the page: where nobody decided, on a phone, and where it stays readable. */
+function fitted() {
+  if (view.fit !== "") return view.fit === "1";
+  return narrow.matches || $("callgraph").lastElementChild.clientWidth > 0.6 * graphWidth();
+}
+
+/** Brings the largest change into sight, of a call graph that is larger than its place. */
+function seekChange() {
+  let largest = null;
+  for (const node of $("callgraph").querySelectorAll("g.node")) {
+    if (!largest || Math.abs(node.dataset.share) > Math.abs(largest.dataset.share)) largest = node;
+  }
+  if (!largest) return;
+  const scroll = $("callgraph").lastElementChild;
+  const spot = largest.getBoundingClientRect(), around = scroll.getBoundingClientRect();
+  scroll.scrollLeft += (spot.left + spot.right - around.left - around.right) / 2;
+  scroll.scrollTop += spot.top - around.top - 40;
+}
+

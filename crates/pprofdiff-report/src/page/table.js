@@ -1,0 +1,197 @@
+// The table of functions, that of source lines, and the callers and callees of one function.
+
+// ---------------------------------------------------------------- table
+
+// A phone has room for a few columns only: the changes come first, and what they are of when the table is moved.
+const narrow = matchMedia("screen and (max-width: 640px)");
+
+/** The columns from left to right, in groups: [flat or cum, which of its values]. */
+function groupsOfTable() {
+  if (!twoSided) return [["flat", ["new", "share"]], ["cum", ["new", "share"]]];
+  const rest = ["base", "new", "growth", "share"], all = ["base", "new", "delta", "growth", "share"];
+  if (narrow.matches) return [["flat", ["delta"]], ["cum", ["delta"]], ["flat", rest], ["cum", rest]];
+  return [["flat", all], ["cum", all]];
+}
+
+let order = [];
+const columnOf = {
+  name: (b, i) => data.names[b.frame[i]], status: (b, i) => b.status[i],
+  flat_base: (b, i) => b.flat_base[i], flat_new: (b, i) => b.flat_new[i], flat_delta: (b, i) => b.flat_new[i] - b.flat_base[i],
+  cum_base: (b, i) => b.cum_base[i], cum_new: (b, i) => b.cum_new[i], cum_delta: (b, i) => b.cum_new[i] - b.cum_base[i],
+};
+
+/** Where the columns of source lines stand on a phone, and what they are called there. */
+const LINES = [[2, "flat: delta"], [5, "cum: delta"], [9, "line"], [10, "source"], [0, "flat: base"], [1, "new"],
+  [3, "cum: base"], [4, "new"], [6, "growth"], [7, "of total"], [8, "line: base"]];
+const linesAsWritten = new Map();
+
+function columnsOfLines() {
+  if (!twoSided || (!narrow.matches && linesAsWritten.size === 0)) return;
+  for (const tr of $("source").querySelectorAll("tr")) {
+    if (!linesAsWritten.has(tr)) linesAsWritten.set(tr, [...tr.cells].map((cell) => [cell, cell.textContent]));
+    const written = linesAsWritten.get(tr), isHead = tr.parentNode === tr.closest("table").tHead;
+    const wanted = narrow.matches ? LINES.map(([i, name]) => [written[i][0], name]) : written;
+    tr.replaceChildren(...wanted.map(([cell]) => cell));
+    if (isHead) for (const [cell, name] of wanted) cell.textContent = name;
+  }
+}
+
+const COSTS = { flat: "what a function costs itself", cum: "with all that it calls" };
+
+function headOfTable() {
+  const groups = element("tr"), columns = element("tr");
+  const column = (key, text, className) => {
+    const th = element("th", undefined, className), button = element("button", text);
+    th.scope = "col";
+    button.type = "button";
+    button.disabled = !key;
+    if (key) {
+      th.dataset.key = key;
+      button.onclick = () => {
+        view.descending = view.sort === key ? !view.descending : key !== "name" && key !== "status";
+        view.sort = key;
+        showTable();
+        keepInFragment();
+      };
+    }
+    th.append(button);
+    columns.append(th);
+  };
+  column("name", "function", "t");
+  groups.append(element("td"));
+  for (const [cost, values] of groupsOfTable()) {
+    const th = element("th", cost, "group-start");
+    th.colSpan = values.length;
+    th.title = COSTS[cost];
+    groups.append(th);
+    for (const [i, value] of values.entries()) {
+      const text = value === "share" ? "of total" : twoSided ? value : cost;
+      column(value === "share" || value === "growth" ? "" : `${cost}_${value}`, text, twoSided && i === 0 ? "group-start" : "");
+    }
+  }
+  if (twoSided) column("status", "status", "t");
+  $("table").tHead.replaceChildren(...(twoSided ? [groups] : []), columns);
+}
+
+/** Largest change first where that is asked for: a delta is sorted by its magnitude. */
+function showTable() {
+  const b = type().table;
+  $("functions").hidden = $("neighbours").hidden = !b;
+  if (!b) return;
+  const regex = compile($("filter"));
+  order = [];
+  for (let i = 0; i < b.n; i++) if (!regex || regex.test(data.names[b.frame[i]])) order.push(i);
+  const value = columnOf[view.sort], magnitude = view.sort.endsWith("delta"), up = view.descending ? -1 : 1;
+  const abs = (v) => (v < 0n ? -v : v);
+  // As everywhere: rows that are equal in flat are ordered by cum, or the other way round, then by name.
+  const other = view.sort.startsWith("flat") ? columnOf.cum_delta : columnOf.flat_delta;
+  const keys = new Map(order.map((i) => [i, magnitude ? abs(value(b, i)) : value(b, i)]));
+  order.sort((i, j) => {
+    const x = keys.get(i), y = keys.get(j);
+    if (x !== y) return x < y ? -up : up;
+    const [s, t] = [abs(other(b, i)), abs(other(b, j))];
+    if (s !== t) return s < t ? 1 : -1;
+    const [p, q] = [data.names[b.frame[i]], data.names[b.frame[j]]];
+    return p < q ? -1 : p > q ? 1 : 0;
+  });
+  for (const th of $("table").tHead.querySelectorAll("th[data-key]")) {
+    if (th.dataset.key === view.sort) th.setAttribute("aria-sort", view.descending ? "descending" : "ascending");
+    else th.removeAttribute("aria-sort");
+  }
+  const left = b.of - b.n;
+  $("rows").textContent = (regex ? `${order.length} of ${b.n}` : `${b.n}`) + (b.n === 1 ? " function" : " functions")
+    + (left > 0 ? `; ${left} of little cost are not in this page` : "");
+  rowsShown = 0;
+  $("table").tBodies[0].replaceChildren();
+  moreRows(100);
+}
+
+function moreRows(count) {
+  const b = type().table, body = $("table").tBodies[0], until = Math.min(order.length, rowsShown + count);
+  for (; rowsShown < until; rowsShown++) body.append(rowElement(b, order[rowsShown]));
+  $("more").hidden = rowsShown >= order.length;
+  $("more").textContent = `Show more (${order.length - rowsShown} left)`;
+}
+
+function rowElement(b, i) {
+  const tr = element("tr");
+  tr.dataset.frame = b.frame[i];
+  tr.setAttribute("aria-selected", String(b.frame[i] === view.fn));
+  const name = element("td", undefined, "t"), button = element("button", data.names[b.frame[i]]);
+  button.type = "button";
+  name.append(button);
+  tr.append(name);
+  const t = type(), scales = t.scales;
+  const cell = (text, className, why = "") => {
+    const td = element("td", text, className);
+    td.title = why;
+    tr.append(td);
+  };
+  for (const [cost, values] of groupsOfTable()) {
+    const base = b[cost + "_base"][i], fresh = b[cost + "_new"][i], delta = fresh - base;
+    const chance = b[cost + "_chance"][i] && delta !== 0n, why = chance ? t.chance(base, fresh) : "", tone = toneOf(delta, chance);
+    for (const [at, value] of values.entries()) {
+      const className = twoSided && at === 0 ? "group-start " : "";
+      if (value === "base") cell(t.show(base, scales.sides), className);
+      else if (value === "new") cell(t.show(fresh, scales.sides), className);
+      else if (value === "delta") cell(t.delta(delta, scales.delta), className + tone, why);
+      else if (value === "growth") cell(growth(base, fresh), className + tone, why);
+      else cell(t.share(delta), twoSided ? className + tone : className, why);
+    }
+  }
+  if (twoSided) cell(STATUSES[Number(b.status[i])], "w");
+  return tr;
+}
+
+// ---------------------------------------------------------------- callers and callees
+
+function showEdges() {
+  const b = type().table, place = $("edges");
+  if (!b) return;
+  place.replaceChildren();
+  const row = b.rowOf.get(view.fn);
+  if (row === undefined) {
+    place.append(element("div", view.fn < 0 ? "Choose a function in the graph or in the table."
+      : "This sample type has nothing of this function, or too little to be in this page.", "note"));
+    return;
+  }
+  const list = (edges, title) => {
+    const shown = [];
+    for (let i = edges.first[row]; i < edges.first[row + 1]; i++) shown.push(i);
+    const change = (i) => Math.abs(Number(edges.new[i] - edges.base[i]));
+    shown.sort((i, j) => change(j) - change(i));
+    const table = element("table"), head = element("tr");
+    head.append(element("th", title, "t"));
+    const values = !twoSided ? ["value"] : narrow.matches ? ["delta", "base", "new"] : ["base", "new", "delta"];
+    for (const text of values) head.append(element("th", text));
+    table.append(element("thead"), element("tbody"));
+    table.tHead.append(head);
+    for (const i of shown) {
+      const tr = element("tr"), name = element("td", undefined, "t"), frame = Number(edges.other[i]);
+      const button = element("button", data.names[frame]);
+      button.type = "button";
+      tr.dataset.frame = frame;
+      name.append(button);
+      tr.append(name);
+      const delta = edges.new[i] - edges.base[i];
+      for (const value of values) {
+        if (value === "delta") tr.append(element("td", type().delta(delta), sign(delta)));
+        else tr.append(element("td", type().show((value === "base" ? edges.base : edges.new)[i])));
+      }
+      table.tBodies[0].append(tr);
+    }
+    const more = Number(edges.all[row]) - shown.length;
+    if (shown.length === 0) return element("div", title === "callers" ? "No callers: it is a root." : "It calls nothing.", "note");
+    if (more > 0) table.tBodies[0].append(element("tr")), table.tBodies[0].lastChild.append(element("td", `and ${more} of less cost`, "t note"));
+    return table;
+  };
+  const self = element("div", undefined, "edge-self");
+  self.append(element("div", data.names[view.fn], "name"));
+  for (const cost of ["cum", "flat"]) {
+    const line = element("div");
+    line.append(element("span", cost + " ", "caption"),
+      pairElement(b[cost + "_base"][row], b[cost + "_new"][row], b[cost + "_chance"][row]));
+    self.append(line);
+  }
+  place.append(list(b.callers, "callers"), self, list(b.callees, "callees"));
+}

@@ -1,0 +1,364 @@
+// What is looked at, and what moves it: the view and its URL fragment, search, words about a node, zoom and keyboard.
+//
+// Everything that is looked at is in `view`; whoever changes it calls `show`, which draws all of it anew and
+// writes it to the fragment. Names are data from strangers: they go through textContent and fillText only.
+
+// ---------------------------------------------------------------- view
+
+const SORTS = twoSided
+  ? ["name", "flat_base", "flat_new", "flat_delta", "cum_base", "cum_new", "cum_delta", "status"]
+  : ["name", "flat_new", "cum_new"];
+const start = {
+  type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
+  search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
+  fit: "", grey: true, cause: -1, course: courses?.rows.length ? 0 : -1,
+};
+const view = { ...start };
+let selected = -1;            // the node that the keyboard walks from
+const zooms = [];             // where Back goes
+let rowsShown = 0;
+
+const type = () => types[view.type];
+const tree = () => type().tree(view.inverted ? "up" : "down");
+
+/** The fragment that brings this view back; what is as at the start is left out. */
+function toFragment() {
+  const parts = new URLSearchParams();
+  for (const key of Object.keys(start)) {
+    if (view[key] === start[key]) continue;
+    parts.set(key, key === "type" ? type().raw.type : typeof start[key] === "boolean" ? +view[key] : view[key]);
+  }
+  return parts.toString();
+}
+
+/** The view that a fragment asks for; what it says wrong is as at the start. */
+function fromFragment(text) {
+  const parts = new URLSearchParams(text);
+  Object.assign(view, start);
+  for (const [key, value] of parts) {
+    if (!(key in start)) continue;
+    if (key === "type") {
+      const index = types.findIndex((t) => t.raw.type === value && !t.raw.error);
+      if (index >= 0) view.type = index;
+    } else if (typeof start[key] === "boolean") view[key] = value === "1";
+    else if (typeof start[key] === "number") view[key] = Number.isInteger(+value) ? +value : start[key];
+    else view[key] = value;
+  }
+  if (!twoSided || !MODES.some(([mode]) => mode === view.width)) view.width = start.width;
+  if (!SORTS.includes(view.sort)) view.sort = start.sort;
+  if (!["", "dark", "light"].includes(view.theme)) view.theme = "";
+  if (!["", "0", "1"].includes(view.fit)) view.fit = "";
+  if (view.zoom < 0 || view.zoom >= tree().n) view.zoom = 0;
+  if (!type().raw.causes?.[view.cause]?.functions.length) view.cause = -1;
+  if (!courses?.rows[view.course]) view.course = start.course;
+  if (view.fn < -1 || view.fn >= data.names.length) view.fn = -1;
+  selected = view.zoom > 0 ? view.zoom : -1;
+}
+
+let written = "";
+function keepInFragment() {
+  const fragment = toFragment();
+  if (fragment === written) return;
+  written = fragment;
+  // For what frames the page, if it listens.
+  dispatchEvent(new CustomEvent("view", { detail: fragment }));
+  // Not every place that shows the page lets it touch its address: a notebook's frame, for one.
+  try { history.replaceState(null, "", "#" + fragment); } catch { /* the view is just not kept */ }
+}
+
+// ---------------------------------------------------------------- search
+
+/** A regular expression as people mean it: without capitals it ignores case. Null if there is none. */
+function compile(input) {
+  const text = input.value;
+  input.removeAttribute("aria-invalid");
+  input.removeAttribute("title");
+  if (!text) return null;
+  try {
+    return new RegExp(text, /\p{Lu}/u.test(text.replace(/\\./g, "")) ? "" : "i");
+  } catch (e) {
+    input.setAttribute("aria-invalid", "true");
+    input.title = e.message;
+    return undefined;
+  }
+}
+
+/**
+ * Which boxes the graph points out: those whose names the search matches, those of the function that was asked for, or
+ * the stacks of a cause. Null if nothing is looked for.
+ */
+let pointed = null;
+function point() {
+  const regex = compile($("search")), t = tree(), cause = type().raw.causes?.[view.cause];
+  const output = $("matched");
+  output.replaceChildren();
+  pointed = null;
+  if (regex === undefined) output.textContent = "not a regular expression";
+  else if (regex) pointed = boxesOf(t, Uint8Array.from(data.names, (name) => +regex.test(name)));
+  else if (view.find && view.fn >= 0) pointed = boxesOf(t, setOf([view.fn]));
+  else if (cause) {
+    pointed = stacksOf(t, cause);
+    if (!pointed.includes(1)) output.textContent = `cause ${view.cause + 1} is too thin to be drawn`;
+  }
+  if (!regex) return;
+  // A stack counts once, however often it matches: by its first match.
+  let base = 0n, fresh = 0n, skipped = 0;
+  const functions = new Set();
+  for (let i = 1; i < t.n; i++) {
+    if (!pointed[i]) continue;
+    functions.add(frameOf(t, i));
+    if (i < skipped) continue;
+    base += t.base[i];
+    fresh += t.new[i];
+    skipped = t.end[i];
+  }
+  const count = document.createElement("b");
+  count.textContent = `${functions.size} function${functions.size === 1 ? "" : "s"}`;
+  const least = t.pruned.stacks > 0 ? ", without what is pruned" : "";
+  output.append(count, functions.size ? `: ${type().pair(base, fresh)}${least}` : "");
+}
+
+/** Frames, as what `boxesOf` takes. */
+function setOf(frames) {
+  const set = new Uint8Array(data.names.length);
+  for (const frame of frames) set[frame] = 1;
+  return set;
+}
+
+/** The boxes of a set of frames. */
+const boxesOf = (t, set) => Uint8Array.from(t.kind, (_, i) => set[frameOf(t, i)] ?? 0);
+
+/**
+ * The stacks of a cause: what is above and below each box of its function, of those that the caller calls. If only the
+ * function itself costs more, what it calls is no part of that.
+ */
+function stacksOf(t, { functions, callers, own }) {
+  const of = boxesOf(t, setOf(functions)), above = boxesOf(t, setOf(callers));
+  const called = (i) => view.inverted ? [...childrenOf(t, i)].some((c) => above[c]) : above[t.parent[i]];
+  let hits = of.map((hit, i) => +(hit && called(i)));
+  // Where a frame between them is no part of what was explained, all of the function is shown.
+  if (!hits.includes(1)) hits = of;
+  const shown = new Uint8Array(t.n);
+  for (let i = 1; i < t.n; i++) {
+    if (!hits[i]) continue;
+    shown[i] = 1;
+    for (let up = t.parent[i]; up >= 0 && !shown[up]; up = t.parent[up]) shown[up] = 1;
+    if (!own || view.inverted) shown.fill(1, i, t.end[i]);
+  }
+  return shown;
+}
+
+/** Points out the stacks of a cause, or all again. */
+function choose(cause) {
+  view.cause = cause;
+  view.search = "";
+  view.find = false;
+  if (cause >= 0 && view.zoom !== 0) { zooms.push(view.zoom); view.zoom = 0; }
+  show();
+  if (cause < 0) return;
+  const t = tree(), of = boxesOf(t, setOf(type().raw.causes[cause].functions));
+  const widest = widestOf(t, (i) => of[i] && pointed[i]);
+  if (widest >= 0) reveal(widest);
+}
+
+/** The widest of some boxes, or -1. */
+function widestOf(t, isOne) {
+  const width = t.width[view.width];
+  let widest = -1;
+  for (let i = 1; i < t.n; i++) if (isOne(i) && (widest < 0 || width[i] > width[widest])) widest = i;
+  return widest;
+}
+
+/** Whether what is no more than chance is grey: a bit of the data's. */
+const isGrey = (bit) => Boolean(bit && view.grey);
+
+// ---------------------------------------------------------------- words about a node
+
+function element(tag, text, className) {
+  const e = document.createElement(tag);
+  if (text !== undefined) e.textContent = text;
+  if (className) e.className = className;
+  return e;
+}
+
+const sign = (delta) => (delta > 0n ? "more" : delta < 0n ? "less" : "");
+const toneOf = (delta, chance) => (isGrey(chance) ? "chance" : sign(delta));
+
+/** "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total" with the change coloured, unless it is chance. */
+function pairElement(base, fresh, chance) {
+  const span = element("span");
+  if (!twoSided || (base === 0n && fresh === 0n)) { span.textContent = type().pair(base, fresh); return span; }
+  const [sides, change] = type().change(base, fresh);
+  span.append(sides + ", ", element("span", change, toneOf(fresh - base, chance)));
+  return span;
+}
+
+function describe(t, node) {
+  const parts = [element("div", nameOf(t, node), "name")];
+  const values = element("div");
+  const chance = t.chance[node] && t.base[node] !== t.new[node];
+  values.append(pairElement(t.base[node], t.new[node], chance));
+  if (vanished(t, node)) values.append(element("span", "vanished", `mark ${toneOf(-1n, chance)}`));
+  if (appeared(t, node)) values.append(element("span", "appeared", `mark ${toneOf(1n, chance)}`));
+  parts.push(values);
+  if (t.kind[node] === PRUNED) {
+    parts.push(element("div", "Stacks that are each too thin to be seen, together.", "note"));
+  } else {
+    const [base, fresh] = flatOf(t, node);
+    if (base !== 0n || fresh !== 0n) {
+      const own = element("div", view.inverted ? "stacks that begin here: " : "of which itself: ", "note");
+      // Whether this is chance is not in the data: no colour says so where that of boxes does.
+      own.append(pairElement(base, fresh, Boolean(type().raw.chance)));
+      parts.push(own);
+    }
+  }
+  if (chance) parts.push(element("div", type().chance(t.base[node], t.new[node]), "note"));
+  return parts;
+}
+
+function showDetails() {
+  const t = tree(), node = selected >= 0 ? selected : view.zoom;
+  $("details").replaceChildren(...describe(t, node));
+}
+
+/** What `hover` found, beside the mouse. */
+function showTip() {
+  const tip = $("tip");
+  tip.hidden = hovered < 0;
+  if (tip.hidden) return;
+  tip.replaceChildren(...describe(tree(), hovered));
+  const { x, y } = pointer;
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - width - 8)) + "px";
+  tip.style.top = (y + 18 + height > innerHeight ? Math.max(4, y - height - 10) : y + 18) + "px";
+}
+
+// ---------------------------------------------------------------- what people do
+
+function zoomTo(node) {
+  const t = tree();
+  if (node < 0 || node === view.zoom || t.width[view.width][node] <= 0) return;
+  zooms.push(view.zoom);
+  view.zoom = node;
+  show();
+}
+
+function back() {
+  if (zooms.length === 0) return;
+  view.zoom = Math.min(zooms.pop(), tree().n - 1);
+  show();
+}
+
+function select(node) {
+  selected = node;
+  const t = tree(), frame = node >= 0 ? frameOf(t, node) : -1;
+  if (frame >= 0) view.fn = frame;
+  view.find = false;
+}
+
+/** Changes the tree that is looked at, and stays at the same stack if it has it. */
+function changeTree(change, keep) {
+  const before = tree(), zoom = view.zoom, chosen = selected;
+  change();
+  zooms.length = 0;
+  view.zoom = keep ? sameNode(before, zoom, tree()) : 0;
+  selected = keep && chosen > 0 ? sameNode(before, chosen, tree()) || -1 : -1;
+  if (tree().width[view.width][view.zoom] <= 0) view.zoom = 0;
+  show();
+}
+
+/** Shows where a function is: points its boxes out, and goes to the widest. */
+function find(frame) {
+  view.fn = frame;
+  view.search = "";
+  view.cause = -1;
+  view.find = true;
+  const t = tree(), width = t.width[view.width];
+  const widest = widestOf(t, (i) => frameOf(t, i) === frame);
+  let where = 0;
+  selected = widest;
+  if (widest >= 0) {
+    const spot = spotOf(widest);
+    if (!spot || spot.w < 12) {
+      // As near as it takes to be seen, and no nearer.
+      const across = canvas.clientWidth, wide = (in_) => width[widest] / width[in_] * across;
+      where = widest;
+      while (where > 0 && wide(t.parent[where]) >= 200) where = t.parent[where];
+      if (where !== view.zoom && width[where] > 0) { zooms.push(view.zoom); view.zoom = where; }
+    }
+  }
+  show();
+  if (widest >= 0) reveal(widest);
+  else $("details").replaceChildren(element("div", data.names[frame], "name"),
+    element("div", "Only in stacks that are too thin to be drawn.", "note"));
+}
+
+/** Scrolls the picture so that a node is in sight. */
+function reveal(node) {
+  const spot = spotOf(node), v = $("view");
+  if (!spot) return;
+  if (spot.y < v.scrollTop) v.scrollTop = Math.max(0, spot.y - ROW);
+  else if (spot.y + ROW > v.scrollTop + v.clientHeight) v.scrollTop = spot.y + 2 * ROW - v.clientHeight;
+}
+
+/** The names down to a node, root first. */
+function stackOf(node) {
+  const t = tree(), names = pathTo(t, node).map((i) => nameOf(t, i));
+  return view.inverted ? names.reverse() : names;
+}
+
+/** True in a notebook's frame, whose document was written by what is around it. */
+const inNotebook = location.protocol === "about:";
+
+/** Says to a notebook, which knows what is in its frame, what was chosen in it. A page from elsewhere tells nobody. */
+let told = "";
+function tell() {
+  if (!inNotebook) return;
+  const t = tree(), chosen = selected > 0 && t.kind[selected] >= FIRST_FRAME;
+  const choice = chosen ? { frame: nameOf(t, selected), stack: stackOf(selected) } : { frame: null, stack: [] };
+  const text = JSON.stringify(choice);
+  if (text !== told && (told || chosen)) parent.postMessage(choice, "*");
+  told = text;
+}
+
+/** The selected stack, a frame a line. */
+async function copyStack() {
+  const names = stackOf(selected >= 0 ? selected : view.zoom);
+  const text = names.join("\n");
+  let done = false;
+  // A notebook's frame has no right to the clipboard (and asking is noted as a fault), but may copy what is selected in it.
+  const asked = inNotebook ? Promise.reject() : navigator.clipboard.writeText(text);
+  try { await asked; done = true; } catch {
+    const area = element("textarea", text, "aside");
+    document.body.append(area);
+    area.select();
+    done = document.execCommand("copy");
+    area.remove();
+  }
+  const s = names.length === 1 ? "" : "s";
+  $("details").append(element("div", done ? `Copied: ${names.length} frame${s}.` : "The browser does not let this page copy.", "note"));
+}
+
+/** Arrow keys: along the stack, and to its neighbours. */
+function walk(key) {
+  const t = tree(), width = t.width[view.width];
+  const deeper = view.upward ? "ArrowUp" : "ArrowDown", shallower = view.upward ? "ArrowDown" : "ArrowUp";
+  let node = selected < 0 ? view.zoom : selected;
+  if (key === deeper) {
+    let widest = -1;
+    for (const child of childrenOf(t, node)) if (width[child] > 0 && (widest < 0 || width[child] > width[widest])) widest = child;
+    node = widest;
+  } else if (key === shallower) {
+    node = t.parent[node];
+  } else {
+    const siblings = t.parent[node] < 0 ? [node] : [...childrenOf(t, t.parent[node])].filter((i) => width[i] > 0);
+    node = siblings[siblings.indexOf(node) + (key === "ArrowRight" ? 1 : -1)] ?? -1;
+  }
+  if (node < 0) return;
+  select(node);
+  const z = view.zoom;
+  // Whoever walks out of what is zoomed in on takes the zoom along.
+  if (node < z || node >= t.end[z]) view.zoom = node < z && t.end[node] > z ? node : t.parent[node];
+  show();
+  reveal(node);
+}

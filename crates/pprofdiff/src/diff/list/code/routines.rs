@@ -1,0 +1,242 @@
+//! Functions instruction by instruction: decoded with their costs, aligned, and put under source lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Both, CodeListing, Function, Opened, file_name, plain, short};
+use crate::Result;
+use crate::diff::alignment::align;
+use crate::diff::list::{Instruction, LineChange, Place, Routine};
+use crate::diff::{Status, identity};
+use pprofdiff_profile::binary::{FoundLine, instructions};
+use pprofdiff_profile::random::{HashMap, HashSet};
+
+impl CodeListing<'_> {
+    /// A function's instructions with what they cost one side.
+    fn decode(&self, (number, function): Function, side: usize) -> Vec<Decoded> {
+        let code = &self.codes[number as usize].code;
+        let mut decoded: Vec<instructions::Instruction> = Vec::new();
+        code.instructions(function, |instruction| decoded.push(instruction));
+        let target = |i: &instructions::Instruction| code.function_at(i.target?);
+        let targets: BTreeSet<u32> = decoded.iter().filter_map(target).collect();
+        let names: BTreeMap<u32, String> = targets.into_iter().map(|f| (f, short(&code.name(f)))).collect();
+        let symbol = |address: u64| {
+            let target = code.function_at(address)?;
+            Some((&*names[&target], address - code.bytes(target).0))
+        };
+        let elsewhere = |address: u64| symbol(address).filter(|_| code.function_at(address) != Some(function));
+        let mut costs = self.sampled(number, code.bytes(function).0).peekable();
+        let mut all = Vec::with_capacity(decoded.len());
+        for i in decoded {
+            let (mut flat, mut cum) = (0, 0);
+            // Also of an address in the middle: that of a caller is often one before where it goes on.
+            while let Some((_, n)) = costs.next_if(|(a, _)| a.wrapping_sub(i.address) < u64::from(i.len)) {
+                let cost = self.costs[side][n as usize];
+                (flat, cum) = (flat + cost.flat, cum + cost.cum);
+            }
+            all.push(Decoded {
+                code: number,
+                address: i.address,
+                key: i.compared(elsewhere),
+                text: i.named(symbol),
+                flat,
+                cum,
+            });
+        }
+        all
+    }
+
+    /// The addresses of a code that have samples, from one on, with their numbers.
+    fn sampled(&self, code: u32, from: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let values = &self.addresses.values;
+        let first = self.order.partition_point(|&n| values[n as usize] < (code, from));
+        let own = self.order[first..].iter().map(move |&n| (values[n as usize], n));
+        own.take_while(move |((c, _), _)| *c == code).map(|((_, address), n)| (address, n))
+    }
+
+    /// Looks up what instructions were made of: of each binary at once, since it is read for that.
+    pub(super) fn look_up<'d>(&mut self, all: impl Iterator<Item = &'d Decoded>) -> Result<()> {
+        let mut addresses: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        all.for_each(|i| addresses.entry(i.code).or_default().push(i.address));
+        for (code, addresses) in addresses {
+            self.warnings.extend(self.codes[code as usize].mapped.look_up(&addresses)?);
+        }
+        Ok(())
+    }
+
+    /// The instructions of both sides, aligned; with a note if there are too many to compare.
+    fn aligned(&mut self, base: &[&Decoded], new: &[&Decoded], notes: &mut Vec<String>) -> Vec<Instruction> {
+        let [b, n] = [base, new].map(|side| side.iter().map(|i| &*i.key).collect::<Vec<_>>());
+        let rows = align(&b, &n, &mut self.pairs_left).unwrap_or_else(|| {
+            let note = "the sides differ in too many instructions to be compared";
+            if notes.iter().all(|known| known != note) {
+                notes.push(note.to_owned());
+            }
+            let (b, n) = (0..b.len() as u32, 0..n.len() as u32);
+            b.map(|i| (Some(i), None)).chain(n.map(|i| (None, Some(i)))).collect()
+        });
+        let is_two_sided = self.is_two_sided();
+        let row = |(b, n): (Option<u32>, Option<u32>)| {
+            let (b, n) = (b.map(|i| base[i as usize]), n.map(|i| new[i as usize]));
+            let cost = |of: fn(&Decoded) -> i64| self.pair(b.map_or(0, of), n.map_or(0, of));
+            let (flat, cum) = (cost(|i| i.flat), cost(|i| i.cum));
+            Some(Instruction {
+                base: b.map(|i| i.address),
+                new: n.map(|i| i.address),
+                change: match (b, n) {
+                    (None, Some(_)) if is_two_sided => LineChange::Inserted,
+                    (Some(_), None) => LineChange::Deleted,
+                    _ => LineChange::Same,
+                },
+                text: n.or(b)?.text.clone(),
+                place: self.place(n.or(b)?),
+                flat,
+                cum,
+            })
+        };
+        rows.into_iter().filter_map(row).collect()
+    }
+
+    /// What the innermost frame of an instruction says.
+    fn place(&mut self, i: &Decoded) -> Option<Place> {
+        let (mut place, trim, texts) = (None, self.trim, &mut self.texts);
+        self.codes[i.code as usize].mapped.binary.frames(i.address, |lines| {
+            place = lines.next().filter(|line| line.line != 0).map(|line| {
+                let function = texts.entry((i.code, line.name.number, false));
+                let function = function.or_insert_with(|| short(line.name.bytes).into()).clone();
+                let file = texts.entry((i.code, line.file.number, true));
+                let file = file.or_insert_with(|| short(&identity::file_path(line.file.bytes, trim)).into()).clone();
+                Place { function, file, line: line.line }
+            });
+        });
+        place
+    }
+
+    /// Functions, instruction by instruction.
+    pub(super) fn routines(&mut self, pairs: &[Both]) -> Result<Vec<Routine>> {
+        let mut decoded: Vec<Option<[Vec<Decoded>; 2]>> = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            let has_room = self.takes(pair.iter().flatten().copied());
+            let decode = |side: usize| pair[side].map_or_else(Vec::new, |f| self.decode(f, side));
+            decoded.push(has_room.then(|| [0, 1].map(decode)));
+        }
+        self.look_up(decoded.iter().flatten().flatten().flatten())?;
+        let routine = |(&pair, decoded): (&Both, Option<[Vec<Decoded>; 2]>)| {
+            let (flat, cum, ran) = self.sums(pair);
+            let mut notes = Vec::new();
+            let instructions = match decoded {
+                Some(sides) => {
+                    let [base, new] = sides.each_ref().map(|side| side.iter().collect::<Vec<_>>());
+                    self.aligned(&base, &new, &mut notes)
+                }
+                None => {
+                    notes.push(TOO_LONG.to_owned());
+                    Vec::new()
+                }
+            };
+            let path = |f: Function| self.codes[f.0 as usize].mapped.binary.path().display().to_string();
+            let [base, new] = pair.map(|f| f.map(path));
+            Routine {
+                name: pair[1].or(pair[0]).map(|f| self.name(f)).unwrap_or_default(),
+                file: None,
+                base_file: None,
+                places: (base, new),
+                flat,
+                cum,
+                status: Status::new(ran[0], ran[1], flat.delta() == 0 && cum.delta() == 0),
+                lines: Vec::new(),
+                instructions,
+                notes,
+            }
+        };
+        Ok(pairs.iter().zip(decoded).map(routine).collect())
+    }
+
+    /// In which functions of a binary the samples of each side ran those with these names.
+    pub(super) fn functions_of(&mut self, names: &HashSet<String>) -> Result<HashMap<String, [BTreeSet<Function>; 2]>> {
+        let mut found: HashMap<String, [BTreeSet<Function>; 2]> = HashMap::default();
+        for (number, Opened { mapped, code, .. }) in self.codes.iter().enumerate() {
+            let number = number as u32;
+            let addresses: Vec<(u64, u32)> = self.sampled(number, 0).collect();
+            self.warnings.extend(mapped.look_up(&addresses.iter().map(|(a, _)| *a).collect::<Vec<_>>())?);
+            // By the number of the name: texts are compared once.
+            let mut wanted: HashMap<u32, Option<String>> = HashMap::default();
+            for (address, n) in addresses {
+                let Some(function) = code.function_at(address) else { continue };
+                mapped.binary.frames(address, |lines| {
+                    for text in lines.flat_map(|line| [line.name, line.system_name]) {
+                        let name = wanted.entry(text.number).or_insert_with(|| {
+                            Some(plain(&String::from_utf8_lossy(text.bytes))).filter(|name| names.contains(name))
+                        });
+                        let Some(name) = name else { continue };
+                        if !found.contains_key(name) {
+                            found.insert(name.clone(), Default::default());
+                        }
+                        let Some(functions) = found.get_mut(name) else { continue };
+                        for side in (0..2).filter(|&side| self.costs[side][n as usize].stamp != 0) {
+                            functions[side].insert((number, function));
+                        }
+                    }
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The instructions of a routine's functions on both sides, if there is room for them.
+    pub(super) fn decode_all(&mut self, functions: &[BTreeSet<Function>; 2]) -> Option<[Vec<Decoded>; 2]> {
+        let mut sides = functions.clone();
+        if self.is_two_sided() {
+            for (side, own) in functions.iter().enumerate() {
+                sides[1 - side].extend(own.iter().filter_map(|&f| self.partner(f, 1 - side)));
+            }
+        }
+        let has_room = self.takes(sides.iter().flatten().copied());
+        let decode = |side: usize| sides[side].iter().flat_map(|&f| self.decode(f, side)).collect();
+        has_room.then(|| [0, 1].map(decode))
+    }
+
+    /// Opens the lines of a routine.
+    pub(super) fn open_lines(&mut self, r: &mut Routine, decoded: &[Vec<Decoded>; 2]) {
+        let name = plain(&r.name);
+        let mut by_line: [BTreeMap<i64, Vec<&Decoded>>; 2] = Default::default();
+        for (side, decoded) in decoded.iter().enumerate() {
+            let file = if side == 0 { r.base_file.as_ref().or(r.file.as_ref()) } else { r.file.as_ref() };
+            // By the numbers of names and file: texts are compared once.
+            let mut own: HashMap<(u32, [u32; 3]), bool> = HashMap::default();
+            for i in decoded {
+                let mut lines = BTreeSet::new();
+                self.codes[i.code as usize].mapped.binary.frames(i.address, |frames| {
+                    let is_own = |frame: &FoundLine<'_>| {
+                        let texts = [frame.name, frame.system_name, frame.file];
+                        *own.entry((i.code, texts.map(|text| text.number))).or_insert_with(|| {
+                            let [of, system, path] = texts.map(|text| String::from_utf8_lossy(text.bytes));
+                            (plain(&of) == name || plain(&system) == name)
+                                && file.is_none_or(|file| file_name(&path) == file_name(file))
+                        })
+                    };
+                    lines.extend(frames.filter(is_own).map(|frame| i64::from(frame.line)));
+                });
+                lines.into_iter().for_each(|line| by_line[side].entry(line).or_default().push(i));
+            }
+        }
+        for line in &mut r.lines {
+            let mut of = |side: usize, n: Option<i64>| n.and_then(|n| by_line[side].remove(&n)).unwrap_or_default();
+            let (base, new) = (of(0, line.base), of(1, line.new));
+            line.instructions = self.aligned(&base, &new, &mut r.notes);
+        }
+    }
+}
+
+pub(super) const TOO_LONG: &str =
+    "its instructions are left out, since the listing is too long: ask for fewer functions";
+
+/// An instruction of one side.
+pub(super) struct Decoded {
+    code: u32,
+    address: u64,
+    /// What is the same in another build.
+    key: String,
+    text: String,
+    flat: i64,
+    cum: i64,
+}

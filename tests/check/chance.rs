@@ -1,0 +1,355 @@
+//! What chance has to do with a limit: runs, events, small frames, frames that a profiler shows by chance.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{CPU, Dir, corpus, profile, sampled, second};
+
+/// What exceeds a limit fails if chance does not explain it.
+#[test]
+fn a_limit_is_exceeded_by_more_than_chance_or_not() {
+    let d = Dir::new("chance");
+    let write = |name: &str, runs: &[i64]| {
+        for (i, ms) in runs.iter().enumerate() {
+            d.write(&format!("{name}{i}"), sampled(&[("work", *ms)]));
+        }
+    };
+    write("b", &[1000, 1010, 990, 1005, 995]);
+    write("more", &[1100, 1110, 1090, 1105, 1095]);
+    write("overlap", &[1000, 1100, 1110, 1090, 1105]);
+    write("some", &[1150]);
+    write("twice", &[2000]);
+    write("base", &[1000, 1500, 700]);
+    write("new", &[1250, 1875, 875]);
+    let five = |name: &str| -> Vec<String> {
+        let of = |name: &str| (0..5).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+        [vec!["--base".to_owned()], of("b"), vec!["--new".to_owned()], of(name)].concat()
+    };
+    let (more, overlap) = (five("more"), five("overlap"));
+    let strings = |args: &[&str]| args.iter().map(|&arg| arg.to_owned()).collect::<Vec<String>>();
+    let three = strings(&["--base", "base0", "base1", "base2", "--new", "new0", "new1", "new2"]);
+    let (pass, fail, error, inconclusive) = (0, 1, 2, 3);
+    for (files, rule, more, code) in [
+        // One run a side: as much as other programs differ by between runs.
+        (strings(&["b0", "some0"]), "total>+10%", None, inconclusive),
+        (strings(&["b0", "some0"]), "total>+10%", Some("--strict"), fail),
+        (strings(&["b0", "some0"]), "total>+20%", None, pass),
+        (strings(&["b0", "twice0"]), "total>+10%", None, fail),
+        (strings(&["b0", "some0"]), "total>1.1s", None, inconclusive),
+        (strings(&["b0", "twice0"]), "total>1.1s", None, fail),
+        (strings(&["b0", "b0"]), "flat:regex=work>99%", None, inconclusive),
+        // Several runs show how much these differ.
+        (more.clone(), "total>+5%", None, fail),
+        (more.clone(), "total>+50ms", None, fail),
+        (more.clone(), "total>+15%", None, pass),
+        (overlap.clone(), "total>900ms", None, fail),
+        (overlap, "total>1050ms", None, inconclusive),
+        // What is to become cheaper, and did not.
+        (more.clone(), "total>-20%", None, fail),
+        // Pairs take out what their runs have in common.
+        (three.clone(), "total>+10%", None, inconclusive),
+        (three, "total>+10%", Some("--paired"), fail),
+        (strings(&["--base", "b0", "--new", "b0", "b1"]), "total>+10%", Some("--paired"), error),
+        // One run can't show that nothing grew by 5 %.
+        (strings(&["b0", "b1"]), "total>+5%", None, pass),
+        (strings(&["b0", "b1"]), "total>+5%", Some("--require-power"), inconclusive),
+        (strings(&["b0", "b1"]), "total>+100%", Some("--require-power"), pass),
+    ] {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let args = [&files[..], &["--fail-on", rule], more.as_slice()].concat();
+        let out = d.run_with_chance(&args);
+        assert_eq!(out.status.code(), Some(code), "{args:?} {}", String::from_utf8_lossy(&out.stdout));
+    }
+    let (_, json) = d.json_with_chance(&["b0", "some0", "--fail-on", "total>+10%"]);
+    let (rule, found) = (&json["rules"][0], &json["rules"][0]["findings"][0]);
+    let needed = found["runs_needed"].as_u64().unwrap();
+    assert!((3..20).contains(&needed), "{found}");
+    assert!(found["p_adjusted"].as_f64().unwrap() > 0.01 && rule["detectable"].as_f64().unwrap() > 15.0, "{rule}");
+    let out = d.run_with_chance(&["b0", "some0", "--fail-on", "total>+10%"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("within chance (p 0."), "{text}");
+    assert!(text.contains(&format!("about {needed} runs a side would tell")), "{text}");
+    assert!(text.contains(" would have failed"), "{text}");
+    // A second rule leaves half of what may go wrong for each.
+    let rules = ["b0", "some0", "--fail-on", "total>+10%", "--fail-on", "flat:regex=work>+10%"];
+    let (_, both) = d.json_with_chance(&rules);
+    let p = |json: &Value| json["rules"][0]["findings"][0]["p_adjusted"].as_f64().unwrap();
+    assert!((p(&both) / p(&json) - 2.0).abs() < 1e-9);
+}
+
+/// Of many frames those that are small are compared as well as they can be.
+#[test]
+fn frames_that_are_small_fail_only_if_they_grow_much() {
+    let d = Dir::new("frames");
+    let names: Vec<String> = (0..40).map(|i| format!("f{i}")).collect();
+    // f0 has a second, the others 25 samples each, of which chance makes 15 to 35.
+    let side = |changed: &[(usize, i64)], noise: i64| {
+        let cost = |i: usize| match changed.iter().find(|(at, _)| *at == i) {
+            Some((_, ms)) => *ms,
+            None if i == 0 => 1000,
+            None => 25 + noise * (i as i64 * 7 % 11 - 5),
+        };
+        sampled(&names.iter().enumerate().map(|(i, name)| (name.as_str(), cost(i))).collect::<Vec<_>>())
+    };
+    d.write("base", side(&[], 0));
+    d.write("equal", side(&[], 2));
+    d.write("small", side(&[(3, 250)], 2));
+    d.write("large", side(&[(0, 2500)], 2));
+    let rule = ["--fail-on", "flat:any>+20%"];
+    let check = |new: &str| d.json_with_chance(&[&["base", new][..], &rule].concat());
+    let failed = |json: &Value| -> Vec<String> {
+        let found = json["rules"][0]["findings"].as_array().unwrap();
+        found.iter().filter(|f| f["outcome"] == "fail").map(|f| f["frame"].as_str().unwrap().to_owned()).collect()
+    };
+    let (code, json) = check("equal");
+    assert_eq!((code, json["rules"][0]["too_small"].as_u64()), (0, Some(40)), "{json}");
+    assert_eq!(d.run(&[&["base", "equal"][..], &rule].concat()).status.code(), Some(1), "limits alone");
+    for (new, frame) in [("small", "f3"), ("large", "f0")] {
+        let (code, json) = check(new);
+        assert_eq!((code, failed(&json)), (1, vec![frame.to_owned()]), "{json}");
+    }
+}
+
+/// What is recorded without exception, or in a way that the profile does not tell, is as sure as its runs are alike.
+#[test]
+fn sums_without_a_period_are_judged_by_their_runs() {
+    let d = Dir::new("sums");
+    let write = |name: &str, runs: &[i64]| {
+        let space = |kb: i64| profile(&[("space", "bytes")], &[("main", &[kb * 1000])]);
+        runs.iter().enumerate().for_each(|(i, kb)| d.write(&format!("{name}{i}"), space(*kb)));
+    };
+    write("base", &[1000, 1002, 999, 1001, 1000]);
+    write("new", &[1100, 1101, 1099, 1102, 1100]);
+    let runs = ["--base", "base0", "base1", "base2", "base3", "base4", "--new", "new0", "new1", "new2", "new3", "new4"];
+    let (code, json) = d.json_with_chance(&[&runs[..], &["--fail-on", "total>+5%"]].concat());
+    assert_eq!(code, 1, "{json}");
+    let (code, json) = d.json_with_chance(&["base0", "new0", "--fail-on", "total>+5%"]);
+    assert_eq!(code, 3, "one run a side shows nothing of how much they differ: {json}");
+}
+
+#[test]
+fn limits_of_every_kind_know_chance() {
+    let d = Dir::new("kinds");
+    for (name, ms) in [("a", 1000), ("b", 1500), ("c", 700)] {
+        d.write(name, sampled(&[("work", ms)]));
+    }
+    let code = |args: &[&str]| d.run_with_chance(args).status.code();
+    // A limit on the new side alone compares no pairs: what these have in common is noise there.
+    let pairs = ["--base", "a", "b", "c", "--new", "a", "b", "c", "--fail-on", "total>900ms"];
+    assert_eq!(code(&[&pairs[..], &["--paired"]].concat()), Some(3));
+    // Something new, of 6 events: more than the limit, but who knows.
+    d.write("without", sampled(&[("work", 1000)]));
+    d.write("with", sampled(&[("work", 1000), ("other", 6)]));
+    d.write("much", sampled(&[("work", 1000), ("other", 400)]));
+    assert_eq!(code(&["without", "with", "--fail-on", "flat:any>+5ms", "--floor=0"]), Some(3));
+    assert_eq!(
+        code(&["without", "with", "--fail-on", "flat:any>+1ms", "--floor=0"]),
+        Some(0),
+        "less than chance makes"
+    );
+    assert_eq!(code(&["without", "much", "--fail-on", "flat:any>+20ms"]), Some(1));
+    // What is rare may come in bursts, however improbable its number is.
+    d.write("rare", sampled(&[("work", 1000), ("other", 25)]));
+    let text = String::from_utf8(d.run_with_chance(&["without", "rare", "--fail-on", "flat:any>+5ms"]).stdout).unwrap();
+    assert!(text.contains("  inconclusive  0 -> 25ms") && text.contains("too few events to be sure (p "), "{text}");
+    // What is to become less: how many runs would tell is counted from there.
+    d.write("less", sampled(&[("work", 900)]));
+    let (code_of, json) = d.json_with_chance(&["a", "less", "--fail-on", "total>-20%", "--require-power"]);
+    let rule = &json["rules"][0];
+    assert_eq!((code_of, &rule["detectable"]), (3, &Value::Null), "{json}");
+    assert!(rule["findings"][0]["runs_needed"].as_u64().is_some(), "{json}");
+    d.write("gone", sampled(&[("other", 900)]));
+    assert_eq!(code(&["a", "gone", "--fail-on", "cum:regex=work>-50%", "--require-power"]), Some(0));
+    // Nothing is said to be noticed where nothing was looked at.
+    for args in
+        [&["a", "a", "--fail-on", "cum:regex=absent>+5%"][..], &["a", "a", "--fail-on", "total>+5%", "--strict"]]
+    {
+        let text = String::from_utf8(d.run_with_chance(args).stdout).unwrap();
+        assert!(!text.contains("would have"), "{text}");
+    }
+    // Within the limit is within the limit.
+    let text = String::from_utf8(d.run_with_chance(&["a", "a", "--fail-on", "total>+500%"]).stdout).unwrap();
+    assert!(text.contains("+500% would have failed"), "{text}");
+}
+
+/// In some languages it is chance which inlined frame is shown at the leaf; a function that costs more is seen all the
+/// same.
+#[test]
+fn a_leaf_that_is_shown_by_chance_is_no_growth() {
+    let d = Dir::new("leaf");
+    let side = |leaf: &str, ms: i64| {
+        let stack = format!("app::work{leaf}");
+        let others = ["app::a", "app::b", "core::c", "alloc::d", "core::e"];
+        let mut all: Vec<(&str, i64)> = others.into_iter().map(|name| (name, 1000)).collect();
+        all.push((&stack, ms));
+        sampled(&all)
+    };
+    d.write("base", side(";core::num::abs", 500));
+    d.write("flicker", side("", 500));
+    d.write("dearer", side("", 5000));
+    let check = |new: &str| d.json_with_chance(&["base", new, "--fail-on", "flat:any>+20%"]);
+    let (code, json) = check("flicker");
+    assert_eq!(code, 0, "{json}");
+    assert!(json["rules"][0]["left_out"].as_u64().unwrap() >= 2, "{json}");
+    let (code, json) = check("dearer");
+    assert_eq!((code, &json["rules"][0]["findings"][0]["frame"]), (1, &"app::work".into()), "{json}");
+}
+
+/// A check and `explain` say of the same runs how much a frame with a tenth of the total has to grow to be seen, by one
+/// function, each by its own threshold; of a check with fewer rules it is less.
+#[test]
+fn one_size_of_power() {
+    let d = Dir::new("power");
+    let files = |build: &str, runs: usize| -> Vec<String> {
+        let path = |run: usize| corpus(&format!("faults/freight/{build}-{run}.cpu.pb.gz")).to_str().unwrap().to_owned();
+        (1..=runs).map(path).collect()
+    };
+    for runs in [1, 3] {
+        let (base, new) = (files("base", runs), files("equal", runs));
+        let sides = [&["--base".to_owned()], &base[..], &["--new".to_owned()], &new].concat();
+        let sides: Vec<&str> = sides.iter().map(String::as_str).collect();
+        let check = |rules: &[&str]| d.json_with_chance(&[&sides[..], rules].concat()).1;
+        let of_each = check(&["--fail-on", "cum:any>+5%", "--explain"]);
+        let detectable = |json: &Value| json["rules"][0]["detectable"].as_f64().unwrap();
+        let noise = &of_each["rules"][0]["why"]["noise"];
+        let noticed = 100.0 * noise["noticed"].as_f64().unwrap();
+        assert!((noticed / detectable(&of_each)).ln().abs() < 2f64.ln(), "{runs}: {noticed} {of_each}");
+        assert!((noticed / 1000.0 - noise["mde"].as_f64().unwrap()).abs() < 1e-6 || noticed > 1000.0, "{noise}");
+        // What is noticed is some standard deviations from what chance does.
+        let far = (1.0 + noticed / 100.0).ln() / noise["deviation"].as_f64().unwrap();
+        assert!((4.0..7.0).contains(&far), "{runs}: {far} {noise}");
+        let two = check(&["--fail-on", "cum:any>+5%", "--fail-on", "cum:any>+5%"]);
+        assert!(detectable(&two) > detectable(&of_each), "{two}");
+        let rules = sides.iter().copied().chain(["--fail-on", "cum:any>+5%", "--explain"]).collect::<Vec<_>>();
+        let text = String::from_utf8(d.run_with_chance(&rules).stdout).unwrap();
+        assert!(text.contains("of a frame with 10% of the total would have failed"), "{text}");
+    }
+}
+
+/// Where inlining differs by chance, checks of equal builds with one run a side do not fail, whatever is shown; a function
+/// that costs more is found.
+#[test]
+fn one_run_a_side_does_not_fail_where_inlining_flickers() {
+    let d = Dir::new("flicker");
+    let path = |build: &str, run: usize| corpus(&format!("faults/maptiles/{build}-{run}.cpu.pb.gz"));
+    let runs = |builds: &[&str]| -> Vec<PathBuf> {
+        builds.iter().flat_map(|build| (1..4).map(move |run| path(build, run))).collect()
+    };
+    let check = |base: &Path, new: &Path| {
+        let rules = ["--fail-on", "cum:any>+20%", "--fail-on", "flat:any>+20%"];
+        d.json_with_chance(&[&[base.to_str().unwrap(), new.to_str().unwrap()], &rules[..]].concat())
+    };
+    for runs in [runs(&["base", "equal"]), runs(&["moved"]), runs(&["self"])] {
+        for (base, new) in runs.iter().flat_map(|base| runs.iter().map(move |new| (base, new))) {
+            let (code, json) = check(base, new);
+            assert_ne!(code, 1, "{base:?} {new:?} {json}");
+        }
+    }
+    // What is matched is said, as `--match moved` says it.
+    let (_, json) = check(&path("base", 1), &path("equal", 1));
+    assert!(json["warnings"].to_string().contains("matched inlined on one side"), "{json}");
+    // A function that came to be shown within one that costs as much as before, and one that costs more.
+    let side = |stacks: &[(&str, i64)]| {
+        let others = [("app::a", 1000), ("core::c", 1000), ("alloc::d", 1000), ("core::e", 1000)];
+        sampled(&[&others[..], stacks].concat())
+    };
+    d.write(
+        "base",
+        side(&[("app::outer;app::other", 200), ("app::outer;app::inner;app::leaf", 10), ("app::outer", 290)]),
+    );
+    d.write(
+        "shown",
+        side(&[("app::outer;app::other", 200), ("app::outer;app::inner;app::leaf", 290), ("app::outer", 10)]),
+    );
+    d.write(
+        "dearer",
+        side(&[("app::outer;app::other", 200), ("app::outer;app::inner;app::leaf", 2000), ("app::outer", 290)]),
+    );
+    assert_ne!(check(Path::new("base"), Path::new("shown")).0, 1);
+    let (code, json) = check(Path::new("base"), Path::new("dearer"));
+    let failed = |rule: usize| -> Vec<&str> {
+        let all = json["rules"][rule]["findings"].as_array().unwrap();
+        all.iter().filter(|f| f["outcome"] == "fail").filter_map(|f| f["frame"].as_str()).collect()
+    };
+    assert_eq!((code, failed(1)), (1, vec!["app::leaf"]), "{json}");
+    assert!(failed(0).contains(&"app::inner"), "{json}");
+}
+
+/// Frames that a profiler puts there are compared only by name.
+#[test]
+fn artefacts_of_profiling_are_no_frames_of_the_program() {
+    let d = Dir::new("artefacts");
+    let side = |preempted: i64| {
+        let program = ["main.run", "main.work", "runtime.mallocgc", "runtime.memmove", "strings.Index"];
+        let mut all: Vec<(&str, i64)> = program.into_iter().map(|name| (name, 1000)).collect();
+        all.push(("main.work;runtime.asyncPreempt", preempted));
+        sampled(&all)
+    };
+    d.write("base", side(100));
+    d.write("new", side(1000));
+    let code = |rule: &str| d.run_with_chance(&["base", "new", "--fail-on", rule]).status.code();
+    assert_eq!(code("flat:any>+20%"), Some(0));
+    d.write("base2", side(120));
+    d.write("new2", side(1100));
+    assert_eq!(code("flat:each=^runtime.asyncPreempt$>+20%"), Some(1));
+    // The table says why nothing is said of it, and which the words are; in JSON, too.
+    let table = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let output = command
+            .current_dir(&d.0)
+            .args(["--base", "base", "base2", "--new", "new", "new2"])
+            .args(args)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = table(&[]);
+    let row = text.lines().find(|line| line.ends_with(" runtime.asyncPreempt")).unwrap();
+    assert!(row.contains(" profiling ") && !row.contains('~'), "{text}");
+    assert!(text.contains("profiling or inlining where"), "{text}");
+    let rows: Value = serde_json::from_str(&table(&["--format", "json"])).unwrap();
+    let of = |name: &str| rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+    assert_eq!(of("runtime.asyncPreempt")["left_out"], "profiling");
+    assert_eq!(of("runtime.memmove")["left_out"], Value::Null);
+}
+
+/// Under filters the total is that of what they leave, as in every other rule; and nothing is no pass.
+#[test]
+fn totals_are_of_what_filters_leave() {
+    let d = Dir::new("focused");
+    // `enc/a` grows by half, and the rest falls by as much.
+    d.write("a.pb", second(200));
+    d.write("b.pb", second(300));
+    for (limit, focus, code) in [
+        ("total>+5%", None, 0),
+        ("total>+5%", Some("enc/a"), 1),
+        ("total>+51%", Some("enc/a"), 0),
+        // Shares stay those of the whole, as in tables.
+        ("cum:regex=enc/a>29%", Some("enc/a"), 1),
+        ("cum:regex=enc/a>31%", Some("enc/a"), 0),
+        ("total>+99ms", Some("enc/a"), 1),
+        ("total>+100ms", Some("enc/a"), 0),
+    ] {
+        let focus = focus.map_or(vec![], |focus| vec!["--focus", focus]);
+        let (found, json) = d.json(&[&["a.pb", "b.pb", "--fail-on", limit], &focus[..]].concat());
+        assert_eq!(found, code, "{limit} {focus:?}: {json}");
+    }
+    let (_, json) = d.json(&["a.pb", "b.pb", "--fail-on", "total>+5%", "--ignore", "enc/a"]);
+    let of = |side: &str| json["rules"][0]["findings"][0][side]["median"].as_i64();
+    assert_eq!((of("base"), of("new")), (Some(800_000_000), Some(700_000_000)), "{json}");
+    // With and without chance.
+    for rule in ["total>+5%", "flat:any>+5%", "cum:regex=a>+5%", "total>2s", "flat:each=b>30%"] {
+        for strict in [&["--strict"][..], &[]] {
+            let args = ["a.pb", "b.pb", "--fail-on", rule, "--focus", "nothing like it"];
+            let (code, json) = d.json_with_chance(&[&args[..], strict].concat());
+            assert_eq!((code, json["verdict"].as_str()), (3, Some("inconclusive")), "{rule}: {json}");
+            assert!(json["warnings"].to_string().contains("the filters leave nothing of cpu to check"), "{json}");
+        }
+    }
+    // What is on one side alone is there: it is gone, or new.
+    d.write("none.pb", profile(CPU, &[("main", &[1_000_000_000])]));
+    let of = |base: &str, new: &str| d.json(&[base, new, "--fail-on", "total>+5%", "--focus", "enc/a"]).0;
+    assert_eq!((of("a.pb", "none.pb"), of("none.pb", "a.pb")), (0, 1));
+}

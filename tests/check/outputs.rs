@@ -1,0 +1,295 @@
+//! What a check writes: text, Markdown, annotations, test cases, findings, and reports of other formats.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{CPU, Dir, corpus, profile, sampled, second};
+
+#[test]
+fn outputs_say_the_same() {
+    let d = Dir::new("outputs");
+    d.write("base", second(100));
+    d.write("more", second(150));
+    let args = ["base", "more", "--fail-on", "flat:any>+10%", "--fail-on", "total>+5%"];
+    let with = |format: &str| {
+        let out = d.run(&[&args[..], &["--format", format]].concat());
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let (text, markdown, github) = (with("text"), with("markdown"), with("github"));
+    for (format, said) in [("text", &text), ("markdown", &markdown), ("github", &github)] {
+        for word in ["enc/a", "100ms", "150ms", "+50ms"] {
+            assert!(said.contains(word), "{format} lacks {word}: {said}");
+        }
+    }
+    assert!(
+        github.starts_with("::error title=fail flat%3Aany>+10%25::enc/a: 100ms -> 150ms  +50ms  +50%25  +"),
+        "{github}"
+    );
+    let (_, json) = d.json(&args);
+    assert_eq!((&json["schema"], &json["kind"]), (&"pprofdiff/1".into(), &"check".into()));
+    assert_eq!((&json["verdict"], &json["exit_code"]), (&"fail".into(), &1.into()));
+    assert_eq!((&json["rules"][0]["compared"], &json["rules"][0]["below_floor"]), (&2.into(), &0.into()));
+    let out = d.run(&[&args[..], &["--report", "r.json", "--report", "r.md", "--report", "r.txt"]].concat());
+    assert_eq!((out.status.code(), String::from_utf8(out.stdout).unwrap()), (Some(1), text.clone()));
+    let read = |name: &str| std::fs::read_to_string(d.0.join(name)).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&read("r.json")).unwrap(), json);
+    assert_eq!((read("r.md"), read("r.txt")), (markdown, text));
+    // Who stops reading still gets the verdict.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pprofdiff"))
+        .current_dir(&d.0)
+        .args(["check", "--strict"])
+        .args(args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn markdown_fits_into_a_comment_and_names_stay_text() {
+    let d = Dir::new("long");
+    let names: Vec<String> =
+        (0..3000).map(|i| format!("main;pkg{i}.{}|`<b>\n::error::", "x".repeat(i % 400))).collect();
+    let build = |v: i64| {
+        let value = [v];
+        profile(CPU, &names.iter().map(|n| (n.as_str(), &value[..])).collect::<Vec<_>>())
+    };
+    d.write("base", build(10));
+    d.write("new", build(20));
+    let rules: Vec<String> = (0..100).map(|i| format!("flat:any>+{i}%")).collect();
+    let mut args = vec!["base", "new", "--floor", "0"];
+    rules.iter().for_each(|r| args.extend(["--fail-on", r]));
+    let run = |format: &str| {
+        let out = d.run(&[&args[..], &["--format", format]].concat());
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let markdown = run("markdown");
+    assert!(markdown.chars().count() < 65_000, "{}", markdown.chars().count());
+    assert!(markdown.contains("2995 more fail") && markdown.contains(" of 100 rules shown"), "a cut is not said");
+    assert!(!markdown.contains("<b>"));
+    let github = run("github");
+    assert!(github.lines().all(|l| l.starts_with("::error title=") || l.starts_with("fail")), "a name breaks a line");
+    assert_eq!(github.lines().filter(|l| l.starts_with("::error")).count(), 10);
+    assert!(run("text").lines().all(|l| !l.starts_with("::")));
+}
+
+#[test]
+fn a_check_is_of_what_is_selected() {
+    let d = Dir::new("selected");
+    d.write("base", second(100));
+    d.write("more", second(150));
+    let rule = ["base", "more", "--fail-on", "cum:any>+10%"];
+    let (code, all) = d.json(&rule);
+    assert_eq!(code, 1, "{all}");
+    let (code, without) = d.json(&[&rule[..], &["--ignore", "enc/a"]].concat());
+    assert_eq!((code, &without["verdict"]), (0, &"pass".into()), "{without}");
+}
+
+/// A page, a picture or a profile of the sides as the check saw them.
+#[test]
+fn reports_in_formats_without_findings_are_of_what_was_compared() {
+    let d = Dir::new("compared");
+    d.write("base", second(100));
+    d.write("more", second(150));
+    let reports = ["--report", "r.html", "--report", "r.svg", "--report", "r.pb.gz", "--report", "r.csv"];
+    let args = ["base", "more", "--fail-on", "total>+5%", "--normalize", "2", "--ignore", "enc/a"];
+    let (code, json) = d.json(&[&args[..], &reports].concat());
+    assert_eq!((code, json["kind"].as_str()), (1, Some("check")));
+    let read = |name: &str| std::fs::read_to_string(d.0.join(name)).unwrap();
+    assert!(read("r.html").starts_with("<!doctype html>") && read("r.svg").starts_with("<svg"));
+    // The table is of the same sums, filtered and scaled.
+    let command = || Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    let of = |args: &[&str]| command().current_dir(&d.0).args(args).output().unwrap().stdout;
+    let asked = of(&["base", "more", "--normalize", "2", "--ignore", "enc/a", "--format", "csv"]);
+    assert_eq!(read("r.csv").into_bytes(), asked);
+    let written = of(&["r.pb.gz", "--format", "csv", "--sort", "flat"]);
+    let names = |csv: &[u8]| String::from_utf8(csv.to_vec()).unwrap().lines().count();
+    assert_eq!(names(&written), names(&asked));
+    assert!(!String::from_utf8(asked).unwrap().contains("enc/a"));
+}
+
+#[test]
+fn causes_are_told_whatever_the_verdict() {
+    let d = Dir::new("explain");
+    let (base, new) = (corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz"));
+    let sides = [base.to_str().unwrap(), new.to_str().unwrap()];
+    let rules =
+        ["--fail-on", "total>+500%", "--fail-on", "flat:regex=canonical>+500%", "--fail-on", "samples:total>+500%"];
+    let (code, json) = d.json(&[&sides[..], &rules[..2], &["--explain"]].concat());
+    assert_eq!(code, 0);
+    assert_eq!(json["rules"][0]["why"]["verdict"], "change", "{json}");
+    assert!(d.json(&[&sides[..], &rules[..2]].concat()).1["rules"][0].get("why").is_none());
+    // Of rules that fail, else of the first of its sample type.
+    let (_, json) = d.json(&[&sides[..], &rules, &["--explain"]].concat());
+    let told: Vec<bool> = json["rules"].as_array().unwrap().iter().map(|rule| rule.get("why").is_some()).collect();
+    assert_eq!(told, [false, true, true]);
+    let out = d.run(&[&sides[..], &rules[..2], &["--explain", "--format", "markdown"]].concat());
+    let markdown = String::from_utf8(out.stdout).unwrap();
+    assert!(markdown.contains("Why:\n- `logmill/names.compare` now calls"), "{markdown}");
+}
+
+/// What costs less, or lies elsewhere, is not why something costs more.
+#[test]
+fn causes_are_those_of_what_a_rule_found() {
+    let d = Dir::new("why");
+    let write = |name: &str, a: i64, b: i64, c: i64| {
+        let others: String = (0..20).map(|i| format!("main;other{i} 100\n")).collect();
+        d.write(name, format!("{others}main;x;a {a}\nmain;y;b {b}\nmain;z;c {c}\n"));
+    };
+    write("base", 200, 900, 200);
+    write("new", 2_000, 100, 1_200);
+    let rules = ["total>+1%", "flat:each=^[ab]$>-95%", "cum:regex=^z$>+5%", "cum:regex=^y$>-95%", "flat:any>+10%"];
+    let rules: Vec<&str> = rules.iter().flat_map(|rule| ["--fail-on", rule]).collect();
+    let (code, json) = d.json(&[&["base", "new"], &rules[..]].concat());
+    assert_eq!(code, 1);
+    let whys = json["rules"].as_array().unwrap().iter().map(|rule| {
+        let causes = rule["why"]["causes"].as_array().map_or(&[][..], Vec::as_slice);
+        let names: Vec<&str> = causes.iter().map(|cause| cause["function"].as_str().unwrap()).collect();
+        names.join(" ")
+    });
+    assert_eq!(whys.collect::<Vec<_>>(), ["a c", "a", "c", "", "a c"], "{json}");
+    // For people each is said once.
+    let out = d.run(&[&["base", "new"], &rules[..]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with("  why: ")).count(), 2, "{text}");
+}
+
+/// A rule on any frame finds all frames on the way to what grew, and all below it.
+#[test]
+fn people_are_told_what_lies_in_nothing_else() {
+    let d = Dir::new("within");
+    let write = |name: &str, grown: i64| {
+        // Twelve handlers below one, seven by themselves, and what stays as it is; a frame above that is in nothing else.
+        let below = (0..12).map(|i| format!("main;serve;handle;h{i} {}\n", grown * (i + 1)));
+        let alone = (0..7).map(|i| format!("main;only{i} {}\n", grown * (100 + i)));
+        let all = below.chain(alone).chain(["main;still 100000\n".to_owned()]).collect::<String>();
+        d.write(name, all);
+    };
+    write("base", 10);
+    write("new", 20);
+    let rule = ["base", "new", "--fail-on", "cum:any>+50%", "--floor", "0"];
+    let (_, json) = d.json(&rule);
+    let findings = json["rules"][0]["findings"].as_array().unwrap();
+    let failed = |within: Value| findings.iter().filter(|f| f["within"] == within).count();
+    // serve costs what handle costs: the inner one stands for both.
+    assert_eq!((findings.len(), failed(Value::Null), failed("handle".into())), (21, 8, 13), "{json}");
+    let text = String::from_utf8(d.run(&rule).stdout).unwrap();
+    let names: Vec<&str> =
+        text.lines().filter(|l| l.starts_with("  fail")).map(|l| l.rsplit("  ").next().unwrap()).collect();
+    assert_eq!(names, ["only6", "only5", "only4", "only3", "only2"], "{text}");
+    assert!(text.contains("\n  16 more fail\n"), "{text}");
+    let text = String::from_utf8(d.run(&[&rule[..], &["--ignore", "only"]].concat()).stdout).unwrap();
+    assert!(text.contains("  handle\n  13 more fail, all in stacks of handle\n"), "{text}");
+    let out = d.run(&[&rule[..], &["--format", "markdown"]].concat());
+    assert!(String::from_utf8(out.stdout).unwrap().contains("\n16 more fail\n"));
+}
+
+/// GitHub shows an annotation beside the line that it names.
+#[test]
+fn annotations_say_where_and_why() {
+    let d = Dir::new("annotated");
+    let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
+    let sides = sides.each_ref().map(|side| side.to_str().unwrap());
+    let out = d.run(&[&sides[..], &["--fail-on", "cum:each=compare>+5%", "--format", "github"]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    let line = text.lines().next().unwrap();
+    assert!(line.starts_with("::error file=logmill/names/names.go,line="), "{text}");
+    assert!(line.contains("%0Awhy: logmill/names.compare now calls logmill/names.canonical: "), "{text}");
+}
+
+/// GitHub looks for all of these after Markdown is read, so no backslash helps.
+#[test]
+fn markdown_mentions_nobody_and_links_nowhere() {
+    let d = Dir::new("mentions");
+    let strange = |v: i64| profile(&[("@octocat www.x.org http://x", "#1")], &[("main;@octocat #2", &[v])]);
+    d.write("base", strange(10));
+    d.write("@octocat #3", strange(90));
+    let out = d.run(&["base", "@octocat #3", "--fail-on", "flat:any>+10%", "--format", "markdown"]);
+    let markdown = String::from_utf8(out.stdout).unwrap();
+    let text: String = markdown.split('`').step_by(2).collect();
+    assert!(text.contains("(@&#8203;octocat www&#8203;.x.org http:&#8203;//x, "), "{markdown}");
+    let text = text.replace("&#8203;", "\u{200b}");
+    let is_plain = |mark: char| text.split(mark).skip(1).any(|rest| rest.starts_with(char::is_alphanumeric));
+    assert!(!is_plain('@') && !is_plain('#'), "{markdown}");
+}
+
+#[test]
+fn reports_that_cannot_be_written_are_errors() {
+    let d = Dir::new("formats");
+    d.write("base", second(100));
+    for (option, said) in [
+        (["--report", "f.docx"], "f.docx: no format is known by this ending"),
+        (["--format", "csv"], "check can't be written as csv; it can as text, json, markdown, github, junit, sarif"),
+        (["--sample-type", "cpu,wall"], "check shows one sample type at a time"),
+    ] {
+        let out = d.run(&[&["base", "base", "--fail-on", "total>+5%"], &option[..]].concat());
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{error}");
+        assert!(error.contains(said), "{error}");
+        assert!(!d.0.join(option[1]).exists());
+    }
+}
+
+/// A CI system reads the rules as tests.
+#[test]
+fn rules_are_test_cases() {
+    let d = Dir::new("junit");
+    d.write("base", sampled(&[("a<b>&\"", 1000), ("c", 1000)]));
+    d.write("new", sampled(&[("a<b>&\"", 3000), ("c", 1150)]));
+    let rules = ["--fail-on", "flat:any>+20%", "--fail-on", "flat:regex=c>+10%", "--fail-on", "total>+500%"];
+    let out = d.run_with_chance(&[&["base", "new", "--format", "junit"][..], &rules].concat());
+    assert_eq!(out.status.code(), Some(1));
+    let text = String::from_utf8(out.stdout).unwrap();
+    let tree = roxmltree::Document::parse(&text).unwrap();
+    let suite = tree.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
+    assert_eq!(["tests", "failures", "skipped"].map(|name| suite.attribute(name).unwrap()), ["3", "1", "1"]);
+    let cases: Vec<_> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
+    let of = |i: usize| cases[i].children().find(roxmltree::Node::is_element);
+    assert_eq!(cases[0].attribute("name"), Some("flat:any>+20%"));
+    assert!(of(0).unwrap().has_tag_name("failure") && of(0).unwrap().text().unwrap().starts_with("a<b>&\": 1s -> 3s"));
+    assert!(of(1).unwrap().has_tag_name("skipped") && of(2).is_none(), "{text}");
+    let report = d.run_with_chance(&[&["base", "new", "--report", "r.xml"][..], &rules].concat());
+    assert_eq!(report.status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(d.0.join("r.xml")).unwrap(), text);
+}
+
+/// Code scanning reads findings as SARIF: types that are made of the standard's schema take what is written, and what is
+/// said there is what was found.
+#[test]
+fn findings_are_results_of_code_scanning() {
+    let d = Dir::new("sarif");
+    d.write("base", sampled(&[("a\u{1b}[2J", 1000), ("b", 1000), ("c", 1000)]));
+    d.write("new", sampled(&[("a\u{1b}[2J", 3000), ("b", 3000), ("c", 1150)]));
+    d.write("pprofdiff.toml", "[[check.allow]]\nframe = \"^b$\"\nreason = \"on purpose\"\n");
+    let rule = |rule: &'static str| ["--fail-on", rule];
+    let rules = [rule("flat:any>+20%"), rule("flat:regex=c>+10%"), rule("total>+500%"), rule("total>+500%")].concat();
+    let out = d.run_with_chance(&[&["base", "new", "--report", "r.sarif", "--format", "sarif"][..], &rules].concat());
+    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(std::fs::read(d.0.join("r.sarif")).unwrap(), out.stdout);
+    let log: serde_sarif::sarif::Sarif = serde_json::from_slice(&out.stdout).unwrap();
+    let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // Nothing of it is lost on the schema's types: there are no other fields than those of the standard.
+    assert_eq!(serde_json::to_value(&log).unwrap(), value);
+    let run = &value["runs"][0];
+    assert_eq!(run["tool"]["driver"]["rules"].as_array().unwrap().len(), 3);
+    assert_eq!(run["tool"]["driver"]["rules"][1]["id"], "flat:regex=c>+10%");
+    let results: Vec<&Value> = run["results"].as_array().unwrap().iter().collect();
+    let said: Vec<[&str; 3]> = results
+        .iter()
+        .map(|r| {
+            let subject = &r["locations"][0]["logicalLocations"][0]["fullyQualifiedName"];
+            [&r["ruleId"], &r["kind"], subject].map(|v| v.as_str().unwrap())
+        })
+        .collect();
+    // What is allowed, inconclusive or passes would be an alert as well, so it is not there.
+    assert_eq!(said, [["flat:any>+20%", "fail", "a\u{fffd}[2J"]]);
+    assert_eq!(results[0]["level"], "error");
+    // A message is for people.
+    let message = results[0]["message"]["text"].as_str().unwrap();
+    assert!(message.contains("1s -> 3s") && !message.contains('\u{1b}'), "{message}");
+    assert_eq!(results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "new");
+}

@@ -1,0 +1,142 @@
+//! Source lines in the command's answers: where sources are looked for, and paths that are cut to compare checkouts.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{command, failure, json, stdout, story, temp};
+
+/// A profile of one function in a file, with one sample on a line.
+fn profile_in(name: &str, file: &str, line: i64) -> String {
+    use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
+    let p = Profile {
+        string_table: ["", "cpu", "nanoseconds", "y.f", file].iter().map(|s| s.as_bytes().to_vec()).collect(),
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        function: vec![Function { id: 1, name: 3, filename: 4, start_line: line - 1, ..Default::default() }],
+        location: vec![Location { id: 1, line: vec![Line { function_id: 1, line, column: 0 }], ..Default::default() }],
+        sample: vec![Sample { location_id: vec![1], value: vec![1_000_000], label: vec![] }],
+        ..Default::default()
+    };
+    let path = temp(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, p.load(name).unwrap().to_bytes(&Default::default()).unwrap()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn files_of_two_checkouts_compare_once_paths_are_trimmed() {
+    let base = profile_in("trim/main/cpu.pb.gz", "/root/go/pkg/mod/github.com/x/y@v1.2.3/z.go", 7);
+    let new = profile_in("trim/branch/cpu.pb.gz", "/home/ci/mod/github.com/x/y@v1.2.4/z.go", 7);
+    let trim = "--trim-path=/root/go/pkg/mod:/home/ci/mod/";
+    for granularity in ["files", "lines", "filefunctions"] {
+        let granularity = format!("--granularity={granularity}");
+        let plain = json(&[&base, &new, &granularity, "--format=json"]);
+        assert_eq!((&plain["rows_total"], &plain["trim_path"]), (&2.into(), &Value::Array(vec![])), "{plain}");
+        // An option without a value is none: scripts pass variables that are not set.
+        assert_eq!(json(&[&base, &new, &granularity, "--format=json", "--trim-path="]), plain);
+        let trimmed = json(&[&base, &new, &granularity, "--format=json", trim]);
+        let row = &trimmed["rows"][0];
+        assert_eq!((&trimmed["rows_total"], row["status"].as_str()), (&1.into(), Some("same")), "{trimmed}");
+        assert_eq!(row["file"], "github.com/x/y/z.go");
+        assert!(stdout(&[&base, &new, &granularity, trim]).contains("trim_path=/root/go/pkg/mod:/home/ci/mod/"));
+        assert!(stdout(&["stacks", &base, &new, &granularity, trim]).contains("github.com/x/y/z.go"));
+        let series = json(&["series", &base, &new, &granularity, trim, "--format=json", "--rows=values"]);
+        assert!(series.to_string().contains("\"github.com/x/y/z.go\"") && !series.to_string().contains("@v1"));
+    }
+    let (main, branch) = (temp("trim/main").display().to_string(), temp("trim/branch").display().to_string());
+    let batch = stdout(&["batch", &main, &branch, "--granularity=files", trim, "--format=jsonl"]);
+    assert!(batch.contains("\"github.com/x/y/z.go\"") && !batch.contains("@v1"), "{batch}");
+
+    // A listing needs no option to bring the sides together; sources are looked for with their versions.
+    let sources = temp("trim/mod/github.com/x/y@v1.2.4/z.go");
+    std::fs::create_dir_all(sources.parent().unwrap()).unwrap();
+    std::fs::write(&sources, "line\n".repeat(9)).unwrap();
+    let folder = temp("trim/mod").display().to_string();
+    for trim in [&[][..], &[trim]] {
+        let listed = json(&[&["list", "y.f", &base, &new, "--format=json", "--new-source", &folder], trim].concat());
+        let [routine] = &listed["routines"].as_array().unwrap()[..] else { panic!("{listed}") };
+        assert_eq!(routine["new_source"].as_str(), sources.to_str(), "{listed}");
+        let expected = if trim.is_empty() { "/home/ci/mod/github.com/x/y@v1.2.4/z.go" } else { "github.com/x/y/z.go" };
+        assert_eq!(routine["file"], expected);
+    }
+}
+
+/// What a command writes to a terminal.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(dir: &Path, args: &[&str]) -> String {
+    let words: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
+    let line = format!("{} {}", env!("CARGO_BIN_EXE_pprofdiff"), words.join(" "));
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).current_dir(dir).env("NO_COLOR", "1").stdin(Stdio::null());
+    let output = script.output().unwrap_or_else(|e| panic!("cannot run `script` (util-linux): {e}"));
+    String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn on_a_terminal_the_working_directory_has_the_new_sides_sources() {
+    let [base, new] = story();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
+    let list = ["list", "tableInsensitive", &base, &new];
+    let shown = on_a_terminal(&sources, &list);
+    assert!(shown.contains("source ./logmill/headers/table.go\n"), "{shown}");
+    assert!(shown.contains("note: no source of the base: lines are paired by their numbers"), "{shown}");
+    assert!(shown.contains("names.Same(table[i].name, name)"), "{shown}");
+    assert!(shown.ends_with("name its folder with --base-source DIR\n"), "{shown}");
+    // What is named counts alone.
+    let named = on_a_terminal(&sources, &[&list[..], &["--base-source", "logmill"]].concat());
+    assert!(named.ends_with("no source of the new side was found: name its folder with --new-source DIR\n"), "{named}");
+    // Nobody looks at a pipe, a file or JSON.
+    let there = |args: &[&str]| {
+        let output = command().args(args).current_dir(&sources).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let hint = "no source was found: name the folders with --base-source DIR and --new-source DIR, \
+                or one for both with --source-path DIR\n";
+    assert!(there(&list).ends_with(hint), "{}", there(&list));
+    let file = temp("listing.txt").display().to_string();
+    on_a_terminal(&sources, &[&list[..], &["-o", &file]].concat());
+    assert!(std::fs::read_to_string(&file).unwrap().ends_with(hint));
+    let as_json = on_a_terminal(&sources, &[&list[..], &["--format", "json"]].concat());
+    assert!(as_json.contains("\"new_source\":null") && !as_json.contains("--source-path"), "{as_json}");
+    let one = there(&["list", "tableInsensitive", &base]);
+    assert!(one.ends_with("no source was found: name its folder with --source-path DIR\n"), "{one}");
+    let many = there(&["list", ".", &base, &new, "--source-path", "."]);
+    assert!(regex::Regex::new(r"no source was found for \d+ of \d+ functions: name").unwrap().is_match(&many));
+}
+
+#[test]
+fn list_shows_source_lines_of_functions() {
+    let [base, new] = story();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
+    let sources = sources.to_str().unwrap();
+    let text = stdout(&["list", "tableInsensitive", &base, &new, "--source-path", sources]);
+    let line = text.lines().find(|l| l.contains("names.Same(table[i].name, name)")).unwrap();
+    assert!(line.contains("0.33s  1.78s  +1.45s"), "{line}");
+    let one = json(&["list", "tableInsensitive", &base, "--format", "json", "--source-path", sources]);
+    assert_eq!(one["kind"], "list");
+    assert!(one["routines"][0]["source"].as_str().unwrap().ends_with("logmill/headers/table.go"));
+
+    // Only one side has sources, and a prefix is cut off.
+    let folder = format!("{sources}/logmill");
+    let some = json(&[
+        "list",
+        "logmill/",
+        &base,
+        &new,
+        "--format=json",
+        "--new-source",
+        &folder,
+        "--trim-path=x:logmill",
+        "-n1",
+    ]);
+    let routines = some["routines"].as_array().unwrap();
+    assert_eq!((routines.len(), &routines[0]["base_source"]), (1, &Value::Null));
+    assert!(routines[0]["notes"][0].as_str().unwrap().starts_with("no source of the base"), "{some}");
+    assert!(!routines[0]["file"].as_str().unwrap().starts_with("logmill/"));
+
+    assert!(failure(&["list", "no such function", &base]).contains("no function matches"));
+    assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
+    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("it can as text, json"));
+}

@@ -1,0 +1,384 @@
+//! Inputs of other formats that stand for much more than their size, and bombs.
+
+use std::io::Write;
+
+use super::{FLOOR, MB, child, temporary};
+
+/// Text becomes a profile first, whose records are larger than what the shortest names and lines take.
+#[test]
+fn folded_stacks_take_memory_in_proportion() {
+    let usual = |i: u32| format!("main.main;net/http.(*Server).Serve;handler{};json.Marshal{} 10\n", i % 100, i % 1000);
+    let texts: [(&str, String, u64); 4] = [
+        ("real stacks", (0..200_000).map(usual).collect(), 3),
+        ("the shortest lines", "a 1\n".repeat(2_000_000), 20),
+        ("a stack of four million frames", "a;".repeat(4_000_000) + "b 1\n", 20),
+        ("names that occur once", (0..600_000).map(|i| format!("{i:x};")).collect::<String>() + "b 1\n", 40),
+    ];
+    for (name, text, times) in texts {
+        let path = temporary("stacks.folded");
+        std::fs::write(&path, format!("# pprofdiff-folded samples/count value\n{text}")).unwrap();
+        let steps = child(&path, None, true);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = &steps[0];
+        assert_eq!(what, "load", "{name}: {said}");
+        let size = text.len() as u64;
+        println!("{name}: {:.1} MB, peak {} MB", size as f64 / MB as f64, peak / MB);
+        assert!(*peak < times * size + FLOOR, "{name}: {} MB, of {times} times {} MB", peak / MB, size / MB);
+    }
+}
+
+/// Of formats that are read into other records, the shortest that each record may be.
+#[test]
+fn other_formats_take_memory_in_proportion() {
+    let word = |w: u64| w.to_le_bytes();
+    let cpu = |samples: u64| -> Vec<u8> {
+        let head = [0, 3, 0, 1, 0].into_iter();
+        head.chain((0..samples).flat_map(|i| [1, 1, i + 1])).flat_map(word).collect()
+    };
+    let deep = |frames: u64| -> Vec<u8> {
+        let head = [0, 3, 0, 1, 0, 1, frames].into_iter();
+        head.chain((0..frames).map(|i| i * 64 + 1)).flat_map(word).collect()
+    };
+    let heap = "heap profile: 1: 1 [1: 1] @ heap_v2/1\n";
+    let lines = |head: &str, line: fn(u64) -> String, n: u64| -> Vec<u8> {
+        head.bytes().chain((0..n).flat_map(|i| line(i).into_bytes())).collect()
+    };
+    let inputs: [(&str, Vec<u8>, u64); 9] = [
+        ("gperftools CPU, stacks of a frame each", cpu(500_000), 4),
+        ("gperftools CPU, a stack of a million frames", deep(1_000_000), 8),
+        (
+            "heap, real lines",
+            lines(
+                heap,
+                |i| {
+                    format!(
+                        "1: {} [1: 64] @ 0x{:x} 0x4012{:02x} 0x403344 0x408a19 0x40a100\n",
+                        i % 50 + 1,
+                        0x40_0000 + i % 5000,
+                        i % 100
+                    )
+                },
+                100_000,
+            ),
+            4,
+        ),
+        ("heap, the shortest lines", lines(heap, |i| format!("1: 1[1: 1] @0x{i:x}\n"), 500_000), 4),
+        ("counts, the shortest lines", lines("a profile: total 1\n", |i| format!("1 @ 0x{i:x}\n"), 500_000), 4),
+        (
+            "mappings",
+            lines(
+                "a profile: total 1\n1 @ 0x5\n--- Memory map: ---\n",
+                |i| format!("{:x}-{:x} /bin/program{i}\n", 2 * i, 2 * i + 1),
+                300_000,
+            ),
+            4,
+        ),
+        (
+            "py-spy, real lines",
+            lines(
+                "",
+                |i| format!("<module> (app.py:10);main (app.py:99);parse (parse.py:{});read (io.py:7) 3\n", i % 300),
+                100_000,
+            ),
+            4,
+        ),
+        ("py-spy, the shortest lines", lines("", |i| format!("a (b:{})\u{20}1\n", i % 1000 + 1), 500_000), 4),
+        (
+            "Austin, real lines",
+            lines(
+                "# austin: 3.7.0\n# mode: wall\n",
+                |i| {
+                    format!(
+                        "P21;T0:22;/srv/app.py:<module>:10;/srv/app.py:main:{};/srv/io.py:read:7 1000{}\n",
+                        i % 300,
+                        i % 10
+                    )
+                },
+                100_000,
+            ),
+            4,
+        ),
+    ];
+    for (name, bytes, times) in inputs {
+        let path = temporary("other.txt");
+        std::fs::write(&path, &bytes).unwrap();
+        let steps = child(&path, None, true);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = &steps[0];
+        assert_eq!(what, "load", "{name}: {said}");
+        let size = bytes.len() as u64;
+        println!("{name}: {:.1} MB, peak {} MB", size as f64 / MB as f64, peak / MB);
+        assert!(*peak < times * size + FLOOR, "{name}: {} MB, of {times} times {} MB", peak / MB, size / MB);
+    }
+}
+
+/// What other tools save, as it is and as dense as it can be: name, text, how many times its size that may take beside the
+/// floor, and what the error says (empty if it loads). Most is beyond four times only where two bytes of text are a call of
+/// its own.
+#[test]
+fn files_of_other_tools_take_memory_in_proportion() {
+    let node = |i: u32, size: u32| {
+        let at = format!("\"url\":\"file:///srv/app/{}.js\",\"lineNumber\":{},\"columnNumber\":9", i % 50, i % 997);
+        format!(
+            "{{\"id\":{i},\"callFrame\":{{\"functionName\":\"f{}\",\"scriptId\":\"7\",{at}}},\"selfSize\":{size}",
+            i % 999
+        )
+    };
+    let short = |i: u32| format!("{{\"id\":{i},\"callFrame\":{{\"functionName\":\"\"}}");
+    let cpu = |nodes: String, samples: String, deltas: String| {
+        format!("{{\"nodes\":[{nodes}],\"samples\":[{samples}],\"timeDeltas\":[{deltas}]}}")
+    };
+    let list = |n: u32, one: &dyn Fn(u32) -> String| (1..=n).map(one).collect::<Vec<_>>().join(",");
+    // Each node has the one before as its parent.
+    let chain = |n: u32| {
+        cpu(
+            list(n, &|i| short(i) + &format!(",\"parent\":{}}}", i - 1)).replacen(",\"parent\":0", "", 1),
+            list(n, &|i| i.to_string()),
+            list(n, &|_| "1".into()),
+        )
+    };
+    let ones = |n: usize| "1,".repeat(n) + "1";
+    let heap = |n: usize, open: &str| {
+        format!("{{\"head\":{{{}{}{}}}", open.repeat(n), short(1).split_at(1).1.to_owned() + "}", "]}".repeat(n))
+    };
+    let scope = |profile: String| {
+        let frames = "{\"name\":\"a\"},{\"name\":\"b\"}";
+        format!("{{\"shared\":{{\"frames\":[{frames}]}},\"profiles\":[{profile}]}}")
+    };
+    let sampled = |samples: String, weights: String| {
+        scope(format!("{{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[{samples}],\"weights\":[{weights}]}}"))
+    };
+    let perf = |i: u32| {
+        format!(
+            "web {}/{} 9.1: 250000 cycles:u: \n\t 7f0000{:06x} f{}+0x1 (/usr/lib/a.so)\n\t 12a7 main+0x8 (/srv/web)\n\n",
+            i % 9,
+            i % 99,
+            i,
+            i % 999
+        )
+    };
+    let bits = |i: u32| (0..20).map(|bit| if i >> bit & 1 == 1 { "1," } else { "0," }).collect::<String>();
+    let texts: Vec<(&str, String, u64, &str)> = vec![
+        (
+            "cpuprofile: usual",
+            cpu(
+                list(20_000, &|i| node(i, 0) + "}"),
+                list(200_000, &|i| (1 + i % 20_000).to_string()),
+                list(200_000, &|i| (100 + i % 9).to_string()),
+            ),
+            3,
+            "",
+        ),
+        ("cpuprofile: the shortest samples", cpu(short(1) + "}", ones(4_000_000), ones(4_000_000)), 2, ""),
+        ("cpuprofile: samples out of order", cpu(short(1) + "}", ones(4_000_000), ones(3_999_999) + ",-1"), 4, ""),
+        (
+            "cpuprofile: the shortest nodes",
+            cpu(list(300_000, &|i| short(i) + "}"), list(300_000, &|i| i.to_string()), ones(299_999)),
+            6,
+            "",
+        ),
+        ("cpuprofile: a chain of calls, at the bound", chain(2_800), 4, ""),
+        ("cpuprofile: a chain of calls, beyond it", chain(100_000), 4, "altogether"),
+        (
+            "heapprofile: usual",
+            format!(
+                "{{\"head\":{},\"children\":[{}]}}}}",
+                node(1, 0),
+                list(60_000, &|i| node(i, i) + ",\"children\":[]}")
+            ),
+            3,
+            "",
+        ),
+        (
+            "heapprofile: a million levels",
+            heap(1_000_000, "\"selfSize\":0,\"callFrame\":{\"functionName\":\"\"},\"children\":[{"),
+            4,
+            "",
+        ),
+        ("speedscope: the shortest samples", sampled("[0],".repeat(2_000_000) + "[]", ones(2_000_000)), 3, ""),
+        (
+            "speedscope: a stack of four million frames",
+            sampled("[".to_owned() + &"0,1,".repeat(2_000_000) + "0]", "1".into()),
+            40,
+            "",
+        ),
+        (
+            "speedscope: stacks that occur once",
+            sampled(list(200_000, &|i| format!("[{}0]", bits(i))), ones(199_999)),
+            8,
+            "",
+        ),
+        (
+            "speedscope: events",
+            scope(format!(
+                "{{\"type\":\"evented\",\"unit\":\"none\",\"events\":[{}]}}",
+                list(400_000, &|i| {
+                    let (kind, frame) = if i % 2 == 1 { ("O", i / 2 % 2) } else { ("C", (i - 1) / 2 % 2) };
+                    format!("{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{i}}}")
+                })
+            )),
+            3,
+            "",
+        ),
+        ("perf script: usual", (0..100_000).map(perf).collect(), 3, ""),
+        ("perf script: the shortest samples", "a 1 c:\n\t1 a\n".repeat(800_000), 3, ""),
+        (
+            "perf script: symbols that occur once",
+            (0..300_000).map(|i| format!("a 1 c:\n\t1 {i:x}\n")).collect(),
+            30,
+            "",
+        ),
+        ("perf script: threads that occur once", (0..300_000).map(|i| format!("a {i} c:\n\t1 a\n")).collect(), 20, ""),
+        (
+            "perf script: events that occur once",
+            (0..20_000).map(|i| format!("a 1 e{i:x}:\n\t1 a\n")).collect(),
+            4,
+            "altogether",
+        ),
+        (
+            "jemalloc: the shortest stacks",
+            "heap_v2/1\n".to_owned() + &"@ 0x1\nt*: 1: 1 [0: 0]\n".repeat(300_000),
+            6,
+            "",
+        ),
+        (
+            "jemalloc: addresses that occur once",
+            "heap_v2/1\n@".to_owned()
+                + &(1..600_000).map(|i| format!(" 0x{i:x}")).collect::<String>()
+                + "\nt*: 1: 1 [0: 0]\n",
+            40,
+            "",
+        ),
+    ];
+    let mut beyond = Vec::new();
+    for (name, text, times, error) in texts {
+        let path = temporary("other-tool");
+        std::fs::write(&path, &text).unwrap();
+        let steps = child(&path, None, true);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = &steps[0];
+        let expected = if error.is_empty() { "load" } else { "error" };
+        assert!(what == expected && said.contains(error), "{name}: {what} {said}");
+        let size = text.len() as u64;
+        let taken = (*peak as f64 - FLOOR as f64).max(0.0) / size as f64;
+        println!("{name}: {:.1} MB, peak {} MB, {taken:.1} times beside the floor", size as f64 / MB as f64, peak / MB);
+        if *peak >= times * size + FLOOR {
+            beyond.push(format!("{name}: {} MB, of {times} times {} MB", peak / MB, size / MB));
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
+/// The message has a table of stacks, and `profile.proto` has none: what is made of it is as large as the stacks that
+/// each sample has, which is no multiple of the message, so that this is what a limit is for
+/// (`what_is_made_is_limited`, beside the reader).
+#[test]
+fn otlp_messages_take_memory_in_proportion() {
+    let field = |field: u8, content: &[u8]| {
+        let mut out = Vec::new();
+        prost::encoding::encode_key(field.into(), prost::encoding::WireType::LengthDelimited, &mut out);
+        prost::encoding::encode_varint(content.len() as u64, &mut out);
+        out.extend_from_slice(content);
+        out
+    };
+    let numbers = |numbers: &[u64]| {
+        let mut out = Vec::new();
+        numbers.iter().for_each(|&v| prost::encoding::encode_varint(v, &mut out));
+        out
+    };
+    // A profile of cpu in strings 1 and 2, its samples, and the other records of the dictionary.
+    let message = |samples: Vec<u8>, dictionary: Vec<u8>| {
+        let profile = [field(1, &[0x08, 1, 0x10, 2]), samples].concat();
+        let strings = [field(5, b""), field(5, b"cpu"), field(5, b"count")].concat();
+        let dictionary = field(2, &[strings, dictionary].concat());
+        [field(1, &field(2, &field(2, &profile))), dictionary].concat()
+    };
+    let sample = |stack: u64, attributes: &[u64]| {
+        let stack = if stack == 0 { vec![] } else { [vec![0x08], numbers(&[stack])].concat() };
+        let attributes = if attributes.is_empty() { vec![] } else { field(2, &numbers(attributes)) };
+        field(2, &[stack, attributes, field(4, &[1])].concat())
+    };
+    // Ten frames of 2,000, in stacks that three samples share; an attribute says of which thread each is.
+    let usual = || {
+        let names = (0..2000).flat_map(|i| field(5, format!("net/http.(*Server).handler{i}").as_bytes()));
+        let functions = (0..2000).flat_map(|i| field(3, &[vec![0x08], numbers(&[i + 3])].concat()));
+        let line = |i: u64| field(3, &[vec![0x08], numbers(&[i]), vec![0x10], numbers(&[i])].concat());
+        let locations = (0..2000).flat_map(|i| field(2, &[vec![0x10], numbers(&[4096 + i]), line(i)].concat()));
+        let stack = |i: u64| (0..10).map(|d| (i * 7 + d * d * i) % 2000).collect::<Vec<_>>();
+        let stacks = (0..600_000).flat_map(|i| field(7, &field(1, &numbers(&stack(i)))));
+        let named = |i: u8| field(2, &field(1, format!("thread {i}").as_bytes()));
+        let attributes = (0..100).flat_map(|i| field(6, &[vec![0x08, 1], named(i)].concat()));
+        let samples = (0..1_800_000).flat_map(|i| sample(i % 600_000, &[i % 100]));
+        let tables = names.chain(functions).chain(locations).chain(stacks).chain(attributes).collect();
+        message(samples.collect(), tables)
+    };
+    let many_profiles = || {
+        let of_one = field(2, &field(1, &[0x08, 1, 0x10, 2]));
+        [message(vec![], vec![]), field(1, &field(2, &of_one.repeat(4_000_000)))].concat()
+    };
+    let cases: [(&str, Vec<u8>, u64); 7] = [
+        ("real stacks", usual(), 4),
+        ("the shortest samples", message(sample(0, &[]).repeat(8_000_000), vec![]), 4),
+        (
+            "a stack of its own for each",
+            message((0..4_000_000).flat_map(|i| sample(i, &[])).collect(), field(7, b"").repeat(4_000_000)),
+            5,
+        ),
+        ("the shortest attributes", message(sample(0, &[]), field(6, b"").repeat(20_000_000)), 4),
+        ("the shortest strings", message(sample(0, &[]), field(5, b"").repeat(20_000_000)), 4),
+        (
+            "the shortest locations, all in a stack",
+            message(
+                sample(1, &[]),
+                [
+                    field(2, b"").repeat(6_000_000),
+                    field(7, b""),
+                    field(7, &field(1, &numbers(&(0..6_000_000).collect::<Vec<_>>()))),
+                ]
+                .concat(),
+            ),
+            6,
+        ),
+        ("profiles without samples", many_profiles(), 5),
+    ];
+    let mut beyond = Vec::new();
+    for (name, data, times) in cases {
+        let path = temporary("message.otlp");
+        std::fs::write(&path, &data).unwrap();
+        let steps = child(&path, None, true);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = &steps[0];
+        let size = data.len() as u64;
+        println!(
+            "{name}: {what} {said} {:.1} MB, peak {} MB, {:.1} times",
+            size as f64 / MB as f64,
+            peak / MB,
+            *peak as f64 / size as f64
+        );
+        if what != "load" || *peak >= times * size + FLOOR {
+            beyond.push(format!("{name}: {what} {said} {} MB, of {times} times {} MB", peak / MB, size / MB));
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
+#[test]
+fn bombs_end_at_the_limit() {
+    let zeros = vec![0; 64 * MB as usize];
+    let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    member.write_all(&zeros).unwrap();
+    // 10 GB in 10 MB.
+    let gzip = member.finish().unwrap().repeat(160);
+    let zstd = zstd::encode_all(&zeros[..], 3).unwrap().repeat(160);
+    for (name, bytes) in [("bomb.gz", gzip), ("bomb.zst", zstd)] {
+        let path = temporary(name);
+        std::fs::write(&path, &bytes).unwrap();
+        let limit = 100 * MB;
+        let steps = child(&path, Some(limit), false);
+        std::fs::remove_file(&path).unwrap();
+        let (what, peak, said) = steps.last().unwrap();
+        assert!(what == "error" && said.contains("more than the limit"), "{name}: {what} {said}");
+        println!("{name}: {} kB, limit 100 MB, peak {} MB", bytes.len() / 1024, peak / MB);
+        assert!(*peak < 2 * limit + FLOOR, "{name}: {} MB", peak / MB);
+    }
+}

@@ -1,0 +1,141 @@
+//! Profiles that stand for much more than their size.
+
+use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use prost::Message;
+
+pub(super) fn base(functions: u64) -> Profile {
+    Profile {
+        string_table: vec![Vec::new(), b"cpu".to_vec(), b"count".to_vec(), b"f".to_vec()],
+        sample_type: vec![ValueType { r#type: 1, unit: 2 }],
+        function: (1..=functions).map(|id| Function { id, name: 3, ..Default::default() }).collect(),
+        location: (1..=functions).map(|id| location(id, &[id])).collect(),
+        ..Default::default()
+    }
+}
+
+fn location(id: u64, functions: &[u64]) -> Location {
+    let line = functions.iter().map(|&function_id| Line { function_id, line: id as i64, column: 0 }).collect();
+    Location { id, line, ..Default::default() }
+}
+
+fn sample(locations: Vec<u64>) -> Sample {
+    Sample { location_id: locations, value: vec![1], label: vec![] }
+}
+
+pub(super) fn empty_strings(times: u64) -> Vec<u8> {
+    let mut bytes = Profile { sample: vec![sample(vec![1])], ..base(1) }.encode_to_vec();
+    // Field 6, no bytes.
+    bytes.extend([6 << 3 | 2, 0].repeat(times as usize * 10_000_000));
+    bytes
+}
+
+pub(super) fn deep_stack(times: u64) -> Vec<u8> {
+    let frames = (0..times * 10_000_000).map(|i| 1 + i % 100).collect();
+    Profile { sample: vec![sample(frames)], ..base(100) }.encode_to_vec()
+}
+
+pub(super) fn many_stacks(times: u64) -> Vec<u8> {
+    let mut random = 1u64;
+    let mut next = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        1 + (random >> 33) % 300
+    };
+    let sample = |_| sample((0..300).map(|_| next()).collect());
+    Profile { sample: (0..times * 40_000).map(sample).collect(), ..base(300) }.encode_to_vec()
+}
+
+pub(super) fn recursion(times: u64) -> Vec<u8> {
+    let deep = times as usize * 1_000_000;
+    Profile { sample: vec![sample(vec![1; deep]), sample(vec![1; deep - 1])], ..base(1) }.encode_to_vec()
+}
+
+pub(super) fn large_strings(_: u64) -> Vec<u8> {
+    let mut p = base(16);
+    p.string_table.extend((0..16).map(|i| vec![b'a' + i; 64 << 20]));
+    p.function.iter_mut().for_each(|f| f.name = 3 + f.id as i64);
+    p.sample = (1..=16).map(|l| sample(vec![l])).collect();
+    p.encode_to_vec()
+}
+
+/// Functions, each in a file of its own, with the name of all.
+pub(super) fn shared_name(times: u64) -> Vec<u8> {
+    let mut p = base(times * 100);
+    p.string_table[3] = vec![b'x'; 1 << 20];
+    for (i, f) in p.function.iter_mut().enumerate() {
+        p.string_table.push(format!("{i}.go").into_bytes());
+        f.filename = 4 + i as i64;
+    }
+    p.sample = (1..=times * 100).map(|l| sample(vec![l, times * 100 + 1 - l])).collect();
+    p.encode_to_vec()
+}
+
+/// Locations without functions, each at an address of its own, in a binary whose path is long.
+pub(super) fn shared_path(times: u64) -> Vec<u8> {
+    let mut p = base(times * 100);
+    p.string_table[3] = vec![b'x'; 1 << 20];
+    p.mapping = vec![Mapping { id: 1, filename: 3, memory_limit: 1 << 40, ..Default::default() }];
+    for l in &mut p.location {
+        (l.mapping_id, l.address, l.line) = (1, l.id, vec![]);
+    }
+    p.sample = (1..=times * 100).map(|l| sample(vec![l, times * 100 + 1 - l])).collect();
+    p.encode_to_vec()
+}
+
+/// A tree of 30 lines of one function each, one byte a location: 30 frames a byte.
+pub(super) fn short_inlining(times: u64) -> Vec<u8> {
+    let mut p = base(30);
+    p.location = (1..=100).map(|id| location(id, &(1..=30).collect::<Vec<_>>())).collect();
+    p.sample = (0..times * 2000).map(|i| sample((0..1000).map(|j| 1 + (i * j) % 100).collect())).collect();
+    p.encode_to_vec()
+}
+
+fn inlining(samples: u64, lines: u64) -> Vec<u8> {
+    let mut p = base(samples);
+    p.location.push(location(samples + 1, &vec![1; lines as usize]));
+    p.sample = (1..=samples).map(|l| sample(vec![l, samples + 1])).collect();
+    p.encode_to_vec()
+}
+
+pub(super) fn inlining_allowed(_: u64) -> Vec<u8> {
+    inlining(200, 20_000)
+}
+
+pub(super) fn inlining_refused(times: u64) -> Vec<u8> {
+    inlining(times * 20_000, 20_000)
+}
+
+pub(super) fn huge_ids(times: u64) -> Vec<u8> {
+    let mut p = base(times * 200_000);
+    let huge = |id: u64| u64::MAX - id * 7919;
+    p.function.iter_mut().for_each(|f| f.id = huge(f.id));
+    for l in &mut p.location {
+        (l.id, l.line[0].function_id, l.line[0].line) = (huge(l.id), huge(l.line[0].function_id), l.id as i64);
+    }
+    p.sample = (1..=times * 200_000).map(|l| sample(vec![huge(l)])).collect();
+    p.encode_to_vec()
+}
+
+pub(super) fn labels(times: u64) -> Vec<u8> {
+    let label = (1..=times as i64 * 1_000_000).map(|num| Label { key: 3, num, ..Default::default() }).collect();
+    Profile { sample: vec![Sample { label, ..sample(vec![1]) }], ..base(1) }.encode_to_vec()
+}
+
+pub(super) fn label_each(times: u64) -> Vec<u8> {
+    let label = |num: i64| Label { key: 3, num, ..Default::default() };
+    let samples = (1..=times as i64 * 200_000).map(|i| Sample { label: vec![label(i)], ..sample(vec![1]) });
+    Profile { sample: samples.collect(), ..base(1) }.encode_to_vec()
+}
+
+pub(super) fn long_keys(times: u64) -> Vec<u8> {
+    let mut p = base(1);
+    p.string_table.push(vec![b'k'; 1 << 20]);
+    let label = |num: i64| Label { key: 4, num, ..Default::default() };
+    p.sample = (1..=times as i64 * 10_000).map(|i| Sample { label: vec![label(i)], ..sample(vec![1]) }).collect();
+    p.encode_to_vec()
+}
+
+pub(super) fn string_number(_: u64) -> Vec<u8> {
+    let mut p = base(1);
+    p.function[0].name = 1 << 31;
+    p.encode_to_vec()
+}

@@ -1,0 +1,182 @@
+"""Causes on the page in a real browser: its first lines, the stacks that they point out, and what is grey by chance."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+import pprofdiff
+from conftest import pair, profile
+from page_model import ROW, Box, Node, Open, box, boxes_of, bright, colour, painted, settle, tree
+
+
+def test_the_page_opens_with_what_explain_says(show: Open, story: pprofdiff.Diff):
+    command = [sys.executable, "-m", "pprofdiff", "explain", *pair("story-cpu")]
+    said = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+    page = show(story.to_html())
+    panel = page.inner_text("#why")
+    # All of it but the command and the parts of causes, which are indented.
+    lines = [line.replace("->", "→") for line in said if not line.startswith(" ")]
+    assert len(lines) == 6
+    assert all(line in panel for line in lines), panel
+    top, graph = (page.locator(where).bounding_box() for where in ("#why", "#flame"))
+    assert top
+    assert graph
+    assert top["y"] < graph["y"]
+    # Each sample type has its own.
+    page.select_option("#type", label="samples (count)")
+    assert "samples: 190 → 293" in page.inner_text("#why").replace("\xa0", " ")
+    assert page.locator("#why h2:visible").count() == 1
+    # Where there is nothing to compare, or to explain by functions, there is none.
+    for html in (story.new[0].to_html(), story.to_html(granularity="lines"), story.flamegraph().to_html()):
+        other = show(html)
+        assert other.is_hidden("#why")
+        assert other.is_hidden("#grey")
+
+
+def test_samples_that_can_not_tell_have_a_page(show: Open, tmp_path: Path):
+    """The base has no more than an event, so that there is no size at which a change would be told from chance."""
+    files = [tmp_path / "base.folded", tmp_path / "new.folded"]
+    for file, text in zip(files, ("main;a 1\n", "main;a 2\nmain;b 1\n"), strict=True):
+        file.write_text(text)
+    page = show(pprofdiff.diff(*files).to_html())
+    titles = page.eval_on_selector_all("td[title]", "cells => cells.map(cell => cell.title)")
+    assert any("these samples can't tell it from chance" in title for title in titles), titles
+
+
+def test_a_page_explains_a_few_sample_types(show: Open):
+    d = pprofdiff.diff(*pair("go-heap"))
+    page = show(d.to_html())
+    assert page.locator("#why [data-type]").count() == len(d.sample_types) == 4
+    # A normalized page finds the scale by itself.
+    scaled = pprofdiff.diff(*pair("go-heap-ops")).normalize(1 / 3)
+    page = show(scaled.to_html(sample_type="alloc_space"))
+    assert "main.splitFields now calls main.copyRest" in page.inner_text("#why")
+    assert "2.99 times as much work" in page.inner_text("#why")
+    tip = page.locator("#table td.chance[title*='x2.99']")
+    assert tip.count() > 0
+
+
+def stacks_through(root: Node, caller: str, function: str, across: float, inverted: bool) -> set[tuple[int, int]]:
+    """The boxes above and below those of a function that a caller calls."""
+    found = set()
+    above: list[Box] = []
+    inside = -1
+    drawn = [b for b in boxes_of(root, "max", across) if b[2] >= 1]
+    for drawn_box in drawn:
+        depth, left, _, name, node = drawn_box
+        del above[depth:]
+        above.append(drawn_box)
+        if depth <= inside:
+            inside = -1
+        called = caller in node.children if inverted else depth > 0 and above[depth - 1][3] == caller
+        if name == function and called and inside < 0:
+            inside = depth
+            found |= {(b[0], round(b[1])) for b in above}
+        if inside >= 0:
+            found.add((depth, round(left)))
+    return found
+
+
+def test_a_cause_points_out_its_stacks(show: Open, story: pprofdiff.Diff):
+    page = show(story.to_html(min_width=0))
+    every = bright(page)
+    first = page.get_by_role("button", name="1. logmill/names.compare now calls logmill/names.canonical")
+    for inverted in (False, True):
+        if inverted:
+            page.keyboard.press("Escape")
+            page.click("#inverted")
+        first.click()
+        settle(page)
+        across, _ = painted(page)
+        root = tree(story, "cpu", inverted)
+        expected = stacks_through(root, "logmill/names.compare", "logmill/names.canonical", across, inverted)
+        assert 5 < len(expected) < len(every) / 2
+        seen = bright(page)
+        wide = {b[:2] for b in ((d, round(x), w) for d, x, w, *_ in boxes_of(root, "max", across)) if b[2] >= 1}
+        assert seen & wide == expected
+    page.click("#inverted")
+    settle(page)
+    assert first.get_attribute("aria-pressed") == "true"
+    assert "cause=0" in page.url
+    # A link brings it back; the search takes its place; a second click, Escape and Reset take it away.
+    other = show(story.to_html(min_width=0), page.url.partition("#")[2])
+    assert bright(other) == bright(page)
+    for end in ("click", "Escape", "reset", "search"):
+        assert first.get_attribute("aria-pressed") == "true", end
+        match end:
+            case "click":
+                first.click()
+            case "Escape":
+                page.keyboard.press("Escape")
+            case "reset":
+                page.click("#reset")
+            case "search":
+                page.fill("#search", "no such function")
+                page.fill("#search", "")
+        settle(page)
+        assert first.get_attribute("aria-pressed") == "false", end
+        assert bright(page) == every, end
+        first.focus()
+        page.keyboard.press("Enter")
+        settle(page)
+    assert first.get_attribute("aria-pressed") == "true"
+
+
+def test_a_function_that_costs_more_itself_is_pointed_out_without_what_it_calls(show: Open):
+    stacks = {("main", "f", f"g{i}"): (40, 40) for i in range(9)} | {("main", "f"): (90, 400)}
+    stacks |= {("main", f"h{i}"): (40, 40) for i in range(9)}
+    # Each sample is an event.
+    sides = (profile([(list(stack), 8, {}) for stack, n in stacks.items() for _ in range(n[i])]) for i in (0, 1))
+    page = show(pprofdiff.diff(*sides).to_html(min_width=0))
+    page.click("#why button:has-text('f itself costs more')")
+    settle(page)
+    assert {depth for depth, _ in bright(page)} == {0, 1, 2}
+    assert len(bright(page)) == 3
+
+
+def test_what_is_chance_is_grey(show: Open, story: pprofdiff.Diff):
+    html = story.to_html(min_width=0)
+
+    def chroma(page: Page, name: str) -> int:
+        across, _ = painted(page)
+        x, y = next(
+            (round(left), depth * ROW)
+            for depth, left, _, n, _ in boxes_of(tree(story, "cpu"), "max", across)
+            if n == name
+        )
+        fills = zip(*page.evaluate("[boxes, fills]"), strict=True)
+        at = {(round(left), round(top)): colour(fill) for (left, top, _, h, _), fill in fills if h == ROW - 1}
+        rgb = at[x, y]
+        return max(rgb) - min(rgb)
+
+    chance, changed = "logmill/stats.quantile", "logmill/names.canonical"
+    cells = "#table tr:has(button:text-is('%s')) td"
+    page = show(html)
+    switch = page.get_by_role("button", name="Grey chance")
+    assert switch.get_attribute("aria-pressed") == "true"
+    assert chroma(page, chance) < 15 < 90 < chroma(page, changed)
+    assert "no more than chance" in page.inner_text("#legend")
+    # Its delta, growth and share, of flat and of cum; cum is what the box has.
+    greyed = page.locator(cells % chance + ".chance")
+    delta, why = greyed.nth(-3).text_content(), greyed.nth(-3).get_attribute("title")
+    assert delta
+    assert why
+    assert re.fullmatch(re.escape(delta) + r": no more than chance here; .* by ±\d+%", why), why
+    assert page.locator(cells % changed + ".chance").count() == 0
+    page.mouse.move(*box(page, story, chance))
+    assert page.inner_text("#tip .note >> nth=-1") == why
+    page.keyboard.press("g")
+    settle(page)
+    assert switch.get_attribute("aria-pressed") == "false"
+    assert chroma(page, chance) > 15
+    assert page.locator("#table .chance").count() == 0
+    assert "no more than chance" not in page.inner_text("#legend")
+    # The reason is told all the same, and a link remembers.
+    assert page.locator(cells % chance + ".less").last.get_attribute("title") == why
+    assert chroma(show(html, page.url.partition("#")[2]), chance) > 15
+    switch.click()
+    settle(page)
+    assert chroma(page, chance) < 15

@@ -1,0 +1,88 @@
+"""The page in a notebook's frame, in a real browser: what it may do there, and what it tells the notebook."""
+
+import json
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+import pprofdiff
+from page_model import EXAMPLE, NOTE, ROW, settle
+
+
+def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
+    graph = story.flamegraph()
+    host = tmp_path / "notebook.html"
+    host.write_text(f"<!doctype html><title>host</title><script>secret = 1</script>{graph._repr_html_()}")
+    said: list[str] = []
+    page = chromium.new_page()
+    page.add_init_script(NOTE)
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda r: said.append(r.url) if r.url != host.as_uri() else None)
+    page.goto(host.as_uri())
+    assert page.get_attribute("iframe", "sandbox") == "allow-scripts"
+    frame = page.frames[1]
+    # Has it painted anew: what a frame paints first may come before the notes are taken.
+    frame.locator("#canvas").hover(position={"x": 50, "y": 5})
+    settle(frame)
+    assert frame.locator("#functions").is_hidden()
+    assert frame.locator("#type option").count() == 1
+    assert len(frame.evaluate("boxes")) > 100
+    assert frame.evaluate("document.documentElement.scrollHeight <= innerHeight"), "not all of it is in sight"
+    frame.locator("#canvas").click(position={"x": 50, "y": 6 * ROW + 5})
+    assert frame.inner_text("#details .name") == "logmill/names.Same"
+    frame.click("#back")
+    frame.click("#copy")
+    frame.get_by_text("Copied: 6 frames.").wait_for()
+    assert said == []
+    # What runs in it has no way out.
+    assert frame.evaluate("(() => { try { return parent.secret; } catch { return 'refused'; } })()") == "refused"
+    page.close()
+
+
+def test_what_is_chosen_is_told_to_a_notebook_only(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
+    graph = story.flamegraph()
+    graph.save(tmp_path / "graph.html")
+    for frame, told in ((graph._repr_html_(), 1), ('<iframe src="graph.html" width="900" height="700"></iframe>', 0)):
+        host = tmp_path / "host.html"
+        listen = "<script>heard = []; onmessage = (e) => heard.push(e.data.stack);</script>"
+        host.write_text(f"<!doctype html><meta charset=utf-8>{listen}{frame}")
+        page = chromium.new_page()
+        page.goto(host.as_uri())
+        inside = page.frames[1]
+        inside.locator("#canvas").click(position={"x": 50, "y": 6 * ROW + 5})
+        assert inside.inner_text("#details .name") == "logmill/names.Same"
+        # Read from a box up to the root, a stack begins with the root as well.
+        inside.click("#inverted")
+        inside.locator("#canvas").click(position={"x": 50, "y": 2 * ROW + 5})
+        settle(page)
+        chosen = inside.inner_text("#details .name")
+        heard = [stack for stack in page.evaluate("heard") if stack]
+        assert len(heard) == 2 * told
+        if told:
+            assert heard[0][-1] == "logmill/names.Same"
+            assert (heard[1][0], len(heard[1])) == (chosen, 2)
+        page.close()
+
+
+def test_the_example_notebook(chromium: Browser, site: Path):
+    cells = json.loads(EXAMPLE.read_text())["cells"]
+    assert not any(cell.get("outputs") for cell in cells), "the notebook is kept without its output"
+    said: list[str] = []
+    # A browser paints frames that are in sight.
+    page = chromium.new_page(viewport={"width": 1200, "height": 12000})
+    page.add_init_script(NOTE)
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((site / "story.html").as_uri())
+    shown = page.locator(".cell_output")
+    assert shown.count() == sum(cell["cell_type"] == "code" for cell in cells) - 1  # a saved page shows nothing
+    assert len(page.frames) == 3
+    for frame in page.frames[1:]:
+        frame.locator("#canvas").hover(position={"x": 50, "y": 5})
+        settle(frame)
+        assert len(frame.evaluate("boxes")) > 100
+    assert said == []
+    assert "logmill/names.canonical" in page.content()
+    assert (EXAMPLE.parent / "report.html").stat().st_size > 50_000
+    page.close()
