@@ -234,7 +234,7 @@ pub(crate) fn rows(request: &Request) -> Option<Request> {
 /// What formats of whole stacks show.
 pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
     match request.ask {
-        _ if !request.beside.is_empty() => None,
+        _ if !request.query.extra_sample_types.is_empty() => None,
         Ask::Top { limit: None, significant: false, .. } | Ask::Stacks { by_labels: false, limit: None } => {
             Some(request.asking(Ask::Stacks { by_labels: false, limit: None }))
         }
@@ -245,7 +245,7 @@ pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
 /// What pictures of the call graph show.
 pub(crate) fn graph(request: &Request) -> Option<Request> {
     match request.ask {
-        _ if !request.beside.is_empty() => None,
+        _ if !request.query.extra_sample_types.is_empty() => None,
         Ask::Top { significant: false, .. } | Ask::Tree { .. } => Some(request.asking(Ask::Graph(Default::default()))),
         Ask::Graph(_) => Some(request.clone()),
         _ => None,

@@ -23,6 +23,7 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::random::HashSet;
 
 use pprofdiff::list::SourceDirs;
+use pprofdiff::options::Scope;
 use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions, work};
 
@@ -31,8 +32,6 @@ use pprofdiff::{Diff, Error, Granularity, LoadOptions, Measure, Query, Result, S
 pub struct Request {
     /// What to look at, and how.
     pub query: Query,
-    /// More sample types, side by side with that of the query, in views of rows.
-    pub beside: Vec<String>,
     /// Which view of it.
     pub ask: Ask,
 }
@@ -269,6 +268,19 @@ impl Ask {
         }
     }
 
+    /// Which options of a query it takes.
+    fn scope(&self) -> Scope {
+        match self {
+            Ask::Top { .. } => Scope::Table,
+            Ask::Peek { .. } | Ask::Tree { .. } => Scope::Sums,
+            Ask::Graph(_) => Scope::Frames,
+            Ask::List { .. } | Ask::Disasm { .. } | Ask::Stacks { .. } | Ask::Traces { .. } | Ask::Labels { .. } => {
+                Scope::Rows
+            }
+            _ => Scope::Everything,
+        }
+    }
+
     /// The most rows, where the view has rows.
     pub fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
         match self {
@@ -354,7 +366,7 @@ impl Request {
     fn asked(&self) -> String {
         let of = match &self.ask {
             Ask::Top { significant: true, .. } => " of significant rows",
-            _ if self.beside.is_empty() => "",
+            _ if self.query.extra_sample_types.is_empty() => "",
             _ => " of several sample types",
         };
         format!("{}{of}", self.ask.name())
@@ -365,7 +377,7 @@ impl Request {
     /// # Errors
     /// Several sample types.
     pub fn of_one_type(&self) -> Result<&Query> {
-        match self.beside.is_empty() {
+        match self.query.extra_sample_types.is_empty() {
             true => Ok(&self.query),
             false => Err(Error::query(format!("{} shows one sample type at a time", self.ask.name()))),
         }
@@ -406,7 +418,7 @@ impl Request {
             self.ask,
             Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. }
         );
-        self.check_showing()?;
+        query.check_scope(self.ask.name(), self.ask.scope())?;
         work::begin_phase("comparing");
         // An explanation may be asked of a cost and of what counts it.
         if !is_joined && !matches!(self.ask, Ask::Explain(_)) {
@@ -419,7 +431,7 @@ impl Request {
         };
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(match &self.ask {
-            Ask::Top { sort, limit, significant } if self.beside.is_empty() => {
+            Ask::Top { sort, limit, significant } if self.query.extra_sample_types.is_empty() => {
                 let measure = one()?;
                 let mut top = match (*significant, measure.summary().is_of_runs()) {
                     (true, _) => measure.top_of_runs(*sort)?,
@@ -452,7 +464,7 @@ impl Request {
                 let edges = self.each(diff, &select, |m| m.edges(None, *sort))?;
                 Report::Table(Table::all_edges(&edges, Kind::Tree).head(most(limit)))
             }
-            Ask::Stacks { by_labels, limit } if self.beside.is_empty() => {
+            Ask::Stacks { by_labels, limit } if self.query.extra_sample_types.is_empty() => {
                 Report::Stacks(one()?.stacks(*by_labels), most(limit))
             }
             Ask::Stacks { by_labels, limit } => {
@@ -490,32 +502,15 @@ impl Request {
             }
             #[cfg(feature = "check")]
             Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
-            Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),
+            Ask::Explain(options) => {
+                Report::Explain(Box::new(diff.explain(query, &query.extra_sample_types, options)?))
+            }
             #[cfg(feature = "html")]
             Ask::Courses { .. } => return Err(self.of_many()),
             Ask::Movers { .. } | Ask::Steps { .. } | Ask::Shifts { .. } | Ask::Values { .. } => {
                 return Err(self.of_many());
             }
         })
-    }
-
-    /// Says where an option of [`Showing`](pprofdiff::Showing) has no meaning, rather than to pass over it.
-    fn check_showing(&self) -> Result<()> {
-        let (ask, showing) = (&self.ask, &self.query.showing);
-        let edges = matches!(ask, Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. });
-        let frames = edges || matches!(ask, Ask::Graph(_));
-        let listing = matches!(ask, Ask::List { .. } | Ask::Disasm { .. });
-        let rows = frames || listing || matches!(ask, Ask::Stacks { .. } | Ask::Traces { .. } | Ask::Labels { .. });
-        let set = [
-            ("unit", showing.unit.is_some(), rows),
-            ("relative_percentages", showing.relative_percentages, rows),
-            ("drop_negative", showing.drop_negative, frames),
-            ("mean", showing.mean, edges),
-        ];
-        match set.into_iter().find(|(_, is_set, has)| *is_set && !has) {
-            Some((name, ..)) => Err(Error::query(format!("{} knows no {name}", ask.name()))),
-            None => Ok(()),
-        }
     }
 
     fn of_many(&self) -> Error {
@@ -555,11 +550,16 @@ impl Request {
         make: impl Fn(&Measure) -> Result<T>,
     ) -> Result<Vec<T>> {
         let first = self.query.sample_type.as_deref();
-        let types: Vec<_> = std::iter::once(first).chain(self.beside.iter().map(|name| Some(name.as_str()))).collect();
+        let types: Vec<_> = std::iter::once(first)
+            .chain(self.query.extra_sample_types.iter().map(|name| Some(name.as_str())))
+            .collect();
         // An unknown sample type costs nothing.
         let numbers = types.iter().map(|name| diff.find_sample_type(*name)).collect::<Result<Vec<_>>>()?;
         if let Some(i) = (1..numbers.len()).find(|&i| numbers[..i].contains(&numbers[i])) {
-            return Err(Error::query(format!("the sample type {:?} is asked for twice", self.beside[i - 1])));
+            return Err(Error::query(format!(
+                "the sample type {:?} is asked for twice",
+                self.query.extra_sample_types[i - 1]
+            )));
         }
         let selection = select(&self.query)?;
         types.into_iter().map(|name| make(&selection.measure(name, self.query.normalize)?)).collect()

@@ -17,7 +17,8 @@ use crate::request::Ask;
 use crate::series::builds_header;
 use crate::table::{Cell, Table};
 use pprofdiff::Profile;
-use pprofdiff::{Diff, Side, Summary};
+use pprofdiff::options::{Heading, OptionKind, OptionValue, Reported};
+use pprofdiff::{Diff, Query, Side, Summary};
 
 pub(crate) const FORMAT: Format = Format {
     name: "json",
@@ -67,6 +68,18 @@ fn sample_type(s: &Summary) -> Value {
     value
 }
 
+/// The value of an option.
+fn json_value(value: OptionValue, kind: &OptionKind) -> Value {
+    match value {
+        OptionValue::Flag(on) => json!(on),
+        OptionValue::Texts(texts) if matches!(kind, OptionKind::Texts(_)) => json!(texts),
+        OptionValue::Texts(texts) if *kind == OptionKind::Number => {
+            json!(texts.first().and_then(|text| text.parse::<f64>().ok()))
+        }
+        value => json!(value.text(kind)),
+    }
+}
+
 /// The header's fields in their order.
 pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
     let mut fields = Vec::new();
@@ -74,22 +87,23 @@ pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
         Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),
         None => fields.push(("profile", side(&summary.new))),
     }
-    let filters = summary.filters.iter().map(|(name, v)| (name.clone(), json!(v))).collect();
+    let query = &summary.query;
+    let reported = |how: Reported| {
+        let fields =
+            Query::options().filter(move |option| option.reported == how && option.heading != Heading::Filters);
+        fields.map(|option| (option.name, option, json_value(option.get(query), &(option.kind)())))
+    };
+    let filters = query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), json!(v))).collect();
+    fields.extend([("sample_type", json!(summary.sample_type)), ("unit", json!(summary.unit))]);
+    fields.extend(reported(Reported::Always).map(|(name, _, value)| (name, value)));
     fields.extend([
-        ("sample_type", json!(summary.sample_type)),
-        ("unit", json!(summary.unit)),
-        ("granularity", json!(summary.granularity.name())),
-        ("noinlines", json!(summary.no_inlines)),
-        ("match", json!(summary.matching.name())),
-        ("trim_path", json!(summary.trim_path)),
         ("filters", Value::Object(filters)),
-        ("normalize", json!({"mode": summary.normalize.mode(), "factor": summary.factor})),
+        ("normalize", json!({"mode": query.normalize.mode(), "factor": summary.factor})),
         ("sum", json!(summary.sum)),
         ("warnings", json!(summary.warnings)),
     ]);
-    let showing = &summary.showing;
-    let set = [("relative_percentages", showing.relative_percentages), ("drop_negative", showing.drop_negative)];
-    fields.extend(set.into_iter().filter(|(_, set)| *set).map(|(name, _)| (name, json!(true))));
+    let set = reported(Reported::WhenSet).filter(|(_, option, _)| option.is_set(query));
+    fields.extend(set.map(|(name, _, value)| (name, value)));
     let total = summary.total;
     match summary.base {
         Some(_) => fields.extend([
@@ -120,7 +134,7 @@ impl Table {
         }
         if let Some(builds) = &self.builds {
             fields.retain(|(name, _)| !matches!(*name, "profile" | "total" | "normalize"));
-            fields.push(("normalize", json!({"mode": self.summary.normalize.mode()})));
+            fields.push(("normalize", json!({"mode": self.summary.query.normalize.mode()})));
             fields.splice(0..0, builds_header(builds));
         }
         fields

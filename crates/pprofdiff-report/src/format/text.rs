@@ -544,30 +544,15 @@ fn sides(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
 
 fn sample_type(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     writeln!(out, "{} ({}): {}", harmless(&s.sample_type), harmless(&s.unit), total(s, "->"))?;
-    if s.normalize != Normalize::None {
-        writeln!(out, "normalized by {}: new x {}", s.normalize.mode(), s.factor)?;
+    if s.query.normalize != Normalize::None {
+        writeln!(out, "normalized by {}: new x {}", s.query.normalize.mode(), s.factor)?;
     }
     Ok(())
 }
 
 /// The lines of a header that say what a user set, and should know.
 pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
-    let mut settings: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
-    if s.granularity != pprofdiff::Granularity::Functions {
-        settings.insert(0, format!("granularity={}", s.granularity.name()));
-    }
-    if s.no_inlines {
-        settings.push("noinlines".to_owned());
-    }
-    if s.matching != pprofdiff::Matching::Exact {
-        settings.push(format!("match={}", s.matching.name()));
-    }
-    if !s.trim_path.is_empty() {
-        settings.push(format!("trim_path={}", s.trim_path.join(":")));
-    }
-    let showing = &s.showing;
-    let set = [(showing.relative_percentages, "relative_percentages"), (showing.drop_negative, "drop_negative")];
-    settings.extend(set.iter().filter(|(set, _)| *set).map(|(_, name)| (*name).to_owned()));
+    let settings = s.query.settings();
     if !settings.is_empty() {
         writeln!(out, "{}", harmless(&settings.join("  ")))?;
     }

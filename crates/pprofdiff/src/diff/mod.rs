@@ -25,6 +25,7 @@ pub(crate) mod matching;
 mod normalize;
 pub(crate) mod order;
 mod pattern;
+mod query;
 mod selection;
 pub mod stacks;
 mod tags;
@@ -45,7 +46,8 @@ pub(crate) use matching::Moves;
 pub use normalize::Normalize;
 pub(crate) use normalize::Scale;
 pub(crate) use pattern::compile;
-pub use selection::{Measure, Query, Selection, Showing, Side, Summary};
+pub use query::Query;
+pub use selection::{Measure, Selection, Side, Summary};
 pub(crate) use selection::{SampleLocations, SampleVisitor, Walk};
 pub use top::{Sort, Top, TopRow};
 

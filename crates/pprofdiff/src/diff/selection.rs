@@ -8,161 +8,17 @@ use serde::{Deserialize, Serialize};
 use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, Innermost, InputFrames, State};
 use super::identity::{self, Granularity};
-use super::matching::{Matching, Moves, Renamed};
+use super::matching::{Moves, Renamed};
 use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
 use super::top::TotalChance;
 use super::tree::Tree;
-use super::{Diff, Filters, Input, Pair};
+use super::{Diff, Input, Pair, Query};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::samples::{Label, Sample, SampleRange};
-use pprofdiff_profile::{Profile, parallel, units};
-
-/// What to look at, and how.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Query {
-    /// The sample type's name; the default one if not given.
-    pub sample_type: Option<String>,
-    /// What a row stands for.
-    pub granularity: Granularity,
-    /// Count inlined functions as part of the one they were inlined into.
-    pub no_inlines: bool,
-    /// Prefixes to cut off the paths of files, the first that fits. Given any, versions of folders (`y@v1.2.3`) are cut
-    /// as well, so that two checkouts compare; without, paths are pprof's. Where no files are shown it changes nothing.
-    pub trim_path: Vec<String>,
-    /// Which samples and frames take part. They see names as they are.
-    pub filters: Filters,
-    /// How the new side is scaled.
-    pub normalize: Normalize,
-    /// Which frames of the two sides are the same.
-    #[serde(default)]
-    pub matching: Matching,
-    /// How rows are reckoned and shown, as pprof's options say it.
-    #[serde(default)]
-    pub showing: Showing,
-}
-
-/// How rows are reckoned and shown, as pprof's options say it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Showing {
-    /// The unit in which people are shown values that convert to it ([`AUTO`](pprofdiff_profile::units::AUTO): each in the
-    /// one that suits it). Unless given, a column has the unit that suits its largest value. Data have the profile's own.
-    pub unit: Option<String>,
-    /// Totals and percentages are of what filters leave, and not of the whole.
-    pub relative_percentages: bool,
-    /// Without frames whose flat fell, or whose cum fell while their flat stayed.
-    pub drop_negative: bool,
-    /// Of one profile: values are divided by those of its first sample type, which counts them, and cut to whole numbers.
-    pub mean: bool,
-}
-
-impl Showing {
-    /// With a unit.
-    #[must_use]
-    pub fn with_unit(mut self, unit: Option<String>) -> Self {
-        self.unit = unit;
-        self
-    }
-
-    /// With percentages of what filters leave, or not.
-    #[must_use]
-    pub fn with_relative_percentages(mut self, relative_percentages: bool) -> Self {
-        self.relative_percentages = relative_percentages;
-        self
-    }
-
-    /// Without what fell, or with it.
-    #[must_use]
-    pub fn with_drop_negative(mut self, drop_negative: bool) -> Self {
-        self.drop_negative = drop_negative;
-        self
-    }
-
-    /// With means, or sums.
-    #[must_use]
-    pub fn with_mean(mut self, mean: bool) -> Self {
-        self.mean = mean;
-        self
-    }
-
-    /// What can't be shown of a diff.
-    fn check(&self, diff: &Diff) -> Result<()> {
-        if self.mean && diff.is_two_sided() {
-            return Err(Error::query(
-                "mean is of one profile; of two, ask for both sample types: the table has the ratio of which one counts",
-            ));
-        }
-        match &self.unit {
-            Some(unit) if unit != units::AUTO && units::find(unit).is_none() => {
-                let known = units::symbols().collect::<Vec<_>>().join(", ");
-                Err(Error::query(format!("there is no unit {unit:?}; there are auto, {known}")))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Query {
-    /// With a sample type, by its name.
-    #[must_use]
-    pub fn with_sample_type(mut self, name: impl Into<String>) -> Self {
-        self.sample_type = Some(name.into());
-        self
-    }
-
-    /// With rows of another granularity.
-    #[must_use]
-    pub fn with_granularity(mut self, granularity: Granularity) -> Self {
-        self.granularity = granularity;
-        self
-    }
-
-    /// With inlined functions as part of their caller, or not.
-    #[must_use]
-    pub fn with_no_inlines(mut self, no_inlines: bool) -> Self {
-        self.no_inlines = no_inlines;
-        self
-    }
-
-    /// With these prefixes cut off the paths of files.
-    #[must_use]
-    pub fn with_trim_path(mut self, prefixes: Vec<String>) -> Self {
-        self.trim_path = prefixes;
-        self
-    }
-
-    /// With filters.
-    #[must_use]
-    pub fn with_filters(mut self, filters: Filters) -> Self {
-        self.filters = filters;
-        self
-    }
-
-    /// With names matched across builds.
-    #[must_use]
-    pub fn with_matching(mut self, matching: Matching) -> Self {
-        self.matching = matching;
-        self
-    }
-
-    /// With rows reckoned and shown as pprof's options say it.
-    #[must_use]
-    pub fn with_showing(mut self, showing: Showing) -> Self {
-        self.showing = showing;
-        self
-    }
-
-    /// With the new side scaled.
-    #[must_use]
-    pub fn with_normalize(mut self, normalize: Normalize) -> Self {
-        self.normalize = normalize;
-        self
-    }
-}
+use pprofdiff_profile::{Profile, parallel};
 
 /// A value by the number of what it is of; itself where there is none.
 pub(super) fn mean(value: i64, count: i64) -> i64 {
@@ -197,19 +53,8 @@ pub struct Summary {
     pub sample_type: String,
     /// The unit of all values.
     pub unit: String,
-    /// What a row stands for.
-    pub granularity: Granularity,
-    /// True if inlined functions are counted as part of their caller.
-    pub no_inlines: bool,
-    /// What was cut off the paths of files.
-    pub trim_path: Vec<String>,
-    /// Which frames of the two sides are the same.
-    #[serde(default)]
-    pub matching: Matching,
-    /// The filters that are set, by pprof's names.
-    pub filters: Vec<(String, String)>,
-    /// How the new side was scaled.
-    pub normalize: Normalize,
+    /// What was asked, of this sample type.
+    pub query: Query,
     /// What the new side's values were multiplied by; besides, each side's are means of its runs.
     pub factor: f64,
     /// Several profiles of a side add up. Else they are runs, and a value is their mean, rounded once.
@@ -223,9 +68,6 @@ pub struct Summary {
     /// Sums of the magnitudes of all values, before filters unless percentages are relative; percentages are of the base's.
     /// The new side's is scaled.
     pub total: Pair,
-    /// How rows are reckoned and shown.
-    #[serde(default)]
-    pub showing: Showing,
 }
 
 /// What a query selects of a diff, or of a single profile: filters applied, frames interned, both sides brought
@@ -238,21 +80,15 @@ pub struct Selection {
 
 /// What all measures of a selection share.
 struct Shared {
-    granularity: Granularity,
-    no_inlines: bool,
-    matching: Matching,
-    trim_path: Vec<String>,
+    query: Query,
     base: Option<Side>,
     new: Side,
-    /// The filters that are set, by pprof's names.
-    filters: Vec<(String, String)>,
     /// For each input.
     plans: Vec<FilterPlan>,
     frames: Arc<Frames>,
     /// For each input: from its own frame indexes to the common ones.
     translations: Vec<Vec<u32>>,
     warnings: Vec<String>,
-    showing: Showing,
     /// What several views share, once it is built; `None` where it would not fit.
     tree: OnceLock<Option<Arc<Tree>>>,
 }
@@ -272,7 +108,7 @@ impl Diff {
     /// # Errors
     /// An invalid regular expression. The profiles were checked when they were loaded.
     pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
-        query.showing.check(self)?;
+        query.check(self)?;
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let mut warnings: Vec<String> = Vec::new();
         for m in self.inputs.iter().filter(|m| m.part != Some(true)) {
@@ -296,18 +132,13 @@ impl Diff {
         let (frames, translations) = Frames::merge(inputs, query.granularity, &state);
         warnings.extend(frames.warning());
         let shared = Shared {
-            granularity: query.granularity,
-            no_inlines: query.no_inlines,
-            matching: query.matching,
-            trim_path: query.trim_path.clone(),
+            query: query.clone(),
             base: self.is_two_sided().then(|| self.side(true)),
             new: self.side(false),
-            filters: query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
             plans,
             frames: Arc::new(frames),
             translations,
             warnings,
-            showing: query.showing.clone(),
             tree: OnceLock::new(),
         };
         Ok(Selection { diff: self.clone(), shared: Arc::new(shared) })
@@ -466,12 +297,7 @@ impl Selection {
             new: self.shared.new.clone(),
             sample_type: t.kind.clone(),
             unit: t.unit.clone(),
-            granularity: self.shared.granularity,
-            no_inlines: self.shared.no_inlines,
-            matching: self.shared.matching,
-            trim_path: self.shared.trim_path.clone(),
-            filters: self.shared.filters.clone(),
-            normalize,
+            query: self.shared.query.clone().with_sample_type(&*t.kind).with_normalize(normalize),
             factor: match normalize {
                 Normalize::None => 1.0,
                 Normalize::Factor(factor) => factor,
@@ -481,14 +307,13 @@ impl Selection {
             sum: diff.sum,
             chance: None,
             total: scales.apply(Pair { base: base.magnitude, new: new.magnitude }),
-            showing: self.shared.showing.clone(),
         };
         let mut measure = Measure { selection: self.clone(), sample_type, scales, summary: Arc::new(summary) };
-        if self.shared.showing.relative_percentages || self.shared.showing.mean {
-            let total = measure.shown_total(measure.summary.showing.relative_percentages);
+        if self.shared.query.relative_percentages || self.shared.query.mean {
+            let total = measure.shown_total(measure.summary.query.relative_percentages);
             let summary = Arc::make_mut(&mut measure.summary);
             summary.total = total;
-            if self.shared.showing.mean {
+            if self.shared.query.mean {
                 summary.sample_type.insert_str(0, "mean_");
             }
         }
@@ -528,13 +353,13 @@ impl Measure {
 
     /// The sample type that counts, if values are to be divided by it.
     pub(super) fn counts(&self) -> Option<Measure> {
-        self.summary.showing.mean.then(|| Measure { sample_type: 0, ..self.clone() })
+        self.summary.query.mean.then(|| Measure { sample_type: 0, ..self.clone() })
     }
 
     /// The total of what filters leave, as [`Summary::total`] is that of the whole. Costs a pass over the samples where
     /// there are filters.
     pub fn kept_total(&self) -> Pair {
-        match self.summary.filters.is_empty() {
+        match self.summary.query.filters.set().is_empty() {
             true => self.summary.total,
             false => self.shown_total(true),
         }
@@ -575,7 +400,7 @@ impl Measure {
     pub fn exact(&self) -> Measure {
         let total = |base| self.selection.diff.side_total(base, self.sample_type).magnitude;
         let mut summary = (*self.summary).clone();
-        (summary.normalize, summary.factor, summary.sum) = (Normalize::None, 1.0, true);
+        (summary.query.normalize, summary.factor, summary.sum) = (Normalize::None, 1.0, true);
         summary.total = Pair { base: total(true), new: total(false) };
         Measure { scales: Scales::ONE, summary: Arc::new(summary), ..self.clone() }
     }

@@ -181,7 +181,7 @@ impl Measure {
                 (row.flat.new, row.cum.new) = (mean(row.flat.new, flat), mean(row.cum.new, cum));
             }
         }
-        if self.summary().showing.drop_negative {
+        if self.summary().query.drop_negative {
             rows.retain(|row| !row.is_negative());
         }
         let (summary, frames, rows_total) = (self.summary().clone(), self.frames().clone(), rows.len());
