@@ -264,7 +264,7 @@ fn mistakes_end_with_2_and_one_line() {
         &["serve", &base, &new],
     ] {
         let said = failure(&[without_base, &["--base-binary", "app"]].concat());
-        assert!(said.contains("here name the binary with --binary"), "{without_base:?}: {said}");
+        assert!(said.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {said}");
     }
 }
 
@@ -1029,4 +1029,18 @@ fn a_misspelt_verb_is_no_file() {
     std::fs::copy(&base, dir.join("explian")).unwrap();
     let output = command().current_dir(&dir).args(["explian", &new]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn short_help_fits_a_screen() {
+    let help = stdout(&["-h"]);
+    let verbs = help.split("Verbs:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let verbs: Vec<&str> = verbs.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    assert!(verbs.len() > 20, "{verbs:?}");
+    for verb in std::iter::once("").chain(verbs).filter(|verb| *verb != "help") {
+        let words: Vec<&str> = [verb, "-h"].into_iter().filter(|word| !word.is_empty()).collect();
+        let help = stdout(&words);
+        assert!(help.lines().count() <= 40, "{verb}: {} lines\n{help}", help.lines().count());
+    }
+    assert!(stdout(&["formats"]).contains("speedscope"));
 }

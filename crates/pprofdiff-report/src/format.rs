@@ -28,6 +28,7 @@ use self::text::TextOptions;
 use crate::report::Report;
 use crate::request::{Ask, Request};
 use crate::table::Table;
+use crate::view::ShownBy;
 use pprofdiff::{Error, Result};
 
 /// A way to write reports.
@@ -215,20 +216,7 @@ pub(crate) fn nothing(_: &Report) -> Vec<String> {
 
 /// What formats of rows show.
 pub(crate) fn rows(request: &Request) -> Option<Request> {
-    match request.ask {
-        Ask::Top { .. }
-        | Ask::Peek { .. }
-        | Ask::Tree { .. }
-        | Ask::Stacks { .. }
-        | Ask::Traces { .. }
-        | Ask::Labels { .. }
-        | Ask::Explain(_)
-        | Ask::Movers { .. }
-        | Ask::Shifts { .. }
-        | Ask::Steps { .. }
-        | Ask::Values { .. } => Some(request.clone()),
-        _ => None,
-    }
+    (request.ask.view().shown_by == ShownBy::Rows).then(|| request.clone())
 }
 
 /// What formats of whole stacks show.

@@ -27,6 +27,7 @@ mod series;
 mod shown;
 mod table;
 mod tokens;
+mod view;
 
 #[cfg(feature = "svg")]
 use format::svg;
@@ -56,6 +57,7 @@ pub use svg::svg;
 pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, Said, Table, Texts};
 pub use text::{TextOptions, info};
 pub use tokens::{text_head, tokens};
+pub use view::{Of, ShownBy, View};
 
 /// The examples of the documents, which are compiled with the tests.
 #[cfg(doctest)]

@@ -41,7 +41,7 @@ options! {
             notes: " A binary, or a folder that is\n  searched as pprof searches those of PPROF_BINARY_PATH, which come after it. Of several builds the one with the\n  profile's build id is taken.",
             value: "PATH",
             annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
-            is: Usually Everything Elsewhere,
+            is: Rarely Everything Elsewhere,
         }
         base_binary: Vec<PathBuf> = "base_binary" {
             about: "The same for the base alone",

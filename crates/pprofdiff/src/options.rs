@@ -65,7 +65,7 @@ impl Heading {
         match self {
             Heading::Selection => "Selection",
             Heading::Filters => "Filters (pprof's; RE is searched in function, file and binary)",
-            Heading::Display => "Display",
+            Heading::Display => "Output",
             Heading::Loading => "Loading",
             Heading::Limits => "Limits",
         }

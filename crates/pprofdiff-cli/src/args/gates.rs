@@ -8,33 +8,34 @@ use super::table::{LoadArgs, QueryArgs};
 use super::views::{InputArgs, OutputArgs};
 use crate::baseline::MOST;
 
+const BASELINE: &str = "Baseline";
+
 /// A folder of profiles that takes the place of the base.
 #[derive(Args)]
-#[command(next_help_heading = "Baseline")]
 pub struct BaselineArgs {
-    /// Compare with the last profiles of a branch that are stored in this folder; the files are the new side's
-    #[arg(long = "baseline", value_name = "DIR", conflicts_with = "base")]
+    /// Compare with a branch's last profiles in this folder
+    #[arg(help_heading = BASELINE, long = "baseline", value_name = "DIR", conflicts_with = "base")]
     pub dir: Option<PathBuf>,
     /// The branch that is compared with, and under which profiles are stored
-    #[arg(long, value_name = "NAME", default_value = "main", value_parser = name, requires = "dir", hide_short_help = true)]
+    #[arg(help_heading = BASELINE, long, value_name = "NAME", default_value = "main", value_parser = name, requires = "dir", hide_short_help = true)]
     pub branch: String,
     /// Only profiles with this label; those that are stored get it
-    #[arg(long, value_name = "KEY=VALUE", value_parser = label, requires = "dir", hide_short_help = true)]
+    #[arg(help_heading = BASELINE, long, value_name = "KEY=VALUE", value_parser = label, requires = "dir", hide_short_help = true)]
     pub label: Vec<(String, String)>,
     /// Store the new profiles, unless the check fails
-    #[arg(long, requires = "dir", hide_short_help = true)]
+    #[arg(help_heading = BASELINE, long, requires = "dir", hide_short_help = true)]
     pub store: bool,
     /// Store them even so, and forget the older ones: what changed is meant to stay
-    #[arg(long, requires = "dir", hide_short_help = true)]
+    #[arg(help_heading = BASELINE, long, requires = "dir", hide_short_help = true)]
     pub accept: bool,
     /// The commit of what is stored
-    #[arg(long, value_name = "ID", value_parser = name, requires = "dir", hide_short_help = true)]
+    #[arg(help_heading = BASELINE, long, value_name = "ID", value_parser = name, requires = "dir", hide_short_help = true)]
     pub commit: Option<String>,
     /// Its time, as 2026-11-22T11:52:00Z [default: now]
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "dir", hide_short_help = true)]
+    #[arg(help_heading = BASELINE, long, value_name = "TIME", value_parser = time, requires = "dir", hide_short_help = true)]
     pub time: Option<u64>,
     /// How many profiles of a branch are kept and compared with
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=MOST as i64), requires = "dir", hide_short_help = true)]
+    #[arg(help_heading = BASELINE, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=MOST as i64), requires = "dir", hide_short_help = true)]
     pub keep: u8,
 }
 
@@ -59,24 +60,24 @@ fn time(text: &str) -> Result<u64, String> {
 #[command(after_help = CHECK_HELP)]
 #[command(mut_arg("files", |a| a.help(
     "BASE and NEW, or with --baseline only new ones: files, http(s) URLs, `-` for stdin")))]
-#[command(mut_arg("sample_type", |a| a.value_name("TYPE").help("Sample type of rules that name none [default: the profile's]")))]
+#[command(mut_arg("sample_type", |a| a.value_name("TYPE").help("Sample type of rules that name none")))]
 #[command(mut_arg("normalize", |a| a.help(
-    "Scale each run of the new side: to the base's `total`, by `duration`, or by a factor such as 0.5 or 1000/3000")))]
+    "Scale each run of the new side by total, duration or a factor")))]
 pub struct CheckArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// A limit, see below; besides those of the configuration
+    /// A limit such as 'total>+5%', besides those of the configuration
     #[arg(long, value_name = "RULE")]
     pub fail_on: Vec<String>,
     /// Where limits and what is allowed stand [default: pprofdiff.toml, if there is one here]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub config: Option<PathBuf>,
-    /// Ignore frames below this part of the total on both sides [default: 1% for rules on each frame]
+    /// Ignore frames below this part of both totals [default: 1% of each]
     #[arg(long, value_name = "PERCENT")]
     pub floor: Option<String>,
     #[command(flatten)]
     pub baseline: BaselineArgs,
-    /// Limits alone decide: what exceeds one fails, however much of that chance explains
+    /// Fail what exceeds a limit, however much chance explains
     #[arg(long)]
     pub strict: bool,
     /// Run i of the new side belongs to run i of the base: what both have in common is no difference
@@ -119,17 +120,17 @@ Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error
 #[derive(Args)]
 #[command(after_help = EXPLAIN_HELP)]
 #[command(mut_arg("sample_type", |a| a.help(
-    "Sample type, alone or with the one that counts it [default: the profile's; of a heap alloc_space]")))]
+    "Sample type, alone or with the one that counts it")))]
 pub struct ExplainArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// How many operations a run of the base and of the new side did; without, the scale is found from the frames
+    /// Operations that a run of the base and of the new side did
     #[arg(long, value_name = "N0,N1", value_parser = operations)]
     pub ops: Option<(f64, f64)>,
     /// The same from what benchmarks wrote: `go test -bench`, criterion's sample.json, pytest-benchmark's JSON
     #[arg(long, value_names = ["BASE", "NEW"], num_args = 2, conflicts_with = "ops", hide_short_help = true)]
     pub ops_from: Vec<PathBuf>,
-    /// The least change that is a cause, in percent of the base's total
+    /// Minimum change of a cause, of the base's total
     #[arg(long, value_name = "PERCENT", value_parser = percentage, default_value = "0.2%")]
     pub min_effect: f64,
     /// Runs of equal builds, from which only noise is learned: files, or one pattern

@@ -3,6 +3,7 @@
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use pprofdiff::input::InputFormat;
+use pprofdiff::options::Heading;
 use pprofdiff_report::Format;
 
 /// Columns of the names that stand at the end of short help.
@@ -41,8 +42,7 @@ pub struct Unnamed<T>(pub T);
 
 impl<T: Args> Args for Unnamed<T> {
     fn augment_args(command: Command) -> Command {
-        let options = "Options: pprofdiff VERB -h; those of pprofdiff BASE NEW: pprofdiff diff -h\n\
-            All that, and examples: pprofdiff --help";
+        let options = "Options: pprofdiff VERB -h, of pprofdiff BASE NEW: pprofdiff diff -h; with examples: --help";
         T::augment_args(command).mut_args(|arg| arg.hide_short_help(true)).after_help(options)
     }
 
@@ -65,30 +65,23 @@ impl<T: FromArgMatches> FromArgMatches for Unnamed<T> {
 fn fit(command: Command) -> Command {
     let below = command.get_after_help().cloned().unwrap_or_default();
     let hidden = |arg: &&Arg| arg.is_hide_short_help_set() && !arg.is_hide_set();
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut groups = [("More:", String::new()), ("Loading:", String::new()), ("Limits:", String::new())];
     for arg in command.get_arguments().filter(hidden) {
         let Some(name) = arg.get_long() else { continue };
-        // What an explanation stands behind is named without it.
-        let heading = arg.get_help_heading().unwrap_or("Options").split(" (").next().unwrap_or_default();
-        match groups.iter_mut().find(|(known, _)| *known == heading) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((heading, vec![name])),
-        }
+        let group = match arg.get_help_heading() {
+            Some(heading) if heading == Heading::Loading.name() => 1,
+            Some(heading) if heading == Heading::Limits.name() => 2,
+            _ => 0,
+        };
+        let names = &mut groups[group].1;
+        let last = names.rsplit('\n').next().unwrap_or_default();
+        let width = if last.is_empty() { groups[group].0.len() } else { last.len() };
+        let between = if width + name.len() + 3 > COLUMNS { "\n " } else { "" };
+        groups[group].1.push_str(&format!("{between} --{name}"));
     }
-    let widest = groups.iter().map(|(heading, _)| heading.len()).max().unwrap_or_default();
-    let mut lines = vec!["More, which --help describes:".to_owned()];
-    for (heading, names) in &groups {
-        let mut line = format!("  {heading:widest$} ");
-        for name in names {
-            if line.len() + name.len() + 3 > COLUMNS {
-                lines.push(line);
-                line = " ".repeat(widest + 3);
-            }
-            line.push_str(&format!(" --{name}"));
-        }
-        lines.push(line);
-    }
-    let short = if groups.is_empty() { String::new() } else { lines.join("\n") };
+    let lines =
+        groups.iter().filter(|(_, names)| !names.is_empty()).map(|(heading, names)| format!("{heading}{names}"));
+    let short = lines.chain(["--help describes all, with examples.".to_owned()]).collect::<Vec<_>>().join("\n");
     command.after_help(short).after_long_help(below)
 }
 

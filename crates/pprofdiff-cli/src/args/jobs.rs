@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use pprofdiff::Compression;
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
-use pprofdiff_report::Ask;
+use pprofdiff_report::{Ask, View};
 
 use super::table::{LoadArgs, QueryArgs};
 use super::views::{OutputArgs, SortBy, limited};
@@ -107,20 +107,19 @@ A profile.proto keeps all that it has. Of two sides (a written diff, folded stac
 #[derive(Args)]
 #[command(after_help = BATCH_HELP)]
 pub struct BatchArgs {
-    /// Two directories, two patterns (quoted), two profiles of which one is an http(s) URL, or one manifest
+    /// Two directories, two patterns (quoted), two profiles, or one manifest
     #[arg(value_name = "BASE NEW|MANIFEST", num_args = 1..=2, required = true)]
     pub pairs: Vec<String>,
-    /// Fetch what the manifest names by http(s) URLs; without it they are errors of their pairs
+    /// Fetch URLs that the manifest names; without it they are errors
     #[arg(long)]
     pub allow_urls: bool,
     /// Rows a pair, 0 for all [default: 3 in text, all elsewhere]
     #[arg(short = 'n', value_name = "N")]
     n: Option<usize>,
-    /// What to show of each pair
-    #[arg(long, value_name = "top|tree|stacks|traces|labels|explain|peek=RE", default_value = "top")]
+    #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
     view: Ask,
-    /// Order by the change of flat (own cost) or of cum (with what it calls)
-    #[arg(long, value_enum, default_value = "flat")]
+    /// Order by the change of flat (own cost) or cum (with what it calls)
+    #[arg(long, value_enum, value_name = "flat|cum", hide_possible_values = true, default_value = "flat")]
     sort: SortBy,
     #[command(flatten)]
     pub query: QueryArgs<true>,
@@ -139,6 +138,10 @@ Examples:
 
 A pair that fails is named with its reason and stops no other; the exit code then is 2 at the end. Ctrl-C ends the job
 with what is done, in the file of -o as well; the exit code then is 130.";
+
+fn views() -> String {
+    format!("What to show of each pair: {}", View::names_of_pairs(", "))
+}
 
 impl BatchArgs {
     /// What is asked of each pair, with so many rows unless others are given.
@@ -201,26 +204,28 @@ pub struct SeriesArgs {
     /// A pattern (quoted), or files and http(s) URLs: a profile a build
     #[arg(value_name = "PATTERN|FILE|URL", required = true)]
     pub builds: Vec<PathBuf>,
-    /// Compare each build with this profile, and not with the build before it. `-` is standard input
+    /// Compare each build with this profile, not with the one before it
     #[arg(long, value_name = "FILE|URL")]
     pub base: Option<PathBuf>,
     /// The order of the builds [default: key]
-    #[arg(long, value_enum, default_value = "key", hide_default_value = true)]
+    #[arg(long, value_enum, default_value = "key", hide_default_value = true, hide_short_help = true)]
     pub order: SeriesOrder,
-    /// What to show of them [default: shifts; movers of fewer than six builds, and with --base]
+    /// What a row is [default: shifts; movers of less than six builds]
     #[arg(long, value_enum)]
     pub rows: Option<SeriesRows>,
-    /// Of values: a row for each build and frame, also where a build does not have the frame
+    /// Of values: also rows of builds that do not have the frame
     #[arg(long)]
     pub dense: bool,
-    /// Rows to show, 0 for all [default: 20 in text and Markdown, all elsewhere]
+    /// Rows to show, 0 for all [default: 20 in text and Markdown]
     #[arg(short = 'n', value_name = "N")]
     pub n: Option<usize>,
-    /// Which cost is looked at: flat (own) or cum (with what is called)
-    #[arg(long, value_enum, default_value = "flat")]
+    /// Look at flat (own cost) or at cum (with what is called)
+    #[arg(long, value_enum, value_name = "flat|cum", hide_possible_values = true, default_value = "flat")]
     pub sort: SortBy,
-    /// Of shifts: the cause of each, found between at most five builds before it and five after. Of movers and steps: close with
-    /// that of the largest change, in a line
+    /// Of shifts: the cause of each; of movers and steps: that of the largest
+    ///
+    /// Causes of a shift are found between at most five builds before it and five after. Of movers and steps the table
+    /// closes with that of the largest change, in a line.
     #[arg(long)]
     pub explain: bool,
     #[command(flatten)]

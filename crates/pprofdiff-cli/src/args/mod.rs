@@ -10,6 +10,7 @@ mod views;
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser, Subcommand};
+use pprofdiff_report::View;
 
 pub use gates::{BaselineArgs, CheckArgs, ExplainArgs};
 pub use help::{Later, formats};
@@ -48,7 +49,7 @@ A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage o
 
 /// Compare pprof profiles: what changed, with both sides of every number
 #[derive(Parser)]
-#[command(name = "pprofdiff", version, about, after_long_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "pprofdiff", version, after_long_help = EXAMPLES, max_term_width = 110)]
 #[command(args_conflicts_with_subcommands = true, subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]
 #[command(override_usage = "pprofdiff BASE NEW [OPTIONS]\n       pprofdiff VERB ... [OPTIONS]")]
 pub struct Cli {
@@ -62,18 +63,18 @@ pub struct Cli {
 pub enum Verb {
     /// Show what changed, frame by frame (the default verb)
     Diff(Later<TopArgs>),
-    /// Show the frames of one profile, or of two
+    #[command(about = about("top"))]
     Top(Later<TopArgs>),
-    /// Show the callers and callees of all frames
+    #[command(about = about("tree"))]
     Tree(Later<ViewArgs>),
-    /// Show the callers and callees of frames that match
+    #[command(about = about("peek"))]
     Peek {
         /// Matched against each frame's name, with its file and line at such granularities
         regex: String,
         #[command(flatten)]
         view: Later<ViewArgs>,
     },
-    /// Show source lines with their costs, of functions that match
+    #[command(about = about("list"))]
     List {
         /// Matched against each function's name
         regex: String,
@@ -82,14 +83,14 @@ pub enum Verb {
         #[command(flatten)]
         view: Later<ViewArgs>,
     },
-    /// Show instructions with their costs, of functions that match; --binary says where the binaries are
+    #[command(about = about("disasm"))]
     Disasm {
         /// Matched against each function's name in its binary
         regex: String,
         #[command(flatten)]
         view: Later<ViewArgs>,
     },
-    /// Show whole stacks
+    #[command(about = about("stacks"))]
     Stacks {
         /// Also tell apart stacks whose samples have different labels, and show those
         #[arg(long)]
@@ -97,31 +98,31 @@ pub enum Verb {
         #[command(flatten)]
         view: Later<ViewArgs>,
     },
-    /// Show whole stacks with their labels, from the leaf; what has the same frames and labels adds up
+    #[command(about = about("traces"))]
     Traces(Later<ViewArgs>),
-    /// Show what each label's values cost
+    #[command(about = about("labels"))]
     Labels(Later<ViewArgs>),
-    /// Show what is in the files: sample types, totals, times, mappings
+    #[command(about = about("info"))]
     Info(Later<InfoArgs>),
-    /// Print all samples, locations and mappings as text, as pprof does
+    #[command(about = about("raw"))]
     Raw(Later<RawArgs>),
-    /// Print the profile's comments
+    #[command(about = about("comments"))]
     Comments(Later<RawArgs>),
     /// Merge profiles into one
     Merge(Later<MergeArgs>),
     /// Write a profile in another format: pprof, folded stacks or speedscope
     Convert(Later<ConvertArgs>),
-    /// Subtract snapshots of a growing profile (heap, mutex, block): what happened between them
+    /// Subtract snapshots of a growing profile (heap, mutex, block)
     Delta(Later<DeltaArgs>),
-    /// Explain why two sides differ: the few causes, what only moved, and what is noise
+    #[command(about = about("explain"))]
     Explain(Later<ExplainArgs>),
-    /// Check changes against limits, for CI: exits with 0 for pass, 1 for fail, 3 for inconclusive
+    #[command(about = about("check"))]
     Check(Later<CheckArgs>),
     /// Compare many pairs: two directories, two patterns, or a manifest
     Batch(Later<BatchArgs>),
     /// Follow frames along a history of builds, or compare many builds with one base
     Series(Later<SeriesArgs>),
-    /// Show profiles in the browser, served to this machine alone; more can be dropped on the page
+    /// Show profiles in the browser, served to this machine alone
     #[cfg_attr(not(feature = "serve"), command(hide = true))]
     Serve(Later<ServeArgs>),
     /// Run an MCP server on stdio: verbs as tools for agents
@@ -141,32 +142,14 @@ pub enum Verb {
     },
 }
 
+/// What the verb of a view does.
+fn about(view: &str) -> &'static str {
+    View::all().iter().find(|known| known.name == view).map_or("", |view| view.about)
+}
+
 /// The command with the options of all verbs.
 pub fn whole() -> Command {
     let mut command = Cli::command();
     command.build();
     command
-}
-
-#[cfg(test)]
-mod tests {
-    use super::whole;
-
-    #[test]
-    fn short_help_fits_a_screen() {
-        let mut command = whole();
-        let mut too_long = Vec::new();
-        let mut measure = |name: &str, help: String| {
-            let lines = help.lines().count();
-            if lines > 40 {
-                too_long.push(format!("{name}: {lines} lines"));
-            }
-        };
-        measure("pprofdiff", command.render_help().to_string());
-        for verb in command.get_subcommands_mut() {
-            let name = verb.get_name().to_owned();
-            measure(&name, verb.render_help().to_string());
-        }
-        assert!(too_long.is_empty(), "{too_long:?}");
-    }
 }

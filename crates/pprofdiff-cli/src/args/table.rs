@@ -22,7 +22,7 @@ fn arg<T>(option: &OptionRow<T>) -> Arg {
         .help(option.about)
         .long_help(StyledStr::from(format!("{}.{notes}", option.about)))
         .help_heading(option.heading.name())
-        .hide_short_help(option.offered == Offered::Rarely);
+        .hide_short_help(option.offered == Offered::Rarely || option.heading >= Heading::Loading);
     match (option.kind)() {
         OptionKind::Flag => return arg.action(ArgAction::SetTrue),
         OptionKind::Paths => arg.value_parser(clap::value_parser!(PathBuf)).action(ArgAction::Append),

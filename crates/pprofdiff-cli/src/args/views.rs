@@ -15,7 +15,7 @@ use crate::{color_wanted, is_stdin};
 
 #[derive(Args)]
 pub struct InputArgs {
-    /// BASE and NEW, or one FILE where the verb is not diff: files, http(s) URLs, `-` for stdin
+    /// BASE and NEW, or one FILE: files, http(s) URLs, `-` for stdin
     #[arg(value_name = "FILE|URL", num_args = 0..=2)]
     pub files: Vec<PathBuf>,
     /// The files of the base; several are runs of the same program
@@ -41,17 +41,18 @@ pub struct TopArgs {
     pub view: ViewArgs,
 }
 
+const SOURCES: &str = "Sources (for list and --format html; files are read only below these folders)";
+
 #[derive(Args)]
-#[command(next_help_heading = "Sources (for list and --format html; files are read only below these folders)")]
 pub struct SourceArgs {
     /// Where the base's sources are
-    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    #[arg(help_heading = SOURCES, long, value_name = "DIR", hide_short_help = true)]
     pub base_source: Vec<PathBuf>,
     /// Where the new side's sources are [default: of list on a terminal, the working directory]
-    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    #[arg(help_heading = SOURCES, long, value_name = "DIR", hide_short_help = true)]
     pub new_source: Vec<PathBuf>,
     /// Where the sources of both sides, or of one profile, are
-    #[arg(long, value_name = "DIR:...", hide_short_help = true)]
+    #[arg(help_heading = SOURCES, long, value_name = "DIR:...", hide_short_help = true)]
     pub source_path: Option<std::ffi::OsString>,
 }
 
@@ -83,18 +84,19 @@ impl From<SortBy> for Sort {
     }
 }
 
+const OUTPUT: &str = "Output";
+
 /// Where an answer goes, and how it is written: the same for all verbs that answer something.
 #[derive(Args)]
-#[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Format, see `pprofdiff formats` [default: by the ending of --output, else text]
-    #[arg(long, value_parser = formats(), hide_possible_values = true)]
+    /// Format, see `pprofdiff formats` [default: by the file, else text]
+    #[arg(help_heading = OUTPUT, long, value_parser = formats(), hide_possible_values = true)]
     pub(super) format: Option<String>,
     /// File to write [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(help_heading = OUTPUT, short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// In CSV, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
-    #[arg(long, hide_short_help = true)]
+    #[arg(help_heading = OUTPUT, long, hide_short_help = true)]
     quote_formulas: bool,
 }
 
@@ -129,7 +131,7 @@ fn formats() -> PossibleValuesParser {
 pub struct ViewArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Rows to show, 0 for all [default: 20 in text and Markdown, 80 nodes of a call graph]
+    /// Rows to show, 0 for all [default: 20 in text and Markdown]
     #[arg(short = 'n', value_name = "N")]
     pub n: Option<usize>,
     /// Order by the change of flat (own cost) or cum (with what it calls)
@@ -143,7 +145,7 @@ pub struct ViewArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     /// Write a page and show it in the browser
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = OUTPUT)]
     pub open: bool,
     #[command(flatten)]
     pub graph: GraphArgs,
@@ -164,17 +166,18 @@ fn part(text: &str) -> Result<f64, String> {
     part.ok_or_else(|| "a part of the whole is a number from 0 to 1".to_owned())
 }
 
+const GRAPH: &str = "Call graph (--format dot and svg)";
+
 #[derive(Args)]
-#[command(next_help_heading = "Call graph (--format dot and svg)")]
 pub struct GraphArgs {
     /// Leave out nodes whose cum is less than this part of the total
-    #[arg(long, value_name = "F", default_value_t = GraphOptions::default().node_fraction, hide_short_help = true)]
+    #[arg(help_heading = GRAPH, long, value_name = "F", default_value_t = GraphOptions::default().node_fraction, hide_short_help = true)]
     node_fraction: f64,
     /// Leave out calls that are less than this part of the total
-    #[arg(long, value_name = "F", default_value_t = GraphOptions::default().edge_fraction, hide_short_help = true)]
+    #[arg(help_heading = GRAPH, long, value_name = "F", default_value_t = GraphOptions::default().edge_fraction, hide_short_help = true)]
     edge_fraction: f64,
     /// Draw a box for each way to a frame; also of callgrind
-    #[arg(long, hide_short_help = true)]
+    #[arg(help_heading = GRAPH, long, hide_short_help = true)]
     pub call_tree: bool,
 }
 

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 #[cfg(feature = "check")]
 use crate::check::check_json;
 use crate::explain::explain_json;
-use crate::format::{Format, nothing, rows, unsupported};
+use crate::format::{Format, nothing, unsupported};
 use crate::listing::listing_json;
 use crate::numbers::write_integer;
 use crate::report::Report;
-use crate::request::Ask;
 use crate::series::builds_header;
 use crate::table::{Cell, Table};
+use crate::view::ShownBy;
 use pprofdiff::Profile;
 use pprofdiff::options::{Heading, OptionKind, OptionValue, Reported};
 use pprofdiff::{Diff, Query, Side, Summary};
@@ -28,12 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     limit: None,
     warns: true,
     leaves_out: nothing,
-    shows: |request| match request.ask {
-        #[cfg(feature = "check")]
-        Ask::Check(_) => Some(request.clone()),
-        Ask::List { .. } | Ask::Disasm { .. } | Ask::Info | Ask::Explain(_) => Some(request.clone()),
-        _ => rows(request),
-    },
+    shows: |request| (request.ask.view().shown_by >= ShownBy::Json).then(|| request.clone()),
     write: |report, out, _| match report {
         Report::Listing(listing) => listing_json(listing, out),
         Report::Info(diff) => out.write_all(info_json(diff).as_bytes()),

@@ -7,15 +7,15 @@ use std::io::{self, Write};
 #[cfg(feature = "check")]
 use crate::check::check_text;
 use crate::explain::explain_text;
-use crate::format::{Each, Format, Item, Style, nothing, rows, unsupported};
+use crate::format::{Each, Format, Item, Style, nothing, unsupported};
 use crate::listing::listing_text;
 use crate::numbers::{CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
 use crate::palette;
 use crate::raw::raw;
 use crate::report::Report;
-use crate::request::Ask;
 use crate::shown::ShownColumn;
 use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, Said, Table};
+use crate::view::ShownBy;
 use pprofdiff::Profile;
 use pprofdiff::Sort;
 use pprofdiff::random::HashMap;
@@ -31,13 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     leaves_out: nothing,
-    shows: |request| match request.ask {
-        #[cfg(feature = "check")]
-        Ask::Check(_) => Some(request.clone()),
-        Ask::List { .. } | Ask::Disasm { .. } => Some(request.clone()),
-        Ask::Info | Ask::Explain(_) | Ask::Raw | Ask::Comments => Some(request.clone()),
-        _ => rows(request),
-    },
+    shows: |request| (request.ask.view().shown_by >= ShownBy::Text).then(|| request.clone()),
     write: |report, out, style| match report {
         Report::Raw(profile, merged) => raw(profile, *merged, out),
         Report::Comments(comments) => comments.iter().try_for_each(|comment| writeln!(out, "{}", harmless(comment))),

@@ -66,8 +66,8 @@ filters! {
     ignore: Frames Always, "Drop samples with a matching frame; wins over focus";
     hide: Frames Rarely, "Remove matching frames; their cost moves to the caller";
     show: Frames Always, "Remove the frames that do not match";
-    show_from: Frames Usually, "Drop what is above the root-most match, and samples without one";
-    tagfocus: Labels Always, "Keep only samples with this label: key=RE, RE, or a range such as bytes=32kb:1mb";
+    show_from: Frames Rarely, "Drop what is above the root-most match, and samples without one";
+    tagfocus: Labels Always, "Keep only samples with this label: key=RE, RE, bytes=1kb:1mb";
     tagignore: Labels Rarely, "Drop samples with this label";
     tagshow: LabelKeys Rarely, "Show only the labels whose key matches, where labels are shown";
     taghide: LabelKeys Rarely, "Show no label whose key matches";

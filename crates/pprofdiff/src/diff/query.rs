@@ -47,7 +47,7 @@ options! {
             notes: " Exact names are equal,\n  as in pprof (the usual one); canonical ones without what a compiler numbers anew in each build: hashes, clones,\n  closures. With moved, renamed functions are the same too, and those that one side has inlined are part of their\n  callers, as explain finds them.",
             value: "HOW",
             annotation: "Matching",
-            is: Usually Everything Always,
+            is: Rarely Everything Always,
         }
         trim_path: Vec<String> = "trim_path" {
             about: "Cut these prefixes off the paths of files",
