@@ -1031,6 +1031,29 @@ fn a_misspelt_verb_is_no_file() {
     assert!(output.status.success(), "{output:?}");
 }
 
+/// Each side counts by its own total, and the cost by which rows are ordered.
+#[test]
+fn small_rows_are_hidden() {
+    let [base, new] = story();
+    let all = json(&[&base, &new, "--format", "json"]);
+    for sort in ["flat", "cum"] {
+        let shown = json(&[&base, &new, "--format", "json", "--sort", sort, "--hide-below", "5%"]);
+        let share = |row: &Value, side: &str| {
+            let total = all[format!("total_{side}")].as_f64().unwrap();
+            100.0 * row[format!("{sort}_{side}")].as_f64().unwrap() / total
+        };
+        let wanted: Vec<&Value> = all["rows"].as_array().unwrap().iter().collect();
+        let wanted: Vec<_> =
+            wanted.into_iter().filter(|row| share(row, "base").max(share(row, "new")) >= 5.0).collect();
+        let rows = shown["rows"].as_array().unwrap();
+        assert!(rows.len() == wanted.len() && wanted.iter().all(|row| rows.contains(row)), "{sort}: {rows:?}");
+        assert!(!rows.is_empty() && shown["rows_total"] == all["rows_total"] && shown["hide_below"] == 5.0);
+    }
+    assert!(stdout(&[&base, &new, "--hide-below", "5"]).contains("hide_below=5"));
+    assert!(failure(&["stacks", &base, &new, "--hide-below", "5"]).contains("stacks knows no hide_below"));
+    assert!(failure(&[&base, &new, "--hide-below", "500"]).contains("0 to 100 percent"));
+}
+
 #[test]
 fn short_help_fits_a_screen() {
     let help = stdout(&["-h"]);

@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, Granularity, Matching, Normalize, Result};
 use pprofdiff_profile::input::InputFormat;
 
@@ -298,6 +300,21 @@ impl Field for Vec<PathBuf> {
     }
 }
 
+/// A part of the whole in percent, written as `0.5` or `0.5%`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Percent(pub f64);
+
+impl std::str::FromStr for Percent {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Percent> {
+        let number = text.trim().strip_suffix('%').unwrap_or(text).trim().parse().ok();
+        let percent = number.filter(|percent| (0.0..=100.0).contains(percent)).map(Percent);
+        percent
+            .ok_or_else(|| Error::query(format!("a part of the whole is 0 to 100 percent, such as 0.5, not {text:?}")))
+    }
+}
+
 /// The type has a text for each value.
 macro_rules! by_text {
     ($($type:ty: $kind:expr, $text:expr;)*) => {$(
@@ -323,6 +340,7 @@ by_text! {
         |granularity| granularity.name().to_owned();
     Matching: OptionKind::Choice(Matching::ALL.iter().map(|(name, _)| *name).collect()),
         |matching| matching.name().to_owned();
+    Percent: OptionKind::Number, |percent| percent.0.to_string();
     Normalize: OptionKind::Number, |how| match how {
         Normalize::Factor(factor) => factor.to_string(),
         _ => how.mode().to_owned(),

@@ -21,8 +21,10 @@ pub(crate) const VIEW: View = View {
 
 pub(crate) fn answer(asked: &Question<'_>, sort: Sort, limit: usize, significant: bool) -> Result<Report> {
     if !asked.query.extra_sample_types.is_empty() {
-        if significant {
-            return Err(Error::query("significant rows are those of one sample type at a time"));
+        // A row that only one of them hides would seem to cost nothing by it.
+        if significant || asked.query.hide_below != Default::default() {
+            let what = if significant { "significant rows are those" } else { "hide_below hides rows" };
+            return Err(Error::query(format!("{what} of one sample type at a time")));
         }
         let tops = asked.each(|measure| Ok(measure.top(sort)))?;
         return Ok(Report::Table(Table::tops(&tops, limit)));

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Diff, Filters, Granularity, Matching, Normalize};
-use crate::options::{OptionKind, OptionRow, OptionValue, Reported, Scope, options};
+use super::{Diff, Filters, Granularity, Matching, Normalize, Pair};
+use crate::options::{OptionKind, OptionRow, OptionValue, Percent, Reported, Scope, options};
 use crate::{Error, Result};
 use pprofdiff_profile::units;
 
@@ -86,6 +86,13 @@ options! {
             value: "",
             annotation: "bool",
             is: Rarely Frames WhenSet,
+        }
+        hide_below: Percent = "hide_below" {
+            about: "Hide frames that are below this percent of the total on both sides",
+            notes: " What is compared\n  is the cost that rows are ordered by: flat, or cum with --sort cum (sort=\"cum\").",
+            value: "PERCENT",
+            annotation: "float",
+            is: Always Table WhenSet,
         }
         relative_percentages: bool = "relative_percentages" {
             about: "Take percentages of what filters leave",
@@ -209,6 +216,15 @@ impl Query {
     pub fn with_mean(mut self, mean: bool) -> Self {
         self.mean = mean;
         self
+    }
+
+    /// True if a cost is too small on both sides to be shown, each side by its own total.
+    pub(super) fn hides(&self, cost: Pair, total: Pair) -> bool {
+        let percent = |cost: i64, total: i64| match total {
+            0 => 0.0,
+            total => 100.0 * cost.unsigned_abs() as f64 / total.unsigned_abs() as f64,
+        };
+        percent(cost.base, total.base).max(percent(cost.new, total.new)) < self.hide_below.0
     }
 
     /// What can't be asked of a diff.

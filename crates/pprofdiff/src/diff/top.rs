@@ -185,6 +185,8 @@ impl Measure {
             rows.retain(|row| !row.is_negative());
         }
         let (summary, frames, rows_total) = (self.summary().clone(), self.frames().clone(), rows.len());
+        let cost = |row: &TopRow| if sort == Sort::Flat { row.flat } else { row.cum };
+        rows.retain(|row| !summary.query.hides(cost(row), summary.total));
         let mut top = Top { summary, frames, rows, rows_total, sort, chances: None };
         top.sort(sort);
         top
