@@ -1067,3 +1067,30 @@ fn short_help_fits_a_screen() {
     }
     assert!(stdout(&["formats"]).contains("speedscope"));
 }
+
+/// Each sample that has a matching frame is in one chain, which ends at the first of them.
+#[test]
+fn roots_are_chains_to_what_matches() {
+    let [base, new] = story();
+    let roots = json(&["roots", "mallocgc", &base, &new, "--format", "json"]);
+    let stacks = json(&["stacks", &base, &new, "--format", "json"]);
+    let frames = |row: &Value| -> Vec<String> {
+        row["frames"].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned()).collect()
+    };
+    let sum = |rows: &Value, side: &str, chain: &[String]| -> i64 {
+        let rows = rows["rows"].as_array().unwrap().iter().filter(|row| frames(row).starts_with(chain));
+        rows.map(|row| row[side].as_i64().unwrap()).sum()
+    };
+    let rows = roots["rows"].as_array().unwrap();
+    assert!(rows.len() > 1, "{roots}");
+    for row in rows {
+        let chain = frames(row);
+        let (last, callers) = chain.split_last().unwrap();
+        assert!(last.contains("mallocgc") && !callers.iter().any(|f| f.contains("mallocgc")));
+        for side in ["base", "new"] {
+            assert_eq!(row[side].as_i64().unwrap(), sum(&stacks, side, &chain), "{chain:?}");
+        }
+    }
+    assert!(stdout(&["roots", "mallocgc", &base, &new, "-n", "1"]).contains("stack"));
+    assert!(failure(&["roots", "no such", &base, &new]).contains("no frame matches"));
+}

@@ -313,6 +313,7 @@ class Views:
         Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
         rows of `n` nodes, or all. No row if nothing matches.
         """
+    def roots(self, regex: str, n: int | None = None, **options: Unpack[ViewOptions]) -> Table: ...
     def tree(
         self,
         n: int | None = None,

@@ -213,6 +213,9 @@ fn execute(cli: Cli) -> Result<u8> {
             let ask = Ask::Peek { regex, sort: args.sort(), limit: None };
             show(&args, None, ask, &open_view(&args)?)
         }
+        Some(Verb::Roots { regex, view: Later(args) }) => {
+            show(&args, None, Ask::Roots { regex, limit: None }, &open_view(&args)?)
+        }
         Some(Verb::List { regex, sources, view: Later(args) }) => {
             let ask = Ask::List { regex, sources: sources.dirs(), limit: None };
             show(&args, Some(&sources), ask, &open_view(&args)?)

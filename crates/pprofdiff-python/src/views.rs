@@ -308,6 +308,22 @@ impl Views {
         self.table(py, query, Ask::Peek { regex, sort, limit: n })
     }
 
+    /// The callers of the frames that match a regular expression (as in peek()), as whole chains from the root to the
+    /// first frame that matches.
+    ///
+    /// Columns as stacks(). `n` rows, or all. No row if nothing matches.
+    #[pyo3(signature = (regex, n = None, **options))]
+    fn roots(
+        &self,
+        py: Python<'_>,
+        regex: String,
+        n: Option<usize>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Table> {
+        let query = self.asked(py, options)?;
+        self.table(py, query, Ask::Roots { regex, limit: n })
+    }
+
     /// The callers and callees of all frames; columns as peek().
     #[pyo3(signature = (
         n = None, *, sort = "flat", **options

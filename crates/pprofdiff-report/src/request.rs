@@ -54,6 +54,13 @@ pub enum Ask {
         /// The most nodes.
         limit: Option<usize>,
     },
+    /// The callers of the frames that match, as whole chains from the root.
+    Roots {
+        /// Matched against each frame's label.
+        regex: String,
+        /// The most rows.
+        limit: Option<usize>,
+    },
     /// The callers and callees of all frames.
     Tree {
         /// What nodes are ordered by.
@@ -225,6 +232,7 @@ impl Ask {
         match self {
             Ask::Top { .. } => &view::top::VIEW,
             Ask::Peek { .. } => &view::peek::VIEW,
+            Ask::Roots { .. } => &view::roots::VIEW,
             Ask::Tree { .. } => &view::tree::VIEW,
             Ask::Stacks { .. } => &view::stacks::VIEW,
             Ask::Traces { .. } => &view::traces::VIEW,
@@ -258,7 +266,10 @@ impl Ask {
     /// The regular expression, of a view that has one.
     fn regex(&self) -> Option<&str> {
         match self {
-            Ask::Peek { regex, .. } | Ask::List { regex, .. } | Ask::Disasm { regex, .. } => Some(regex),
+            Ask::Peek { regex, .. }
+            | Ask::Roots { regex, .. }
+            | Ask::List { regex, .. }
+            | Ask::Disasm { regex, .. } => Some(regex),
             _ => None,
         }
     }
@@ -268,6 +279,7 @@ impl Ask {
         match self {
             Ask::Top { limit, .. }
             | Ask::Peek { limit, .. }
+            | Ask::Roots { limit, .. }
             | Ask::Tree { limit, .. }
             | Ask::Stacks { limit, .. }
             | Ask::Traces { limit }
@@ -398,6 +410,7 @@ impl Request {
         match &self.ask {
             Ask::Top { sort, limit, significant } => view::top::answer(asked, *sort, most(limit), *significant),
             Ask::Peek { regex, sort, limit } => view::peek::answer(asked, regex, *sort, most(limit)),
+            Ask::Roots { regex, limit } => view::roots::answer(asked, regex, most(limit)),
             Ask::Tree { sort, limit } => view::tree::answer(asked, *sort, most(limit)),
             Ask::Stacks { by_labels, limit } => view::stacks::answer(asked, *by_labels, most(limit)),
             Ask::Traces { limit } => view::traces::answer(asked, most(limit)),

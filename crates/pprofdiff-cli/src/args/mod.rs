@@ -74,6 +74,13 @@ pub enum Verb {
         #[command(flatten)]
         view: Later<ViewArgs>,
     },
+    #[command(about = about("roots"))]
+    Roots {
+        /// Matched against each frame's name, with its file and line at such granularities
+        regex: String,
+        #[command(flatten)]
+        view: Later<ViewArgs>,
+    },
     #[command(about = about("list"))]
     List {
         /// Matched against each function's name

@@ -18,6 +18,7 @@ pub(crate) mod page;
 pub(crate) mod peek;
 pub(crate) mod profile;
 pub(crate) mod raw;
+pub(crate) mod roots;
 pub(crate) mod shifts;
 pub(crate) mod stacks;
 pub(crate) mod steps;
@@ -80,6 +81,7 @@ pub enum ShownBy {
 static VIEWS: &[&View] = &[
     &top::VIEW,
     &peek::VIEW,
+    &roots::VIEW,
     &tree::VIEW,
     &stacks::VIEW,
     &traces::VIEW,

@@ -26,6 +26,7 @@ mod normalize;
 pub(crate) mod order;
 mod pattern;
 mod query;
+mod roots;
 mod selection;
 pub mod stacks;
 mod tags;
