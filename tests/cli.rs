@@ -189,7 +189,7 @@ fn mistakes_end_with_2_and_one_line() {
         &["serve", &base, &new],
     ] {
         let said = failure(&[without_base, &["--base-binary", "app"]].concat());
-        assert!(said.contains("here name the binary with --binary"), "{without_base:?}: {said}");
+        assert!(said.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {said}");
     }
 }
 
@@ -584,4 +584,68 @@ fn a_misspelt_verb_is_no_file() {
     std::fs::copy(&base, dir.join("explian")).unwrap();
     let output = command().current_dir(&dir).args(["explian", &new]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+}
+
+/// Each side counts by its own total, and the cost by which rows are ordered.
+#[test]
+fn small_rows_are_hidden() {
+    let [base, new] = story();
+    let all = json(&[&base, &new, "--format", "json"]);
+    for sort in ["flat", "cum"] {
+        let shown = json(&[&base, &new, "--format", "json", "--sort", sort, "--hide-below", "5%"]);
+        let share = |row: &Value, side: &str| {
+            let total = all[format!("total_{side}")].as_f64().unwrap();
+            100.0 * row[format!("{sort}_{side}")].as_f64().unwrap() / total
+        };
+        let wanted: Vec<&Value> = all["rows"].as_array().unwrap().iter().collect();
+        let wanted: Vec<_> =
+            wanted.into_iter().filter(|row| share(row, "base").max(share(row, "new")) >= 5.0).collect();
+        let rows = shown["rows"].as_array().unwrap();
+        assert!(rows.len() == wanted.len() && wanted.iter().all(|row| rows.contains(row)), "{sort}: {rows:?}");
+        assert!(!rows.is_empty() && shown["rows_total"] == all["rows_total"] && shown["hide_below"] == 5.0);
+    }
+    assert!(stdout(&[&base, &new, "--hide-below", "5"]).contains("hide_below=5"));
+    assert!(failure(&["stacks", &base, &new, "--hide-below", "5"]).contains("stacks knows no hide_below"));
+    assert!(failure(&[&base, &new, "--hide-below", "500"]).contains("0 to 100 percent"));
+}
+
+#[test]
+fn short_help_fits_a_screen() {
+    let help = stdout(&["-h"]);
+    let verbs = help.split("Verbs:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let verbs: Vec<&str> = verbs.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    assert!(verbs.len() > 20, "{verbs:?}");
+    for verb in std::iter::once("").chain(verbs).filter(|verb| *verb != "help") {
+        let words: Vec<&str> = [verb, "-h"].into_iter().filter(|word| !word.is_empty()).collect();
+        let help = stdout(&words);
+        assert!(help.lines().count() <= 40, "{verb}: {} lines\n{help}", help.lines().count());
+    }
+    assert!(stdout(&["formats"]).contains("speedscope"));
+}
+
+/// Each sample that has a matching frame is in one chain, which ends at the first of them.
+#[test]
+fn roots_are_chains_to_what_matches() {
+    let [base, new] = story();
+    let roots = json(&["roots", "mallocgc", &base, &new, "--format", "json"]);
+    let stacks = json(&["stacks", &base, &new, "--format", "json"]);
+    let frames = |row: &Value| -> Vec<String> {
+        row["frames"].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned()).collect()
+    };
+    let sum = |rows: &Value, side: &str, chain: &[String]| -> i64 {
+        let rows = rows["rows"].as_array().unwrap().iter().filter(|row| frames(row).starts_with(chain));
+        rows.map(|row| row[side].as_i64().unwrap()).sum()
+    };
+    let rows = roots["rows"].as_array().unwrap();
+    assert!(rows.len() > 1, "{roots}");
+    for row in rows {
+        let chain = frames(row);
+        let (last, callers) = chain.split_last().unwrap();
+        assert!(last.contains("mallocgc") && !callers.iter().any(|f| f.contains("mallocgc")));
+        for side in ["base", "new"] {
+            assert_eq!(row[side].as_i64().unwrap(), sum(&stacks, side, &chain), "{chain:?}");
+        }
+    }
+    assert!(stdout(&["roots", "mallocgc", &base, &new, "-n", "1"]).contains("stack"));
+    assert!(failure(&["roots", "no such", &base, &new]).contains("no frame matches"));
 }

@@ -127,7 +127,7 @@ fn views_follow_what_was_renamed_and_inlined() {
         "matched inlined on one side: helper of the base is part of work",
     ];
     assert_eq!(view.summary().warnings, told);
-    assert_eq!(view.summary().matching.name(), "moved");
+    assert_eq!(view.summary().query.matching.name(), "moved");
     // The other way round it was outlined.
     let view = diff(&new, &base).measure(&moved).unwrap();
     assert_eq!(view.summary().warnings[1], "matched inlined on one side: helper of the new side is part of work");

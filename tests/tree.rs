@@ -14,8 +14,7 @@ use pprofdiff::edges::Relation;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::{
-    Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Profile, Query, Selection, Showing, Sort, Status,
-    proto,
+    Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Profile, Query, Selection, Sort, Status, proto,
 };
 use proptest::prelude::*;
 
@@ -149,7 +148,7 @@ fn views_of_the_corpus_are_the_same() {
 fn means_are_divided_on_the_tree_as_well() {
     let [_, new] = oracle::raw_pair("go-heap-ops").map(|bytes| load(&bytes));
     let diff = Diff::of_profile(&new).unwrap();
-    let (plain, tree) = both(&diff, &Query::default().with_showing(Showing::default().with_mean(true)));
+    let (plain, tree) = both(&diff, &Query::default().with_mean(true));
     for sample_type in [0, 1] {
         let [plain, tree] = [&plain, &tree].map(|s| s.measure_type(sample_type, Normalize::None).unwrap());
         assert_eq!(plain.summary().total, tree.summary().total);

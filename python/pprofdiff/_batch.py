@@ -26,10 +26,7 @@ def batch(
     workers=None,
     on_error="collect",
     progress=False,
-    inflated_limit=None,
-    input_format=None,
-    input_type=None,
-    binary=None,
+    **options,
 ):
     """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
 
@@ -49,6 +46,8 @@ def batch(
 
     `progress` shows a bar, if tqdm is installed. Ctrl-C ends the iterator, after all results that it gave until then.
 
+    The other keywords are those of load().
+
     The iterator belongs to the process that made it, and to one thread at a time. It gives its results once: another
     loop over it is an error. Until it begins it can be pickled, if `pairs` can be.
     """
@@ -56,12 +55,12 @@ def batch(
         raise _native.PprofError(f"on_error is 'collect' or 'raise', not {on_error!r}")
     if workers is not None and workers < 1:
         raise _native.PprofError(f"workers is at least 1, not {workers}")
-    load = (inflated_limit, input_format, input_type, binary)
+    _native._check_loading(options)
     if executor is not None:
         from ._executors import executor_of
 
         executor = executor_of(executor)
-    job = _Job(pairs, executor, workers, on_error == "raise", progress, load)
+    job = _Job(pairs, executor, workers, on_error == "raise", progress, options)
     return Batch(job, None)
 
 

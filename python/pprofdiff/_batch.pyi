@@ -5,8 +5,8 @@ from concurrent.futures import Executor
 from types import ModuleType
 from typing import Any, Generic, Literal, Protocol, TypeVar, Unpack
 
-from ._native import Pair, Result, _Paths, _Side
-from .types import Sort, ViewOptions
+from ._native import Pair, Result, _Side
+from .types import LoadOptions, Sort, ViewOptions
 
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair)
 
@@ -32,8 +32,5 @@ def batch(
     workers: int | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     progress: bool = False,
-    inflated_limit: int | None = None,
-    input_format: str | None = None,
-    input_type: str | None = None,
-    binary: _Paths | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Batch[_Pair]: ...

@@ -26,7 +26,20 @@ import pyarrow
 from typing_extensions import Buffer, disjoint_base
 
 from ._widget import FlameGraphWidget
-from .types import Build, Explained, Filters, PairSummary, Routine, RuleCheck, Sort, TableSummary, Verdict, ViewOptions
+from .types import (
+    Build,
+    Explained,
+    Filters,
+    LoadOptions,
+    PairSummary,
+    Routine,
+    RuleCheck,
+    Sort,
+    TableSummary,
+    Verdict,
+    ViewAndLoadOptions,
+    ViewOptions,
+)
 
 __version__: Final[str]
 
@@ -63,11 +76,7 @@ class PprofError(ValueError):
 
 def load(
     source: _Source,
-    *,
-    inflated_limit: int | None = None,
-    input_format: str | None = None,
-    input_type: str | None = None,
-    binary: _Paths | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Profile:
     """Load a profile: gzip, zstd or raw.
 
@@ -92,10 +101,7 @@ def diff(
     new: _Side,
     *,
     sum: bool = False,
-    inflated_limit: int | None = None,
-    input_format: str | None = None,
-    input_type: str | None = None,
-    binary: _Paths | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Diff:
     """Compare two sides, `base` and `new`.
 
@@ -111,10 +117,7 @@ def merge(
     profiles: Iterable[_Source],
     *,
     weights: Sequence[float] | None = None,
-    inflated_limit: int | None = None,
-    input_format: str | None = None,
-    input_type: str | None = None,
-    binary: _Paths | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Profile:
     """Add profiles up to one.
 
@@ -132,10 +135,7 @@ def delta(
     cumulative: Sequence[str] | None = None,
     *,
     on_reset: _OnReset = "error",
-    inflated_limit: int | None = None,
-    input_format: str | None = None,
-    input_type: str | None = None,
-    binary: _Paths | None = None,
+    **options: Unpack[LoadOptions],
 ) -> Profile:
     """What happened between two snapshots of a growing profile, such as Go's heap, mutex and block profiles.
 
@@ -165,11 +165,7 @@ def check(
     strict: bool = False,
     paired: bool = False,
     require_power: bool = False,
-    inflated_limit: int | None = None,
-    input_format: str | None = None,
-    input_type: str | None = None,
-    binary: _Paths | None = None,
-    **options: Unpack[ViewOptions],
+    **options: Unpack[ViewAndLoadOptions],
 ) -> Check:
     """Is what changed within limits? For CI.
 
@@ -197,11 +193,7 @@ def series(
     *,
     base: _Source | None = None,
     on_error: Literal["collect", "raise"] = "collect",
-    inflated_limit: int | None = None,
-    input_format: str | None = None,
-    input_type: str | None = None,
-    binary: _Paths | None = None,
-    **options: Unpack[ViewOptions],
+    **options: Unpack[ViewAndLoadOptions],
 ) -> Series:
     """Follow frames along a history of builds, or compare many builds with one base.
 
@@ -321,6 +313,7 @@ class Views:
         Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
         rows of `n` nodes, or all. No row if nothing matches.
         """
+    def roots(self, regex: str, n: int | None = None, **options: Unpack[ViewOptions]) -> Table: ...
     def tree(
         self,
         n: int | None = None,
@@ -359,8 +352,7 @@ class Views:
         min_effect: float = 0.002,
         noise: _Side | None = None,
         config: str | PathLike[str] | None = None,
-        binary: _Paths | None = None,
-        **options: Unpack[ViewOptions],
+        **options: Unpack[ViewAndLoadOptions],
     ) -> Explanation:
         """Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.
 
@@ -660,10 +652,7 @@ class DeltaComputer:
         cumulative: Sequence[str] | None = None,
         *,
         on_reset: _OnReset = "error",
-        inflated_limit: int | None = None,
-        input_format: str | None = None,
-        input_type: str | None = None,
-        binary: _Paths | None = None,
+        **options: Unpack[LoadOptions],
     ) -> DeltaComputer: ...
     def start(self, snapshot: _Source) -> None:
         """Take a snapshot (whatever load() takes) as the one before the next, and make nothing of it.
@@ -865,10 +854,7 @@ class Series:
         *,
         runs: int = 5,
         min_effect: float = 0.002,
-        inflated_limit: int | None = None,
-        input_format: str | None = None,
-        input_type: str | None = None,
-        binary: _Paths | None = None,
+        **options: Unpack[LoadOptions],
     ) -> Explanation:
         """Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
         of one program, as are it and those after it; of builds against a base from the base. Several runs show how

@@ -4,44 +4,22 @@ Rows of a Table are plain dicts: which keys they have depends on the view, see T
 """
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Literal, NotRequired, TypedDict
 
 Sort = Literal["flat", "cum"]
 Granularity = Literal["functions", "filefunctions", "files", "lines", "addresses"]
+Matching = Literal["exact", "canonical", "moved"]
 Status = Literal["added", "removed", "changed", "same"]
 Verdict = Literal["change", "none", "inconclusive"]
 
 
-class Filters(TypedDict, total=False):
-    """The keywords of Views.filter(), which all views take as well."""
-
-    focus: str | None
-    ignore: str | None
-    hide: str | None
-    show: str | None
-    show_from: str | None
-    prune_from: str | None
-    tagfocus: str | None
-    tagignore: str | None
-    tagshow: str | None
-    taghide: str | None
-    tagroot: str | None
-    tagleaf: str | None
+# <options> From the engine's tables: UPDATE_GOLDENS=1 pytest tests/python/test_package.py writes it.
+# </options>
 
 
-class ViewOptions(Filters, total=False):
-    """The keywords that all views take, as do series() and Batch.tables(); what they mean is said in Views."""
-
-    sample_type: str | Sequence[str] | None
-    granularity: Granularity
-    noinlines: bool
-    match: Literal["exact", "canonical", "moved"]
-    trim_path: str | Sequence[str] | None
-    normalize: Literal["total", "duration"] | float | None
-    unit: str | None
-    mean: bool
-    drop_negative: bool
-    relative_percentages: bool
+class ViewAndLoadOptions(ViewOptions, LoadOptions, total=False):
+    """The keywords of what loads and asks at once: check(), series(), Views.explain()."""
 
 
 class InputSide(TypedDict):
@@ -98,7 +76,7 @@ class TableSummary(TypedDict):
     unit: str
     granularity: Granularity
     noinlines: bool
-    match: Literal["exact", "canonical", "moved"]
+    match: Matching
     trim_path: list[str]
     filters: dict[str, str]
     normalize: Normalization

@@ -79,6 +79,34 @@ def test_the_stub_has_the_docstrings_of_the_extension():
         assert stub.get(name) == doc, f"{name}: {hint}"
 
 
+# Classes of options in types.py: the headings of the engine's tables whose rows they have.
+CLASSES = {
+    "Filters(TypedDict, total=False)": (["Filters"], "The keywords of Views.filter(), which all views take as well."),
+    "ViewOptions(Filters, total=False)": (
+        ["Selection", "Display"],
+        "The keywords that all views take, as do series() and Batch.tables().",
+    ),
+    "LoadOptions(TypedDict, total=False)": (["Loading", "Limits"], "The keywords of load() and of all that loads."),
+}
+
+
+def test_the_keywords_of_options_are_the_rows_of_the_engines_tables():
+    blocks = []
+    for head, (headings, doc) in CLASSES.items():
+        lines = [f"class {head}:", f'    """{doc}"""', ""]
+        for heading, name, annotation, about in _native._options():
+            if heading in headings:
+                lines += [f"    {name}: {annotation}", f'    """{about}."""']
+        blocks.append("\n".join(lines) + "\n\n\n")
+    types = STUB.with_name("types.py")
+    first, last = types.read_text().split("# <options>"), types.read_text().split("# </options>")
+    note = first[1].splitlines()[0]
+    wanted = f"{first[0]}# <options>{note}\n{''.join(blocks).rstrip()}\n\n\n# </options>{last[1]}"
+    if os.environ.get("UPDATE_GOLDENS"):
+        types.write_text(wanted)
+    assert types.read_text() == wanted, "UPDATE_GOLDENS=1 pytest tests/python/test_package.py writes types.py"
+
+
 def test_everything_public_has_a_docstring():
     for name in pprofdiff.__all__:
         member = getattr(pprofdiff, name)
@@ -94,7 +122,7 @@ def test_stubtest(tmp_path):
         # The package has a list of its own; names with an underscore serve pickle and _batch.py.
         "pprofdiff._native.__all__\npprofdiff._native._[a-zA-Z].*\n"
         # stubtest takes an alias of a Literal for a call.
-        "pprofdiff.types.(Sort|Granularity|Status|Outcome|Verdict)\n"
+        "pprofdiff.types.(Sort|Granularity|Matching|Status|Outcome|Verdict)\n"
         # What anywidget's metaclass makes; a name that is gone after its `except`.
         "pprofdiff._widget.(FlameGraphWidget|e)\n"
         # What makes a class generic is not written in stubs.

@@ -202,7 +202,7 @@ def test_a_link_keeps_the_view_and_no_data(address: str, visit: Callable[..., Pa
     page.get_by_role("button", name="Filter").click()
     page.locator("[name=granularity]").select_option("files")
     report = page.frame_locator("#report")
-    expect(report.locator("#notes")).to_contain_text("granularity files")
+    expect(report.locator("#notes")).to_contain_text("granularity=files")
     report.locator("#inverted").click()
     page.wait_for_function("() => location.hash.includes('inverted')")
     link = page.url
@@ -212,7 +212,7 @@ def test_a_link_keeps_the_view_and_no_data(address: str, visit: Callable[..., Pa
     expect(other.locator("#linked")).to_contain_text("granularity=files")
     drop(other, story_files(tmp_path))
     report = other.frame_locator("#report")
-    expect(report.locator("#notes")).to_contain_text("granularity files")
+    expect(report.locator("#notes")).to_contain_text("granularity=files")
     expect(report.locator("#inverted")).to_have_attribute("aria-pressed", "true")
 
 

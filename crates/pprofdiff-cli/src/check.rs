@@ -21,7 +21,7 @@ const CONFIG: &str = "pprofdiff.toml";
 
 pub fn run(args: &CheckArgs) -> Result<u8> {
     let format = args.output.format()?;
-    let request = args.query.request(Ask::Check(options(args)?))?.for_format(format)?;
+    let request = args.query.request(Ask::Check(options(args)?)).for_format(format)?;
     let reports = args.report.iter().map(|path| {
         let format = Format::of_path(path)?;
         Ok((path, format, reported(args, &request, path, format)?))
@@ -78,13 +78,13 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
         if let [_] = args.input.files.as_slice() {
             return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
         }
-        let diff = open(&args.input, outputs)?;
+        let diff = open(&args.input, &args.load, outputs)?;
         return Ok((request.answer(&diff)?, diff, None));
     };
     if is_stdin(dir) || url(dir).is_some() {
         return Err(Failure::Message(format!("--baseline is a folder, not {}", dir.display())));
     }
-    let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.input.load, outputs)?);
+    let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.load, outputs)?);
     let new = new.iter().map(|path| inputs.load(path)).collect::<Result<Vec<Arc<Profile>>>>()?;
     let mut baseline = Baseline::open(dir, &args.baseline)?;
     let base = baseline.profiles(&new, &inputs.options.of_base());

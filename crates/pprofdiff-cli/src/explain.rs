@@ -15,10 +15,10 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     let format = args.output.format()?;
     let options = options(args)?;
     // What can't be asked is said before a profile is loaded.
-    let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options))?.for_format(format)?);
+    let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options)).for_format(format)?);
     ask(options.clone())?;
     let mut noise_runs = 0;
-    let diff = open_with(&args.input, Outputs::new(args.output.path()), |inputs| {
+    let diff = open_with(&args.input, &args.load, Outputs::new(args.output.path()), |inputs| {
         let noise = inputs.named(&args.noise)?;
         noise_runs = noise.len();
         Ok(noise.into_iter().map(|(_, source)| source).collect())

@@ -1,12 +1,10 @@
 //! What the arguments name as profiles: standard input, a URL or a file, read within the limits of the arguments and of
 //! the environment. The one place in the command that decides which of them a text means.
 
-use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::binary::Binaries;
 use pprofdiff::input::{Fetch, file_builds, pattern_builds};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
@@ -15,47 +13,6 @@ use crate::args::{InputArgs, LoadArgs};
 use crate::fetch::{Fetcher, url};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, advise};
-
-/// The variable of the environment that says the most bytes that a profile may inflate to.
-const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
-
-/// The variable that says in which folders binaries are searched; pprof's.
-const BINARY_VARIABLE: &str = "PPROF_BINARY_PATH";
-
-/// How to load profiles: with the given limit in bytes; if there is none, with that of the environment's
-/// `PPROFDIFF_MAX_INFLATED`; and without either, with the default. The engine itself asks no environment. Format and
-/// type are those of [`LoadOptions::with_input_format`] and [`LoadOptions::with_input_type`]; the folders of
-/// `PPROF_BINARY_PATH` are searched after the binaries that are given.
-///
-/// # Errors
-/// A variable that is no number; more than 4 GiB minus one; an unknown format, or a type without a unit.
-pub fn load_options(
-    inflated_limit: Option<u64>,
-    input_format: Option<&str>,
-    input_type: Option<&str>,
-    binaries: Binaries,
-) -> pprofdiff::Result<LoadOptions> {
-    let of_variable = |text: OsString| {
-        let number = text.to_str().and_then(|text| text.trim().parse().ok());
-        number.ok_or_else(|| {
-            Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
-        })
-    };
-    let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty()).map(of_variable).transpose();
-    let folders = std::env::var_os(BINARY_VARIABLE).unwrap_or_default();
-    let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty()).collect();
-    let mut options = LoadOptions::default().with_binaries(binaries.with_folders(folders));
-    if let Some(limit) = inflated_limit.map_or_else(variable, |limit| Ok(Some(limit)))? {
-        options = options.with_inflated_limit(limit)?;
-    }
-    if let Some(format) = input_format {
-        options = options.with_input_format(format)?;
-    }
-    match input_type {
-        Some(text) => options.with_input_type(text),
-        None => Ok(options),
-    }
-}
 
 /// Makes sources of what a user names.
 pub struct Inputs {
@@ -68,30 +25,22 @@ pub struct Inputs {
 impl Inputs {
     /// Inputs of a command that writes these outputs.
     pub fn new(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
-        for binary in [&args.binary, &args.base_binary, &args.new_binary].into_iter().flatten() {
-            outputs.check_input(binary)?;
-        }
-        let binaries = |of_side: &[PathBuf]| [of_side, &args.binary].concat();
-        let binaries = Binaries::new(binaries(&args.base_binary), binaries(&args.new_binary));
-        let options = load_options(
-            args.inflated_limit,
-            args.input_format.as_deref(),
-            args.input_type.as_deref(),
-            binaries.with_any_build(args.any_build),
-        )?;
+        Inputs::of(args, args.profiles.0.to_options()?, outputs)
+    }
+
+    /// As [`Inputs::new`], where no profile is loaded as a base.
+    pub fn without_base(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
+        Inputs::of(args, args.profiles.0.to_options_without_base()?, outputs)
+    }
+
+    fn of(args: &LoadArgs, options: LoadOptions, outputs: Outputs) -> Result<Inputs> {
+        let loading = &args.profiles.0;
+        let mut binaries = [&loading.binary, &loading.base_binary, &loading.new_binary].into_iter().flatten();
+        binaries.try_for_each(|binary| outputs.check_input(binary))?;
         // A profile that is not packed is as long as what it holds; one that is longer packed than it may be inflated
         // is not worth its memory.
         let fetcher = Arc::new(Fetcher::new(args.timeout, options.inflated_limit));
         Ok(Inputs { options, fetcher, outputs: Arc::new(outputs) })
-    }
-
-    /// As [`Inputs::new`], where no profile is loaded as a base: its binaries would be ignored.
-    pub fn without_base(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
-        if !args.base_binary.is_empty() {
-            let message = "--base-binary is for a comparison of two sides; here name the binary with --binary";
-            return Err(Failure::Message(message.to_owned()));
-        }
-        Inputs::new(args, outputs)
     }
 
     /// What a typed name stands for. Standard input is read at once; a URL is fetched when its profile is loaded, so
@@ -155,22 +104,23 @@ impl Inputs {
 }
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
-pub fn open(args: &InputArgs, outputs: Outputs) -> Result<Diff> {
-    open_with(args, outputs, |_| Ok(Vec::new()))
+pub fn open(args: &InputArgs, load: &LoadArgs, outputs: Outputs) -> Result<Diff> {
+    open_with(args, load, outputs, |_| Ok(Vec::new()))
 }
 
 /// As [`open`], with further profiles behind those of the base.
 pub fn open_with(
     args: &InputArgs,
+    load: &LoadArgs,
     outputs: Outputs,
     further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,
 ) -> Result<Diff> {
     if let [one] = args.files.as_slice() {
-        let diff = Diff::of_profile(&Inputs::without_base(&args.load, outputs)?.load(one)?)?;
+        let diff = Diff::of_profile(&Inputs::without_base(load, outputs)?.load(one)?)?;
         advise(&diff);
         return Ok(diff);
     }
-    let inputs = Inputs::new(&args.load, outputs)?;
+    let inputs = Inputs::new(load, outputs)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match args.files.as_slice() {
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
         _ => (&args.base, &args.new),

@@ -32,11 +32,9 @@ use outputs::Outputs;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::work::PolledWrite;
-use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Showing, Work, WriteOptions};
+use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Work, WriteOptions};
 use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
 use terminal::{AtInterrupt, Phases, stop_at_interrupt};
-
-pub use input::load_options;
 
 /// Of a build without the server.
 #[cfg(not(feature = "mcp"))]
@@ -204,7 +202,7 @@ fn usage(e: &clap::Error) -> String {
 /// Does what is asked; the exit code.
 fn execute(cli: Cli) -> Result<u8> {
     match cli.verb {
-        None => diff(&cli.diff),
+        None => diff(&cli.diff.0),
         Some(Verb::Diff(Later(args))) => diff(&args),
         Some(Verb::Top(Later(args))) => show_top(&args, &open_view(&args.view)?),
         Some(Verb::Tree(Later(args))) => {
@@ -214,6 +212,9 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Peek { regex, view: Later(args) }) => {
             let ask = Ask::Peek { regex, sort: args.sort(), limit: None };
             show(&args, None, ask, &open_view(&args)?)
+        }
+        Some(Verb::Roots { regex, view: Later(args) }) => {
+            show(&args, None, Ask::Roots { regex, limit: None }, &open_view(&args)?)
         }
         Some(Verb::List { regex, sources, view: Later(args) }) => {
             let ask = Ask::List { regex, sources: sources.dirs(), limit: None };
@@ -239,6 +240,10 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Explain(Later(args))) => return explain::run(&args),
         Some(Verb::Serve(Later(args))) => serve::run(&args),
         Some(Verb::Mcp(Later(args))) => mcp::run(&args),
+        Some(Verb::Formats) => {
+            io::stdout().write_all(args::formats().as_bytes())?;
+            Ok(io::stdout().flush()?)
+        }
         Some(Verb::Completions { shell }) => {
             // Into memory first: clap_complete panics on a closed pipe.
             let mut script = Vec::new();
@@ -277,10 +282,11 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
     let ask = Ask::Top { sort: args.view.sort(), limit: None, significant: args.significant };
     show_with(&args.view, Some(&args.sources), ask, diff, |request, report| {
         let wanted = args.explain || is_text && is_watched;
-        let summary = report.summary().filter(|s| wanted && s.base.is_some() && request.beside.is_empty())?;
+        let summary =
+            report.summary().filter(|s| wanted && s.base.is_some() && request.query.extra_sample_types.is_empty())?;
         // It finds by itself how much more was done, and names functions.
         let query = request.query.clone().with_normalize(Normalize::None).with_granularity(Granularity::Functions);
-        let query = query.with_sample_type(&summary.sample_type).with_showing(Showing::default());
+        let query = query.with_sample_type(&summary.sample_type).of_any_view();
         let explanation = diff.explain(&query, &[], &explain::own_runtime(None).ok()?).ok()?;
         explain_line(&explanation).map(|line| format!("explain: {line}"))
     })
@@ -291,7 +297,7 @@ fn open_view(args: &ViewArgs) -> Result<Diff> {
     if args.sum && args.input.base.is_empty() {
         return Err(Failure::Message("--sum adds up the files of --base, and those of --new".to_owned()));
     }
-    let diff = open(&args.input, Outputs::new(args.output.path()))?;
+    let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     Ok(if args.sum { diff.summed() } else { diff })
 }
 
@@ -310,8 +316,7 @@ fn show_with(
 ) -> Result<()> {
     let format = args.format()?;
     let output = args.output.path();
-    let mut request = args.query.request(ask)?.for_format(format)?;
-    request.query.showing = args.showing.showing();
+    let mut request = args.query.request(ask).for_format(format)?;
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
     let is_listing = matches!(request.ask, Ask::List { .. } | Ask::Disasm { .. });
     if args.n.is_some() && format.writes_whole() && !is_listing {
@@ -425,14 +430,14 @@ fn color_wanted() -> bool {
 }
 
 fn info(args: &InfoArgs) -> Result<()> {
-    let diff = open(&args.input, Outputs::new(args.output.path()))?;
+    let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     let format = args.output.format()?;
     let report = Request::default().asking(Ask::Info).for_format(format)?.answer(&diff)?;
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
 }
 
 fn raw(args: &RawArgs, ask: Ask) -> Result<()> {
-    let diff = open(&args.input, Outputs::new(&args.output))?.summed();
+    let diff = open(&args.input, &args.load, Outputs::new(&args.output))?.summed();
     let format = Format::named("text")?;
     let report = Request::default().asking(ask).answer(&diff)?;
     write_to(args.output.as_deref(), |out| (format.write)(&report, out, Default::default()))

@@ -18,8 +18,10 @@ use pprofdiff::advice::{exactly, operand, typed, word};
 use pprofdiff::check::Outcome;
 use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
 use pprofdiff::list::Routine;
+use pprofdiff::loading::Loading;
+use pprofdiff::options::{Offered, OptionValue, Scope};
 use pprofdiff::text::{redacted, sanitize};
-use pprofdiff::{Diff, Source, Work, work};
+use pprofdiff::{Diff, Query, Source, Work, work};
 use pprofdiff_report::{Ask, EachWriter, Format, Report, Request, Style, missing_sources, text_head, tokens};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
@@ -41,15 +43,20 @@ struct ToolSpec {
     /// What it does, if it is not what the verb's help says.
     about: Option<&'static str>,
     /// What it takes besides a diff and a budget, by the names that clap knows them by.
-    options: &'static [&'static [&'static str]],
+    options: &'static [&'static str],
+    /// Whose options it takes as well, of those that agents are offered: an agent pays for each.
+    table: Options,
+}
+
+/// A table of options.
+enum Options {
+    Loading,
+    /// Those that a view of this scope takes.
+    Query(Scope),
 }
 
 /// The most values of an option that its schema lists.
 const MAX_VALUES: usize = 8;
-
-/// The options of all views. Those that are rarely needed are left to the command: an agent pays for each.
-const VIEW: &[&str] = &["sample_type", "normalize", "focus", "ignore", "show", "tagfocus"];
-const MANY: &[&str] = &["sample_type", "focus"];
 
 const TOOL_SPECS: [ToolSpec; 8] = [
     ToolSpec {
@@ -58,25 +65,52 @@ const TOOL_SPECS: [ToolSpec; 8] = [
         about: Some(
             "Load two sides, or one profile as new: what is in the files, and the name that other tools take as diff",
         ),
-        options: &[&["base", "new", "input_format"]],
+        options: &["base", "new"],
+        table: Options::Loading,
     },
-    ToolSpec { tool: "explain", verb: "explain", about: None, options: &[&["ops"], VIEW] },
-    ToolSpec { tool: "top", verb: "top", about: None, options: &[&["sort", "significant", "granularity"], VIEW] },
-    ToolSpec { tool: "peek", verb: "peek", about: None, options: &[&["regex"], VIEW] },
+    ToolSpec {
+        tool: "explain",
+        verb: "explain",
+        about: None,
+        options: &["ops"],
+        table: Options::Query(Scope::Everything),
+    },
+    ToolSpec {
+        tool: "top",
+        verb: "top",
+        about: None,
+        options: &["sort", "significant", "granularity"],
+        table: Options::Query(Scope::Table),
+    },
+    ToolSpec { tool: "peek", verb: "peek", about: None, options: &["regex"], table: Options::Query(Scope::Sums) },
     ToolSpec {
         tool: "list",
         verb: "list",
         about: None,
-        options: &[&["regex", "base_source", "new_source", "source_path"], VIEW],
+        options: &["regex", "base_source", "new_source", "source_path"],
+        table: Options::Query(Scope::Rows),
     },
     ToolSpec {
         tool: "check",
         verb: "check",
         about: Some("Is what changed within limits?"),
-        options: &[&["fail_on", "floor", "strict"], VIEW],
+        options: &["fail_on", "floor", "strict"],
+        table: Options::Query(Scope::Everything),
     },
-    ToolSpec { tool: "series", verb: "series", about: None, options: &[&["builds", "base", "rows", "sort"], MANY] },
-    ToolSpec { tool: "batch", verb: "batch", about: None, options: &[&["pairs", "view", "sort"], MANY] },
+    ToolSpec {
+        tool: "series",
+        verb: "series",
+        about: None,
+        options: &["builds", "base", "rows", "sort"],
+        table: Options::Query(Scope::Everything),
+    },
+    ToolSpec {
+        tool: "batch",
+        verb: "batch",
+        about: None,
+        options: &["pairs", "view", "sort"],
+        table: Options::Query(Scope::Everything),
+    },
 ];
 
 const INSTRUCTIONS: &str = "\
@@ -202,8 +236,19 @@ enum Refusal {
 }
 
 impl ToolSpec {
-    fn has(&self, name: &str) -> bool {
-        self.options.iter().any(|names| names.contains(&name))
+    /// The names of what it takes, besides a diff and a budget.
+    fn names(&self) -> Vec<&'static str> {
+        let mut names = self.options.to_vec();
+        match self.table {
+            Options::Loading => {
+                names.extend(Loading::options().filter(|o| o.offered == Offered::Always).map(|o| o.name));
+            }
+            Options::Query(scope) => {
+                let offered = Query::options().filter(|o| o.offered == Offered::Always && o.scope <= scope);
+                names.extend(offered.map(|o| o.name));
+            }
+        }
+        names
     }
 
     /// True of what is asked of a loaded diff.
@@ -237,7 +282,7 @@ impl ToolSpec {
         let about = self.about.map(str::to_owned).or_else(|| verb.get_about().map(ToString::to_string));
         let mut about = about.unwrap_or_default();
         // How rules are written stands below the options of check, before its examples.
-        let below = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let below = verb.get_after_long_help().map(ToString::to_string).unwrap_or_default();
         if let Some(more) = below.split("\n\n").next().filter(|more| !more.is_empty() && !more.starts_with("Examples"))
         {
             about = format!("{about} {}", more.replace('\n', " "));
@@ -248,8 +293,7 @@ impl ToolSpec {
 
     /// The verb's options that the tool has, in the tool's order.
     fn arguments<'a>(&'a self, verb: &'a Command) -> impl Iterator<Item = &'a Arg> {
-        let names = self.options.iter().flat_map(|names| names.iter());
-        names.filter_map(|name| verb.get_arguments().find(|arg| arg.get_id() == name))
+        self.names().into_iter().filter_map(|name| verb.get_arguments().find(|arg| arg.get_id() == name))
     }
 }
 
@@ -289,7 +333,7 @@ impl Call {
     /// With what another call asks of the same question, where this one has no answer of its own.
     fn asking_as(mut self, other: &Call) -> Call {
         for (name, value) in &other.arguments {
-            if self.spec.has(name) && !self.arguments.contains_key(name) {
+            if self.spec.names().contains(&name.as_str()) && !self.arguments.contains_key(name) {
                 self.arguments.insert(name.clone(), value.clone());
             }
         }
@@ -302,7 +346,7 @@ impl Call {
         let verb = cli.find_subcommand(self.spec.verb);
         for (name, value) in &self.arguments {
             let Some(arg) = self.argument(verb, name) else {
-                let has = self.spec.options.concat().join(", ");
+                let has = self.spec.names().join(", ");
                 let diff = if self.spec.is_of_diff() { "diff, " } else { "" };
                 return Err(format!("{tool} takes no {name:?}; it takes {diff}budget, {has}"));
             };
@@ -470,7 +514,7 @@ impl Diffs {
 
     /// Loads what a call names, and says what it is.
     fn load(&self, args: &InfoArgs, budget: usize) -> Result<String> {
-        let inputs = Inputs::new(&args.input.load, Outputs::default())?;
+        let inputs = Inputs::new(&args.load, Outputs::default())?;
         let sources = |side: &[PathBuf]| {
             let sources = side.iter().map(|path| self.sources(path, &inputs)).collect::<Result<Vec<_>>>()?;
             Ok::<_, Failure>(sources.concat())
@@ -489,11 +533,12 @@ impl Diffs {
                 (Diff::load(&base, &new, &inputs.options)?, words)
             }
         };
-        let load = &args.input.load;
-        for (option, value) in [("--input-format", &load.input_format), ("--input-type", &load.input_type)] {
-            if let Some(value) = value {
-                words.push_str(&format!(" {option}={}", word(value)));
-            }
+        for option in Loading::options().filter(|option| option.is_set(&args.load.profiles.0)) {
+            let name = option.name.replace('_', "-");
+            words.push_str(&match option.get(&args.load.profiles.0) {
+                OptionValue::Flag(_) => format!(" --{name}"),
+                value => format!(" --{name}={}", word(&value.text(&(option.kind)()))),
+            });
         }
         let report = Request::default().asking(Ask::Info).answer(&diff)?;
         let step = Call::new(if diff.is_two_sided() { "explain" } else { "top" }, []);
@@ -651,16 +696,16 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
     Ok(match verb {
         Verb::Top(Later(args)) => {
             let (sort, significant) = (args.view.sort(), args.significant);
-            args.view.query.request(Ask::Top { sort, limit, significant })?
+            args.view.query.request(Ask::Top { sort, limit, significant })
         }
         Verb::Peek { regex, view: Later(view) } => {
-            view.query.request(Ask::Peek { regex: regex.clone(), sort: view.sort(), limit })?
+            view.query.request(Ask::Peek { regex: regex.clone(), sort: view.sort(), limit })
         }
         Verb::List { regex, sources, view: Later(view) } => {
-            view.query.request(Ask::List { regex: regex.clone(), sources: sources.dirs(), limit })?
+            view.query.request(Ask::List { regex: regex.clone(), sources: sources.dirs(), limit })
         }
-        Verb::Explain(Later(args)) => args.query.request(Ask::Explain(explain::options(args)?))?,
-        Verb::Check(Later(args)) => args.query.request(Ask::Check(check::options(args)?))?,
+        Verb::Explain(Later(args)) => args.query.request(Ask::Explain(explain::options(args)?)),
+        Verb::Check(Later(args)) => args.query.request(Ask::Check(check::options(args)?)),
         _ => return Err(Failure::Message("this verb is no tool".to_owned())),
     })
 }

@@ -46,7 +46,7 @@ pub fn load(
 ) -> Result<Series> {
     // What can't be asked is said before a profile is loaded; how many builds there are shows when they are.
     let (asked, _) = ask(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
-    let query = args.query.request(asked)?.for_format(format)?.of_one_type()?.clone();
+    let query = args.query.request(asked).for_format(format)?.of_one_type()?.clone();
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
@@ -56,7 +56,7 @@ pub fn load(
 /// What is asked of the builds, and whether a line of the largest change's cause closes it.
 pub fn answer(args: &SeriesArgs, inputs: &Inputs, format: &Format, series: &Series) -> Result<(Report, bool)> {
     let (asked, closing) = ask(args, series.is_history(), format)?;
-    let request = args.query.request(asked)?.for_format(format)?;
+    let request = args.query.request(asked).for_format(format)?;
     Ok((request.answer_series(series, &inputs.options)?, closing))
 }
 

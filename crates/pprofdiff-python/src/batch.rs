@@ -20,8 +20,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::arrow::PairRows;
-use crate::options::{ViewOptions, parse_sort};
-use crate::source::{self, Side};
+use crate::options::{loading, of_sides, parse_sort, view_query};
+use crate::source::Side;
 use crate::table::Table;
 use crate::views::{Diff, Profile, rebuild};
 use crate::{arrow, error, runtime};
@@ -200,15 +200,16 @@ impl Question {
         sort: &str,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Question> {
-        let options = ViewOptions::new(py, &Query::default(), Some(options))?;
+        let query = view_query(py, &Query::default(), Some(options))?;
         let view: Ask = view.parse().map_err(|e| error::from_engine(py, &e))?;
-        Ok(Question(Arc::new(options.request(view.ordered(parse_sort(py, sort)?, n)))))
+        let ask = view.ordered(parse_sort(py, sort)?, n);
+        Ok(Question(Arc::new(Request { query, ask })))
     }
 
     /// True if the answers can be an Arrow stream of all pairs: frames, of one sample type.
     #[getter]
     fn streams(&self) -> bool {
-        matches!(self.0.ask, Ask::Top { .. }) && self.0.beside.is_empty()
+        matches!(self.0.ask, Ask::Top { .. }) && self.0.query.extra_sample_types.is_empty()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -363,9 +364,9 @@ pub fn compare(
     base: &Bound<'_, PyAny>,
     new: &Bound<'_, PyAny>,
     question: Option<&Question>,
-    load: source::Keywords,
+    load: &Bound<'_, PyDict>,
 ) -> PyResult<Py<PyAny>> {
-    let (base, new, options) = (Side::new(base)?, Side::new(new)?, source::options_of(py, &load)?);
+    let (base, new, options) = (Side::new(base)?, Side::new(new)?, of_sides(py, &loading(Some(load))?)?);
     let make = maker(question);
     let work = || make(pprofdiff::Diff::load(&base.sources, &new.sources, &options)?);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
@@ -462,13 +463,13 @@ impl OnThreads {
         py: Python<'_>,
         pairs: &Bound<'_, PyAny>,
         question: Option<&Question>,
-        load: source::Keywords,
+        load: &Bound<'_, PyDict>,
     ) -> PyResult<OnThreads> {
         Ok(OnThreads {
             pairs: Some(pairs.try_iter()?.unbind()),
             broken: None,
             pending: VecDeque::new(),
-            batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, source::options_of(py, &load)?))),
+            batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, of_sides(py, &loading(Some(load))?)?))),
             question: question.map(|q| Question(q.0.clone())),
         })
     }

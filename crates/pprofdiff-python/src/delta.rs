@@ -7,7 +7,9 @@ use pprofdiff::delta::{DeltaOptions, OnReset, Treatment};
 use pprofdiff::{LoadOptions, Source};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
+use crate::options::{loading, without_base};
 use crate::views::Profile;
 use crate::{error, runtime, source};
 
@@ -94,21 +96,18 @@ impl DeltaComputer {
 #[pymethods]
 impl DeltaComputer {
     #[new]
-    #[pyo3(signature = (cumulative = None, *, on_reset = "error", inflated_limit = None, input_format = None, input_type = None, binary = None))]
+    #[pyo3(signature = (cumulative = None, *, on_reset = "error", **options))]
     fn new(
         py: Python<'_>,
         cumulative: Option<Vec<String>>,
         on_reset: &str,
-        inflated_limit: Option<u64>,
-        input_format: Option<&str>,
-        input_type: Option<&str>,
-        binary: Option<source::Binary>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<DeltaComputer> {
         let computer = pprofdiff::delta::DeltaComputer::new(policy(py, cumulative, on_reset)?);
         Ok(DeltaComputer {
             state: Mutex::new(Some(Box::new(computer))),
             last: Mutex::default(),
-            options: source::options(py, inflated_limit, input_format, input_type, binary)?,
+            options: without_base(py, &loading(options)?)?,
         })
     }
 

@@ -29,7 +29,7 @@ mod _native {
 
     use pprofdiff::Query;
     use pprofdiff::check::How;
-    use pprofdiff_report::{Ask, CheckOptions};
+    use pprofdiff_report::{Ask, CheckOptions, Request};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
     use rayon::prelude::*;
@@ -47,7 +47,9 @@ mod _native {
     use crate::explain::{Explanation, rebuild_explanation};
     #[pymodule_export]
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
-    use crate::options::ViewOptions;
+    #[pymodule_export]
+    use crate::options::{check_loading, options};
+    use crate::options::{loading, of_sides, take_loading, view_query, without_base};
     #[pymodule_export]
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     #[pymodule_export]
@@ -75,32 +77,19 @@ mod _native {
     /// `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
     /// each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
     /// buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
-    /// view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
-    /// given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1. `input_format` is the
-    /// name of the format, which is recognised by its content unless given; `input_type` is what formats count that do
-    /// not say it, as "cpu/nanoseconds"; "samples/count" unless given. `binary` is a path, or a list of paths, of binaries
-    /// or of folders that are searched as pprof searches those of PPROF_BINARY_PATH, which come after them: where names of
-    /// functions and lines are looked up for addresses that have none. Of several builds the one with the profile's build
-    /// id is taken; if none that is given has it, that is a PprofError.
+    /// view can fail on the content later. How it is loaded:
+    #[doc = pprofdiff::loading_docs!()]
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.
     ///
     /// Raises PprofError for anything that is not a valid profile, and OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (source, *, inflated_limit = None, input_format = None, input_type = None, binary = None))]
-    fn load(
-        py: Python<'_>,
-        source: &Bound<'_, PyAny>,
-        inflated_limit: Option<u64>,
-        input_format: Option<&str>,
-        input_type: Option<&str>,
-        binary: Option<source::Binary>,
-    ) -> PyResult<Py<Profile>> {
+    #[pyo3(signature = (source, **options))]
+    fn load(py: Python<'_>, source: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Profile>> {
         if let Ok(profile) = source.cast::<Profile>() {
             return Ok(profile.clone().unbind());
         }
-        let (source, options) =
-            (source::source(source)?, source::options(py, inflated_limit, input_format, input_type, binary)?);
+        let (source, options) = (source::source(source)?, without_base(py, &loading(options)?)?);
         let profile = runtime::run(py, move || source.load(&options))?;
         Profile::new(py, profile)
     }
@@ -109,25 +98,21 @@ mod _native {
     ///
     /// Each is whatever load() takes, or a list or tuple of such: runs of one program, of which values are the
     /// means, and top() tells what is more than chance. With `sum` they add up instead. Sample types are matched
-    /// by name, and units converted to the finer one.
+    /// by name, and units converted to the finer one. The other keywords are those of load().
     ///
     /// Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     /// sides without a common sample type and for values that add up past int64; OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (base, new, *, sum = false, inflated_limit = None, input_format = None, input_type = None, binary = None))]
+    #[pyo3(signature = (base, new, *, sum = false, **options))]
     #[allow(clippy::too_many_arguments)]
     fn diff(
         py: Python<'_>,
         base: &Bound<'_, PyAny>,
         new: &Bound<'_, PyAny>,
         sum: bool,
-        inflated_limit: Option<u64>,
-        input_format: Option<&str>,
-        input_type: Option<&str>,
-        binary: Option<source::Binary>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Diff>> {
-        let (base, new, options) =
-            (Side::new(base)?, Side::new(new)?, source::options(py, inflated_limit, input_format, input_type, binary)?);
+        let (base, new, options) = (Side::new(base)?, Side::new(new)?, of_sides(py, &loading(options)?)?);
         let (base_sources, new_sources) = (base.sources, new.sources);
         let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
         let diff = if sum { diff.summed() } else { diff };
@@ -143,18 +128,15 @@ mod _native {
     ///
     /// Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     #[pyfunction]
-    #[pyo3(signature = (profiles, *, weights = None, inflated_limit = None, input_format = None, input_type = None, binary = None))]
+    #[pyo3(signature = (profiles, *, weights = None, **options))]
     fn merge(
         py: Python<'_>,
         profiles: &Bound<'_, PyAny>,
         weights: Option<Vec<f64>>,
-        inflated_limit: Option<u64>,
-        input_format: Option<&str>,
-        input_type: Option<&str>,
-        binary: Option<source::Binary>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Profile>> {
         let sources = source::sources(profiles)?;
-        let options = source::options(py, inflated_limit, input_format, input_type, binary)?;
+        let options = without_base(py, &loading(options)?)?;
         let merged = runtime::run(py, move || {
             let profiles = sources.par_iter().map(|s| s.load(&options)).collect::<pprofdiff::Result<Vec<_>>>()?;
             let weights = weights.unwrap_or_else(|| vec![1.0; profiles.len()]);
@@ -184,7 +166,7 @@ mod _native {
     /// Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
     /// diffs; and as load().
     #[pyfunction]
-    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", inflated_limit = None, input_format = None, input_type = None, binary = None))]
+    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", **options))]
     #[allow(clippy::too_many_arguments)]
     fn delta(
         py: Python<'_>,
@@ -192,17 +174,10 @@ mod _native {
         cur: &Bound<'_, PyAny>,
         cumulative: Option<Vec<String>>,
         on_reset: &str,
-        inflated_limit: Option<u64>,
-        input_format: Option<&str>,
-        input_type: Option<&str>,
-        binary: Option<source::Binary>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Profile>> {
         let policy = policy(py, cumulative, on_reset)?;
-        let (prev, cur, options) = (
-            source::source(prev)?,
-            source::source(cur)?,
-            source::options(py, inflated_limit, input_format, input_type, binary)?,
-        );
+        let (prev, cur, options) = (source::source(prev)?, source::source(cur)?, without_base(py, &loading(options)?)?);
         let (profile, warning) = runtime::run(py, move || {
             let (prev, cur) = rayon::join(|| prev.load(&options), || cur.load(&options));
             let (prev, cur) = (prev?, cur?);
@@ -225,7 +200,7 @@ mod _native {
     /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
     /// (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
     /// pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
-    /// ignored: 1 for rules on each frame unless given. The other keywords are those of Views: `sample_type` (one) is that
+    /// ignored: 1 for rules on each frame unless given. The other keywords are those of load() and of Views: `sample_type` (one) is that
     /// of rules that name none, `normalize` scales each run of the new side, to the median of the base's "total" or
     /// "duration", or by a factor.
     ///
@@ -234,7 +209,7 @@ mod _native {
     #[pyfunction]
     #[pyo3(signature = (
         base, new, fail_on = Vec::new(), *, config = None, floor = None, strict = false, paired = false,
-        require_power = false, inflated_limit = None, input_format = None, input_type = None, binary = None, **options
+        require_power = false, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn check(
@@ -247,13 +222,10 @@ mod _native {
         strict: bool,
         paired: bool,
         require_power: bool,
-        inflated_limit: Option<u64>,
-        input_format: Option<&str>,
-        input_type: Option<&str>,
-        binary: Option<source::Binary>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Check> {
-        let options = ViewOptions::new(py, &Query::default(), options)?;
+        let load = of_sides(py, &take_loading(options)?)?;
+        let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
         (limits.fail_on, limits.floor) = (fail_on, floor.map(|floor| floor.to_string()));
         limits.how = How::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
@@ -262,9 +234,8 @@ mod _native {
             let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;
             limits.config = Some(text);
         }
-        let request = options.request(Ask::Check(limits));
+        let request = Request { query, ask: Ask::Check(limits) };
         let (base, new) = (Side::new(base)?.sources, Side::new(new)?.sources);
-        let load = source::options(py, inflated_limit, input_format, input_type, binary)?;
         runtime::run(py, move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?))
     }
 

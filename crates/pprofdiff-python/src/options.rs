@@ -1,12 +1,14 @@
-//! The keywords that all views take: what to look at, and how. One place reads them, for Profile and Diff, for series and for
-//! batches; the stub has them as one TypedDict.
+//! The keywords that all views take, and those that say how profiles are loaded: the rows of the engine's tables. One place
+//! reads them, for Profile and Diff, for series and for batches; the stub has them as TypedDicts.
 
-use pprofdiff::filter::Filter;
-use pprofdiff::{Filters, Granularity, Normalize, Query, Sort};
-use pprofdiff_report::{Ask, Request};
+use std::path::PathBuf;
+
+use pprofdiff::loading::Loading;
+use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue};
+use pprofdiff::{Granularity, LoadOptions, Normalize, Query, Sort};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyFloat, PyInt};
 
 use crate::error;
 
@@ -47,118 +49,128 @@ pub fn parse_normalize(how: Option<&Bound<'_, PyAny>>) -> PyResult<Normalize> {
     }
 }
 
-/// Sets a filter that is given by its name: None leaves it as it is, an empty text takes it away. False if there is no
-/// such filter.
-fn set_filter(filters: &mut Filters, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let Some(filter) = Filter::named(name) else { return Ok(false) };
-    if let Some(value) = value.extract::<Option<String>>()? {
-        filter.set(filters, Some(value));
-    }
-    Ok(true)
+/// A value as an option takes it.
+fn value_of(kind: &OptionKind, value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
+    let is_number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
+    Ok(match kind {
+        OptionKind::Flag => OptionValue::Flag(value.extract()?),
+        OptionKind::Count => OptionValue::Texts(vec![value.extract::<u64>()?.to_string()]),
+        OptionKind::Number if is_number => OptionValue::Texts(vec![value.extract::<f64>()?.to_string()]),
+        OptionKind::Texts(_) => OptionValue::Texts(value.extract::<OneOrMore<String>>()?.into_vec()),
+        OptionKind::Paths => OptionValue::Paths(value.extract::<OneOrMore<PathBuf>>()?.into_vec()),
+        _ => OptionValue::Texts(vec![value.extract()?]),
+    })
 }
 
-/// Sets the filters that are given as keywords.
-pub fn set_filters(py: Python<'_>, filters: &mut Filters, given: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+/// Sets options that are given as keywords, of which None leaves what is asked already.
+fn set_options<T>(
+    given: Option<&Bound<'_, PyDict>>,
+    options: &[OptionRow<T>],
+    mut set: impl FnMut(OptionRow<T>, OptionValue) -> pprofdiff::Result<()>,
+) -> PyResult<()> {
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
-        if !set_filter(filters, &name, &value)? {
-            return Err(PyTypeError::new_err(format!("there is no filter {name:?}; see Views.filter()")));
+        let Some(option) = options.iter().find(|option| option.name == name) else {
+            let known = options.iter().map(|option| option.name).collect::<Vec<_>>().join(", ");
+            return Err(PyTypeError::new_err(format!("there is no option {name:?}; there are {known}")));
+        };
+        if !value.is_none() {
+            let py = value.py();
+            set(*option, value_of(&(option.kind)(), &value)?).map_err(|e| error::from_engine(py, &e))?;
         }
     }
-    filters.check().map_err(|e| error::from_engine(py, &e))
+    Ok(())
 }
 
-/// What the keywords of a view say.
-#[derive(Clone)]
-pub struct ViewOptions {
-    pub query: Query,
-    /// Sample types side by side with the query's.
-    pub beside: Vec<String>,
+/// Sets some of a query's options, which are given as keywords.
+pub fn set_query(
+    py: Python<'_>,
+    query: &mut Query,
+    given: Option<&Bound<'_, PyDict>>,
+    takes: impl Fn(&OptionRow<Query>) -> bool,
+) -> PyResult<()> {
+    let options: Vec<_> = Query::options().filter(takes).collect();
+    set_options(given, &options, |option, value| query.set(option, value))?;
+    query.filters.check().map_err(|e| error::from_engine(py, &e))
 }
 
-impl From<Query> for ViewOptions {
-    fn from(query: Query) -> ViewOptions {
-        ViewOptions { query, beside: Vec::new() }
+/// What the keywords of a view say, on top of what is asked already.
+pub fn view_query(py: Python<'_>, query: &Query, given: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
+    let mut query = query.clone();
+    set_query(py, &mut query, given, |_| true)?;
+    Ok(query)
+}
+
+/// As [`view_query`], of a view that has one granularity.
+pub fn view_query_by(
+    py: Python<'_>,
+    query: &Query,
+    view: &str,
+    granularity: Granularity,
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Query> {
+    if given.is_some_and(|given| given.contains("granularity").unwrap_or(false)) {
+        let rows = granularity.name();
+        return Err(PyTypeError::new_err(format!("{view}() shows {rows}, so it takes no granularity")));
+    }
+    Ok(view_query(py, query, given)?.with_granularity(granularity))
+}
+
+/// True for the options that filter() takes.
+pub fn is_filter(option: &OptionRow<Query>) -> bool {
+    option.heading == Heading::Filters
+}
+
+/// Refuses several sample types.
+pub fn check_one_type(py: Python<'_>, query: &Query, what: &str) -> PyResult<()> {
+    match query.extra_sample_types.is_empty() {
+        true => Ok(()),
+        false => Err(error::message(py, &format!("{what} takes one sample type"))),
     }
 }
 
-impl ViewOptions {
-    /// Reads the keywords, on top of what is asked already.
-    pub fn new(py: Python<'_>, query: &Query, given: Option<&Bound<'_, PyDict>>) -> PyResult<ViewOptions> {
-        let mut options = ViewOptions::from(query.clone());
-        for (name, value) in given.into_iter().flatten() {
-            options.set(py, name.extract()?, &value)?;
-        }
-        options.query.filters.check().map_err(|e| error::from_engine(py, &e))?;
-        Ok(options)
-    }
+/// How to load, as keywords say it.
+pub fn loading(given: Option<&Bound<'_, PyDict>>) -> PyResult<Loading> {
+    let mut loading = Loading::default();
+    let options: Vec<_> = Loading::options().collect();
+    set_options(given, &options, |option, value| option.set(&mut loading, value))?;
+    Ok(loading)
+}
 
-    fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let query = &mut self.query;
-        match name {
-            "sample_type" => {
-                let mut types = all(value.extract::<Option<OneOrMore<String>>>()?).into_iter();
-                (query.sample_type, self.beside) = (types.next(), types.collect());
-            }
-            "granularity" => {
-                let name = value.extract::<&str>()?;
-                query.granularity = name.parse().map_err(|e| error::from_engine(py, &e))?;
-            }
-            "noinlines" => query.no_inlines = value.extract()?,
-            "match" => {
-                let name = value.extract::<&str>()?;
-                query.matching = name.parse().map_err(|e| error::from_engine(py, &e))?;
-            }
-            // An empty prefix is none.
-            "trim_path" => {
-                let prefixes = all(value.extract::<Option<OneOrMore<String>>>()?);
-                query.trim_path = prefixes.into_iter().filter(|prefix| !prefix.is_empty()).collect();
-            }
-            "normalize" => {
-                if !value.is_none() {
-                    query.normalize = parse_normalize(Some(value))?;
-                }
-            }
-            "unit" => query.showing.unit = value.extract()?,
-            "mean" => query.showing.mean = value.extract()?,
-            "drop_negative" => query.showing.drop_negative = value.extract()?,
-            "relative_percentages" => query.showing.relative_percentages = value.extract()?,
-            _ if set_filter(&mut query.filters, name, value)? => {}
-            _ => {
-                return Err(PyTypeError::new_err(format!(
-                    "there is no option {name:?}; there are sample_type, granularity, noinlines, match, trim_path, normalize, unit, \
-                     mean, drop_negative, relative_percentages, {}",
-                    Filters::ALL.iter().map(|f| f.name).collect::<Vec<_>>().join(", ")
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// The options of a view that has one granularity.
-    pub fn by_rows_of(
-        mut self,
-        view: &str,
-        granularity: Granularity,
-        given: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<ViewOptions> {
-        if given.is_some_and(|given| given.contains("granularity").unwrap_or(false)) {
-            let rows = granularity.name();
-            return Err(PyTypeError::new_err(format!("{view}() shows {rows}, so it takes no granularity")));
-        }
-        self.query.granularity = granularity;
-        Ok(self)
-    }
-
-    /// The query of what is asked of one sample type.
-    pub fn of_one_type(self, py: Python<'_>, what: &str) -> PyResult<Query> {
-        match self.beside.is_empty() {
-            true => Ok(self.query),
-            false => Err(error::message(py, &format!("{what} takes one sample type"))),
+/// As [`loading`], of keywords among which are others: takes its own out of them.
+pub fn take_loading(given: Option<&Bound<'_, PyDict>>) -> PyResult<Loading> {
+    let Some(given) = given else { return loading(None) };
+    let own = PyDict::new(given.py());
+    for option in Loading::options() {
+        if let Some(value) = given.get_item(option.name)? {
+            own.set_item(option.name, value)?;
+            given.del_item(option.name)?;
         }
     }
+    loading(Some(&own))
+}
 
-    pub fn request(self, ask: Ask) -> Request {
-        Request { query: self.query, beside: self.beside, ask }
+/// How the profiles of two sides are loaded.
+pub fn of_sides(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
+    loading.to_options().map_err(|e| error::from_engine(py, &e))
+}
+
+/// How profiles are loaded of which none is a base.
+pub fn without_base(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
+    loading.to_options_without_base().map_err(|e| error::from_engine(py, &e))
+}
+
+/// The keywords for `types.py`: under which heading, the name, its type and what it does.
+#[pyfunction(name = "_options")]
+pub fn options() -> Vec<(String, &'static str, &'static str, &'static str)> {
+    fn row<T>(o: OptionRow<T>) -> (String, &'static str, &'static str, &'static str) {
+        (format!("{:?}", o.heading), o.name, o.annotation, o.about)
     }
+    Query::options().map(row).chain(Loading::options().map(row)).collect()
+}
+
+/// Refuses keywords that say nothing of how profiles are loaded, before anything is loaded.
+#[pyfunction(name = "_check_loading")]
+pub fn check_loading(py: Python<'_>, given: &Bound<'_, PyDict>) -> PyResult<()> {
+    of_sides(py, &loading(Some(given))?).map(drop)
 }

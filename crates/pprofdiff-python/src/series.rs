@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::explain::Explanation;
 use crate::flamegraph::save;
-use crate::options::{ViewOptions, parse_sort};
+use crate::options::{check_one_type, loading, parse_sort, take_loading, view_query, without_base};
 use crate::table::{ROWS_SHOWN, Table, chart, text};
 use crate::views::{Profile, rebuild};
 use crate::{error, explain, runtime, source};
@@ -141,7 +141,7 @@ impl Series {
     /// The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
     /// first build and one without values.
     #[pyo3(signature = (
-        build = None, *, runs = 5, min_effect = 0.002, inflated_limit = None, input_format = None, input_type = None, binary = None
+        build = None, *, runs = 5, min_effect = 0.002, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn explain(
@@ -150,18 +150,17 @@ impl Series {
         build: Option<&str>,
         runs: usize,
         min_effect: f64,
-        inflated_limit: Option<u64>,
-        input_format: Option<&str>,
-        input_type: Option<&str>,
-        binary: Option<source::Binary>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Explanation> {
         let builds = &self.series.builds.all;
         let missing = |key| error::message(py, &format!("there is no build {key:?}"));
         let index =
             build.map(|key| builds.iter().position(|b| b.key == key).ok_or_else(|| missing(key))).transpose()?;
-        let given = inflated_limit.is_some() || input_format.is_some() || input_type.is_some() || binary.is_some();
-        let load = source::options(py, inflated_limit, input_format, input_type, binary)?;
-        let (series, load) = (self.series.clone(), if given { load } else { self.load.clone() });
+        let load = match options.is_some_and(|options| !options.is_empty()) {
+            true => without_base(py, &loading(options)?)?,
+            false => self.load.clone(),
+        };
+        let series = self.series.clone();
         runtime::run(py, move || {
             let point = match index {
                 Some(index) => series.change_point(index, runs)?,
@@ -391,15 +390,14 @@ fn gather(
 /// with that one, whose error is raised.
 ///
 /// A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
-/// nothing; with on_error="raise" its error is raised. The other keywords are those of Views: `sample_type` (one) is
+/// nothing; with on_error="raise" its error is raised. The other keywords are those of load() and of Views: `sample_type` (one) is
 /// unless given the default one of the first build that loads, and units are converted to the finest; `normalize`
 /// scales all builds to the first, by "total" or "duration".
 ///
 /// Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
 #[pyfunction]
 #[pyo3(signature = (
-    profiles, key = None, *, base = None, on_error = "collect", inflated_limit = None, input_format = None,
-    input_type = None, binary = None, **options
+    profiles, key = None, *, base = None, on_error = "collect", **options
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn series(
@@ -408,20 +406,17 @@ pub fn series(
     key: Option<&Bound<'_, PyAny>>,
     base: Option<&Bound<'_, PyAny>>,
     on_error: &str,
-    inflated_limit: Option<u64>,
-    input_format: Option<&str>,
-    input_type: Option<&str>,
-    binary: Option<source::Binary>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Series> {
-    let query = ViewOptions::new(py, &Query::default(), options)?.of_one_type(py, "series()")?;
+    let load = without_base(py, &take_loading(options)?)?;
+    let query = view_query(py, &Query::default(), options)?;
+    check_one_type(py, &query, "series()")?;
     let raise = match on_error {
         "collect" => false,
         "raise" => true,
         _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
     };
     let against = if base.is_some() { Against::First } else { Against::Previous };
-    let load = source::options(py, inflated_limit, input_format, input_type, binary)?;
     let options = SeriesOptions::default().with_load(load).with_against(against).with_order(Order::Given);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
     gather(py, base, profiles, key, Question { query, options, raise })

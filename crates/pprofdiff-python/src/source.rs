@@ -2,53 +2,14 @@
 
 use std::path::PathBuf;
 
-use pprofdiff::binary::Binaries;
+use pprofdiff::Source;
 use pprofdiff::text::redacted;
-use pprofdiff::{LoadOptions, Source};
 use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
+use crate::runtime;
 use crate::views::Profile;
-use crate::{error, runtime};
-
-/// How to load, as keywords say it. Without a limit it is as in the command, from the environment.
-pub fn options(
-    py: Python<'_>,
-    inflated_limit: Option<u64>,
-    input_format: Option<&str>,
-    input_type: Option<&str>,
-    binary: Option<Binary>,
-) -> PyResult<LoadOptions> {
-    let paths = binary.map_or_else(Vec::new, Binary::paths);
-    let options =
-        pprofdiff_cli::load_options(inflated_limit, input_format, input_type, Binaries::new(paths.clone(), paths));
-    options.map_err(|e| error::from_engine(py, &e))
-}
-
-/// A path, or several.
-#[derive(Clone, FromPyObject)]
-pub enum Binary {
-    One(PathBuf),
-    Several(Vec<PathBuf>),
-}
-
-impl Binary {
-    fn paths(self) -> Vec<PathBuf> {
-        match self {
-            Binary::One(path) => vec![path],
-            Binary::Several(paths) => paths,
-        }
-    }
-}
-
-/// The same keywords in one, as `_batch.py` hands them on: inflated_limit, input_format, input_type, binary.
-pub type Keywords = (Option<u64>, Option<String>, Option<String>, Option<Binary>);
-
-/// As [`options`], of all keywords in one.
-pub fn options_of(py: Python<'_>, (limit, format, kind, binary): &Keywords) -> PyResult<LoadOptions> {
-    options(py, *limit, format.as_deref(), kind.as_deref(), binary.clone())
-}
 
 /// One source. Bytes are copied: packed ones are small beside what they inflate to, and a pool's
 /// thread must not hold a Python object, see [`crate::runtime`].

@@ -2,7 +2,9 @@
 
 use pprofdiff::binary::Binaries;
 use pprofdiff::graph::{GraphOptions, Rank};
+use pprofdiff::input::InputFormat;
 use pprofdiff::list::SourceDirs;
+use pprofdiff::loading::Loading;
 use pprofdiff::{Compression, Granularity, Normalize, Query, Selection, Sort, WriteOptions};
 use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
@@ -14,31 +16,23 @@ use std::sync::{Arc, Mutex};
 use crate::delta::warn;
 use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
-use crate::options::{OneOrMore, ViewOptions, all, parse_normalize, parse_sort, set_filters};
+use crate::options::{
+    OneOrMore, all, is_filter, of_sides, parse_normalize, parse_sort, set_query, take_loading, view_query,
+    view_query_by, without_base,
+};
 use crate::pictures::{CallGraph, Listing};
 use crate::source::Side;
 use crate::table::{ROWS_SHOWN, Table, text};
-use crate::{error, runtime, source};
+use crate::{error, runtime};
 
 /// What Profile and Diff have in common: views, filters, and writing.
 ///
-/// All views take these keywords, as do series() and the tables of batch(). `sample_type` is a name out of
-/// `sample_types` (None: the default one); given a list of names, tables have them side by side: the
-/// columns of costs are named after their sample type first ("alloc_space_flat_base"), and of two types of
-/// which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
-/// `granularity` is what a row stands for: "functions", "filefunctions", "files", "lines" or "addresses".
-/// `noinlines` counts inlined functions as part of the one they were inlined into. `match` says which names
-/// mean the same function: "exact"; "canonical", equal without what a compiler numbers anew in each build
-/// (hashes, clones, closures); or "moved", besides those that were renamed or that one side has inlined into
-/// their callers, as explain() finds them. `trim_path` is a prefix, or a list of them, to cut off the paths of files;
-/// given one, versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize`
-/// and the filters (focus, ignore, ...) are as in normalize() and filter(), for this one view.
+/// All views take these keywords, as do series() and the tables of batch(); the filters among them are described at
+/// filter(). A view to which one has no meaning, such as `unit` to series(), raises PprofError.
+#[doc = pprofdiff::query_docs!()]
 ///
-/// As pprof's options: `unit` is the one in which reprs show values ("ms", "MB"; "auto": each in the one that suits
-/// it). `mean` divides the values of one profile by those of its first sample type, which counts them.
-/// `drop_negative` leaves out frames whose flat fell, or whose cum fell while their flat stayed. Percentages are of
-/// the total of what filters leave with `relative_percentages`. A view to which one has no meaning, such as
-/// series(), raises PprofError.
+/// Of several sample types the columns of costs are named after their sample type first ("alloc_space_flat_base"), and
+/// of two of which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
 ///
 /// Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
 #[pyclass(frozen, subclass, module = "pprofdiff")]
@@ -112,8 +106,8 @@ fn page_sources(
 
 impl Views {
     /// What was set with filter() and normalize(), with what a view's keywords add.
-    fn options(&self, py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<ViewOptions> {
-        ViewOptions::new(py, &self.query, given)
+    fn asked(&self, py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
+        view_query(py, &self.query, given)
     }
 
     /// What is selected by a query's filters and granularity: made once as long as these stay the same.
@@ -123,7 +117,7 @@ impl Views {
         query: &Query,
     ) -> pprofdiff::Result<Selection> {
         let mut wanted = query.clone().with_normalize(Normalize::None);
-        wanted.sample_type = None;
+        (wanted.sample_type, wanted.extra_sample_types) = (None, Vec::new());
         let last = selected.lock().ok().and_then(|last| last.clone());
         if let Some((_, selection)) = last.filter(|(query, _)| *query == wanted) {
             return Ok(selection);
@@ -151,8 +145,8 @@ impl Views {
         Ok(report)
     }
 
-    fn table(&self, py: Python<'_>, options: ViewOptions, ask: Ask) -> PyResult<Table> {
-        match self.report(py, options.request(ask))?.table() {
+    fn table(&self, py: Python<'_>, query: Query, ask: Ask) -> PyResult<Table> {
+        match self.report(py, Request { query, ask })?.table() {
             Some(table) => Ok(Table::new(table.into_owned())),
             None => Err(PyTypeError::new_err("this view is no table")),
         }
@@ -166,10 +160,10 @@ impl Views {
     }
 
     /// The answer to a question as a format writes it.
-    fn written(&self, py: Python<'_>, options: ViewOptions, ask: Ask, format: &str) -> PyResult<String> {
+    fn written(&self, py: Python<'_>, query: Query, ask: Ask, format: &str) -> PyResult<String> {
         let engine = |e| error::from_engine(py, &e);
         let format = Format::named(format).map_err(engine)?;
-        let request = options.request(ask).for_format(format).map_err(engine)?;
+        let request = Request { query, ask }.for_format(format).map_err(engine)?;
         let report = self.report(py, request)?;
         for warning in (format.leaves_out)(&report) {
             warn(py, Some(warning))?;
@@ -179,14 +173,14 @@ impl Views {
 
     /// The table of frames, as the questions without arguments show it.
     fn default_table(&self, py: Python<'_>) -> PyResult<Table> {
-        self.table(py, self.query.clone().into(), Ask::default())
+        self.table(py, self.query.clone(), Ask::default())
     }
 
     /// The default table's first rows in some format; or why there is none, since a repr never fails.
     fn show(&self, py: Python<'_>, format: fn(&EngineTable) -> String) -> PyResult<String> {
         let (diff, query, selected) = (self.diff.clone(), self.query.clone(), self.selected.clone());
         runtime::run(py, move || {
-            let request = Request { query, ..Request::default() };
+            let request = Request { query, ask: Ask::default() };
             let answer = request.answer_with(&diff, |query| Views::select(&diff, &selected, query));
             let shown = answer.map(|report| report.table().map_or_else(String::new, |table| format(&table)));
             Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {e}")))
@@ -197,7 +191,7 @@ impl Views {
     fn page(
         &self,
         py: Python<'_>,
-        options: ViewOptions,
+        query: Query,
         min_width: Option<f64>,
         max_frames: Option<usize>,
         content: Content,
@@ -219,7 +213,7 @@ impl Views {
                 &format!("min_width is a part of the whole, 0 to 1, not {}", page.min_width),
             ));
         }
-        match self.report(py, options.request(Ask::Page { options: page, sources }))? {
+        match self.report(py, Request { query, ask: Ask::Page { options: page, sources } })? {
             Report::Page(page) => Ok(page),
             _ => Err(PyTypeError::new_err("this view is no page")),
         }
@@ -289,8 +283,8 @@ impl Views {
         significant: bool,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
-        let (sort, options) = (parse_sort(py, sort)?, self.options(py, options)?);
-        self.table(py, options, Ask::Top { sort, limit: n, significant })
+        let (sort, query) = (parse_sort(py, sort)?, self.asked(py, options)?);
+        self.table(py, query, Ask::Top { sort, limit: n, significant })
     }
 
     /// The callers and callees of the frames that match a regular expression, which is searched in their
@@ -310,8 +304,24 @@ impl Views {
         sort: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
-        let (sort, options) = (parse_sort(py, sort)?, self.options(py, options)?);
-        self.table(py, options, Ask::Peek { regex, sort, limit: n })
+        let (sort, query) = (parse_sort(py, sort)?, self.asked(py, options)?);
+        self.table(py, query, Ask::Peek { regex, sort, limit: n })
+    }
+
+    /// The callers of the frames that match a regular expression (as in peek()), as whole chains from the root to the
+    /// first frame that matches.
+    ///
+    /// Columns as stacks(). `n` rows, or all. No row if nothing matches.
+    #[pyo3(signature = (regex, n = None, **options))]
+    fn roots(
+        &self,
+        py: Python<'_>,
+        regex: String,
+        n: Option<usize>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Table> {
+        let query = self.asked(py, options)?;
+        self.table(py, query, Ask::Roots { regex, limit: n })
     }
 
     /// The callers and callees of all frames; columns as peek().
@@ -326,8 +336,8 @@ impl Views {
         sort: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
-        let (sort, options) = (parse_sort(py, sort)?, self.options(py, options)?);
-        self.table(py, options, Ask::Tree { sort, limit: n })
+        let (sort, query) = (parse_sort(py, sort)?, self.asked(py, options)?);
+        self.table(py, query, Ask::Tree { sort, limit: n })
     }
 
     /// Whole stacks.
@@ -346,8 +356,8 @@ impl Views {
         labels: bool,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
-        let options = self.options(py, options)?;
-        self.table(py, options, Ask::Stacks { by_labels: labels, limit: n })
+        let query = self.asked(py, options)?;
+        self.table(py, query, Ask::Stacks { by_labels: labels, limit: n })
     }
 
     /// What the values of each label cost.
@@ -358,8 +368,8 @@ impl Views {
         n = None, **options
     ))]
     fn labels(&self, py: Python<'_>, n: Option<usize>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
-        let options = self.options(py, options)?;
-        self.table(py, options, Ask::Labels { limit: n })
+        let query = self.asked(py, options)?;
+        self.table(py, query, Ask::Labels { limit: n })
     }
 
     /// Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.
@@ -367,15 +377,15 @@ impl Views {
     /// The profiles of a side are runs of the same program, and do not add up: give several to measure the
     /// noise between runs instead of estimating it. `ops` is how many operations a run of the base and of the
     /// new side did, if that is known; `min_effect` the least change that is a cause, as a part of the base's
-    /// total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and
-    /// `binary` is where their names are looked up, as in load();
+    /// total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and which the
+    /// keywords of load() say how to load;
     /// `config` is a pprofdiff.toml, whose table explain says what the program's own runtime is. What is
     /// promised, and what can't be known: docs/explain.md.
     ///
     /// `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given.
     /// Raises PprofError for one profile, a normalization, and a granularity other than functions.
     #[pyo3(signature = (
-        *, ops = None, min_effect = 0.002, noise = None, config = None, binary = None, **options
+        *, ops = None, min_effect = 0.002, noise = None, config = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn explain(
@@ -385,10 +395,10 @@ impl Views {
         min_effect: f64,
         noise: Option<&Bound<'_, PyAny>>,
         config: Option<PathBuf>,
-        binary: Option<source::Binary>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Explanation> {
-        let options = self.options(py, options)?;
+        let load = of_sides(py, &take_loading(options)?)?;
+        let query = self.asked(py, options)?;
         let mut asked = explain::options(ops, min_effect);
         if let Some(path) = config {
             let name = path.display().to_string();
@@ -396,9 +406,9 @@ impl Views {
             asked = asked.with_config(&text).map_err(|e| error::from_engine(py, &e))?;
         }
         let noise = noise.map(Side::new).transpose()?.map_or_else(Vec::new, |side| side.sources);
-        let (diff, load) = (self.diff.clone(), source::options(py, None, None, None, binary)?);
+        let diff = self.diff.clone();
         runtime::run(py, move || {
-            let request = options.request(Ask::Explain(asked.with_noise_runs(noise.len())));
+            let request = Request { query, ask: Ask::Explain(asked.with_noise_runs(noise.len())) };
             if noise.is_empty() {
                 return Explanation::new(&request.answer(&diff)?);
             }
@@ -413,16 +423,16 @@ impl Views {
     /// "root;caller;leaf VALUE".
     #[pyo3(signature = (**options))]
     fn folded(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
-        let options = self.options(py, options)?;
-        self.written(py, options, Ask::Stacks { by_labels: false, limit: None }, "folded")
+        let query = self.asked(py, options)?;
+        self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "folded")
     }
 
     /// Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
     /// Negative values, which it does not have, are left out with a warning.
     #[pyo3(signature = (**options))]
     fn to_speedscope(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
-        let options = self.options(py, options)?;
-        self.written(py, options, Ask::Stacks { by_labels: false, limit: None }, "speedscope")
+        let query = self.asked(py, options)?;
+        self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "speedscope")
     }
 
     /// The call graph: the `n` most telling frames (0: any number) and what they call.
@@ -455,7 +465,7 @@ impl Views {
         };
         let graph = GraphOptions::default().with_node_count(n).with_rank(rank);
         let graph = graph.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction).with_call_tree(call_tree);
-        match self.report(py, self.options(py, options)?.request(Ask::Graph(graph)))? {
+        match self.report(py, Request { query: self.asked(py, options)?, ask: Ask::Graph(graph) })? {
             Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
             _ => Err(PyTypeError::new_err("this view is no call graph")),
         }
@@ -485,9 +495,9 @@ impl Views {
         source_path: Option<OneOrMore<PathBuf>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Listing> {
-        let options = self.options(py, options)?.by_rows_of("list", Granularity::Lines, options)?;
+        let query = view_query_by(py, &self.query, "list", Granularity::Lines, options)?;
         let sources = source_dirs(base_source, new_source, source_path);
-        self.listing(py, options.request(Ask::List { regex, sources, limit: None }))
+        self.listing(py, Request { query, ask: Ask::List { regex, sources, limit: None } })
     }
 
     /// Instructions with their flat and cum, of the functions whose name matches a regular expression.
@@ -499,8 +509,8 @@ impl Views {
     /// Values are per address, whatever was inlined there. Missing binaries raise PprofError, which names them.
     #[pyo3(signature = (regex, **options))]
     fn disasm(&self, py: Python<'_>, regex: String, options: Option<&Bound<'_, PyDict>>) -> PyResult<Listing> {
-        let options = self.options(py, options)?.by_rows_of("disasm", Granularity::Addresses, options)?;
-        self.listing(py, options.request(Ask::Disasm { regex, limit: None }))
+        let query = view_query_by(py, &self.query, "disasm", Granularity::Addresses, options)?;
+        self.listing(py, Request { query, ask: Ask::Disasm { regex, limit: None } })
     }
 
     /// The page for a browser, as text: summary, what explain() says, flame graph, table, callers and callees, and
@@ -529,8 +539,8 @@ impl Views {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
         let sources = page_sources(base_source, new_source, source_path);
-        let options = self.options(py, options)?;
-        Ok(self.page(py, options, min_width, max_frames, Content::All(sources))?.html)
+        let query = self.asked(py, options)?;
+        Ok(self.page(py, query, min_width, max_frames, Content::All(sources))?.html)
     }
 
     /// Write to_html() to a path.
@@ -551,8 +561,8 @@ impl Views {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let sources = page_sources(base_source, new_source, source_path);
-        let options = self.options(py, options)?;
-        let page = self.page(py, options, min_width, max_frames, Content::All(sources))?;
+        let query = self.asked(py, options)?;
+        let page = self.page(py, query, min_width, max_frames, Content::All(sources))?;
         flamegraph::save(py, path, page.html)
     }
 
@@ -572,26 +582,22 @@ impl Views {
         max_frames: Option<usize>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<FlameGraph> {
-        let options = self.options(py, options)?;
-        Ok(FlameGraph::new(self.page(py, options, min_width, max_frames, Content::Flame)?))
+        let query = self.asked(py, options)?;
+        Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, Content::Flame)?))
     }
 
     /// The same profiles, filtered; the filters have pprof's names and meaning.
     ///
-    /// They are regular expressions, searched in function names, file names and the binary's name. focus
-    /// keeps only samples with a matching frame, ignore drops them. hide removes matching frames (their
-    /// cost moves to the caller), show those that do not match. show_from drops what is above the
-    /// root-most match, prune_from what is below the leaf-most. tagfocus and tagignore choose samples by
-    /// label: "key=regex", "regex" (on "key:value"), or a range of a numeric label such as
-    /// "bytes=32kb:1mb". tagshow and taghide choose by key which labels are shown. tagroot and tagleaf name
-    /// labels ("key,key") whose values become frames.
+    /// Regular expressions are searched in function names, file names and the binary's name, or in labels
+    /// ("key=regex", or "regex" on "key:value").
+    #[doc = pprofdiff::filter_docs!()]
     ///
     /// Filters that were given before stay, unless given again; an empty one is taken away. Totals and
     /// percentages stay those before filters. A filter that matches nothing is said in the views' warnings.
     #[pyo3(signature = (**filters))]
     fn filter(slf: &Bound<'_, Self>, filters: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Diff>> {
         let mut query = slf.get().query.clone();
-        set_filters(slf.py(), &mut query.filters, filters)?;
+        set_query(slf.py(), &mut query, filters, is_filter)?;
         with_query(slf, query)
     }
 
@@ -841,7 +847,10 @@ pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> 
 pub fn rebuild_profile(py: Python<'_>, name: String, bytes: &[u8]) -> PyResult<Py<Profile>> {
     let bytes = bytes.to_vec();
     // It kept to its limit when it was loaded, and to that of all profiles.
-    let options = source::options(py, Some(u64::from(u32::MAX)), Some("pprof"), None, None)?;
+    let mut loading = Loading::default();
+    loading.inflated_limit = Some(u64::from(u32::MAX));
+    loading.input_format = InputFormat::named("pprof").ok();
+    let options = without_base(py, &loading)?;
     // It has the names that it was pickled with.
     let options = options.with_binaries(Binaries::default());
     let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;

@@ -189,10 +189,10 @@ impl<'a> Look<'a> {
             None => lines.push(inputs(&s.new, s.sum)),
         }
         lines.push(format!("{} ({}): {}", s.sample_type, s.unit, numbers::total(s, "→")));
-        if s.normalize != Normalize::None {
-            lines.push(format!("normalized by {}: new x {}", s.normalize.mode(), s.factor));
+        if s.query.normalize != Normalize::None {
+            lines.push(format!("normalized by {}: new x {}", s.query.normalize.mode(), s.factor));
         }
-        lines.extend(s.filters.iter().map(|(name, v)| format!("{name}={v}")));
+        lines.extend(s.query.settings());
         let cutoff = number(i64::try_from(g.node_cutoff).unwrap_or(i64::MAX));
         lines.push(match g.nodes.len() == g.nodes_total {
             true => format!("all {}", counted(g.nodes_total, "frame")),

@@ -28,6 +28,7 @@ use self::text::TextOptions;
 use crate::report::Report;
 use crate::request::{Ask, Request};
 use crate::table::Table;
+use crate::view::ShownBy;
 use pprofdiff::{Error, Result};
 
 /// A way to write reports.
@@ -235,26 +236,13 @@ pub(crate) fn checks(request: &Request) -> Option<Request> {
 
 /// What formats of rows show.
 pub(crate) fn rows(request: &Request) -> Option<Request> {
-    match request.ask {
-        Ask::Top { .. }
-        | Ask::Peek { .. }
-        | Ask::Tree { .. }
-        | Ask::Stacks { .. }
-        | Ask::Traces { .. }
-        | Ask::Labels { .. }
-        | Ask::Explain(_)
-        | Ask::Movers { .. }
-        | Ask::Shifts { .. }
-        | Ask::Steps { .. }
-        | Ask::Values { .. } => Some(request.clone()),
-        _ => None,
-    }
+    (request.ask.view().shown_by == ShownBy::Rows).then(|| request.clone())
 }
 
 /// What formats of whole stacks show.
 pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
     match request.ask {
-        _ if !request.beside.is_empty() => None,
+        _ if !request.query.extra_sample_types.is_empty() => None,
         Ask::Top { limit: None, significant: false, .. } | Ask::Stacks { by_labels: false, limit: None } => {
             Some(request.asking(Ask::Stacks { by_labels: false, limit: None }))
         }
@@ -265,7 +253,7 @@ pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
 /// What pictures of the call graph show.
 pub(crate) fn graph(request: &Request) -> Option<Request> {
     match request.ask {
-        _ if !request.beside.is_empty() => None,
+        _ if !request.query.extra_sample_types.is_empty() => None,
         Ask::Top { significant: false, .. } | Ask::Tree { .. } => Some(request.asking(Ask::Graph(Default::default()))),
         Ask::Graph(_) => Some(request.clone()),
         _ => None,

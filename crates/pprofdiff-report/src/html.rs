@@ -129,14 +129,11 @@ pub(super) fn summary(types: &[Arc<Summary>]) -> String {
     html
 }
 
-/// What else is to be known of a table: filters, normalization, warnings.
+/// What else is to be known of a table: what was asked, normalization, warnings.
 pub(super) fn notes(s: &Summary) -> Vec<String> {
-    let mut notes: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
-    if !s.trim_path.is_empty() {
-        notes.push(format!("trim_path={}", s.trim_path.join(":")));
-    }
-    if s.normalize != Normalize::None {
-        notes.push(format!("normalized by {}: new × {}", s.normalize.mode(), s.factor));
+    let mut notes = s.query.settings();
+    if s.query.normalize != Normalize::None {
+        notes.push(format!("normalized by {}: new × {}", s.query.normalize.mode(), s.factor));
     }
     notes.extend(s.warnings.iter().map(|w| format!("warning: {w}")));
     notes

@@ -27,6 +27,7 @@ mod shown;
 mod table;
 mod timelines;
 mod tokens;
+mod view;
 
 #[cfg(feature = "svg")]
 use format::svg;
@@ -56,6 +57,7 @@ pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatis
 pub use text::{TextOptions, info};
 pub use timelines::series_html;
 pub use tokens::{text_head, tokens};
+pub use view::{Of, ShownBy, View};
 
 /// The examples of the documents, which are compiled with the tests.
 #[cfg(doctest)]

@@ -170,7 +170,7 @@ impl CostFormat {
 
     /// As [`CostFormat::new`], of a table that has other sides than its summary.
     pub(crate) fn for_values(s: &Summary, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
-        match s.showing.unit.as_deref().and_then(|to| ColumnUnit::asked(&s.unit, to)) {
+        match s.query.unit.as_deref().and_then(|to| ColumnUnit::asked(&s.unit, to)) {
             Some(unit) => CostFormat { sides: unit, delta: unit, two_sided },
             None => CostFormat::in_unit(&s.unit, two_sided, shown),
         }

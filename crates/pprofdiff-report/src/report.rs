@@ -66,7 +66,8 @@ impl Report {
     /// True if an expression was given, and no frame or function matches it.
     pub fn matches_nothing(&self) -> bool {
         match self {
-            Report::Table(table) => table.kind == Kind::Peek && table.nodes.shown.is_empty(),
+            Report::Table(table) if table.kind == Kind::Peek => table.nodes.shown.is_empty(),
+            Report::Table(table) => table.is_empty(),
             Report::Listing(listing) => listing.routines.is_empty(),
             _ => false,
         }

@@ -4,18 +4,14 @@
 //! task of an executor carries and what a batch repeats. The inputs are no part of it.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
 #[cfg(feature = "html")]
-use crate::page::{PageOptions, page, series_page};
+use crate::page::PageOptions;
 use crate::report::Report;
-use crate::series::causes_of;
-use crate::table::{Kind, Table};
-#[cfg(feature = "html")]
-use crate::timelines::Timelines;
+use crate::view::{self, Of, Question, View};
 #[cfg(feature = "check")]
 use pprofdiff::check::{How, Rules};
 use pprofdiff::explain::ExplainOptions;
@@ -24,15 +20,13 @@ use pprofdiff::random::HashSet;
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::series::Series;
-use pprofdiff::{Diff, Error, Granularity, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions, work};
+use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, Sort, WriteOptions, work};
 
 /// What is asked: of what (filters, granularity, sample type, normalization), and which view.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// What to look at, and how.
     pub query: Query,
-    /// More sample types, side by side with that of the query, in views of rows.
-    pub beside: Vec<String>,
     /// Which view of it.
     pub ask: Ask,
 }
@@ -58,6 +52,13 @@ pub enum Ask {
         /// What nodes are ordered by.
         sort: Sort,
         /// The most nodes.
+        limit: Option<usize>,
+    },
+    /// The callers of the frames that match, as whole chains from the root.
+    Roots {
+        /// Matched against each frame's label.
+        regex: String,
+        /// The most rows.
         limit: Option<usize>,
     },
     /// The callers and callees of all frames.
@@ -207,22 +208,9 @@ impl Default for Ask {
 impl std::str::FromStr for Ask {
     type Err = Error;
 
-    /// A view of rows by its name, as many pairs are asked for it: `top`, `tree`, `stacks`, `traces`, `labels`, `explain`
-    /// or `peek=RE`.
+    /// A view of rows by its name, as many pairs are asked for it: `top`, or `peek=RE` of one with an expression.
     fn from_str(text: &str) -> Result<Ask> {
-        let (sort, limit) = (Sort::default(), None);
-        match text.split_once('=').unwrap_or((text, "")) {
-            ("top", "") => Ok(Ask::Top { sort, limit, significant: false }),
-            ("tree", "") => Ok(Ask::Tree { sort, limit }),
-            ("stacks", "") => Ok(Ask::Stacks { by_labels: false, limit }),
-            ("traces", "") => Ok(Ask::Traces { limit }),
-            ("labels", "") => Ok(Ask::Labels { limit }),
-            ("explain", "") => Ok(Ask::Explain(ExplainOptions::default())),
-            ("peek", regex) if !regex.is_empty() => Ok(Ask::Peek { regex: regex.to_owned(), sort, limit }),
-            _ => Err(Error::query(format!(
-                "a view is top, tree, stacks, traces, labels, explain or peek=RE, not {text:?}"
-            ))),
-        }
+        View::of_pairs(text)
     }
 }
 
@@ -239,33 +227,50 @@ impl Ask {
         self
     }
 
+    /// Which view it is.
+    pub fn view(&self) -> &'static View {
+        match self {
+            Ask::Top { .. } => &view::top::VIEW,
+            Ask::Peek { .. } => &view::peek::VIEW,
+            Ask::Roots { .. } => &view::roots::VIEW,
+            Ask::Tree { .. } => &view::tree::VIEW,
+            Ask::Stacks { .. } => &view::stacks::VIEW,
+            Ask::Traces { .. } => &view::traces::VIEW,
+            Ask::Labels { .. } => &view::labels::VIEW,
+            Ask::List { .. } => &view::list::VIEW,
+            Ask::Disasm { .. } => &view::disasm::VIEW,
+            Ask::Graph(_) => &view::graph::VIEW,
+            #[cfg(feature = "html")]
+            Ask::Page { .. } => &view::page::VIEW,
+            Ask::Profile(_) => &view::profile::VIEW,
+            Ask::Info => &view::info::VIEW,
+            Ask::Raw => &view::raw::VIEW,
+            Ask::Comments => &view::comments::VIEW,
+            #[cfg(feature = "check")]
+            Ask::Check(_) => &view::check::VIEW,
+            Ask::Explain(_) => &view::explain::VIEW,
+            Ask::Movers { .. } => &view::movers::VIEW,
+            Ask::Steps { .. } => &view::steps::VIEW,
+            Ask::Shifts { .. } => &view::shifts::VIEW,
+            #[cfg(feature = "html")]
+            Ask::Timelines { .. } => &view::timelines::VIEW,
+            Ask::Values { .. } => &view::values::VIEW,
+        }
+    }
+
     /// The view's name.
     pub fn name(&self) -> &'static str {
+        self.view().name
+    }
+
+    /// The regular expression, of a view that has one.
+    fn regex(&self) -> Option<&str> {
         match self {
-            Ask::Top { .. } => "top",
-            Ask::Peek { .. } => "peek",
-            Ask::Tree { .. } => "tree",
-            Ask::Stacks { .. } => "stacks",
-            Ask::Traces { .. } => "traces",
-            Ask::Labels { .. } => "labels",
-            Ask::List { .. } => "list",
-            Ask::Disasm { .. } => "disasm",
-            Ask::Graph(_) => "graph",
-            #[cfg(feature = "html")]
-            Ask::Page { .. } => "page",
-            Ask::Profile(_) => "profile",
-            Ask::Info => "info",
-            Ask::Raw => "raw",
-            Ask::Comments => "comments",
-            #[cfg(feature = "check")]
-            Ask::Check(_) => "check",
-            Ask::Explain(_) => "explain",
-            Ask::Movers { .. } => "movers",
-            Ask::Steps { .. } => "steps",
-            Ask::Shifts { .. } => "shifts",
-            #[cfg(feature = "html")]
-            Ask::Timelines { .. } => "courses",
-            Ask::Values { .. } => "values",
+            Ask::Peek { regex, .. }
+            | Ask::Roots { regex, .. }
+            | Ask::List { regex, .. }
+            | Ask::Disasm { regex, .. } => Some(regex),
+            _ => None,
         }
     }
 
@@ -274,6 +279,7 @@ impl Ask {
         match self {
             Ask::Top { limit, .. }
             | Ask::Peek { limit, .. }
+            | Ask::Roots { limit, .. }
             | Ask::Tree { limit, .. }
             | Ask::Stacks { limit, .. }
             | Ask::Traces { limit }
@@ -326,22 +332,14 @@ impl Request {
     /// # Errors
     /// Those of the answer.
     pub fn unmatched(&self, report: &Report, diff: &Diff) -> Result<Option<String>> {
-        let (regex, what) = match &self.ask {
-            Ask::Peek { regex, .. } => (regex, "frame"),
-            Ask::List { regex, .. } | Ask::Disasm { regex, .. } => (regex, "function"),
-            _ => return Ok(None),
-        };
+        let (Some(regex), Some(what)) = (self.ask.regex(), self.ask.view().matched) else { return Ok(None) };
         if !report.matches_nothing() {
             return Ok(None);
         }
         if let Ask::Disasm { .. } = self.ask
-            && let Some(inlined) = diff.only_inlined(regex)?.first()
+            && let Some(why) = view::disasm::unmatched(diff, regex)?
         {
-            let function = &inlined.function;
-            return Ok(Some(format!(
-                "{function} has no instructions of its own: it is inlined into {}",
-                inlined.places()
-            )));
+            return Ok(Some(why));
         }
         let measure = diff.measure(&self.query.clone().with_granularity(Granularity::Functions))?;
         let frames = measure.frames();
@@ -354,7 +352,7 @@ impl Request {
     fn asked(&self) -> String {
         let of = match &self.ask {
             Ask::Top { significant: true, .. } => " of significant rows",
-            _ if self.beside.is_empty() => "",
+            _ if self.query.extra_sample_types.is_empty() => "",
             _ => " of several sample types",
         };
         format!("{}{of}", self.ask.name())
@@ -365,7 +363,7 @@ impl Request {
     /// # Errors
     /// Several sample types.
     pub fn of_one_type(&self) -> Result<&Query> {
-        match self.beside.is_empty() {
+        match self.query.extra_sample_types.is_empty() {
             true => Ok(&self.query),
             false => Err(Error::query(format!("{} shows one sample type at a time", self.ask.name()))),
         }
@@ -401,120 +399,37 @@ impl Request {
     /// # Errors
     /// As [`Request::answer`].
     pub fn answer_with(&self, diff: &Diff, select: impl Fn(&Query) -> Result<Selection>) -> Result<Report> {
-        let query = &self.query;
-        let is_joined = matches!(
-            self.ask,
-            Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. } | Ask::Stacks { .. } | Ask::Labels { .. }
-        );
-        self.check_showing()?;
+        let view = self.ask.view();
+        self.query.check_scope(view.name, view.scope)?;
         work::begin_phase("comparing");
-        // An explanation may be asked of a cost and of what counts it.
-        if !is_joined && !matches!(self.ask, Ask::Explain(_)) {
+        if view.of == Of::OneType {
             self.of_one_type()?;
         }
-        let one = || -> Result<Measure> {
-            // An unknown sample type costs nothing.
-            diff.find_sample_type(query.sample_type.as_deref())?;
-            select(query)?.measure(query.sample_type.as_deref(), query.normalize)
-        };
+        let asked = &Question { query: &self.query, diff, select: &select };
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
-        Ok(match &self.ask {
-            Ask::Top { sort, limit, significant } if self.beside.is_empty() => {
-                let measure = one()?;
-                let mut top = match (*significant, measure.summary().is_of_runs()) {
-                    (true, _) => measure.top_of_runs(*sort)?,
-                    // What is asked for is the table; a run that can't be normalized by itself only hides chance.
-                    (false, true) => measure.top_of_runs(*sort).unwrap_or_else(|e| {
-                        let mut top = measure.top(*sort);
-                        let warning = format!("what runs say is not known: {}", e.detail());
-                        Arc::make_mut(&mut top.summary).warnings.push(warning);
-                        top
-                    }),
-                    (false, false) => measure.top(*sort),
-                };
-                if *significant {
-                    top.retain_significant();
-                }
-                Report::Table(Table::top(&top, most(limit)))
-            }
-            Ask::Top { significant: true, .. } => {
-                return Err(Error::query("significant rows are those of one sample type at a time"));
-            }
-            Ask::Top { sort, limit, .. } => {
-                let tops = self.each(diff, &select, |m| Ok(m.top(*sort)))?;
-                Report::Table(Table::tops(&tops, most(limit)))
-            }
-            Ask::Peek { regex, sort, limit } => {
-                let edges = self.each(diff, &select, |m| m.edges(Some(regex), *sort))?;
-                Report::Table(Table::all_edges(&edges, Kind::Peek).head(most(limit)))
-            }
-            Ask::Tree { sort, limit } => {
-                let edges = self.each(diff, &select, |m| m.edges(None, *sort))?;
-                Report::Table(Table::all_edges(&edges, Kind::Tree).head(most(limit)))
-            }
-            Ask::Stacks { by_labels, limit } if self.beside.is_empty() => {
-                Report::Stacks(one()?.stacks(*by_labels), most(limit))
-            }
-            Ask::Stacks { by_labels, limit } => {
-                let stacks = self.each(diff, &select, |m| Ok(m.stacks(*by_labels)))?;
-                Report::Table(Table::all_stacks(&stacks).head(most(limit)))
-            }
-            Ask::Traces { limit } => Report::Traces(Table::stacks(&one()?.stacks(true), most(limit))),
-            Ask::Labels { limit } => {
-                let labels = self.each(diff, &select, |m| Ok(m.labels()))?;
-                Report::Table(Table::all_labels(&labels).head(most(limit)))
-            }
-            Ask::List { regex, sources, limit } => {
-                Report::Listing(diff.list(query, regex, &sources.files())?.head(most(limit)))
-            }
-            Ask::Disasm { regex, limit } => Report::Listing(diff.disasm(query, regex, most(limit))?),
-            Ask::Graph(options) => Report::Graph(one()?.graph(options)?),
+        match &self.ask {
+            Ask::Top { sort, limit, significant } => view::top::answer(asked, *sort, most(limit), *significant),
+            Ask::Peek { regex, sort, limit } => view::peek::answer(asked, regex, *sort, most(limit)),
+            Ask::Roots { regex, limit } => view::roots::answer(asked, regex, most(limit)),
+            Ask::Tree { sort, limit } => view::tree::answer(asked, *sort, most(limit)),
+            Ask::Stacks { by_labels, limit } => view::stacks::answer(asked, *by_labels, most(limit)),
+            Ask::Traces { limit } => view::traces::answer(asked, most(limit)),
+            Ask::Labels { limit } => view::labels::answer(asked, most(limit)),
+            Ask::List { regex, sources, limit } => view::list::answer(asked, regex, sources, most(limit)),
+            Ask::Disasm { regex, limit } => view::disasm::answer(asked, regex, most(limit)),
+            Ask::Graph(options) => view::graph::answer(asked, options),
             #[cfg(feature = "html")]
-            Ask::Page { options, sources } => {
-                let files = sources.as_ref().map(SourceDirs::files);
-                Report::Page(page(diff, query, options, files.as_ref().map(|f| f as &dyn pprofdiff::list::SourceCode))?)
-            }
-            Ask::Profile(options) => Report::Profile(diff.to_bytes(query, options)?),
-            Ask::Info => Report::Info(diff.clone()),
-            // A file is shown as it is, also where it says which frames to drop.
-            Ask::Raw => match diff.new_side().next().filter(|_| diff.profiles().count() == 1) {
-                Some(own) => Report::Raw(own.clone(), false),
-                None => Report::Raw(Arc::new(diff.to_profile_as_read(query)?), true),
-            },
-            Ask::Comments => {
-                // Those of one profile are all shown, of several each once.
-                let (own, mut known) = (diff.profiles().count() == 1, HashSet::<_>::default());
-                let profiles = diff.new_side().chain(diff.base().filter(|_| !own));
-                let comments = profiles.flat_map(|profile| profile.comments());
-                Report::Comments(comments.filter(|comment| own || known.insert(comment.clone())).collect())
-            }
+            Ask::Page { options, sources } => view::page::answer(asked, options, sources.as_ref()),
+            Ask::Profile(options) => view::profile::answer(asked, options),
+            Ask::Info => Ok(view::info::answer(asked)),
+            Ask::Raw => view::raw::answer(asked),
+            Ask::Comments => Ok(view::comments::answer(asked)),
             #[cfg(feature = "check")]
-            Ask::Check(options) => Report::Check(options.rules()?.check(diff, query)?),
-            Ask::Explain(options) => Report::Explain(Box::new(diff.explain(query, &self.beside, options)?)),
+            Ask::Check(options) => view::check::answer(asked, options),
+            Ask::Explain(options) => view::explain::answer(asked, options),
             #[cfg(feature = "html")]
-            Ask::Timelines { .. } => return Err(self.of_many()),
-            Ask::Movers { .. } | Ask::Steps { .. } | Ask::Shifts { .. } | Ask::Values { .. } => {
-                return Err(self.of_many());
-            }
-        })
-    }
-
-    /// Says where an option of [`Showing`](pprofdiff::Showing) has no meaning, rather than to pass over it.
-    fn check_showing(&self) -> Result<()> {
-        let (ask, showing) = (&self.ask, &self.query.showing);
-        let edges = matches!(ask, Ask::Top { .. } | Ask::Peek { .. } | Ask::Tree { .. });
-        let frames = edges || matches!(ask, Ask::Graph(_));
-        let listing = matches!(ask, Ask::List { .. } | Ask::Disasm { .. });
-        let rows = frames || listing || matches!(ask, Ask::Stacks { .. } | Ask::Traces { .. } | Ask::Labels { .. });
-        let set = [
-            ("unit", showing.unit.is_some(), rows),
-            ("relative_percentages", showing.relative_percentages, rows),
-            ("drop_negative", showing.drop_negative, frames),
-            ("mean", showing.mean, edges),
-        ];
-        match set.into_iter().find(|(_, is_set, has)| *is_set && !has) {
-            Some((name, ..)) => Err(Error::query(format!("{} knows no {name}", ask.name()))),
-            None => Ok(()),
+            Ask::Timelines { .. } => Err(self.of_many()),
+            Ask::Movers { .. } | Ask::Steps { .. } | Ask::Shifts { .. } | Ask::Values { .. } => Err(self.of_many()),
         }
     }
 
@@ -529,39 +444,17 @@ impl Request {
     pub fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(Report::Table(match &self.ask {
-            Ask::Movers { sort, limit } => Table::movers(&series.movers(*sort), most(limit)),
-            Ask::Steps { sort, limit } => Table::steps(&series.steps(*sort), most(limit)),
+            Ask::Movers { sort, limit } => view::movers::answer(series, *sort, most(limit)),
+            Ask::Steps { sort, limit } => view::steps::answer(series, *sort, most(limit)),
             Ask::Shifts { sort, limit, explain } => {
-                let shifts = series.shifts(*sort);
-                let causes = explain.as_ref().map(|options| causes_of(series, &shifts, most(limit), load, options));
-                Table::shifts(&shifts, most(limit), &causes.transpose()?.unwrap_or_default())
+                view::shifts::answer(series, *sort, most(limit), explain.as_ref(), load)?
             }
-            Ask::Values { dense: true, limit } => Table::dense_values_of(series)?.head(most(limit)),
-            Ask::Values { limit, .. } => Table::values_of(series).head(most(limit)),
+            Ask::Values { dense, limit } => view::values::answer(series, *dense, most(limit))?,
             #[cfg(feature = "html")]
             Ask::Timelines { lasting, sort, limit, options } => {
-                let timelines = Timelines::new(series, *lasting, *sort, most(limit));
-                return Ok(Report::Page(series_page(series, &timelines, *sort, options, load)?));
+                return view::timelines::answer(series, *lasting, *sort, most(limit), options, load);
             }
             _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.ask.name()))),
         }))
-    }
-
-    /// Makes something of each of the sample types, which share a selection.
-    fn each<T>(
-        &self,
-        diff: &Diff,
-        select: impl Fn(&Query) -> Result<Selection>,
-        make: impl Fn(&Measure) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let first = self.query.sample_type.as_deref();
-        let types: Vec<_> = std::iter::once(first).chain(self.beside.iter().map(|name| Some(name.as_str()))).collect();
-        // An unknown sample type costs nothing.
-        let numbers = types.iter().map(|name| diff.find_sample_type(*name)).collect::<Result<Vec<_>>>()?;
-        if let Some(i) = (1..numbers.len()).find(|&i| numbers[..i].contains(&numbers[i])) {
-            return Err(Error::query(format!("the sample type {:?} is asked for twice", self.beside[i - 1])));
-        }
-        let selection = select(&self.query)?;
-        types.into_iter().map(|name| make(&selection.measure(name, self.query.normalize)?)).collect()
     }
 }

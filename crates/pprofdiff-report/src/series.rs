@@ -141,7 +141,8 @@ pub(crate) fn causes_of(
         if rows.is_empty() {
             continue;
         }
-        let query = series.query()?.with_granularity(Granularity::Functions).with_normalize(Normalize::None);
+        let query =
+            series.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
         let diff = series.diff(&point, load)?;
         let explanation = diff.explain(&query, &[], options)?;
         // What each function costs more within the stacks of a cause, worked out where it is asked for.
@@ -372,7 +373,7 @@ fn totals(s: &Summary) -> (String, i64) {
 /// What is said of a normalized series.
 fn normalized(s: &Summary, builds: &Builds) -> Option<String> {
     let to = builds.loaded().next().map_or("", |b| &b.key);
-    (s.normalize != Normalize::None).then(|| format!("normalized by {} to {to}", s.normalize.mode()))
+    (s.query.normalize != Normalize::None).then(|| format!("normalized by {} to {to}", s.query.normalize.mode()))
 }
 
 /// Builds and totals in one line.
@@ -408,7 +409,7 @@ pub(super) fn html_header(s: &Summary, builds: &Builds) -> String {
     );
     let mut notes: Vec<String> = builds.failed().map(|b| format!("failed: {}", failure(b))).collect();
     notes.extend(normalized(s, builds));
-    notes.extend(s.filters.iter().map(|(name, v)| format!("{name}={v}")));
+    notes.extend(s.query.settings());
     notes.extend(s.warnings.iter().map(|w| format!("warning: {w}")));
     for note in notes {
         let _ = write!(html, "<div class=\"note\">{}</div>", escape(&note));

@@ -8,54 +8,51 @@ use std::sync::{Arc, OnceLock};
 
 use pprofdiff::filter::Filters;
 use pprofdiff::input::{Fetch, file_builds, sort_builds, two_names};
+use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue};
 use pprofdiff::series::{Order, Series, SeriesOptions};
-use pprofdiff::{Diff, Error, Granularity, LoadOptions, Matching, Profile, Query, Result, Sort, Source};
+use pprofdiff::{Diff, Error, LoadOptions, Profile, Query, Result, Sort, Source};
 use pprofdiff_report::{Ask, Format, Request, Style};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What is asked of the sides, in the words of the command's options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Question {
-    /// The sample type that comes first; the default one if empty.
-    pub sample_type: String,
-    /// What a row stands for; functions if empty.
-    pub granularity: String,
-    /// Which names mean the same function; equal ones if empty.
-    #[serde(rename = "match")]
-    pub matching: String,
-    /// How the new side is scaled; not at all if empty.
-    pub normalize: String,
-    /// Prefixes to cut off the paths of files, with colons between them.
-    pub trim_path: String,
-    /// Count inlined functions as part of the one they were inlined into.
-    pub noinlines: bool,
     /// Add up the files of a side, instead of taking them as runs.
     pub sum: bool,
     /// Which samples and frames take part.
     pub filters: Filters,
+    /// The options of a query by their names: switches as booleans, all else as texts, of which an empty one is none.
+    #[serde(flatten)]
+    pub options: Map<String, Value>,
 }
 
 impl Question {
     fn query(&self) -> Result<Query> {
-        let mut query = Query::default();
-        query.sample_type = Some(self.sample_type.clone()).filter(|name| !name.is_empty());
-        if !self.granularity.is_empty() {
-            query.granularity = self.granularity.parse()?;
+        let mut query = Query::default().with_filters(self.filters.clone());
+        for (name, value) in &self.options {
+            let option = options().find(|option| option.name == name);
+            let option = option.ok_or_else(|| Error::query(format!("the page asks for no {name:?}")))?;
+            let value = match (value, (option.kind)()) {
+                (Value::Bool(on), OptionKind::Flag) => OptionValue::Flag(*on),
+                (Value::String(text), _) if text.is_empty() => continue,
+                (Value::String(text), OptionKind::Texts(between)) => {
+                    OptionValue::Texts(text.split(between).map(str::to_owned).collect())
+                }
+                (Value::String(text), _) => OptionValue::Texts(vec![text.clone()]),
+                _ => return Err(Error::query(format!("{name} can't be {value}"))),
+            };
+            query.set(option, value)?;
         }
-        if !self.matching.is_empty() {
-            query.matching = self.matching.parse()?;
-        }
-        if !self.normalize.is_empty() {
-            query.normalize = self.normalize.parse()?;
-        }
-        query.trim_path = self.trim_path.split(':').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        query.no_inlines = self.noinlines;
-        query.filters = self.filters.clone();
         Ok(query)
     }
+}
+
+/// The options that the page asks for, besides filters.
+fn options() -> impl Iterator<Item = OptionRow<Query>> {
+    Query::options().filter(|option| option.heading == Heading::Selection)
 }
 
 /// Which files are compared, by their numbers.
@@ -77,6 +74,14 @@ pub enum Sides {
 
 /// What the page offers for each field of a [`Question`] and as formats to save, from the tables of the engine.
 pub fn choices() -> Value {
+    let options = options().map(|option| {
+        let (kind, values) = match (option.kind)() {
+            OptionKind::Flag => ("flag", Vec::new()),
+            OptionKind::Choice(values) => ("choice", values),
+            _ => ("text", Vec::new()),
+        };
+        json!({"name": option.name, "about": option.about, "value": option.value_name, "kind": kind, "values": values})
+    });
     let filters = Filters::ALL.iter();
     let filters = filters.map(|f| json!({"name": f.name, "about": f.about, "value": f.kind.value_name()}));
     let saved = |asks: [Ask; 2]| {
@@ -92,8 +97,7 @@ pub fn choices() -> Value {
     };
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "granularity": Granularity::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-        "match": Matching::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        "options": options.collect::<Vec<_>>(),
         "filters": filters.collect::<Vec<_>>(),
         "diff": saved([table(), Ask::Stacks { by_labels: false, limit: None }]),
         "series": saved([lasting(), steps()]),
@@ -270,7 +274,7 @@ impl Session {
     /// A question without an answer; a format that can't hold it; nothing to compare.
     pub fn answer(&mut self, question: &Question, format: &str) -> Result<Vec<u8>> {
         let (format, query) = (Format::named(format)?, question.query()?);
-        let request = |ask: Ask| Request { query: query.clone(), ..Request::default() }.asking(ask).for_format(format);
+        let request = |ask: Ask| Request { query: query.clone(), ask }.for_format(format);
         let report = match &mut self.open {
             None => return Err(Error::query("there is nothing to compare yet")),
             Some(Open::Diff(diff)) => {

@@ -31,6 +31,8 @@ pub mod batch;
 pub mod check;
 mod diff;
 pub mod explain;
+pub mod loading;
+pub mod options;
 mod runs;
 mod runtimes;
 mod select;
@@ -41,8 +43,8 @@ mod statistics;
 pub use batch::batch;
 pub use diff::list;
 pub use diff::{
-    Diff, Filters, Frames, Granularity, Matching, Measure, Normalize, Pair, Query, Selection, Showing, Side, Sort,
-    Status, Summary, Top, TopRow,
+    Diff, Filters, Frames, Granularity, Matching, Measure, Normalize, Pair, Query, Selection, Side, Sort, Status,
+    Summary, Top, TopRow,
 };
 pub use diff::{edges, filter, flame, graph, labels, stacks, top};
 #[cfg(feature = "binary")]

@@ -211,7 +211,7 @@ impl MeasuredRuns {
     /// The totals of what filters leave.
     #[cfg(feature = "check")]
     pub(crate) fn kept_total(&self) -> Sides {
-        if self.measure.summary().filters.is_empty() {
+        if self.measure.summary().query.filters.set().is_empty() {
             return self.total.clone();
         }
         let kept = self.measure.profile_totals_kept();
@@ -330,7 +330,7 @@ impl Measure {
             return Err(Error::query("profiles that add up are no runs, of which chance could be asked"));
         }
         let mut top = self.top(sort);
-        let runs = MeasuredRuns::new(self.clone(), summary.normalize)?;
+        let runs = MeasuredRuns::new(self.clone(), summary.query.normalize)?;
         let spread = runs.spread(sort, false);
         let by_chance = ByChance::new(&runs, false)?;
         let p = |sides: &Sides| spread.p_of_change(&runs.events(sides), runs.per_event());

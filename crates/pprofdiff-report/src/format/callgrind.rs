@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     about: "the whole call graph by address, for KCachegrind",
     warns: false,
     shows: |request| match request.ask {
-        _ if !request.beside.is_empty() => None,
+        _ if !request.query.extra_sample_types.is_empty() => None,
         Ask::Top { limit: None, significant: false, .. } | Ask::Tree { limit: None, .. } => {
             let query = request.query.clone().with_granularity(Granularity::Addresses).with_no_inlines(false);
             let whole = GraphOptions::default()
@@ -28,7 +28,7 @@ pub(crate) const FORMAT: Format = Format {
                 .with_node_fraction(0.0)
                 .with_edge_fraction(0.0)
                 .with_rank(Rank::Flat);
-            Some(Request { query, ask: Ask::Graph(whole), ..request.clone() })
+            Some(Request { query, ask: Ask::Graph(whole) })
         }
         _ => None,
     },

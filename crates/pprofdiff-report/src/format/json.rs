@@ -9,26 +9,22 @@ use serde_json::{Value, json};
 #[cfg(feature = "check")]
 use crate::check::check_json;
 use crate::explain::explain_json;
-use crate::format::{BASE, Format, rows, unsupported};
+use crate::format::{BASE, Format, unsupported};
 use crate::listing::listing_json;
 use crate::numbers::write_integer;
 use crate::report::Report;
-use crate::request::Ask;
 use crate::series::builds_header;
 use crate::table::{Cell, Table};
+use crate::view::ShownBy;
 use pprofdiff::Profile;
-use pprofdiff::{Diff, Side, Summary};
+use pprofdiff::options::{Heading, OptionKind, OptionValue, Reported};
+use pprofdiff::{Diff, Query, Side, Summary};
 
 pub(crate) const FORMAT: Format = Format {
     name: "json",
     extensions: &["json"],
     about: "one object, schema pprofdiff/1",
-    shows: |request| match request.ask {
-        #[cfg(feature = "check")]
-        Ask::Check(_) => Some(request.clone()),
-        Ask::List { .. } | Ask::Disasm { .. } | Ask::Info | Ask::Explain(_) => Some(request.clone()),
-        _ => rows(request),
-    },
+    shows: |request| (request.ask.view().shown_by >= ShownBy::Json).then(|| request.clone()),
     write: |report, out, _| match report {
         Report::Listing(listing) => listing_json(listing, out),
         Report::Info(diff) => out.write_all(info_json(diff).as_bytes()),
@@ -63,6 +59,18 @@ fn sample_type(s: &Summary) -> Value {
     value
 }
 
+/// The value of an option.
+fn json_value(value: OptionValue, kind: &OptionKind) -> Value {
+    match value {
+        OptionValue::Flag(on) => json!(on),
+        OptionValue::Texts(texts) if matches!(kind, OptionKind::Texts(_)) => json!(texts),
+        OptionValue::Texts(texts) if *kind == OptionKind::Number => {
+            json!(texts.first().and_then(|text| text.parse::<f64>().ok()))
+        }
+        value => json!(value.text(kind)),
+    }
+}
+
 /// The header's fields in their order.
 pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
     let mut fields = Vec::new();
@@ -70,22 +78,23 @@ pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
         Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),
         None => fields.push(("profile", side(&summary.new))),
     }
-    let filters = summary.filters.iter().map(|(name, v)| (name.clone(), json!(v))).collect();
+    let query = &summary.query;
+    let reported = |how: Reported| {
+        let fields =
+            Query::options().filter(move |option| option.reported == how && option.heading != Heading::Filters);
+        fields.map(|option| (option.name, option, json_value(option.get(query), &(option.kind)())))
+    };
+    let filters = query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), json!(v))).collect();
+    fields.extend([("sample_type", json!(summary.sample_type)), ("unit", json!(summary.unit))]);
+    fields.extend(reported(Reported::Always).map(|(name, _, value)| (name, value)));
     fields.extend([
-        ("sample_type", json!(summary.sample_type)),
-        ("unit", json!(summary.unit)),
-        ("granularity", json!(summary.granularity.name())),
-        ("noinlines", json!(summary.no_inlines)),
-        ("match", json!(summary.matching.name())),
-        ("trim_path", json!(summary.trim_path)),
         ("filters", Value::Object(filters)),
-        ("normalize", json!({"mode": summary.normalize.mode(), "factor": summary.factor})),
+        ("normalize", json!({"mode": query.normalize.mode(), "factor": summary.factor})),
         ("sum", json!(summary.sum)),
         ("warnings", json!(summary.warnings)),
     ]);
-    let showing = &summary.showing;
-    let set = [("relative_percentages", showing.relative_percentages), ("drop_negative", showing.drop_negative)];
-    fields.extend(set.into_iter().filter(|(_, set)| *set).map(|(name, _)| (name, json!(true))));
+    let set = reported(Reported::WhenSet).filter(|(_, option, _)| option.is_set(query));
+    fields.extend(set.map(|(name, _, value)| (name, value)));
     let total = summary.total;
     match summary.base {
         Some(_) => fields.extend([
@@ -116,7 +125,7 @@ impl Table {
         }
         if let Some(builds) = &self.builds {
             fields.retain(|(name, _)| !matches!(*name, "profile" | "total" | "normalize"));
-            fields.push(("normalize", json!({"mode": self.summary.normalize.mode()})));
+            fields.push(("normalize", json!({"mode": self.summary.query.normalize.mode()})));
             fields.splice(0..0, builds_header(builds));
         }
         fields

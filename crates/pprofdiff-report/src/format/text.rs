@@ -7,15 +7,15 @@ use std::io::{self, Write};
 #[cfg(feature = "check")]
 use crate::check::check_text;
 use crate::explain::explain_text;
-use crate::format::{Each, Format, Item, Style, nothing, rows, unsupported};
+use crate::format::{Each, Format, Item, Style, nothing, unsupported};
 use crate::listing::listing_text;
 use crate::numbers::{CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
 use crate::palette;
 use crate::raw::raw;
 use crate::report::Report;
-use crate::request::Ask;
 use crate::shown::ShownColumn;
 use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, RunStatistic, Table};
+use crate::view::ShownBy;
 use pprofdiff::Profile;
 use pprofdiff::Sort;
 use pprofdiff::random::HashMap;
@@ -31,13 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     leaves_out: nothing,
-    shows: |request| match request.ask {
-        #[cfg(feature = "check")]
-        Ask::Check(_) => Some(request.clone()),
-        Ask::List { .. } | Ask::Disasm { .. } => Some(request.clone()),
-        Ask::Info | Ask::Explain(_) | Ask::Raw | Ask::Comments => Some(request.clone()),
-        _ => rows(request),
-    },
+    shows: |request| (request.ask.view().shown_by >= ShownBy::Text).then(|| request.clone()),
     write: |report, out, style| match report {
         Report::Raw(profile, merged) => raw(profile, *merged, out),
         Report::Comments(comments) => comments.iter().try_for_each(|comment| writeln!(out, "{}", sanitize(comment))),
@@ -546,30 +540,15 @@ fn sides(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
 
 fn sample_type(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     writeln!(out, "{} ({}): {}", sanitize(&s.sample_type), sanitize(&s.unit), total(s, "->"))?;
-    if s.normalize != Normalize::None {
-        writeln!(out, "normalized by {}: new x {}", s.normalize.mode(), s.factor)?;
+    if s.query.normalize != Normalize::None {
+        writeln!(out, "normalized by {}: new x {}", s.query.normalize.mode(), s.factor)?;
     }
     Ok(())
 }
 
 /// The lines of a header that say what a user set, and should know.
 pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
-    let mut settings: Vec<String> = s.filters.iter().map(|(name, v)| format!("{name}={v}")).collect();
-    if s.granularity != pprofdiff::Granularity::Functions {
-        settings.insert(0, format!("granularity={}", s.granularity.name()));
-    }
-    if s.no_inlines {
-        settings.push("noinlines".to_owned());
-    }
-    if s.matching != pprofdiff::Matching::Exact {
-        settings.push(format!("match={}", s.matching.name()));
-    }
-    if !s.trim_path.is_empty() {
-        settings.push(format!("trim_path={}", s.trim_path.join(":")));
-    }
-    let showing = &s.showing;
-    let set = [(showing.relative_percentages, "relative_percentages"), (showing.drop_negative, "drop_negative")];
-    settings.extend(set.iter().filter(|(set, _)| *set).map(|(_, name)| (*name).to_owned()));
+    let settings = s.query.settings();
     if !settings.is_empty() {
         writeln!(out, "{}", sanitize(&settings.join("  ")))?;
     }

@@ -52,7 +52,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["html", "htm"],
     about: "one page for a browser: flame graph, table, call graph, source lines, every sample type",
     shows: |request| match request.ask {
-        _ if !request.beside.is_empty() => None,
+        _ if !request.query.extra_sample_types.is_empty() => None,
         Ask::Top { significant: false, .. } => {
             Some(request.asking(Ask::Page { options: PageOptions::default(), sources: None }))
         }
@@ -336,7 +336,7 @@ impl Views {
         };
         let (down, up) = (grow(false), grow(true));
         drop(stacks);
-        let kept = (!view.summary().filters.is_empty()).then(|| view.kept_total());
+        let kept = (!view.summary().query.filters.set().is_empty()).then(|| view.kept_total());
         let frames = (!options.only_flame).then(|| {
             let top = view.top(Sort::Flat);
             let graph = view.graph_of(&top, &GraphOptions::default());
@@ -412,19 +412,9 @@ fn side(s: &Side, sum: bool) -> Value {
 
 /// What the question was, besides the sample type.
 fn settings(s: &Summary) -> Vec<String> {
-    let mut settings = vec![format!("granularity {}", s.granularity.name())];
-    if s.no_inlines {
-        settings.push("without inlined functions".to_owned());
-    }
-    if s.matching != pprofdiff::Matching::Exact {
-        settings.push(format!("match={}", s.matching.name()));
-    }
-    if !s.trim_path.is_empty() {
-        settings.push(visible(&format!("trim_path={}", s.trim_path.join(":"))).into_owned());
-    }
-    settings.extend(s.filters.iter().map(|(name, v)| visible(&format!("{name}={v}")).into_owned()));
-    if s.normalize != Normalize::None {
-        settings.push(format!("normalized by {}", s.normalize.mode()));
+    let mut settings: Vec<String> = s.query.settings().iter().map(|text| visible(text).into_owned()).collect();
+    if s.query.normalize != Normalize::None {
+        settings.push(format!("normalized by {}", s.query.normalize.mode()));
     }
     settings
 }

@@ -48,7 +48,7 @@ pub(crate) fn series_page(
     let largest = points.first().copied();
     points.sort_by_key(|point| point.build);
 
-    let query = series.query()?;
+    let query = series.summary.query.clone();
     let share = options.max_frames / (2 * points.len().max(1));
     let (mut names, mut parts, mut explained) = (Names::default(), Vec::new(), Vec::<(usize, Explanation)>::new());
     let (mut budget, mut depth, mut shown, mut sides) = (LayoutBudget::for_pictures(PICTURES), 0, 0, Value::Null);

@@ -358,7 +358,7 @@ function fromLink() {
     if (key === "view") view = value;
     else if (filters.has(key)) question.filters[key] = value;
     else {
-      const field = FIELDS.find((known) => known.key === key);
+      const field = fields.find((known) => known.key === key);
       if (field && (!field.check || value === "true")) question[key] = field.check ? true : value;
     }
   }
@@ -372,16 +372,19 @@ function say(problem) {
 
 // ---------------------------------------------------------------- controls
 
-/** The fields of a question besides filters. `when` says for which sides one has a meaning. */
-const FIELDS = [
-  { key: "sample_type", label: "sample type", title: "The one that comes first, and that is explained in any case", values: () => types.map(([name]) => name) },
-  { key: "granularity", label: "a row is a", title: "What a row, and a box, stands for", values: () => choices.granularity },
-  { key: "match", label: "same function", title: "Which names mean the same function: equal ones; equal without what compilers number anew; also those that were renamed or inlined", values: () => choices.match },
-  { key: "normalize", label: "normalize", title: "Scale the new side: to the base's total, by duration, or by a factor", values: ["total", "duration"], free: "total, duration, 0.5, 10/30" },
-  { key: "trim_path", label: "trim paths", title: "Prefixes to cut off the paths of files, with colons between them", free: "/build/src:/go" },
-  { key: "noinlines", label: "without inlined functions", title: "They count as part of the function that they were inlined into", check: true },
-  { key: "sum", label: "add up a side's files", title: "Otherwise they are runs, and values are means", check: true, when: () => (sides?.diff?.base.length ?? 0) + (sides?.diff?.new.length ?? 0) > 2 },
-];
+/** The fields of a question besides filters: those of the engine's table, and one of the page's own. `when` says for which
+ * sides one has a meaning. */
+let fields = [];
+
+function makeFields() {
+  fields = choices.options.map(({ name, about, value, kind, values }) => ({
+    key: name, label: name.replace("_", " "), title: about, check: kind === "flag",
+    values: name === "sample_type" ? () => types.map(([name]) => name) : kind === "choice" ? () => values : undefined,
+    free: value,
+  }));
+  fields.push({ key: "sum", label: "sum", title: "Add up the files of a side; otherwise they are runs, and values are means", check: true,
+    when: () => (sides?.diff?.base.length ?? 0) + (sides?.diff?.new.length ?? 0) > 2 });
+}
 
 function element(name, values = {}, ...children) {
   const made = Object.assign(document.createElement(name), values);
@@ -395,16 +398,12 @@ function makeForm() {
     const text = element("span", { className: "caption", textContent: label });
     return element("label", { title, className: input.type === "checkbox" ? "check" : "" }, ...(input.type === "checkbox" ? [input, text] : [text, input]));
   };
-  for (const f of FIELDS) {
+  makeFields();
+  for (const f of fields) {
     let input;
     if (f.check) input = element("input", { type: "checkbox" });
-    else if (f.free) {
-      input = element("input", { type: "text", placeholder: f.free, autocomplete: "off", spellcheck: false });
-      if (f.values) {
-        input.setAttribute("list", `${f.key}-values`);
-        $("question").append(element("datalist", { id: `${f.key}-values` }, ...f.values.map((value) => element("option", { value }))));
-      }
-    } else input = element("select");
+    else if (f.values) input = element("select");
+    else input = element("input", { type: "text", placeholder: f.free, autocomplete: "off", spellcheck: false });
     input.name = f.key;
     $("question").append(field(f.label, f.title, input));
   }
@@ -443,7 +442,7 @@ function controls() {
     shown.textContent = text;
     $(id).title = `${text}: choose others`;
   }
-  for (const f of FIELDS) {
+  for (const f of fields) {
     const input = $("question").elements[f.key];
     input.closest("label").hidden = f.when ? !f.when() : false;
     if (input.tagName === "SELECT") {

@@ -428,7 +428,7 @@ impl Rules {
             b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
         });
         within::nest(&mut findings, rule.cost.sum(), runs);
-        within::locate(&mut findings, &runs.measure().summary().trim_path, runs);
+        within::locate(&mut findings, &runs.measure().summary().query.trim_path, runs);
         let looks = compared > 0 && !self.how.strict;
         let only = kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
         let power = looks.then(|| test.detectable(only)).flatten();

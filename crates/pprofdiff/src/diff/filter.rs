@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::matching;
 use super::pattern::{self, Foreign};
+use super::query::Query;
 use super::tags::{TagFilter, label_values, printed};
+use crate::options::{Heading, Offered, OptionKind, OptionRow, OptionValue, Reported, Scope};
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::NONE;
@@ -29,7 +31,7 @@ use pprofdiff_profile::work::paced;
 /// Describes the filters once, in the order in which they apply: each becomes a field of [`Filters`] and a row of
 /// [`Filters::ALL`], from which the command and Python make their options.
 macro_rules! filters {
-    ($($name:ident: $kind:ident, $about:literal;)*) => {
+    ($($name:ident: $kind:ident $offered:ident, $about:literal;)*) => {
         /// Filters as a user gives them. The names and the meaning are pprof's.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
@@ -44,26 +46,34 @@ macro_rules! filters {
                 name: stringify!($name),
                 about: $about,
                 kind: FilterKind::$kind,
+                offered: Offered::$offered,
                 get: |filters| &filters.$name,
                 get_mut: |filters| &mut filters.$name,
             }),*];
+        }
+
+        /// The filters as a list for docstrings.
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! filter_docs {
+            () => { concat!($("\n- `", stringify!($name), "`: ", $about, "."),*) };
         }
     };
 }
 
 filters! {
-    tagroot: Keys, "Make the values of these labels frames at the root";
-    tagleaf: Keys, "Make the values of these labels frames at the leaf";
-    focus: Frames, "Keep only samples with a matching frame";
-    ignore: Frames, "Drop samples with a matching frame; wins over focus";
-    hide: Frames, "Remove matching frames; their cost moves to the caller";
-    show: Frames, "Remove the frames that do not match";
-    show_from: Frames, "Drop what is above the root-most match, and samples without one";
-    tagfocus: Labels, "Keep only samples with this label: key=RE, RE, or a range such as bytes=32kb:1mb";
-    tagignore: Labels, "Drop samples with this label";
-    tagshow: LabelKeys, "Show only the labels whose key matches, where labels are shown";
-    taghide: LabelKeys, "Show no label whose key matches";
-    prune_from: Frames, "Drop what is below the leaf-most match";
+    tagroot: Keys Rarely, "Make the values of these labels frames at the root";
+    tagleaf: Keys Rarely, "Make the values of these labels frames at the leaf";
+    focus: Frames Always, "Keep only samples with a matching frame";
+    ignore: Frames Always, "Drop samples with a matching frame; wins over focus";
+    hide: Frames Rarely, "Remove matching frames; their cost moves to the caller";
+    show: Frames Always, "Remove the frames that do not match";
+    show_from: Frames Rarely, "Drop what is above the root-most match, and samples without one";
+    tagfocus: Labels Always, "Keep only samples with this label: key=RE, RE, bytes=1kb:1mb";
+    tagignore: Labels Rarely, "Drop samples with this label";
+    tagshow: LabelKeys Rarely, "Show only the labels whose key matches, where labels are shown";
+    taghide: LabelKeys Rarely, "Show no label whose key matches";
+    prune_from: Frames Rarely, "Drop what is below the leaf-most match";
 }
 
 /// One of [`Filters::ALL`]: what the command and Python need to offer it.
@@ -76,6 +86,7 @@ pub struct Filter {
     pub about: &'static str,
     /// What it is matched against.
     pub kind: FilterKind,
+    offered: Offered,
     get: fn(&Filters) -> &Option<String>,
     get_mut: fn(&mut Filters) -> &mut Option<String>,
 }
@@ -120,6 +131,33 @@ impl Filter {
     /// Sets it; `None` and an empty value take it away.
     pub fn set(self, filters: &mut Filters, value: Option<String>) {
         *(self.get_mut)(filters) = value.filter(|v| !v.is_empty());
+    }
+
+    /// As an option of a query.
+    pub(super) fn option(&self) -> OptionRow<Query> {
+        OptionRow {
+            name: self.name,
+            about: self.about,
+            notes: "",
+            value_name: self.kind.value_name(),
+            annotation: "str | None",
+            heading: Heading::Filters,
+            offered: self.offered,
+            scope: Scope::Everything,
+            reported: Reported::WhenSet,
+            kind: || OptionKind::Text,
+            get: |name, query| {
+                let value = Filter::named(name).and_then(|filter| filter.value(&query.filters));
+                OptionValue::Texts(value.map(str::to_owned).into_iter().collect())
+            },
+            set: |name, query, value| {
+                let value = value.one()?;
+                if let Some(filter) = Filter::named(name) {
+                    filter.set(&mut query.filters, value);
+                }
+                Ok(())
+            },
+        }
     }
 }
 

@@ -209,7 +209,7 @@ impl Tree {
             (row.flat, row.cum) = (measure.scales.apply(row.flat), measure.scales.apply(row.cum));
             row.status = Status::new(in_base, in_new, row.flat.delta() == 0 && row.cum.delta() == 0);
         }
-        if measure.summary().showing.drop_negative {
+        if measure.summary().query.drop_negative {
             tree.rows.retain(|(_, row)| !row.is_negative());
         }
         Ok(tree)

@@ -1,101 +1,167 @@
-//! What is asked of a diff: sample type, granularity, filters, scale, and how rows are shown.
+//! What is asked of a diff: the one table of its options. A row is an option of the command, a keyword of Python and a
+//! question of the page; its effect is where the field is read.
 
 use serde::{Deserialize, Serialize};
 
-use super::identity::Granularity;
-use super::matching::Matching;
-use super::normalize::Normalize;
-use super::{Diff, Filters};
+use super::{Diff, Filters, Granularity, Matching, Normalize, Pair};
+use crate::options::{OptionKind, OptionRow, OptionValue, Percent, Reported, Scope, options};
 use crate::{Error, Result};
 use pprofdiff_profile::units;
 
-/// What to look at, and how.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Query {
-    /// The sample type's name; the default one if not given.
-    pub sample_type: Option<String>,
-    /// What a row stands for.
-    pub granularity: Granularity,
-    /// Count inlined functions as part of the one they were inlined into.
-    pub no_inlines: bool,
-    /// Prefixes to cut off the paths of files, the first that fits. Given any, versions of folders (`y@v1.2.3`) are cut
-    /// as well, so that two checkouts compare; without, paths are pprof's. Where no files are shown it changes nothing.
-    pub trim_path: Vec<String>,
-    /// Which samples and frames take part. They see names as they are.
-    pub filters: Filters,
-    /// How the new side is scaled.
-    pub normalize: Normalize,
-    /// Which frames of the two sides are the same.
+options! {
+    /// What to look at, and how. Its options are [`Query::options`].
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
-    pub matching: Matching,
-    /// How rows are reckoned and shown, as pprof's options say it.
-    #[serde(default)]
-    pub showing: Showing,
-}
-
-/// How rows are reckoned and shown, as pprof's options say it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Showing {
-    /// The unit in which people are shown values that convert to it ([`AUTO`](pprofdiff_profile::units::AUTO): each in the
-    /// one that suits it). Unless given, a column has the unit that suits its largest value. Data have the profile's own.
-    pub unit: Option<String>,
-    /// Totals and percentages are of what filters leave, and not of the whole.
-    pub relative_percentages: bool,
-    /// Without frames whose flat fell, or whose cum fell while their flat stayed.
-    pub drop_negative: bool,
-    /// Of one profile: values are divided by those of its first sample type, which counts them, and cut to whole numbers.
-    pub mean: bool,
-}
-
-impl Showing {
-    /// With a unit.
-    #[must_use]
-    pub fn with_unit(mut self, unit: Option<String>) -> Self {
-        self.unit = unit;
-        self
+    #[non_exhaustive]
+    pub struct Query, docs query_docs, others {
+        /// More sample types, side by side with the first, in views of rows.
+        extra_sample_types: Vec<String>,
+        /// Which samples and frames take part. They see names as they are.
+        filters: Filters,
     }
 
-    /// With percentages of what filters leave, or not.
-    #[must_use]
-    pub fn with_relative_percentages(mut self, relative_percentages: bool) -> Self {
-        self.relative_percentages = relative_percentages;
-        self
-    }
-
-    /// Without what fell, or with it.
-    #[must_use]
-    pub fn with_drop_negative(mut self, drop_negative: bool) -> Self {
-        self.drop_negative = drop_negative;
-        self
-    }
-
-    /// With means, or sums.
-    #[must_use]
-    pub fn with_mean(mut self, mean: bool) -> Self {
-        self.mean = mean;
-        self
-    }
-
-    /// What can't be shown of a diff.
-    pub(super) fn check(&self, diff: &Diff) -> Result<()> {
-        if self.mean && diff.is_two_sided() {
-            return Err(Error::query(
-                "mean is of one profile; of two, ask for both sample types: the table has the ratio of which one counts",
-            ));
+    Selection {
+        sample_type: Option<String> = "sample_type" {
+            about: "Sample type, such as cpu or alloc_space",
+            notes: " That of the profile unless given. Several\n  stand side by side in tables, with the ratio of two of which one counts.",
+            value: "TYPE,...",
+            annotation: "str | Sequence[str] | None",
+            is: Always Everything Elsewhere,
         }
-        match &self.unit {
-            Some(unit) if unit != units::AUTO && units::find(unit).is_none() => {
-                let known = units::symbols().collect::<Vec<_>>().join(", ");
-                Err(Error::query(format!("there is no unit {unit:?}; there are auto, {known}")))
-            }
-            _ => Ok(()),
+        granularity: Granularity = "granularity" {
+            about: "What a row is: functions, filefunctions, files, lines, addresses",
+            notes: " Functions unless given.",
+            value: "ROWS",
+            annotation: "Granularity",
+            is: Usually Everything Always,
+        }
+        no_inlines: bool = "noinlines" {
+            about: "Count inlined functions as part of their caller",
+            notes: "",
+            value: "",
+            annotation: "bool",
+            is: Rarely Everything Always,
+        }
+        matching: Matching = "match" {
+            about: "Which names are the same function: exact, canonical, moved",
+            notes: " Exact names are equal,\n  as in pprof (the usual one); canonical ones without what a compiler numbers anew in each build: hashes, clones,\n  closures. With moved, renamed functions are the same too, and those that one side has inlined are part of their\n  callers, as explain finds them.",
+            value: "HOW",
+            annotation: "Matching",
+            is: Rarely Everything Always,
+        }
+        trim_path: Vec<String> = "trim_path" {
+            about: "Cut these prefixes off the paths of files",
+            notes: " Versions of folders (y@v1.2.3) are cut as well, so\n  that two checkouts compare.",
+            value: "PREFIX:...",
+            annotation: "str | Sequence[str] | None",
+            is: Rarely Everything Always,
+        }
+        normalize: Normalize = "normalize" {
+            about: "Scale the new side by total, duration or a factor",
+            notes: " total makes both totals equal, duration\n  compares rates; a factor is a number such as 0.5, or a quotient such as 1000/3000.",
+            value: "HOW",
+            annotation: "Literal[\"total\", \"duration\"] | float | None",
+            is: Always Everything Elsewhere,
+        }
+    }
+
+    Display {
+        unit: Option<String> = "unit" {
+            about: "Show values in this unit, such as ms or MB",
+            notes: " auto: each value in the unit that suits it. Unless\n  given, a column has one unit; JSON and CSV always have the profile's own.",
+            value: "UNIT",
+            annotation: "str | None",
+            is: Usually Rows Elsewhere,
+        }
+        mean: bool = "mean" {
+            about: "Divide values of one profile by its first sample type, which counts",
+            notes: " So a delay becomes\n  the mean of a delay, and a heap bytes an object.",
+            value: "",
+            annotation: "bool",
+            is: Rarely Sums Elsewhere,
+        }
+        drop_negative: bool = "drop_negative" {
+            about: "Leave out frames that fell",
+            notes: " Those whose flat fell, or whose cum fell while their flat\n  stayed.",
+            value: "",
+            annotation: "bool",
+            is: Rarely Frames WhenSet,
+        }
+        hide_below: Percent = "hide_below" {
+            about: "Hide frames that are below this percent of the total on both sides",
+            notes: " What is compared\n  is the cost that rows are ordered by: flat, or cum with --sort cum (sort=\"cum\").",
+            value: "PERCENT",
+            annotation: "float",
+            is: Always Table WhenSet,
+        }
+        relative_percentages: bool = "relative_percentages" {
+            about: "Take percentages of what filters leave",
+            notes: " Without it they are of the whole.",
+            value: "",
+            annotation: "bool",
+            is: Rarely Rows WhenSet,
         }
     }
 }
 
 impl Query {
+    /// All options: the fields, then the filters.
+    pub fn options() -> impl Iterator<Item = OptionRow<Query>> {
+        let fields = Query::FIELDS.iter().map(|option| match option.name {
+            // The first is the field's, see `set`.
+            "sample_type" => OptionRow { kind: || OptionKind::Texts(','), ..*option },
+            _ => *option,
+        });
+        fields.chain(Filters::ALL.iter().map(|filter| filter.option()))
+    }
+
+    /// The option of a name.
+    pub fn option(name: &str) -> Option<OptionRow<Query>> {
+        Query::options().find(|option| option.name == name)
+    }
+
+    /// Sets an option. Of several sample types the first is that of the query, and the others stand beside it.
+    ///
+    /// # Errors
+    /// A value that the option does not take.
+    pub fn set(&mut self, option: OptionRow<Query>, value: OptionValue) -> Result<()> {
+        match value {
+            OptionValue::Texts(mut types) if option.name == "sample_type" => {
+                self.extra_sample_types = types.split_off(types.len().min(1));
+                option.set(self, OptionValue::Texts(types))
+            }
+            value => option.set(self, value),
+        }
+    }
+
+    /// What was set, each in a word, as reports say it to people.
+    pub fn settings(&self) -> Vec<String> {
+        let set = Query::options().filter(|option| option.reported != Reported::Elsewhere && option.is_set(self));
+        set.map(|option| option.setting(self)).collect()
+    }
+
+    /// Says where an option has no meaning, rather than to pass over it. `what` is a view that takes options of this scope.
+    ///
+    /// # Errors
+    /// Such an option is set.
+    pub fn check_scope(&self, what: &str, scope: Scope) -> Result<()> {
+        match Query::options().find(|option| option.scope > scope && option.is_set(self)) {
+            Some(option) => Err(Error::query(format!("{what} knows no {}", option.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Without the options that not all views take.
+    #[must_use]
+    pub fn of_any_view(mut self) -> Query {
+        for option in Query::options().filter(|option| option.scope != Scope::Everything) {
+            let usual = option.get(&Query::default());
+            // What a default has is a value of the option.
+            let _ = option.set(&mut self, usual);
+        }
+        self
+    }
+
     /// With a sample type, by its name.
     #[must_use]
     pub fn with_sample_type(mut self, name: impl Into<String>) -> Self {
@@ -138,17 +204,42 @@ impl Query {
         self
     }
 
-    /// With rows reckoned and shown as pprof's options say it.
-    #[must_use]
-    pub fn with_showing(mut self, showing: Showing) -> Self {
-        self.showing = showing;
-        self
-    }
-
     /// With the new side scaled.
     #[must_use]
     pub fn with_normalize(mut self, normalize: Normalize) -> Self {
         self.normalize = normalize;
         self
+    }
+
+    /// With values divided by those of the first sample type, or not.
+    #[must_use]
+    pub fn with_mean(mut self, mean: bool) -> Self {
+        self.mean = mean;
+        self
+    }
+
+    /// True if a cost is too small on both sides to be shown, each side by its own total.
+    pub(super) fn hides(&self, cost: Pair, total: Pair) -> bool {
+        let percent = |cost: i64, total: i64| match total {
+            0 => 0.0,
+            total => 100.0 * cost.unsigned_abs() as f64 / total.unsigned_abs() as f64,
+        };
+        percent(cost.base, total.base).max(percent(cost.new, total.new)) < self.hide_below.0
+    }
+
+    /// What can't be asked of a diff.
+    pub(super) fn check(&self, diff: &Diff) -> Result<()> {
+        if self.mean && diff.is_two_sided() {
+            return Err(Error::query(
+                "mean is of one profile; of two, ask for both sample types: the table has the ratio of which one counts",
+            ));
+        }
+        match &self.unit {
+            Some(unit) if unit != units::AUTO && units::find(unit).is_none() => {
+                let known = units::symbols().collect::<Vec<_>>().join(", ");
+                Err(Error::query(format!("there is no unit {unit:?}; there are auto, {known}")))
+            }
+            _ => Ok(()),
+        }
     }
 }

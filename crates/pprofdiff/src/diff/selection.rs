@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, InputFrames, State};
 use super::identity::{self, Granularity};
-use super::matching::{Matching, Moves, Renamed};
+use super::matching::{Moves, Renamed};
 use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
 use super::top::TotalChance;
 use super::tree::Tree;
 use super::walk::{Columns, StackVisitor, Walk};
-use super::{Diff, Input, Pair, Query, Showing};
+use super::{Diff, Input, Pair, Query};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::random::HashSet;
@@ -53,19 +53,8 @@ pub struct Summary {
     pub sample_type: String,
     /// The unit of all values.
     pub unit: String,
-    /// What a row stands for.
-    pub granularity: Granularity,
-    /// True if inlined functions are counted as part of their caller.
-    pub no_inlines: bool,
-    /// What was cut off the paths of files.
-    pub trim_path: Vec<String>,
-    /// Which frames of the two sides are the same.
-    #[serde(default)]
-    pub matching: Matching,
-    /// The filters that are set, by pprof's names.
-    pub filters: Vec<(String, String)>,
-    /// How the new side was scaled.
-    pub normalize: Normalize,
+    /// What was asked, of this sample type.
+    pub query: Query,
     /// What the new side's values were multiplied by; besides, each side's are means of its runs.
     pub factor: f64,
     /// Several profiles of a side add up. Else they are runs, and a value is their mean, rounded once.
@@ -79,9 +68,6 @@ pub struct Summary {
     /// Sums of the magnitudes of all values, before filters unless percentages are relative; percentages are of the base's.
     /// The new side's is scaled.
     pub total: Pair,
-    /// How rows are reckoned and shown.
-    #[serde(default)]
-    pub showing: Showing,
 }
 
 /// What a query selects of a diff, or of a single profile: filters applied, frames interned, both sides brought
@@ -94,21 +80,15 @@ pub struct Selection {
 
 /// What all measures of a selection share.
 struct Shared {
-    granularity: Granularity,
-    no_inlines: bool,
-    matching: Matching,
-    trim_path: Vec<String>,
+    query: Query,
     base: Option<Side>,
     new: Side,
-    /// The filters that are set, by pprof's names.
-    filters: Vec<(String, String)>,
     /// For each input.
     plans: Vec<FilterPlan>,
     frames: Arc<Frames>,
     /// For each input: from its own frame indexes to the common ones.
     translations: Vec<Vec<u32>>,
     warnings: Vec<String>,
-    showing: Showing,
     /// What several views share, once it is built; `None` where it would not fit.
     tree: OnceLock<Option<Arc<Tree>>>,
 }
@@ -128,7 +108,7 @@ impl Diff {
     /// # Errors
     /// An invalid regular expression. The profiles were checked when they were loaded.
     pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
-        query.showing.check(self)?;
+        query.check(self)?;
         let filters = Compiled::new(&query.filters, query.no_inlines)?;
         let mut warnings: Vec<String> = Vec::new();
         for m in self.inputs.iter().filter(|m| m.part != Some(true)) {
@@ -152,18 +132,13 @@ impl Diff {
         let (frames, translations) = Frames::merge(inputs, query.granularity, &state);
         warnings.extend(frames.warning());
         let shared = Shared {
-            granularity: query.granularity,
-            no_inlines: query.no_inlines,
-            matching: query.matching,
-            trim_path: query.trim_path.clone(),
+            query: query.clone(),
             base: self.is_two_sided().then(|| self.side(true)),
             new: self.side(false),
-            filters: query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
             plans,
             frames: Arc::new(frames),
             translations,
             warnings,
-            showing: query.showing.clone(),
             tree: OnceLock::new(),
         };
         Ok(Selection { diff: self.clone(), shared: Arc::new(shared) })
@@ -322,12 +297,7 @@ impl Selection {
             new: self.shared.new.clone(),
             sample_type: t.kind.clone(),
             unit: t.unit.clone(),
-            granularity: self.shared.granularity,
-            no_inlines: self.shared.no_inlines,
-            matching: self.shared.matching,
-            trim_path: self.shared.trim_path.clone(),
-            filters: self.shared.filters.clone(),
-            normalize,
+            query: self.shared.query.clone().with_sample_type(&*t.kind).with_normalize(normalize),
             factor: match normalize {
                 Normalize::None => 1.0,
                 Normalize::Factor(factor) => factor,
@@ -337,14 +307,13 @@ impl Selection {
             sum: diff.sum,
             chance: None,
             total: scales.apply(Pair { base: base.magnitude, new: new.magnitude }),
-            showing: self.shared.showing.clone(),
         };
         let mut measure = Measure { selection: self.clone(), sample_type, scales, summary: Arc::new(summary) };
-        if self.shared.showing.relative_percentages || self.shared.showing.mean {
-            let total = measure.shown_total(measure.summary.showing.relative_percentages);
+        if self.shared.query.relative_percentages || self.shared.query.mean {
+            let total = measure.shown_total(measure.summary.query.relative_percentages);
             let summary = Arc::make_mut(&mut measure.summary);
             summary.total = total;
-            if self.shared.showing.mean {
+            if self.shared.query.mean {
                 summary.sample_type.insert_str(0, "mean_");
             }
         }
@@ -384,13 +353,13 @@ impl Measure {
 
     /// The sample type that counts, if values are to be divided by it.
     pub(super) fn counts(&self) -> Option<Measure> {
-        self.summary.showing.mean.then(|| Measure { sample_type: 0, ..self.clone() })
+        self.summary.query.mean.then(|| Measure { sample_type: 0, ..self.clone() })
     }
 
     /// The total of what filters leave, as [`Summary::total`] is that of the whole. Costs a pass over the samples where
     /// there are filters.
     pub fn kept_total(&self) -> Pair {
-        match self.summary.filters.is_empty() {
+        match self.summary.query.filters.set().is_empty() {
             true => self.summary.total,
             false => self.shown_total(true),
         }
@@ -431,7 +400,7 @@ impl Measure {
     pub fn exact(&self) -> Measure {
         let total = |base| self.selection.diff.side_total(base, self.sample_type).magnitude;
         let mut summary = (*self.summary).clone();
-        (summary.normalize, summary.factor, summary.sum) = (Normalize::None, 1.0, true);
+        (summary.query.normalize, summary.factor, summary.sum) = (Normalize::None, 1.0, true);
         summary.total = Pair { base: total(true), new: total(false) };
         Measure { scales: Scales::ONE, summary: Arc::new(summary), ..self.clone() }
     }

@@ -308,6 +308,27 @@ impl<'m, I: Iterator<Item = usize>> SampleVisitor<'m> for UnknownVisitor<'_, 'm,
 }
 
 impl Stacks {
+    /// The stacks that these chains are, each root first with its exact sums of both sides.
+    pub(super) fn of_chains(
+        measure: &Measure,
+        chains: impl IntoIterator<Item = (Vec<u32>, (Option<i64>, Option<i64>))>,
+    ) -> Stacks {
+        let (mut rows, mut all) = (Vec::new(), Vec::new());
+        for (chain, (base, new)) in paced(chains) {
+            let start = all.len();
+            all.extend(chain);
+            let exact = Pair { base: base.unwrap_or_default(), new: new.unwrap_or_default() };
+            let weight = measure.scales.apply(exact);
+            let status = Status::new(base.is_some(), new.is_some(), weight.delta() == 0);
+            rows.push(StackRow { range: start..all.len(), labels: 0, weight, status });
+        }
+        let (summary, frames) = (measure.summary().clone(), measure.frames().clone());
+        let label_sets = LabelSets::default();
+        let mut stacks = Stacks { summary, frames, by_labels: false, label_sets, rows, all };
+        stacks.sort();
+        stacks
+    }
+
     /// A row's frames, root first.
     pub fn frames_of(&self, row: &StackRow) -> &[u32] {
         &self.all[row.range.clone()]

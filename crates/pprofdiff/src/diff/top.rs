@@ -182,10 +182,12 @@ impl Measure {
                 (row.flat.new, row.cum.new) = (mean(row.flat.new, flat), mean(row.cum.new, cum));
             }
         }
-        if self.summary().showing.drop_negative {
+        if self.summary().query.drop_negative {
             rows.retain(|row| !row.is_negative());
         }
         let (summary, frames, rows_total) = (self.summary().clone(), self.frames().clone(), rows.len());
+        let cost = |row: &TopRow| if sort == Sort::Flat { row.flat } else { row.cum };
+        rows.retain(|row| !summary.query.hides(cost(row), summary.total));
         let mut top = Top { summary, frames, rows, rows_total, sort, chances: None };
         top.sort(sort);
         top

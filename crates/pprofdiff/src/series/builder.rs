@@ -7,6 +7,7 @@ use super::{Against, Build, Builds, FrameValue, MAX_MAGNITUDE, Order, Series, Se
 use crate::diff::{
     Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Summary,
 };
+use crate::options::Scope;
 use crate::{Error, ErrorKind, Result, explain as causes};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::{Source, check_history};
@@ -90,11 +91,9 @@ impl SeriesBuilder {
     ///
     /// # Errors
     /// What no series can answer: an invalid regular expression, addresses (which mean something else in each
-    /// build), a factor to normalize by (there are many builds), or what is of one table ([`Query::showing`]).
+    /// build), a factor to normalize by (there are many builds), or what is of one table ([`Scope`]).
     pub fn new(query: &Query, options: &SeriesOptions) -> Result<SeriesBuilder> {
-        if query.showing != Default::default() {
-            return Err(Error::query("a series knows no unit, mean, drop_negative or relative_percentages"));
-        }
+        query.check_scope("a series", Scope::Everything)?;
         query.filters.check()?;
         if query.granularity == Granularity::Addresses {
             return Err(Error::query("addresses mean something else in each build; a series goes down to lines"));
@@ -251,20 +250,14 @@ impl SeriesBuilder {
                 duration_nanos: loaded.clone().map(|b| b.duration_nanos).fold(0, i64::saturating_add),
                 time_nanos: loaded.clone().map(|b| b.time_nanos).filter(|&t| t != 0).min().unwrap_or(0),
             },
-            sample_type: self.query.sample_type.unwrap_or_default(),
+            sample_type: self.query.sample_type.clone().unwrap_or_default(),
             unit: first.map_or_else(String::new, |(_, _, unit)| unit),
-            granularity: self.query.granularity,
-            no_inlines: self.query.no_inlines,
-            matching: self.query.matching,
-            trim_path: self.query.trim_path,
-            filters: self.query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), v.to_owned())).collect(),
-            normalize: self.normalize,
+            query: self.query.with_normalize(self.normalize),
             factor: 1.0,
             sum: false,
             chance: None,
             warnings: warnings.into_iter().map(|(warning, keys)| of_some(&warning, &keys, columns.len())).collect(),
             total: Pair { base: total(loaded.clone().next()), new: total(loaded.clone().next_back()) },
-            showing: self.query.showing,
         };
         Ok(Series {
             summary: summary.into(),

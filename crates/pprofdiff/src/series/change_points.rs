@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{Against, Build, Ranked, Series, Shift, ShiftKind};
-use crate::diff::{Diff, Filters, Granularity, Normalize, Query, Sort};
+use crate::diff::{Diff, Granularity, Normalize, Sort};
 use crate::explain::{ExplainOptions, Explanation};
 use crate::{Error, Result};
 use pprofdiff_profile::{LoadOptions, Profile, parallel};
@@ -124,28 +124,6 @@ impl Series {
         })
     }
 
-    /// What was asked of each build.
-    ///
-    /// # Errors
-    /// None of a series that was loaded; filters of one that was stored and changed since.
-    pub fn query(&self) -> Result<Query> {
-        let s = &self.summary;
-        let mut filters = Filters::default();
-        for (name, value) in &s.filters {
-            filters = filters.with(name, value.as_str())?;
-        }
-        Ok(Query {
-            sample_type: Some(s.sample_type.clone()),
-            granularity: s.granularity,
-            no_inlines: s.no_inlines,
-            matching: s.matching,
-            trim_path: s.trim_path.clone(),
-            filters,
-            normalize: s.normalize,
-            showing: s.showing.clone(),
-        })
-    }
-
     /// The builds before a change point as runs of one side, and those from it on as runs of the other. Their profiles are
     /// read again from their paths, or fetched again, inside a rayon pool on all its threads.
     ///
@@ -181,7 +159,7 @@ impl Series {
     /// # Errors
     /// As [`Series::diff`] and [`Diff::explain`].
     pub fn explain(&self, point: &ChangePoint, load: &LoadOptions, options: &ExplainOptions) -> Result<Explanation> {
-        let query = self.query()?.with_granularity(Granularity::Functions).with_normalize(Normalize::None);
+        let query = self.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
         self.diff(point, load)?.explain(&query, &[], options)
     }
 }

@@ -170,7 +170,8 @@ impl Diff {
             let known = inlined.iter().find(|inlined| is_start(&inlined.function, &r.name));
             r.notes.extend(known.map(|inlined| format!("inlined wherever samples ran it, into {}", inlined.places())));
         }
-        let summary = Summary { trim_path: trim.to_vec(), ..(**measure.summary()).clone() };
+        let mut summary = (**measure.summary()).clone();
+        summary.query.trim_path = trim.to_vec();
         #[cfg(feature = "disasm")]
         let (routines, summary) = super::code::opened(&measure, routines, summary, trim)?;
         Ok((Arc::new(summary), routines))

@@ -1,0 +1,238 @@
+//! What views take besides the options of the engine's table: inputs, rows, sources, and where the answer goes.
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, ValueEnum};
+use pprofdiff::Sort;
+use pprofdiff::graph::{GraphOptions, Rank};
+use pprofdiff::list::SourceDirs;
+use pprofdiff::options::Heading;
+use pprofdiff_report::{Format, PageOptions, Style};
+
+use super::table::{LoadArgs, QueryArgs};
+use crate::{color_wanted, is_stdin};
+
+#[derive(Args)]
+pub struct InputArgs {
+    /// BASE and NEW, or one FILE: files, http(s) URLs, `-` for stdin
+    #[arg(value_name = "FILE|URL", num_args = 0..=2)]
+    pub files: Vec<PathBuf>,
+    /// The files of the base; several are runs of the same program
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files")]
+    pub base: Vec<PathBuf>,
+    /// The files of the new side; several are runs
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files")]
+    pub new: Vec<PathBuf>,
+}
+
+/// A table of frames, or a page, which may have source lines.
+#[derive(Args)]
+pub struct TopArgs {
+    /// Show only significant rows (FDR 5 %)
+    #[arg(long)]
+    pub significant: bool,
+    /// Close with what explain says, in a line; on a terminal that is so anyway
+    #[arg(long, hide_short_help = true)]
+    pub explain: bool,
+    #[command(flatten)]
+    pub sources: SourceArgs,
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+const SOURCES: &str = "Sources (for list and --format html; files are read only below these folders)";
+
+#[derive(Args)]
+pub struct SourceArgs {
+    /// Where the base's sources are
+    #[arg(help_heading = SOURCES, long, value_name = "DIR", hide_short_help = true)]
+    pub base_source: Vec<PathBuf>,
+    /// Where the new side's sources are [default: of list on a terminal, the working directory]
+    #[arg(help_heading = SOURCES, long, value_name = "DIR", hide_short_help = true)]
+    pub new_source: Vec<PathBuf>,
+    /// Where the sources of both sides, or of one profile, are
+    #[arg(help_heading = SOURCES, long, value_name = "DIR:...", hide_short_help = true)]
+    pub source_path: Option<std::ffi::OsString>,
+}
+
+impl SourceArgs {
+    /// True if nothing is given.
+    pub fn is_empty(&self) -> bool {
+        self.base_source.is_empty() && self.new_source.is_empty() && self.source_path.is_none()
+    }
+
+    pub fn dirs(&self) -> SourceDirs {
+        let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
+        let with = |own: &[PathBuf]| own.iter().chain(&both).cloned().collect();
+        SourceDirs::new(with(&self.base_source), with(&self.new_source))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SortBy {
+    Flat,
+    Cum,
+}
+
+impl From<SortBy> for Sort {
+    fn from(by: SortBy) -> Sort {
+        match by {
+            SortBy::Flat => Sort::Flat,
+            SortBy::Cum => Sort::Cum,
+        }
+    }
+}
+
+const OUTPUT: &str = "Output";
+
+/// Where an answer goes, and how it is written: the same for all verbs that answer something.
+#[derive(Args)]
+pub struct OutputArgs {
+    /// Format, see `pprofdiff formats` [default: by the file, else text]
+    #[arg(help_heading = OUTPUT, long, value_parser = formats(), hide_possible_values = true)]
+    pub(super) format: Option<String>,
+    /// File to write [default: standard output]
+    #[arg(help_heading = OUTPUT, short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// In CSV, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    #[arg(help_heading = OUTPUT, long, hide_short_help = true)]
+    quote_formulas: bool,
+}
+
+impl OutputArgs {
+    /// The file; none if it is standard output.
+    pub fn path(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| !is_stdin(path))
+    }
+
+    /// The format that is named, or that the output's name asks for.
+    pub fn format(&self) -> pprofdiff::Result<&'static Format> {
+        match (&self.format, &self.output) {
+            (Some(name), _) => Format::named(name),
+            (None, Some(path)) => Format::of_path(path),
+            (None, None) => Format::named("text"),
+        }
+    }
+
+    pub fn style(&self) -> Style {
+        let color = self.path().is_none() && color_wanted();
+        Style { color, quote_formulas: self.quote_formulas, ..Style::default() }
+    }
+}
+
+/// The formats of answers, as clap completes them.
+fn formats() -> PossibleValuesParser {
+    let formats = Format::all().iter().map(|f| PossibleValue::new(f.name).help(f.about));
+    PossibleValuesParser::new(formats.collect::<Vec<_>>())
+}
+
+#[derive(Args)]
+pub struct ViewArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Rows to show, 0 for all [default: 20 in text and Markdown]
+    #[arg(short = 'n', value_name = "N")]
+    pub n: Option<usize>,
+    /// Order by the change of flat (own cost) or cum (with what it calls)
+    #[arg(long, value_enum, value_name = "flat|cum", hide_possible_values = true)]
+    pub sort: Option<SortBy>,
+    /// Add up the files of a side [default: they are runs, and values are their means]
+    #[arg(long, hide_short_help = true)]
+    pub sum: bool,
+    #[command(flatten)]
+    pub query: QueryArgs<true>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Write a page and show it in the browser
+    #[arg(long, help_heading = OUTPUT)]
+    pub open: bool,
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// In a page, the part of the whole below which a box of the flame graph is not drawn; 0 draws what there is room for
+    #[arg(long, value_name = "PART", value_parser = part, default_value_t = PageOptions::default().min_width)]
+    #[arg(help_heading = Heading::Limits.name(), hide_short_help = true)]
+    pub min_width: f64,
+    /// In a page, the maximum number of boxes of all its flame graphs
+    #[arg(long, value_name = "N", default_value_t = PageOptions::default().max_frames)]
+    #[arg(help_heading = Heading::Limits.name(), hide_short_help = true)]
+    pub max_frames: usize,
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    let part = text.parse().ok().filter(|part| (0.0..=1.0).contains(part));
+    part.ok_or_else(|| "a part of the whole is a number from 0 to 1".to_owned())
+}
+
+const GRAPH: &str = "Call graph (--format dot and svg)";
+
+#[derive(Args)]
+pub struct GraphArgs {
+    /// Leave out nodes whose cum is less than this part of the total
+    #[arg(help_heading = GRAPH, long, value_name = "F", default_value_t = GraphOptions::default().node_fraction, hide_short_help = true)]
+    node_fraction: f64,
+    /// Leave out calls that are less than this part of the total
+    #[arg(help_heading = GRAPH, long, value_name = "F", default_value_t = GraphOptions::default().edge_fraction, hide_short_help = true)]
+    edge_fraction: f64,
+    /// Draw a box for each way to a frame; also of callgrind
+    #[arg(help_heading = GRAPH, long, hide_short_help = true)]
+    pub call_tree: bool,
+}
+
+#[derive(Args)]
+pub struct InfoArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+#[derive(Args)]
+pub struct RawArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+/// The most rows, of what was given (0: all) and what is usual.
+pub fn limited(given: Option<usize>, usual: Option<usize>) -> Option<usize> {
+    given.or(usual).filter(|&n| n > 0)
+}
+
+impl ViewArgs {
+    /// The format that is named, or that the output's name asks for; to be opened, it is a page.
+    pub fn format(&self) -> pprofdiff::Result<&'static Format> {
+        if self.open && self.output.format.is_none() { Format::named("html") } else { self.output.format() }
+    }
+
+    pub fn sort(&self) -> Sort {
+        self.sort.map_or(Sort::default(), Sort::from)
+    }
+
+    /// The most rows in a format.
+    pub fn limit(&self, format: &Format) -> Option<usize> {
+        limited(self.n, format.limit)
+    }
+
+    pub fn graph_options(&self) -> GraphOptions {
+        let mut options = GraphOptions::default();
+        options.node_count = self.n.unwrap_or(options.node_count);
+        options.node_fraction = self.graph.node_fraction;
+        options.edge_fraction = self.graph.edge_fraction;
+        options.call_tree = self.graph.call_tree;
+        options.rank = match self.sort {
+            None => Rank::Entropy,
+            Some(SortBy::Flat) => Rank::Flat,
+            Some(SortBy::Cum) => Rank::Cum,
+        };
+        options
+    }
+}

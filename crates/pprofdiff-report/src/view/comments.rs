@@ -1,0 +1,25 @@
+//! Print the profile's comments.
+
+use super::{Of, Question, ShownBy, View};
+use crate::report::Report;
+use pprofdiff::options::Scope;
+use pprofdiff::random::HashSet;
+
+pub(crate) const VIEW: View = View {
+    name: "comments",
+    about: "Print the profile's comments",
+    scope: Scope::Everything,
+    of: Of::OneType,
+    matched: None,
+    shown_by: ShownBy::Text,
+    of_pairs: None,
+};
+
+pub(crate) fn answer(asked: &Question<'_>) -> Report {
+    let diff = asked.diff;
+    // Those of one profile are all shown, of several each once.
+    let (own, mut known) = (diff.profiles().count() == 1, HashSet::<_>::default());
+    let profiles = diff.new_side().chain(diff.base().filter(|_| !own));
+    let comments = profiles.flat_map(|profile| profile.comments());
+    Report::Comments(comments.filter(|comment| own || known.insert(comment.clone())).collect())
+}

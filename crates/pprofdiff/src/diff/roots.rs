@@ -1,0 +1,46 @@
+//! Who calls what matches a pattern: whole chains from the root to it, with the values of both sides.
+//!
+//! A sample counts once, for the chain that ends at the first frame from the root that matches: where a package calls
+//! itself, that is how it was entered.
+
+use super::stacks::Stacks;
+use super::{Measure, pattern};
+use crate::Result;
+use pprofdiff_profile::random::HashMap;
+
+/// The exact sum of a chain on a side; `None` if the side does not have it.
+type Sum = Option<i64>;
+
+impl Measure {
+    /// The chains of callers that end at a frame whose label (as [`Frames::label`](super::Frames::label)) matches, as
+    /// stacks.
+    ///
+    /// # Errors
+    /// An invalid regular expression.
+    pub fn roots(&self, regex: &str) -> Result<Stacks> {
+        let regex = pattern::compile("roots", regex)?;
+        let frames = self.frames();
+        let matches: Vec<bool> =
+            (0..frames.len() as u32).map(|frame| regex.is_match(frames.label(frame).as_bytes())).collect();
+        let sums = |base: bool| {
+            let mut sums: HashMap<Vec<u32>, i64> = HashMap::default();
+            self.for_each_stack(base, |value, stack| {
+                if let Some(last) = stack.iter().position(|&frame| matches[frame as usize]) {
+                    let chain = &stack[..=last];
+                    match sums.get_mut(chain) {
+                        Some(sum) => *sum += value,
+                        None => drop(sums.insert(chain.to_vec(), value)),
+                    }
+                }
+            });
+            sums
+        };
+        let (base, new) = self.sides(sums);
+        let mut chains: HashMap<Vec<u32>, (Sum, Sum)> =
+            base.into_iter().map(|(chain, sum)| (chain, (Some(sum), None))).collect();
+        for (chain, sum) in new {
+            chains.entry(chain).or_default().1 = Some(sum);
+        }
+        Ok(Stacks::of_chains(self, chains))
+    }
+}
