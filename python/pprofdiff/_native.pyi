@@ -83,13 +83,19 @@ def load(
     `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
     each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
     buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
-    view can fail on the content later. `inflated_limit` is the most bytes that the profile may inflate to: if not
-    given that of the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB - 1. `input_format` is the
-    name of the format, which is recognised by its content unless given; `input_type` is what formats count that do
-    not say it, as "cpu/nanoseconds"; "samples/count" unless given. `binary` is a path, or a list of paths, of binaries
-    or of folders that are searched as pprof searches those of PPROF_BINARY_PATH, which come after them: where names of
-    functions and lines are looked up for addresses that have none. Of several builds the one with the profile's build
-    id is taken; if none that is given has it, that is a PprofError.
+    view can fail on the content later. How it is loaded:
+
+    - `input_format`: The format of all profiles. Unless given, each is recognised by its content.
+    - `input_type`: What profiles count that don't say it, such as folded stacks. Written as cpu/nanoseconds;
+      samples/count unless given.
+    - `binary`: Where names and instructions of addresses are looked up. A binary, or a folder that is
+      searched as pprof searches those of PPROF_BINARY_PATH, which come after it. Of several builds the one with the
+      profile's build id is taken.
+    - `base_binary`: The same for the base alone.
+    - `new_binary`: The same for the new side alone.
+    - `any_build`: Use given binaries even if their build ids are not the profiles'.
+    - `inflated_limit`: Maximum bytes that a profile may inflate to. Unless given that of PPROFDIFF_MAX_INFLATED in
+      the environment, or 2 GiB; 4 GiB minus one at most. A URL's answer may be as long.
 
     A diff that was written as a profile opens as a diff again: its views show both sides.
 
@@ -107,7 +113,7 @@ def diff(
 
     Each is whatever load() takes, or a list or tuple of such: runs of one program, of which values are the
     means, and top() tells what is more than chance. With `sum` they add up instead. Sample types are matched
-    by name, and units converted to the finer one.
+    by name, and units converted to the finer one. The other keywords are those of load().
 
     Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     sides without a common sample type and for values that add up past int64; OSError from the system.
@@ -179,9 +185,9 @@ def check(
     each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
     (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
     pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
-    ignored: 1 for rules on each frame unless given. The other keywords are those of Views: `sample_type` (one) is that
-    of rules that name none, `normalize` scales each run of the new side, to the median of the base's "total" or
-    "duration", or by a factor.
+    ignored: 1 for rules on each frame unless given. The other keywords are those of load() and of Views:
+    `sample_type` (one) is that of rules that name none, `normalize` scales each run of the new side, to the median
+    of the base's "total" or "duration", or by a factor.
 
     Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
     does.
@@ -207,9 +213,9 @@ def series(
     with that one, whose error is raised.
 
     A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
-    nothing; with on_error="raise" its error is raised. The other keywords are those of Views: `sample_type` (one) is
-    unless given the default one of the first build that loads, and units are converted to the finest; `normalize`
-    scales all builds to the first, by "total" or "duration".
+    nothing; with on_error="raise" its error is raised. The other keywords are those of load() and of Views:
+    `sample_type` (one) is unless given the default one of the first build that loads, and units are converted to the
+    finest; `normalize` scales all builds to the first, by "total" or "duration".
 
     Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
     """
@@ -251,23 +257,33 @@ def run(args: Sequence[str]) -> int:
 class Views:
     """What Profile and Diff have in common: views, filters, and writing.
 
-    All views take these keywords, as do series() and the tables of batch(). `sample_type` is a name out of
-    `sample_types` (None: the default one); given a list of names, tables have them side by side: the
-    columns of costs are named after their sample type first ("alloc_space_flat_base"), and of two types of
-    which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
-    `granularity` is what a row stands for: "functions", "filefunctions", "files", "lines" or "addresses".
-    `noinlines` counts inlined functions as part of the one they were inlined into. `match` says which names
-    mean the same function: "exact"; "canonical", equal without what a compiler numbers anew in each build
-    (hashes, clones, closures); or "moved", besides those that were renamed or that one side has inlined into
-    their callers, as explain() finds them. `trim_path` is a prefix, or a list of them, to cut off the paths of files;
-    given one, versions of folders ("y@v1.2.3") are cut as well, so that two checkouts compare. `normalize`
-    and the filters (focus, ignore, ...) are as in normalize() and filter(), for this one view.
+    All views take these keywords, as do series() and the tables of batch(); the filters among them are described at
+    filter(). A view to which one has no meaning, such as `unit` to series(), raises PprofError.
 
-    As pprof's options: `unit` is the one in which reprs show values ("ms", "MB"; "auto": each in the one that suits
-    it). `mean` divides the values of one profile by those of its first sample type, which counts them.
-    `drop_negative` leaves out frames whose flat fell, or whose cum fell while their flat stayed. Percentages are of
-    the total of what filters leave with `relative_percentages`. A view to which one has no meaning, such as
-    series(), raises PprofError.
+    - `sample_type`: Sample type, such as cpu or alloc_space. That of the profile unless given. Several
+      stand side by side in tables, with the ratio of two of which one counts.
+    - `granularity`: What a row is: functions, filefunctions, files, lines, addresses. Functions unless given.
+    - `noinlines`: Count inlined functions as part of their caller.
+    - `match`: Which names are the same function: exact, canonical, moved. Exact names are equal,
+      as in pprof (the usual one); canonical ones without what a compiler numbers anew in each build: hashes, clones,
+      closures. With moved, renamed functions are the same too, and those that one side has inlined are part of their
+      callers, as explain finds them.
+    - `trim_path`: Cut these prefixes off the paths of files. Versions of folders (y@v1.2.3) are cut as well, so
+      that two checkouts compare.
+    - `normalize`: Scale the new side by total, duration or a factor. total makes both totals equal, duration
+      compares rates; a factor is a number such as 0.5, or a quotient such as 1000/3000.
+    - `unit`: Show values in this unit, such as ms or MB. auto: each value in the unit that suits it. Unless
+      given, a column has one unit; JSON and CSV always have the profile's own.
+    - `mean`: Divide values of one profile by its first sample type, which counts. So a delay becomes
+      the mean of a delay, and a heap bytes an object.
+    - `drop_negative`: Leave out frames that fell. Those whose flat fell, or whose cum fell while their flat
+      stayed.
+    - `hide_below`: Hide frames that are below this percent of the total on both sides. What is compared
+      is the cost that rows are ordered by: flat, or cum with --sort cum (sort="cum").
+    - `relative_percentages`: Take percentages of what filters leave. Without it they are of the whole.
+
+    Of several sample types the columns of costs are named after their sample type first ("alloc_space_flat_base"), and
+    of two of which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
 
     Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
     """
@@ -313,7 +329,12 @@ class Views:
         Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
         rows of `n` nodes, or all. No row if nothing matches.
         """
-    def roots(self, regex: str, n: int | None = None, **options: Unpack[ViewOptions]) -> Table: ...
+    def roots(self, regex: str, n: int | None = None, **options: Unpack[ViewOptions]) -> Table:
+        """The callers of the frames that match a regular expression, as in peek(): whole chains from the root to the
+        first frame that matches.
+
+        Columns as stacks(). `n` rows, or all. No row if nothing matches.
+        """
     def tree(
         self,
         n: int | None = None,
@@ -359,8 +380,8 @@ class Views:
         The profiles of a side are runs of the same program, and do not add up: give several to measure the
         noise between runs instead of estimating it. `ops` is how many operations a run of the base and of the
         new side did, if that is known; `min_effect` the least change that is a cause, as a part of the base's
-        total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and
-        `binary` is where their names are looked up, as in load();
+        total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and which the
+        keywords of load() say how to load;
         `config` is a pprofdiff.toml, whose table explain says what the program's own runtime is. What is
         promised, and what can't be known: docs/explain.md.
 
@@ -480,13 +501,21 @@ class Views:
     def filter(self, **filters: Unpack[Filters]) -> Diff:
         """The same profiles, filtered; the filters have pprof's names and meaning.
 
-        They are regular expressions, searched in function names, file names and the binary's name. focus
-        keeps only samples with a matching frame, ignore drops them. hide removes matching frames (their
-        cost moves to the caller), show those that do not match. show_from drops what is above the
-        root-most match, prune_from what is below the leaf-most. tagfocus and tagignore choose samples by
-        label: "key=regex", "regex" (on "key:value"), or a range of a numeric label such as
-        "bytes=32kb:1mb". tagshow and taghide choose by key which labels are shown. tagroot and tagleaf name
-        labels ("key,key") whose values become frames.
+        Regular expressions are searched in function names, file names and the binary's name, or in labels
+        ("key=regex", or "regex" on "key:value").
+
+        - `tagroot`: Make the values of these labels frames at the root.
+        - `tagleaf`: Make the values of these labels frames at the leaf.
+        - `focus`: Keep only samples with a matching frame.
+        - `ignore`: Drop samples with a matching frame; wins over focus.
+        - `hide`: Remove matching frames; their cost moves to the caller.
+        - `show`: Remove the frames that do not match.
+        - `show_from`: Drop what is above the root-most match, and samples without one.
+        - `tagfocus`: Keep only samples with this label: key=RE, RE, bytes=1kb:1mb.
+        - `tagignore`: Drop samples with this label.
+        - `tagshow`: Show only the labels whose key matches, where labels are shown.
+        - `taghide`: Show no label whose key matches.
+        - `prune_from`: Drop what is below the leaf-most match.
 
         Filters that were given before stay, unless given again; an empty one is taken away. Totals and
         percentages stay those before filters. A filter that matches nothing is said in the views' warnings.

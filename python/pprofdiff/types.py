@@ -15,6 +15,81 @@ Verdict = Literal["change", "none", "inconclusive"]
 
 
 # <options> From the engine's tables: UPDATE_GOLDENS=1 pytest tests/python/test_package.py writes it.
+class Filters(TypedDict, total=False):
+    """The keywords of Views.filter(), which all views take as well."""
+
+    tagroot: str | None
+    """Make the values of these labels frames at the root."""
+    tagleaf: str | None
+    """Make the values of these labels frames at the leaf."""
+    focus: str | None
+    """Keep only samples with a matching frame."""
+    ignore: str | None
+    """Drop samples with a matching frame; wins over focus."""
+    hide: str | None
+    """Remove matching frames; their cost moves to the caller."""
+    show: str | None
+    """Remove the frames that do not match."""
+    show_from: str | None
+    """Drop what is above the root-most match, and samples without one."""
+    tagfocus: str | None
+    """Keep only samples with this label: key=RE, RE, bytes=1kb:1mb."""
+    tagignore: str | None
+    """Drop samples with this label."""
+    tagshow: str | None
+    """Show only the labels whose key matches, where labels are shown."""
+    taghide: str | None
+    """Show no label whose key matches."""
+    prune_from: str | None
+    """Drop what is below the leaf-most match."""
+
+
+class ViewOptions(Filters, total=False):
+    """The keywords that all views take, as do series() and Batch.tables()."""
+
+    sample_type: str | Sequence[str] | None
+    """Sample type, such as cpu or alloc_space."""
+    granularity: Granularity
+    """What a row is: functions, filefunctions, files, lines, addresses."""
+    noinlines: bool
+    """Count inlined functions as part of their caller."""
+    match: Matching
+    """Which names are the same function: exact, canonical, moved."""
+    trim_path: str | Sequence[str] | None
+    """Cut these prefixes off the paths of files."""
+    normalize: Literal["total", "duration"] | float | None
+    """Scale the new side by total, duration or a factor."""
+    unit: str | None
+    """Show values in this unit, such as ms or MB."""
+    mean: bool
+    """Divide values of one profile by its first sample type, which counts."""
+    drop_negative: bool
+    """Leave out frames that fell."""
+    hide_below: float
+    """Hide frames that are below this percent of the total on both sides."""
+    relative_percentages: bool
+    """Take percentages of what filters leave."""
+
+
+class LoadOptions(TypedDict, total=False):
+    """The keywords of load() and of all that loads."""
+
+    input_format: str | None
+    """The format of all profiles."""
+    input_type: str | None
+    """What profiles count that don't say it, such as folded stacks."""
+    binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
+    """Where names and instructions of addresses are looked up."""
+    base_binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
+    """The same for the base alone."""
+    new_binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
+    """The same for the new side alone."""
+    any_build: bool
+    """Use given binaries even if their build ids are not the profiles'."""
+    inflated_limit: int | None
+    """Maximum bytes that a profile may inflate to."""
+
+
 # </options>
 
 
@@ -85,6 +160,7 @@ class TableSummary(TypedDict):
     # Where they were asked for.
     relative_percentages: NotRequired[bool]
     drop_negative: NotRequired[bool]
+    hide_below: NotRequired[float]
     # Of two sides with several runs, or of significant rows: what the runs say of the total.
     total_base_sd: NotRequired[float | None]
     total_new_sd: NotRequired[float | None]

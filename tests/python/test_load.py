@@ -362,3 +362,14 @@ def test_instructions_come_from_binaries(program: tuple[Path, bytes], tmp_path: 
     assert sum(i["flat"] for i in line["instructions"]) == line["flat"] == 5
     with pytest.raises(TypeError, match="disasm"):
         one.disasm("work", granularity="lines")
+
+
+def test_each_side_has_its_binary(program: tuple[Path, bytes]):
+    app, heap = program
+    d = pprofdiff.diff(heap, heap, base_binary=app, new_binary=[app], any_build=True)
+    (main,) = d.disasm("main").routines
+    assert (main["base_binary"], main["new_binary"]) == (str(app), str(app))
+    with pytest.raises(pprofdiff.PprofError, match="two sides"):
+        pprofdiff.load(heap, base_binary=app)
+    with pytest.raises(TypeError, match='no option "binry"; there are input_format'):
+        pprofdiff.batch([(heap, heap)], binry=app)

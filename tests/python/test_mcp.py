@@ -93,7 +93,7 @@ def test_tools_take_options_of_the_verbs(mode: str):
     takes = {
         "load": "base new input_format",
         "explain": f"diff ops {view}",
-        "top": f"diff sort significant granularity {view}",
+        "top": f"diff sort significant granularity {view}".replace("focus", "hide_below focus", 1),
         "peek": f"diff regex {view}",
         "list": f"diff regex base_source new_source source_path {view}",
         "check": f"diff fail_on floor strict {view}",

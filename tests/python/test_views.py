@@ -142,7 +142,7 @@ def test_filters_add_up_and_can_be_taken_away(story: pprofdiff.Diff):
 def test_every_filter_arrives(labelled: pprofdiff.Diff):
     # The keywords are the engine's; TypedDicts name them once more for editors, and help says what each does.
     names = Filters.__annotations__
-    with pytest.raises(TypeError, match="no filter"):
+    with pytest.raises(TypeError, match="no option"):
         labelled.filter(focuss="x")  # type: ignore[call-arg]
     assert len(names) >= 10
     for name in names:
@@ -314,3 +314,27 @@ def test_a_name_that_is_not_there_is_warned_of_with_the_nearest():
         diff.new[0].peek("no such frame")
     with pytest.warns(UserWarning, match=r'^focus "tableinsensitve" matched nothing$'):
         diff.filter(focus="tableinsensitve").top()
+
+
+def test_small_rows_are_hidden(story: pprofdiff.Diff):
+    shown = story.top(sort="cum", hide_below=50)
+    totals = {side: story.top().summary[f"total_{side}"] for side in ("base", "new")}
+    assert 0 < len(shown) < len(story.top())
+    assert all(max(row[f"cum_{side}"] / totals[side] for side in totals) >= 0.5 for row in shown)
+    assert "hide_below=50" in shown._repr_html_()
+    with pytest.raises(pprofdiff.PprofError, match="stacks knows no hide_below"):
+        story.stacks(hide_below=50)
+
+
+def test_roots_are_chains_to_what_matches(story: pprofdiff.Diff):
+    roots = story.roots("mallocgc")
+    assert len(roots) > 1
+    assert all("mallocgc" in row["frames"][-1] for row in roots)
+    assert len(story.roots("mallocgc", 1)) == 1
+    with pytest.warns(UserWarning, match="no frame matches"):
+        assert len(story.roots("no such")) == 0
+
+
+def test_a_notebook_says_what_was_asked(story: pprofdiff.Diff):
+    html = story.top(granularity="lines", match="canonical", noinlines=True)._repr_html_()
+    assert all(text in html for text in ("granularity=lines", "match=canonical", "noinlines"))

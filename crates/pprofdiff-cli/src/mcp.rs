@@ -50,6 +50,8 @@ struct ToolSpec {
 
 /// A table of options.
 enum Options {
+    /// Of what is rarely asked, the few options that matter are named.
+    None,
     Loading,
     /// Those that a view of this scope takes.
     Query(Scope),
@@ -101,15 +103,15 @@ const TOOL_SPECS: [ToolSpec; 8] = [
         tool: "series",
         verb: "series",
         about: None,
-        options: &["builds", "base", "rows", "sort"],
-        table: Options::Query(Scope::Everything),
+        options: &["builds", "base", "rows", "sort", "sample_type", "focus"],
+        table: Options::None,
     },
     ToolSpec {
         tool: "batch",
         verb: "batch",
         about: None,
-        options: &["pairs", "view", "sort"],
-        table: Options::Query(Scope::Everything),
+        options: &["pairs", "view", "sort", "sample_type", "focus"],
+        table: Options::None,
     },
 ];
 
@@ -240,6 +242,7 @@ impl ToolSpec {
     fn names(&self) -> Vec<&'static str> {
         let mut names = self.options.to_vec();
         match self.table {
+            Options::None => {}
             Options::Loading => {
                 names.extend(Loading::options().filter(|o| o.offered == Offered::Always).map(|o| o.name));
             }

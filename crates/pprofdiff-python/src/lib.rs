@@ -200,9 +200,9 @@ mod _native {
     /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
     /// (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
     /// pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
-    /// ignored: 1 for rules on each frame unless given. The other keywords are those of load() and of Views: `sample_type` (one) is that
-    /// of rules that name none, `normalize` scales each run of the new side, to the median of the base's "total" or
-    /// "duration", or by a factor.
+    /// ignored: 1 for rules on each frame unless given. The other keywords are those of load() and of Views:
+    /// `sample_type` (one) is that of rules that name none, `normalize` scales each run of the new side, to the median
+    /// of the base's "total" or "duration", or by a factor.
     ///
     /// Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
     /// does.

@@ -390,9 +390,9 @@ fn gather(
 /// with that one, whose error is raised.
 ///
 /// A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
-/// nothing; with on_error="raise" its error is raised. The other keywords are those of load() and of Views: `sample_type` (one) is
-/// unless given the default one of the first build that loads, and units are converted to the finest; `normalize`
-/// scales all builds to the first, by "total" or "duration".
+/// nothing; with on_error="raise" its error is raised. The other keywords are those of load() and of Views:
+/// `sample_type` (one) is unless given the default one of the first build that loads, and units are converted to the
+/// finest; `normalize` scales all builds to the first, by "total" or "duration".
 ///
 /// Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
 #[pyfunction]

@@ -308,7 +308,7 @@ impl Views {
         self.table(py, query, Ask::Peek { regex, sort, limit: n })
     }
 
-    /// The callers of the frames that match a regular expression (as in peek()), as whole chains from the root to the
+    /// The callers of the frames that match a regular expression, as in peek(): whole chains from the root to the
     /// first frame that matches.
     ///
     /// Columns as stacks(). `n` rows, or all. No row if nothing matches.
