@@ -127,7 +127,7 @@ impl View {
         let views = View::all().iter().filter(|view| view.of_pairs.is_some());
         let name =
             |view: &&View| if view.matched.is_some() { format!("{}=RE", view.name) } else { view.name.to_owned() };
-        views.map(|view| name(view)).collect::<Vec<_>>().join(between)
+        views.map(name).collect::<Vec<_>>().join(between)
     }
 }
 
