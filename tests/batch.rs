@@ -124,6 +124,7 @@ fn every_view_works_for_many_pairs() {
         ("traces", &["traces"]),
         ("labels", &["labels"]),
         ("peek=headers", &["peek", "headers"]),
+        ("roots=headers", &["roots", "headers"]),
     ] {
         let args = ["batch", "main", "branch", "--format", "jsonl", "--view", view];
         let out = pprofdiff(&dir, &[&args, &common[..]].concat());
@@ -149,7 +150,11 @@ fn every_view_works_for_many_pairs() {
     let text = causes(&["batch", "main", "branch", "--view", "explain"]);
     assert!(text.contains("added logmill/names.canonical from logmill/names.compare"), "{text}");
     let out = pprofdiff(&dir, &["batch", "main", "branch", "--view", "flame"]);
-    assert!(String::from_utf8(out.stderr).unwrap().contains("top, tree, stacks, traces, labels, explain or peek=RE"));
+    assert!(
+        String::from_utf8(out.stderr)
+            .unwrap()
+            .contains("top, peek=RE, roots=RE, tree, stacks, traces, labels, explain")
+    );
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -140,7 +140,7 @@ A pair that fails is named with its reason and stops no other; the exit code the
 with what is done, in the file of -o as well; the exit code then is 130.";
 
 fn views() -> String {
-    format!("What to show of each pair: {}", View::names_of_pairs(", "))
+    format!("What to show of each pair: {}", View::names_of_pairs())
 }
 
 impl BatchArgs {

@@ -118,16 +118,16 @@ impl View {
         let named = |view: &&&View| view.name == name && view.matched.is_some() != regex.is_empty();
         match View::all().iter().find(named).and_then(|view| view.of_pairs) {
             Some(ask) => Ok(ask(regex)),
-            None => Err(Error::query(format!("a view is {}, not {text:?}", View::names_of_pairs(", ")))),
+            None => Err(Error::query(format!("a view is {}, not {text:?}", View::names_of_pairs()))),
         }
     }
 
     /// The names of views that many pairs are asked for.
-    pub fn names_of_pairs(between: &str) -> String {
+    pub fn names_of_pairs() -> String {
         let views = View::all().iter().filter(|view| view.of_pairs.is_some());
         let name =
             |view: &&View| if view.matched.is_some() { format!("{}=RE", view.name) } else { view.name.to_owned() };
-        views.map(name).collect::<Vec<_>>().join(between)
+        views.map(name).collect::<Vec<_>>().join(", ")
     }
 }
 
