@@ -21,7 +21,7 @@ mod search;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Query, Selection};
-use crate::runtimes::{self, UserRules};
+use crate::runtimes::UserRules;
 use crate::{Error, Result};
 use account::Books;
 pub use answer::{
@@ -107,7 +107,7 @@ impl ExplainOptions {
     /// Invalid TOML, unknown keys, or an invalid expression.
     #[cfg(feature = "check")]
     pub fn with_config(mut self, text: &str) -> Result<Self> {
-        let settings = runtimes::Settings::from_toml(text)?;
+        let settings = crate::runtimes::Settings::from_toml(text)?;
         self.system.extend(settings.system);
         self.background.extend(settings.background);
         UserRules::new(&self.system, &self.background).map(|_| self)
