@@ -94,9 +94,9 @@ class Batch:
     def tables(self, n=None, *, view="top", sort="flat", **options):
         """The same pairs, but each Result has a Table (and no Diff), made where the pair is compared.
 
-        `view` is "top", "tree", "stacks", "traces", "labels", "explain" (the causes), "peek=REGEX" or "roots=REGEX". The
-        other arguments are those of Views.top(). Result.summary is the pair in one row, for which `n=1` is enough. To
-        be called before the first result.
+        `view` is "top", "tree", "stacks", "traces", "labels", "explain" (the causes), "peek=REGEX" or "roots=REGEX".
+        The other arguments are those of Views.top(). Result.summary is the pair in one row, for which `n=1` is enough.
+        To be called before the first result.
         """
         if self._results is not None:
             raise RuntimeError("this batch has begun; ask for tables before the first result")

@@ -268,7 +268,7 @@ impl ToolSpec {
             properties.insert("diff".to_owned(), json!({"type": "string", "description": "What load called it"}));
         }
         properties.extend(self.arguments(verb).map(|arg| (arg.get_id().to_string(), property(arg))));
-        let about = format!("The most tokens of the answer, from {LEAST_BUDGET} on [default: {BUDGET}]");
+        let about = format!("Maximum tokens of the answer, from {LEAST_BUDGET} [default: {BUDGET}]");
         let budget = json!({"type": "integer", "description": about});
         properties.insert("budget".to_owned(), budget);
         for (name, property) in &mut properties {
@@ -308,6 +308,8 @@ fn property(arg: &Arg) -> Value {
     let values: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
     // A wrong name of a format is answered with all of them.
     let values = if values.len() > MAX_VALUES { Vec::new() } else { values };
+    // Help has them after a colon.
+    let about = if values.is_empty() { about } else { about.split(':').next().unwrap_or_default() };
     let mut property = match arg.get_action() {
         ArgAction::SetTrue => json!({"type": "boolean"}),
         ArgAction::Append if arg.get_value_delimiter().is_none() => {
