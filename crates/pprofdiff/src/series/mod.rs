@@ -46,7 +46,7 @@ pub enum Against {
     First,
 }
 
-/// What the builds are ordered by. A history by keys can't have two names ([`check_history`]).
+/// What the builds are ordered by. A history by keys can't have two names ([`check_history`](pprofdiff_profile::input::check_history)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Order {
     /// The caller.
