@@ -251,8 +251,10 @@ impl Found<'_> {
                     of_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
                 }
                 let deviation = (event / va + event / vb + 0.02).sqrt();
-                // Of names without a package, as Python's, nothing says that they are of one.
-                let is_one_package = of_old.package == of_new.package && !of_old.package.is_empty();
+                // Of names without a package, as Python's and C's, the type says what they belong to.
+                let of_type = |parts: &Parts| parts.local.rsplit_once('.').map_or("", |(of, _)| of).to_owned();
+                let is_one_package = of_old.package == of_new.package
+                    && (!of_old.package.is_empty() || of_type(of_old) == of_type(of_new));
                 if is_one_package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation {
                     of_package.push((old, new));
                 }
