@@ -267,7 +267,7 @@ fn replaced_calls_are_one_cause() {
     let cause = &e.causes[0];
     assert_eq!((cause.kind, cause.function.as_deref()), (CauseKind::Calls, Some("main.load")));
     assert!((cause.delta + 4.1e10).abs() < 1e6, "{cause:?}");
-    says(&e, "main.load calls b/two.Parse instead of a/one.Read, 50s -> 9s: -41s");
+    says(&e, "main.load calls b/two.Parse (+9s) instead of a/one.Read (-50s): -41s");
     // Both have what they had.
     assert_eq!(cause.parts.iter().map(|part| part.delta).collect::<Vec<_>>(), [9e9, -5e10]);
 }

@@ -2,9 +2,10 @@
 //! their own.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use pprofdiff::Query;
 use pprofdiff::input::InputFormat;
-use pprofdiff::options::Heading;
-use pprofdiff_report::Format;
+use pprofdiff::options::{Heading, Scope};
+use pprofdiff_report::{Format, View};
 
 /// Columns of the names that stand at the end of short help.
 const COLUMNS: usize = 98;
@@ -18,7 +19,7 @@ impl<T: Args> Args for Later<T> {
         // What the verb is about stands at the verb, and not at the options that verbs share.
         command.defer(|command| {
             let about = command.get_about().cloned().unwrap_or_default();
-            fit(T::augment_args(command).about(about).long_about(None))
+            fit(without_unfit(T::augment_args(command).about(about).long_about(None)))
         })
     }
 
@@ -61,6 +62,25 @@ impl<T: FromArgMatches> FromArgMatches for Unnamed<T> {
     }
 }
 
+/// What some verbs would refuse that share their options with others, besides what is beyond their view's scope.
+const UNFIT: [(&str, &str); 6] = [
+    ("explain", "granularity"),
+    ("explain", "normalize"),
+    ("batch", "mean"),
+    ("roots", "sort"),
+    ("stacks", "sort"),
+    ("traces", "sort"),
+];
+
+/// Leaves out of help what the verb's view does not take; who gives it all the same is told so.
+fn without_unfit(command: Command) -> Command {
+    let verb = command.get_name().to_owned();
+    let scope = View::all().iter().find(|view| view.name == verb).map_or(Scope::Table, |view| view.scope);
+    let beyond = Query::options().filter(|option| option.scope > scope).map(|option| option.name);
+    let unfit: Vec<&str> = beyond.chain(UNFIT.iter().filter(|(of, _)| *of == verb).map(|(_, name)| *name)).collect();
+    command.mut_args(|arg| if unfit.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
+}
+
 /// Moves to long help what follows the options, and names at the end of short help those that it hides.
 fn fit(command: Command) -> Command {
     let below = command.get_after_help().cloned().unwrap_or_default();
@@ -81,7 +101,11 @@ fn fit(command: Command) -> Command {
     }
     let lines =
         groups.iter().filter(|(_, names)| !names.is_empty()).map(|(heading, names)| format!("{heading}{names}"));
-    let short = lines.chain(["--help describes all, with examples.".to_owned()]).collect::<Vec<_>>().join("\n");
+    let is_plain = command.get_after_help().is_none();
+    let short = lines
+        .chain([if is_plain { "--help describes all." } else { "--help describes all, with examples." }.to_owned()])
+        .collect::<Vec<_>>()
+        .join("\n");
     command.after_help(short).after_long_help(below)
 }
 
@@ -91,11 +115,11 @@ pub fn formats() -> String {
     for format in Format::all() {
         let endings: Vec<String> = format.extensions.iter().map(|ending| format!(".{ending}")).collect();
         let endings = if endings.is_empty() { String::new() } else { format!(" ({})", endings.join(", ")) };
-        text.push_str(&format!("  {:<11} {}{endings}\n", format.name, format.about));
+        text.push_str(&format!("  {:<14} {}{endings}\n", format.name, format.about));
     }
     text.push_str("\nInput (recognised by content, or named by --input-format):\n");
     for format in InputFormat::all() {
-        text.push_str(&format!("  {:<11} {}\n", format.name, format.about));
+        text.push_str(&format!("  {:<14} {}\n", format.name, format.about));
     }
     text
 }

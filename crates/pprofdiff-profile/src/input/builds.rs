@@ -56,7 +56,7 @@ pub fn sort_builds<T>(builds: &mut [(String, T)]) {
 }
 
 /// The builds of two names, by their places: ten of which five are called `branch-1` to `branch-5` and five `main-1` to
-/// `main-5`. They are two sides and no history: by key the branch would come first, and what it made dearer would look like
+/// `main-5`. They are two sides and no history: by key the branch would come first, and what it made slower would look like
 /// a gain. `None` unless the keys begin, before their first number, in just two ways, and two builds or more in each.
 pub fn two_names<'k>(keys: impl Iterator<Item = &'k str>) -> Option<[Vec<usize>; 2]> {
     let mut names: Vec<(&str, Vec<usize>)> = Vec::new();

@@ -23,6 +23,8 @@ const CONSEQUENCES: f64 = 0.02;
 const SURE: f64 = 0.001;
 /// A difference of the totals that is by chance with this probability may be.
 const UNSURE: f64 = 0.05;
+/// Counts that are spent as time is.
+const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
 /// Sample types of waits for locks.
 const WAITED: [&str; 3] = ["delay", "lock", "locks"];
 /// What sample types begin with that say what there is, and not what was done.
@@ -56,7 +58,7 @@ impl Markup {
         }
     }
 
-    /// ExplanationText that are no name; units and sample types come from files.
+    /// Words that are no name; units and sample types come from files.
     pub(super) fn words(self, text: &str) -> String {
         match self {
             Markup::Plain => sanitize(text).into_owned(),
@@ -157,7 +159,7 @@ impl ExplanationText<'_> {
         let function = cause.function.as_deref().map_or_else(|| "all of it".to_owned(), |f| self.markup.name(f));
         let more = if up { "more" } else { "less" };
         let costs = match self.verb(cause) {
-            verb @ ("allocates" | "holds") => format!("{verb} {more}"),
+            verb @ ("allocates" | "holds" | "has") => format!("{verb} {more}"),
             _ => format!("costs {more}"),
         };
         if let Some(callee) = cause.callee.as_deref().map(|f| self.markup.name(f)) {
@@ -174,8 +176,8 @@ impl ExplanationText<'_> {
             && let (Some(came_to), Some(went_to)) = (&came.function, &went.function)
         {
             let (came_to, went_to) = (self.markup.name(came_to), self.markup.name(went_to));
-            let values = [cause.evidence.base.value, cause.evidence.new.value].map(|value| self.total(value));
-            return format!("{function} calls {came_to} instead of {went_to}, {} -> {}", values[0], values[1]);
+            let values = [came, went].map(|part| self.amount(part.delta));
+            return format!("{function} calls {came_to} ({}) instead of {went_to} ({})", values[0], values[1]);
         }
         match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
             // Who holds a lock or waits for it, and not what it does.
@@ -189,6 +191,12 @@ impl ExplanationText<'_> {
             },
             (CauseKind::Own, None) => format!("{function} itself {costs}"),
             (CauseKind::Calls, Some(caller)) => self.spends(cause, &caller, more, &function),
+            // Of several callees, which are its parts.
+            (CauseKind::Calls, None)
+                if cause.function.is_some() && cause.parts.iter().any(|part| part.caller == cause.function) =>
+            {
+                format!("{function} {} {more} in what it calls", self.verb(cause))
+            }
             (CauseKind::Calls, None) => format!("{function} {costs}{}", self.called(cause)),
             (CauseKind::Added, Some(caller)) => format!("{caller} now calls {function}"),
             (CauseKind::Added, None) => format!("{function} is new"),
@@ -207,8 +215,10 @@ impl ExplanationText<'_> {
         match self.e.sample_type.as_str() {
             kind if kind.starts_with("alloc") => "allocates",
             kind if HELD.iter().any(|held| kind.starts_with(held)) => "holds",
+            kind if kind.contains("contention") => "waits",
             _ if self.is_delay(cause) => "waits",
-            _ => "spends",
+            kind if SPENT.contains(&kind) || self.is_time() => "spends",
+            _ => "has",
         }
     }
 
@@ -235,10 +245,13 @@ impl ExplanationText<'_> {
         format!(", for {}", shown.iter().map(one).collect::<Vec<_>>().join(", "))
     }
 
+    fn is_time(&self) -> bool {
+        units::find(&self.e.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns))
+    }
+
     /// True if time is waited for: of what is a time, only waits are counted beside it; or its name says so.
     fn is_delay(&self, cause: &Cause) -> bool {
-        let is_time = units::find(&self.e.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns));
-        is_time && (cause.split.is_some() || WAITED.contains(&self.e.sample_type.as_str()))
+        self.is_time() && (cause.split.is_some() || WAITED.contains(&self.e.sample_type.as_str()))
     }
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
@@ -248,7 +261,7 @@ impl ExplanationText<'_> {
             let all = if self.e.causes.len() > 1 { "all else" } else { "all" };
             let why = match cause.delta > 0.0 {
                 true => "grew alike: more live data, or a leak in proportion",
-                false => "became less alike: less live data",
+                false => "shrank alike: less live data",
             };
             return format!("{all} of it {why}: {change}{times}");
         }
@@ -411,6 +424,7 @@ impl ExplanationText<'_> {
             ScaleRule::Agree => {
                 format!("The new side did {times} times as much work, another number of operations {agree}{rest}.")
             }
+            ScaleRule::Unknown if of == 0 => "How much work was done is not known.".to_owned(),
             ScaleRule::Unknown => {
                 format!("How much work was done is not known; it is read as the same {agree}. Give --ops.")
             }
@@ -441,11 +455,14 @@ impl ExplanationText<'_> {
             let is_all = e.causes.is_empty()
                 && account.by_chance
                 && !account.consequences_by_chance
+                && account.p.is_some_and(|p| p < UNSURE)
                 && account.consequences.abs() > CONSEQUENCES * e.total.0.max(e.total.1);
             let all = if is_all { ", which are all that changed" } else { "" };
             said.push(format!("GC, scheduling and locks {}{all}", self.amount(account.consequences)));
         }
-        let chance = if account.by_chance { "within chance" } else { "more than chance" };
+        // Without a cause the rest is what the totals differ by, which has a test of its own.
+        let is_whole = e.causes.is_empty() && account.p.is_some_and(|p| p > UNSURE);
+        let chance = if account.by_chance || is_whole { "within chance" } else { "more than chance" };
         said.push(match named(account.rest) {
             true => format!("the rest {}, {chance}", self.amount(account.rest)),
             false => "nothing else".to_owned(),
@@ -477,7 +494,8 @@ impl ExplanationText<'_> {
                 format!("{m0} + {m1} runs, noise between {learned} of equal builds: {chance}.")
             }
             (m0, m1) if m0 > 1 && m1 > 1 => format!("{m0} + {m1} runs: {chance}."),
-            _ => format!("Noise is estimated from this pair's other frames: {chance}."),
+            (1, 1) => format!("Noise is estimated from this pair's other frames: {chance}."),
+            (m0, m1) => format!("{m0} + {m1} runs, noise estimated from other frames: {chance}."),
         }
     }
 

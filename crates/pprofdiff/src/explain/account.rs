@@ -211,6 +211,7 @@ impl Books<'_> {
         }
         let change = self.delta(self.sum(&rows));
         let goes_along = |whole: [f64; 2]| self.delta(whole) * change.signum() >= MIN_PART_OF_WHOLE * change.abs();
+        let mut callees = Vec::new();
         if let (CauseKind::Own, Some(function)) = (of.kind, of.function) {
             self.name_callee(&mut of, function, candidate.set, &mut rows);
             let is_own =
@@ -218,6 +219,10 @@ impl Books<'_> {
             let is_leaf = |stack: &[u32]| stack.last() == Some(&function);
             if of.kind == CauseKind::Own && !goes_along(self.uncut.sum(|stack| is_own(stack) || is_leaf(stack))) {
                 of.kind = CauseKind::Calls;
+            }
+            if of.kind == CauseKind::Calls && of.callee.is_none() {
+                callees = self.callees(function, &rows);
+                of.caller = of.caller.filter(|_| callees.is_empty());
             }
         }
         if let (None, Some(function)) = (of.label, of.function) {
@@ -272,7 +277,7 @@ impl Books<'_> {
             let own: Vec<u32> = of_part.iter().copied().filter(|row| rows.binary_search(row).is_ok()).collect();
             (part.clone(), self.sum(&own))
         });
-        let parts = parts.filter(|(_, v)| v[0] + v[1] > 0.0).collect();
+        let parts = parts.filter(|(_, v)| v[0] + v[1] > 0.0).chain(callees).collect();
         Some(Entry { values: v, score: self.score(candidate.set, &rows), parts, rows, ..Entry::of(candidate.set, of) })
     }
 

@@ -107,7 +107,7 @@ pub struct Cause {
     pub parts: Vec<Part>,
     /// How much of it is that of the count, where cost and count are both measured.
     pub split: Option<Split>,
-    /// Priority how much of the change of garbage collection is this cause's, by what it allocates more or less; it is no part of
+    /// About how much of the change of garbage collection is this cause's, by what it allocates more or less; it is no part of
     /// `delta`, but of the account's consequences.
     pub garbage: Option<f64>,
     /// What it was found in.
@@ -296,7 +296,7 @@ pub struct Candidate {
     /// As a cause would be.
     #[serde(flatten)]
     pub cause: Cause,
-    /// Priority how many runs a side would tell, if it is one; `None` if that is more than 20.
+    /// About how many runs a side would tell, if it is one; `None` if that is more than 20.
     pub runs: Option<usize>,
 }
 

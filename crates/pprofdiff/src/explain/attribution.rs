@@ -34,7 +34,7 @@ pub enum CauseKind {
     /// The function's own cost: its code, or the system functions that it calls.
     #[serde(rename = "self")]
     Own,
-    /// It is called more or less often, or what it does below became dearer.
+    /// It is called more or less often, or what it does below costs more.
     Calls,
     /// Only the new side has it.
     Added,
@@ -71,10 +71,6 @@ impl Description {
     /// Of all stacks.
     pub(super) fn of_all(kind: CauseKind) -> Description {
         Description { kind, function: None, caller: None, label: None, callee: None, chain: Vec::new() }
-    }
-
-    pub(super) fn is_all(&self) -> bool {
-        self.function.is_none() && self.label.is_none()
     }
 }
 

@@ -44,6 +44,8 @@ use search::Work;
 
 /// Where a frame with a tenth of the total would have been noticed that grew by so much, nothing is a verdict.
 const PRACTICAL: f64 = 1.0;
+/// With more than this nothing was noticed, whatever moved.
+const UNNOTICED: f64 = 10.0;
 /// A difference of the totals is certain that is by chance with less than this probability; of several runs this is enough,
 /// whose own differences say what chance is.
 const SURE: f64 = 0.001;
@@ -428,7 +430,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, ops: Option<f64>, options
         inside: None,
     });
     moved.splice(0..0, of_names.collect::<Vec<_>>());
-    // Where inlining unstable_inlining, a function may seem to have moved to itself.
+    // Where inlining differs between builds, a function may seem to have moved to itself.
     moved.retain(|m| m.function != m.from);
     let naming = Naming { rows: &rows, shown: &shown, total, scale };
     let is_count = measure.summary().unit == "count";
@@ -441,11 +443,14 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, ops: Option<f64>, options
     let factor = rounded(scale / runs);
     let verdict = match () {
         () if !causes.is_empty() => Verdict::Change,
+        () if total == [0.0; 2] => Verdict::Inconclusive,
         () if equal => Verdict::None,
         () if !suspects.is_empty() => Verdict::Inconclusive,
         // Where the whole changed for certain, something did.
         () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
-        () if !moved.is_empty() || rewrite.is_some() || found.noticed < PRACTICAL => Verdict::None,
+        () if found.noticed < PRACTICAL => Verdict::None,
+        // What moved is an answer, too, if little else could have gone unseen.
+        () if (!moved.is_empty() || rewrite.is_some()) && found.noticed < UNNOTICED => Verdict::None,
         () => Verdict::Inconclusive,
     };
     // What is said of the answer itself comes first: texts have room for one.
@@ -462,7 +467,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, ops: Option<f64>, options
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
-        () if found.unknown && !equal => ScaleRule::Unknown,
+        () if (found.unknown || found.of == 0 || !suspects.is_empty()) && !equal => ScaleRule::Unknown,
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
         () => ScaleRule::Agree,
     };

@@ -11,8 +11,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
-    let has_level = findings.causes.iter().any(|cause| cause.of.is_all());
-    if books.found.ambiguous && !has_level {
+    // What there is, no work makes more of.
+    if books.found.ambiguous && !books.is_level {
         findings.suspects.append(&mut findings.causes);
     }
 }

@@ -45,7 +45,7 @@ impl Books<'_> {
         self.said(&candidate, rows)
     }
 
-    /// Priority how many runs a side show a cause of this score: what is chance falls with their number.
+    /// About how many runs a side show a cause of this score: what is chance falls with their number.
     pub(in crate::explain) fn runs_needed(&self, score: f64) -> Option<usize> {
         let m = self.rows.runs.into_iter().max().unwrap_or(1) as f64;
         let runs = (m * self.found.threshold / score.max(1e-9)).ceil().max(m + 1.0).max(MIN_RUNS);

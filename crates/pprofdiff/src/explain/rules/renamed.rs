@@ -251,10 +251,18 @@ impl Found<'_> {
                     of_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
                 }
                 let deviation = (event / va + event / vb + 0.02).sqrt();
-                // Of names without a package, as Python's and C's, the type says what they belong to.
+                // Of names without a package, as Python's and C's, the type says what they belong to; of those without either,
+                // what they call must say so.
                 let of_type = |parts: &Parts| parts.local.rsplit_once('.').map_or("", |(of, _)| of).to_owned();
-                let is_one_package = of_old.package == of_new.package
-                    && (!of_old.package.is_empty() || of_type(of_old) == of_type(of_new));
+                let called = || -> f64 {
+                    let both = a.iter().filter(|((is_caller, name), _)| !is_caller && *name != END && *name != UNKNOWN);
+                    both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
+                };
+                let is_of_one = || match of_type(of_old).as_str() {
+                    "" => of_type(of_new).is_empty() && called() > LIKE,
+                    of => of_type(of_new) == of,
+                };
+                let is_one_package = of_old.package == of_new.package && (!of_old.package.is_empty() || is_of_one());
                 if is_one_package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation {
                     of_package.push((old, new));
                 }

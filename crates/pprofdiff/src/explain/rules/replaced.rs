@@ -12,7 +12,7 @@ use pprofdiff_profile::work::paced;
 pub(super) const RULE: Rule = Rule {
     name: "replaced",
     needs: "a caller of which one call came and another went",
-    says: "the caller calls the one instead of the other, with what both cost",
+    says: "the caller calls the one instead of the other, with the changes of both",
     find: Find::Causes(find),
 };
 

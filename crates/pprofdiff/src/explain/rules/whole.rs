@@ -21,17 +21,16 @@ const PART_OF_SIZE: f64 = 0.25;
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     if books.is_given
-        || books.is_level
-        || books.found.ambiguous
+        || (books.found.ambiguous && !books.is_level)
         || !books.account(&findings.causes).is_of_rest(books.rows.runs)
     {
         return;
     }
     let Some(entry) = books.whole() else { return };
     findings.causes.clear();
-    // More work makes more allocations, and none larger; and what was rewritten is no coincidence.
+    // More work makes more allocations, and none larger, and no level higher; and what was rewritten is no coincidence.
     let size = books.split(&entry).filter(|_| books.rows.kind == Kind::Heap).map_or(0.0, |[_, size, ..]| size);
-    match size > PART_OF_SIZE || books.is_rewritten {
+    match size > PART_OF_SIZE || books.is_rewritten || books.is_level {
         true => findings.causes.push(entry),
         false => findings.suspects.push(entry),
     }

@@ -73,8 +73,7 @@ impl Found {
 }
 
 /// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a
-/// cause, as a part
-/// of the total.
+/// cause, as a part of the total.
 pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, work: &mut Work) -> Found {
     let runs = rows.runs[1] as f64 / rows.runs[0] as f64;
     let replicated = is_replicated(rows);
@@ -98,13 +97,13 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let mut telling: Vec<(usize, f64, f64)> = own.iter().filter_map(ratio).collect();
     let most = MAX_OF_SCALE * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
     telling.iter_mut().for_each(|(_, _, weight)| *weight = weight.min(most));
+    let agrees = |j: usize, scale: f64| {
+        let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
+        let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
+        is_near || penalised(b, n, scale, between_run_variance(tau2[j], rows.runs)) < LEVEL
+    };
     let agreeing = |scale: f64| {
-        let of = |&(j, _, weight): &(usize, f64, f64)| {
-            let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
-            let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
-            let agrees = is_near || penalised(b, n, scale, between_run_variance(tau2[j], rows.runs)) < LEVEL;
-            if agrees { weight } else { 0.0 }
-        };
+        let of = |&(j, _, weight): &(usize, f64, f64)| if agrees(j, scale) { weight } else { 0.0 };
         telling.iter().map(of).sum::<f64>() / telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
     };
     if !fixed {
@@ -213,7 +212,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
         (set.values[0] + set.values[1]) > 20.0 * set.event
     });
     let telling: Vec<usize> = telling.copied().collect();
-    let agree = telling.iter().filter(|&&j| model.score(j) < LEVEL).count();
+    let agree = telling.iter().filter(|&&j| agrees(j, model.scale) || model.score(j) < LEVEL).count();
     Found {
         scale: model.scale,
         fits,
