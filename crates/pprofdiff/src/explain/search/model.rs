@@ -79,6 +79,9 @@ impl Work {
     }
 }
 
+/// Rows whose changed factors go up the tree of calls together.
+const ROWS_AT_ONCE: usize = 1 << 10;
+
 /// What a row adds to the sums of a set: base, new, and what is expected of each of its total.
 type Part = [f64; 4];
 
@@ -232,21 +235,28 @@ impl<'a> Model<'a> {
                 break;
             }
         }
-        let mut changes: Vec<(u32, Part)> = Vec::with_capacity(before.len());
-        for (row, before) in rows.zip(before) {
-            let v = self.rows.rows[row as usize].values;
-            let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
-            changes.push((row, std::array::from_fn(|i| is[i] - was[i])));
-        }
-        self.changed.extend(changes.iter().map(|(row, _)| *row));
-        let looked_at = sets.add_up(&changes, |other, part| {
-            let sums = &mut self.sums[other];
-            (0..4).for_each(|i| sums[i] += part[i]);
-            if !std::mem::replace(&mut self.is_touched[other], true) {
-                self.touched.push(other as u32);
+        // Some rows at a time, so that what is kept of them is small.
+        let (mut rows, mut changes) = (rows.zip(before), Vec::with_capacity(ROWS_AT_ONCE));
+        loop {
+            changes.clear();
+            changes.extend(rows.by_ref().take(ROWS_AT_ONCE).map(|(row, before)| {
+                let v = self.rows.rows[row as usize].values;
+                let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
+                (row, std::array::from_fn(|i| is[i] - was[i]))
+            }));
+            if changes.is_empty() {
+                break;
             }
-        });
-        self.work.add(looked_at);
+            self.changed.extend(changes.iter().map(|(row, _)| *row));
+            let looked_at = sets.add_up(&changes, |other, part: Part| {
+                let sums = &mut self.sums[other];
+                (0..4).for_each(|i| sums[i] += part[i]);
+                if !std::mem::replace(&mut self.is_touched[other], true) {
+                    self.touched.push(other as u32);
+                }
+            });
+            self.work.add(looked_at);
+        }
         fit
     }
 
