@@ -171,6 +171,7 @@ def test_a_file_that_is_cut_off_while_it_is_read_is_whole_or_an_error(tmp_path: 
 LONG_WORK = {
     "merge": ("pprofdiff.merge([PATH] * 1_000_000)", 0.5),
     "sources": ("pprofdiff.merge([PATH] * 10_000_000)", 0.1),
+    "list of sources": ("pprofdiff.merge([PATH] * 10_000_000)", 0.01),
     "to_dicts": ("labels.to_dicts()", 0.1),
     "list": ("list(labels)", 0.1),
     "deep": ("stacks['frames']", 0.1),
@@ -210,7 +211,11 @@ except KeyboardInterrupt:
             time.sleep(seconds)
             sent = time.monotonic()
             child.send_signal(signal.SIGINT)
+            # One that does not hear it would take all memory.
+            killer = threading.Timer(30, child.kill)
+            killer.start()
             answer = child.stdout.readline()
+            killer.cancel()
             waited.append(time.monotonic() - sent if answer == "interrupted\n" else 1)
             child.kill()
     assert max(waited[-5:]) < 0.1, waited

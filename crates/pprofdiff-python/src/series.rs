@@ -290,8 +290,12 @@ fn path_keys(profiles: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     if !profiles.is_instance_of::<PyList>() && !profiles.is_instance_of::<PyTuple>() {
         return Ok(None);
     }
-    let paths: Option<Vec<PathBuf>> = profiles.try_iter()?.map(|p| path(&p?)).collect::<PyResult<_>>()?;
-    Ok(paths.map(|paths| pprofdiff::input::file_builds(&paths).into_iter().map(|(key, _)| key).collect()))
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for object in profiles.try_iter()? {
+        let Some(path) = path(&object?)? else { return Ok(None) };
+        paths.push(path);
+    }
+    Ok(Some(pprofdiff::input::file_builds(&paths).into_iter().map(|(key, _)| key).collect()))
 }
 
 /// What the caller calls a profile; otherwise the path, the Profile's name, or its number from 0.
@@ -345,8 +349,12 @@ fn gather(
     let window = 4 * runtime::pool(py)?.current_num_threads();
     let mut base = base;
     loop {
-        let window: Vec<Item> =
-            base.take().map(Ok).into_iter().chain(items.by_ref().take(window)).collect::<PyResult<_>>()?;
+        let mut next: Vec<Item> = base.take().into_iter().collect();
+        // Not collected: see `source::sources`.
+        for item in items.by_ref().take(window) {
+            next.push(item?);
+        }
+        let window = next;
         if window.is_empty() {
             break;
         }

@@ -97,14 +97,15 @@ pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
     if objects.is_instance_of::<PyString>() || objects.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err("profiles are given as a list"));
     }
-    // A source is as much work as ten small objects.
-    let mut made = 0;
-    let all = objects.try_iter()?.map(|object| {
+    let (mut all, mut made) = (Vec::new(), 0);
+    // Not collected: that asks Python how many there are, and a Ctrl-C that comes meanwhile is printed there and lost.
+    for object in objects.try_iter()? {
+        // A source is as much work as ten small objects.
         made += 10;
         runtime::yield_gil(objects.py(), &mut made)?;
-        source(&object?)
-    });
-    all.collect()
+        all.push(source(&object?)?);
+    }
+    Ok(all)
 }
 
 /// One side of a comparison.
