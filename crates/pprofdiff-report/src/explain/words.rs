@@ -455,7 +455,7 @@ impl ExplanationText<'_> {
             let is_all = e.causes.is_empty()
                 && account.by_chance
                 && !account.consequences_by_chance
-                && account.p.is_some_and(|p| p < UNSURE)
+                && account.rest.abs() < 0.5 * account.consequences.abs()
                 && account.consequences.abs() > CONSEQUENCES * e.total.0.max(e.total.1);
             let all = if is_all { ", which are all that changed" } else { "" };
             said.push(format!("GC, scheduling and locks {}{all}", self.amount(account.consequences)));
