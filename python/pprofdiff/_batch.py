@@ -232,7 +232,7 @@ class _Job:
                 places.append(e)
         done = Lock()
         done.acquire()
-        with defer_sigint():
+        with _defer_sigint():
             try:
                 future = self.executor.submit(_work, task, question, self.load)
             except Exception as e:  # it was shut down, or has broken
@@ -246,13 +246,13 @@ class _Job:
     def wait(self, future, done):
         """What the task returned or raised, or why it will do neither."""
         while not done.acquire(timeout=1):
-            with defer_sigint():
+            with _defer_sigint():
                 lost = self.executor.lost()
                 if future.done():
                     break
             if lost is not None:
                 raise lost
-        with defer_sigint():
+        with _defer_sigint():
             try:
                 return future.result()
             except KeyboardInterrupt as e:
@@ -269,7 +269,7 @@ def _portable(side):
     return side
 
 
-class defer_sigint:
+class _defer_sigint:
     """Ctrl-C comes after the block, not in it.
 
     KeyboardInterrupt may be raised between any two steps of the code of an executor, also between taking a lock and
@@ -309,7 +309,7 @@ def _work(task, question, load):
     """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception.
 
     A process pool's worker heeds Ctrl-C in a task, but no more between tasks, where it would leave the pool's queues
-    locked or half written, for the same reason as in defer_sigint. Whoever owns the pool ends the job.
+    locked or half written, for the same reason as in _defer_sigint. Whoever owns the pool ends the job.
     """
     global _at_ctrl_c
     from multiprocessing import parent_process
@@ -322,7 +322,7 @@ def _work(task, question, load):
     if _at_ctrl_c is None and parent_process() is not None and current_thread() is main_thread():
         handler = getsignal(SIGINT)
         put_off = getattr(handler, "__self__", None)  # by submit(), in which the worker was forked
-        _at_ctrl_c = put_off.handler if isinstance(put_off, defer_sigint) else handler
+        _at_ctrl_c = put_off.handler if isinstance(put_off, _defer_sigint) else handler
     try:
         if _at_ctrl_c is not None:
             signal(SIGINT, _at_ctrl_c)
