@@ -131,7 +131,7 @@ def test_a_function_that_costs_more_itself_is_pointed_out_without_what_it_calls(
     # Each sample is an event.
     sides = (profile([(list(stack), 8, {}) for stack, n in stacks.items() for _ in range(n[i])]) for i in (0, 1))
     page = show(pprofdiff.diff(*sides).to_html(min_width=0))
-    page.click("#why button:has-text('f itself costs more')")
+    page.click("#why button:has-text('f itself has more')")
     settle(page)
     assert {depth for depth, _ in bright(page)} == {0, 1, 2}
     assert len(bright(page)) == 3
