@@ -292,7 +292,7 @@ def test_a_pool_whose_worker_is_killed_says_what_is_missing():
     assert all(isinstance(r.error, BrokenProcessPool) for r in missing)
     assert all(r.table is None for r in missing)
     # What was done before stays done, and all that is missing is named.
-    assert 0 < len(missing) < len(pairs) - 50
+    assert 0 < len(missing) <= len(pairs) - 50
     assert all((r.table is None) == (r.error is not None) for r in results)
 
 
