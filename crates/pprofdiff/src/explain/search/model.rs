@@ -4,6 +4,7 @@ use super::noise::variance_of;
 use crate::explain::evidence::rows::{Kind, Rows};
 use crate::explain::evidence::sets::{Key, Sets};
 use crate::statistics::counts::{between_run_variance, deviance, penalised};
+use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::paced;
 
@@ -46,12 +47,12 @@ pub(super) struct Model<'a> {
     pub(super) tau2: Vec<f64>,
     /// Of each row.
     pub(super) factor: Vec<f64>,
-    /// Of each set what its rows add up to, kept as the factors change.
-    pub(super) sums: Vec<Part>,
-    /// The rows whose factor isn't one, and the sets that have such rows.
+    /// The rows whose factor isn't one, and the sets that have such rows, with what their rows add up to as the factors
+    /// change. Those of all other sets are made of the sets' values when asked: there may be a hundred thousand.
     pub(super) changed: Vec<u32>,
-    pub(super) touched: Vec<u32>,
-    pub(super) is_touched: Vec<bool>,
+    pub(super) touched: Vec<(u32, Part)>,
+    /// The place of each set in `touched`, or [`NONE`].
+    pub(super) place: Vec<u32>,
     pub(super) work: Work,
 }
 
@@ -89,25 +90,9 @@ impl<'a> Model<'a> {
     pub(super) fn new(rows: &'a Rows, sets: &'a Sets, scale: f64, threshold: f64) -> Model<'a> {
         let (floor, is_given, tau2) = (0.0, false, Vec::new());
         let factor = vec![1.0; rows.rows.len()];
-        let (changed, touched, is_touched) = (Vec::new(), Vec::new(), vec![false; sets.len()]);
+        let (changed, touched, place) = (Vec::new(), Vec::new(), vec![NONE; sets.len()]);
         let work = Work::of(0);
-        let mut model = Model {
-            rows,
-            sets,
-            scale,
-            threshold,
-            floor,
-            is_given,
-            tau2,
-            factor,
-            sums: Vec::new(),
-            changed,
-            touched,
-            is_touched,
-            work,
-        };
-        model.sums = sets.sets.iter().map(|set| model.part(set.values, 1.0)).collect();
-        model
+        Model { rows, sets, scale, threshold, floor, is_given, tau2, factor, changed, touched, place, work }
     }
 
     /// What values add under a factor. Rows that are only on one side because a cause says so are explained and say
@@ -122,7 +107,15 @@ impl<'a> Model<'a> {
     }
 
     pub(super) fn sums(&self, set: usize) -> Sums {
-        self.sums_by(set, &self.sums[set])
+        match self.touched.get(self.place[set] as usize) {
+            Some((_, sums)) => self.sums_by(set, sums),
+            None => self.sums_by(set, &self.part(self.sets.sets[set].values, 1.0)),
+        }
+    }
+
+    /// True if a cause has rows of the set.
+    pub(super) fn is_touched(&self, set: usize) -> bool {
+        self.place[set] != NONE
     }
 
     fn sums_by(&self, set: usize, [b, n, eb, en]: &Part) -> Sums {
@@ -197,11 +190,11 @@ impl<'a> Model<'a> {
             if rank < least {
                 break;
             }
-            if !self.is_touched[set] && !without.contains(&set) {
+            if !self.is_touched(set) && !without.contains(&set) {
                 least = take(rank, set);
             }
         }
-        for set in paced(&self.touched).map(|&set| set as usize) {
+        for set in paced(&self.touched).map(|(set, _)| *set as usize) {
             if let Some(rank) = self.rank(set, least).filter(|_| !without.contains(&set)) {
                 least = take(rank, set);
             }
@@ -249,11 +242,12 @@ impl<'a> Model<'a> {
             }
             self.changed.extend(changes.iter().map(|(row, _)| *row));
             let looked_at = sets.add_up(&changes, |other, part: Part| {
-                let sums = &mut self.sums[other];
-                (0..4).for_each(|i| sums[i] += part[i]);
-                if !std::mem::replace(&mut self.is_touched[other], true) {
-                    self.touched.push(other as u32);
+                if self.place[other] == NONE {
+                    self.place[other] = self.touched.len() as u32;
+                    self.touched.push((other as u32, self.part(sets.sets[other].values, 1.0)));
                 }
+                let (_, sums) = &mut self.touched[self.place[other] as usize];
+                (0..4).for_each(|i| sums[i] += part[i]);
             });
             self.work.add(looked_at);
         }
@@ -263,9 +257,8 @@ impl<'a> Model<'a> {
     /// The factors of these causes, one after the other.
     pub(super) fn refit(&mut self, causes: &[usize]) -> Vec<Fit> {
         self.changed.drain(..).for_each(|row| self.factor[row as usize] = 1.0);
-        for set in paced(std::mem::take(&mut self.touched)) {
-            self.is_touched[set as usize] = false;
-            self.sums[set as usize] = self.part(self.sets.sets[set as usize].values, 1.0);
+        for (set, _) in paced(std::mem::take(&mut self.touched)) {
+            self.place[set as usize] = NONE;
         }
         causes.iter().map(|&j| self.apply(j)).collect()
     }

@@ -1,6 +1,6 @@
 //! Noise: what equal runs differ by, known before anything is measured, measured between runs, or estimated from a pair.
 
-use super::model::{Model, Sums};
+use super::model::Model;
 use crate::explain::evidence::rows::{Kind, Rows};
 use crate::explain::evidence::sets::{Key, Sets};
 use crate::statistics::counts::{Measured, between_run_variance, deviance, median, threshold, variance_of_ratios};
@@ -164,8 +164,10 @@ impl Model<'_> {
     pub(super) fn variance_of_pair(&self) -> Vec<f64> {
         let Prior { tau, floor, trust, shrink } = prior(self.rows.kind);
         let prior = tau * tau;
-        let sums: Vec<Sums> = (0..self.sets.len()).map(|j| self.sums(j)).collect();
-        let tells = |j: &usize| sums[*j].b + sums[*j].n > 20.0;
+        let tells = |j: &usize| {
+            let sums = self.sums(*j);
+            sums.b + sums.n > 20.0
+        };
         let all = || 0..self.sets.len();
         let frames = all().filter(|j| matches!(self.sets.sets[*j].key, Key::Own(_)) && tells(j)).count() as f64;
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
@@ -173,13 +175,17 @@ impl Model<'_> {
         for class in 0..3 {
             let of_class = |j: &usize| self.sets.sets[*j].key.class() == class;
             let telling: Vec<usize> = all().filter(|j| of_class(j) && tells(j) && !self.sets.sets[*j].whole).collect();
-            let untouched: Vec<usize> = telling.iter().copied().filter(|&j| !self.is_touched[j]).collect();
+            let untouched: Vec<usize> = telling.iter().copied().filter(|&j| !self.is_touched(j)).collect();
             let used = if untouched.len() > 5 { untouched } else { telling };
             let count = used.len() as f64;
             let mut estimate = 0.0;
             if used.len() > 5 {
                 let step = used.len().div_ceil(MAX_RATIOS);
-                let ratios: Vec<_> = used.iter().step_by(step).map(|&j| (sums[j].b, sums[j].n, sums[j].r)).collect();
+                let ratio = |&j: &usize| {
+                    let sums = self.sums(j);
+                    (sums.b, sums.n, sums.r)
+                };
+                let ratios: Vec<_> = used.iter().step_by(step).map(ratio).collect();
                 let found =
                     variance_of_ratios(&ratios) / (1.0 / self.rows.runs[0] as f64 + 1.0 / self.rows.runs[1] as f64);
                 estimate = (PULL * found.min(prior) + count * found) / (PULL + count);
