@@ -372,6 +372,7 @@ class Views:
         ops: tuple[float, float] | None = None,
         min_effect: float = 0.002,
         noise: _Side | None = None,
+        heap: Profile | Diff | None = None,
         config: str | PathLike[str] | None = None,
         **options: Unpack[ViewAndLoadOptions],
     ) -> Explanation:
@@ -382,10 +383,13 @@ class Views:
         new side did, if that is known; `min_effect` the least change that is a cause, as a part of the base's
         total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and which the
         keywords of load() say how to load;
+        `heap` is a Diff of the heap profiles of the same runs: garbage collection is then theirs who allocate more,
+        and the heaps are explained beside;
         `config` is a pprofdiff.toml, whose table explain says what the program's own runtime is. What is
         promised, and what can't be known: docs/explain.md.
 
-        `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given.
+        `sample_type` may name a cost with the type that counts it; of a heap both what is in use and what was
+        allocated are explained unless it is given.
         Raises PprofError for one profile, a normalization, and a granularity other than functions.
         """
     def folded(

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use pprofdiff::Diff;
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff_report::{Ask, Report, Style, explain_exit_code};
 
 use crate::args::ExplainArgs;
 use crate::check::config;
+use crate::input::Inputs;
 use crate::operations;
 use crate::outputs::Outputs;
 use crate::{Failure, Result, open_with, write_to};
@@ -17,13 +19,22 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     // What can't be asked is said before a profile is loaded.
     let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options)).for_format(format)?);
     ask(options.clone())?;
-    let mut noise_runs = 0;
+    let (mut noise_runs, mut heap) = (0, None);
     let diff = open_with(&args.input, &args.load, Outputs::new(args.output.path()), |inputs| {
+        if let [base, new] = args.with.as_slice() {
+            heap = Some(heaps(inputs, base, new)?);
+        }
         let noise = inputs.named(&args.noise)?;
         noise_runs = noise.len();
         Ok(noise.into_iter().map(|(_, source)| source).collect())
     })?;
-    let report = ask(options.with_noise_runs(noise_runs))?.answer(&diff)?;
+    let mut options = options.with_noise_runs(noise_runs);
+    if let Some(heap) = heap {
+        options = options.with_heap(heap);
+    } else if !args.with.is_empty() {
+        return Err(Failure::Message("--with takes the heaps of two sides, and there is one file".to_owned()));
+    }
+    let report = ask(options)?.answer(&diff)?;
     let code = match &report {
         Report::Explain(explanation) if args.exit_code => explain_exit_code(explanation.verdict),
         _ => 0,
@@ -34,6 +45,15 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
         Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
         Err(e) => Err(e),
     }
+}
+
+/// The heap profiles of both sides, each a file or the runs of a pattern.
+fn heaps(inputs: &Inputs, base: &Path, new: &Path) -> Result<Diff> {
+    let side = |path: &Path| {
+        let sources = inputs.named(&[path.to_owned()])?.into_iter().map(|(_, source)| source);
+        Ok::<Vec<_>, Failure>(sources.collect())
+    };
+    Ok(Diff::load(&side(base)?, &side(new)?, &inputs.options)?)
 }
 
 /// What the arguments and the configuration say.

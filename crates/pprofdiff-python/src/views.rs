@@ -379,13 +379,16 @@ impl Views {
     /// new side did, if that is known; `min_effect` the least change that is a cause, as a part of the base's
     /// total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and which the
     /// keywords of load() say how to load;
+    /// `heap` is a Diff of the heap profiles of the same runs: garbage collection is then theirs who allocate more,
+    /// and the heaps are explained beside;
     /// `config` is a pprofdiff.toml, whose table explain says what the program's own runtime is. What is
     /// promised, and what can't be known: docs/explain.md.
     ///
-    /// `sample_type` may name a cost with the type that counts it; of a heap it is alloc_space unless given.
+    /// `sample_type` may name a cost with the type that counts it; of a heap both what is in use and what was
+    /// allocated are explained unless it is given.
     /// Raises PprofError for one profile, a normalization, and a granularity other than functions.
     #[pyo3(signature = (
-        *, ops = None, min_effect = 0.002, noise = None, config = None, **options
+        *, ops = None, min_effect = 0.002, noise = None, heap = None, config = None, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn explain(
@@ -394,6 +397,7 @@ impl Views {
         ops: Option<(f64, f64)>,
         min_effect: f64,
         noise: Option<&Bound<'_, PyAny>>,
+        heap: Option<PyRef<'_, Views>>,
         config: Option<PathBuf>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Explanation> {
@@ -404,6 +408,9 @@ impl Views {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;
             asked = asked.with_config(&text).map_err(|e| error::from_engine(py, &e))?;
+        }
+        if let Some(heap) = heap {
+            asked = asked.with_heap(heap.diff.clone());
         }
         let noise = noise.map(Side::new).transpose()?.map_or_else(Vec::new, |side| side.sources);
         let diff = self.diff.clone();

@@ -136,6 +136,9 @@ pub struct ExplainArgs {
     /// Runs of equal builds, from which only noise is learned: files, or one pattern
     #[arg(long, value_name = "FILE", num_args = 1.., hide_short_help = true)]
     pub noise: Vec<PathBuf>,
+    /// Heap profiles of the same runs, a file or pattern a side: garbage collection is theirs who allocate more
+    #[arg(long, value_names = ["BASE", "NEW"], num_args = 2, hide_short_help = true)]
+    pub with: Vec<PathBuf>,
     /// What is known of your own runtime: the table explain of this file [default: pprofdiff.toml, if there is one here]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub config: Option<PathBuf>,
@@ -159,6 +162,7 @@ Examples:
   pprofdiff explain --base main*.pb.gz --new branch*.pb.gz      runs, from which noise is measured
   pprofdiff explain old.pb.gz new.pb.gz --ops 1000,3000         a benchmark that ran 1000 and 3000 times
   pprofdiff explain main.pb.gz branch.pb.gz --noise 'nightly/*.pb.gz'      runs of equal builds show what noise is
+  pprofdiff explain cpu0.pb.gz cpu1.pb.gz --with heap0.pb.gz heap1.pb.gz      who makes the garbage
   pprofdiff explain main.pb.gz branch.pb.gz --format json
 
 Several files on a side are runs of the same program and do not add up. Deltas are those of a run of the new side, beside

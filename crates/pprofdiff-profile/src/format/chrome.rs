@@ -24,6 +24,8 @@
 mod cpu;
 mod heap;
 
+use std::borrow::Cow;
+
 use super::InputFormat;
 use super::json::{self, Json, Kind, Number};
 use crate::builder::{LocationId, ProfileBuilder};
@@ -144,10 +146,31 @@ fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(Loca
         b"(idle)" if url.is_empty() => Role::Idle,
         _ => Role::Function,
     };
-    let name = if name.is_empty() { &b"(anonymous)"[..] } else { &name };
-    let function = builder.function(name, url, line);
+    let name = if name.is_empty() { Cow::Owned(unnamed(&url, line, column)) } else { name };
+    let function = builder.function(&name, url, line);
     let at = builder.line(function, line).with_column(column);
     Ok((builder.location(None, 0, &[at])?, role))
+}
+
+/// What a function without a name is called: by its place, as in V8's own traces, since a program has many. The file is said
+/// as its package knows it, wherever that is installed.
+fn unnamed(url: &[u8], line: i64, column: i64) -> Vec<u8> {
+    let mut name = b"(anonymous)".to_vec();
+    if url.is_empty() {
+        return name;
+    }
+    const PACKAGES: &[u8] = b"/node_modules/";
+    let file = match url.windows(PACKAGES.len()).rposition(|part| part == PACKAGES) {
+        Some(at) => &url[at + PACKAGES.len()..],
+        None if url.starts_with(b"node:") => url,
+        None => url.rsplit(|&byte| byte == b'/').next().unwrap_or(url),
+    };
+    name.push(b' ');
+    name.extend_from_slice(file);
+    if line > 0 {
+        name.extend_from_slice(format!(":{line}:{column}").as_bytes());
+    }
+    name
 }
 
 /// A line or column, which is counted from 0, and is -1 if there is none.

@@ -57,6 +57,9 @@ pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
                 object["evidence"]["command"] = json!(command_of(e, cause));
             }
         }
+        if !e.also.is_empty() {
+            own.insert("also".to_owned(), e.also.iter().map(explain_object).collect::<serde_json::Result<_>>()?);
+        }
         object.extend(own);
     }
     Ok(object)
@@ -91,14 +94,14 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
     words.join(" ")
 }
 
-/// Writes the explanation for people, in at most 15 lines.
+/// Writes the explanation for people, in at most 15 lines, and what belongs to it in a paragraph each.
 ///
 /// # Errors
 /// The writer's.
 pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let words = ExplanationText { e, markup: Markup::Plain };
     let head = words.head("->");
-    let lines = within(words.lines(), &head, style.budget);
+    let lines = within(words.lines(), &head, budget_of(e, style));
     writeln!(out, "{head}")?;
     for line in lines {
         match line.about {
@@ -106,7 +109,16 @@ pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -
             _ => writeln!(out, "{}", line.text)?,
         }
     }
+    for also in &e.also {
+        writeln!(out)?;
+        explain_text(also, out, Style { budget: budget_of(e, style), ..style })?;
+    }
     Ok(())
+}
+
+/// What a paragraph may take of the budget.
+fn budget_of(e: &Explanation, style: Style) -> Option<usize> {
+    style.budget.map(|budget| budget / (1 + e.also.len()))
 }
 
 /// Writes the explanation as Markdown: causes as a numbered list, the rest as lines below it.
@@ -116,7 +128,7 @@ pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -
 pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let words = ExplanationText { e, markup: Markup::Markdown };
     let head = words.head("→");
-    let lines = within(words.lines(), &head, style.budget);
+    let lines = within(words.lines(), &head, budget_of(e, style));
     writeln!(out, "{head}")?;
     let mut last = None;
     for line in lines {
@@ -128,6 +140,10 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
         }
         writeln!(out, "{}", line.text)?;
         last = Some(line.about);
+    }
+    for also in &e.also {
+        writeln!(out)?;
+        explain_markdown(also, out, Style { budget: budget_of(e, style), ..style })?;
     }
     Ok(())
 }

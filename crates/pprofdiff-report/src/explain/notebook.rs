@@ -50,5 +50,6 @@ pub fn explain_html(e: &Explanation) -> String {
         let _ = write!(html, "<div class=\"note\">{}</div>", line.text);
     }
     html.push_str("</div>");
+    e.also.iter().for_each(|also| html.push_str(&explain_html(also)));
     html
 }

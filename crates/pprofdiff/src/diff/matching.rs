@@ -60,8 +60,20 @@ pub(crate) struct Moves {
     pub told: Vec<String>,
 }
 
+/// What names with the same canonical one are to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Variants {
+    /// Functions of their own: a name that both builds have is the same function in both.
+    Own,
+    /// Numbered in the order of the source: the numbers say something only if both builds have the same ones.
+    Numbered,
+    /// One function, whatever it is called.
+    One,
+}
+
 /// A rule for names that a build makes up: what of them is replaced, and an example.
 struct Rule {
+    variants: Variants,
     /// The expression is tried on names that have all of one of these: it takes longer than to look for them.
     has: &'static [&'static [&'static str]],
     pattern: &'static str,
@@ -74,48 +86,56 @@ struct Rule {
 /// Applied in this order.
 static RULES: &[Rule] = &[
     Rule {
+        variants: Variants::One,
         has: &[&["::h"]],
         pattern: r"::h[0-9a-f]{16}$",
         with: "",
         example: ("orders::price::h0123456789abcdef", "orders::price"),
     },
     Rule {
+        variants: Variants::One,
         has: &[&[".cold"], &[".part"], &[".constprop"], &[".isra"], &[".llvm"]],
         pattern: r"(\.(cold|part|constprop|isra|llvm)(\.\d+)*)+$",
         with: "",
         example: ("parse.part.0.constprop.1", "parse"),
     },
     Rule {
+        variants: Variants::Own,
         has: &[&["/", "["]],
         pattern: r"\[[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*\]",
         with: "[...]",
         example: ("x/lru.(*Cache[go.shape.int,x/y.T[int]]).Get", "x/lru.(*Cache[...]).Get"),
     },
     Rule {
+        variants: Variants::One,
         has: &[&["{{closure}}"]],
         pattern: r"(::\{\{closure\}\})+$",
         with: "",
         example: ("orders::price::{{closure}}::{{closure}}", "orders::price"),
     },
     Rule {
+        variants: Variants::Numbered,
         has: &[&["{closure#"]],
         pattern: r"\{closure#\d+\}",
         with: "{closure#}",
         example: ("a::{closure#2}", "a::{closure#}"),
     },
     Rule {
+        variants: Variants::Numbered,
         has: &[&[".func"]],
         pattern: r"\.func\d+((\.\d+)*|-range\d+)",
         with: ".func#",
         example: ("main.run.func3.1", "main.run.func#"),
     },
     Rule {
+        variants: Variants::One,
         has: &[&["$$Lambda"]],
         pattern: r"\$\$Lambda.*$",
         with: "$$$$Lambda",
         example: ("com.acme.Shop$$Lambda$14/0x0000000800c03000.apply", "com.acme.Shop$$Lambda"),
     },
     Rule {
+        variants: Variants::Own,
         has: &[&[".js:"], &[".mjs:"], &[".cjs:"]],
         pattern: r"(\.[cm]?js):\d+(:\d+)?$",
         with: "$1",
@@ -128,7 +148,12 @@ static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new
 
 /// A name without what a compiler numbers anew in each build.
 pub(crate) fn canonical(name: &str) -> String {
-    let mut name = name.to_owned();
+    canonical_of(name).0
+}
+
+/// The same, with what it is to others of that canonical name.
+pub(crate) fn canonical_of(name: &str) -> (String, Variants) {
+    let (mut name, mut variants) = (name.to_owned(), Variants::Own);
     for (rule, regex) in RULES.iter().zip(&COMPILED) {
         if !rule.has.iter().any(|all| all.iter().all(|part| name.contains(part))) {
             continue;
@@ -138,9 +163,10 @@ pub(crate) fn canonical(name: &str) -> String {
         // What nothing is left of was no suffix.
         if !replaced.is_empty() && replaced != name {
             name = replaced.into_owned();
+            variants = variants.max(rule.variants);
         }
     }
-    name
+    (name, variants)
 }
 
 #[cfg(test)]

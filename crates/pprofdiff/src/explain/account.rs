@@ -94,6 +94,8 @@ pub(super) struct Books<'a> {
     pub found: &'a Found,
     pub attribution: &'a Attribution<'a>,
     pub uncut: &'a Uncut,
+    /// What the same runs allocated, if their heap profiles were given.
+    pub heap: Option<&'a Rows>,
     /// The least change that is a cause, as a part of the total.
     pub min_effect: f64,
     /// What all of the new side would have to all of the base if both did the same work, or what is given.

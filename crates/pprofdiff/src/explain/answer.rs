@@ -384,4 +384,8 @@ pub struct Explanation {
     pub work: u64,
     /// What a user should know.
     pub warnings: Vec<String>,
+    /// Why the sides differ in what belongs to it: of a heap whose sample type was not chosen, what was allocated; and the
+    /// heaps of the same runs, where they were given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Explanation>,
 }

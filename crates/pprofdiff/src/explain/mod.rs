@@ -36,6 +36,7 @@ use pprofdiff_profile::work;
 use rules::renamed::Renamed;
 use rules::{Findings, Names};
 pub use rules::{RULES, Rule};
+use std::sync::Arc;
 
 use attribution::{Attribution, Shift};
 use evidence::sets::Sets;
@@ -72,11 +73,26 @@ pub struct ExplainOptions {
     pub system: Vec<String>,
     /// Functions whose cost answers to causes elsewhere, besides those that are known.
     pub background: Vec<String>,
+    /// Heap profiles of the same runs.
+    #[serde(skip)]
+    pub heap: Option<Heap>,
+}
+
+/// Both sides' heap profiles, of the runs whose time is explained.
+#[derive(Debug, Clone)]
+pub struct Heap(Arc<Diff>);
+
+/// One is equal to itself alone: profiles are not compared here.
+impl PartialEq for Heap {
+    fn eq(&self, other: &Heap) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
-        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0, system: Vec::new(), background: Vec::new() }
+        let (system, background) = (Vec::new(), Vec::new());
+        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0, system, background, heap: None }
     }
 }
 
@@ -102,6 +118,14 @@ impl ExplainOptions {
         self
     }
 
+    /// With the heap profiles of the same runs: garbage collection is then that of those who allocate more there, and the
+    /// heaps are explained beside ([`Explanation::also`]).
+    #[must_use]
+    pub fn with_heap(mut self, heap: Diff) -> Self {
+        self.heap = Some(Heap(Arc::new(heap)));
+        self
+    }
+
     /// With what the table `explain` of a `pprofdiff.toml` says of the program's own runtime: lists `system` and
     /// `background` of regular expressions.
     ///
@@ -124,6 +148,9 @@ const PAIRS: &[(&str, &str, Kind)] = &[
     ("delay", "contentions", Kind::Delay),
 ];
 
+/// What was allocated, of a heap that says besides what is left of it.
+const ALLOCATED: &str = "alloc_space";
+
 /// Those of delays that nothing may count.
 const DELAYS: [&str; 3] = ["delay", "lock", "locks"];
 
@@ -145,12 +172,13 @@ const COUNTS: [&str; 2] = ["samples", "sample"];
 
 impl Diff {
     /// Says why the sides differ. The profiles of a side are runs of the same program, and are kept apart. Without a
-    /// sample type, that of [`Diff::default_sample_type`], but of a heap all that was allocated; `beside` may name the
-    /// one that counts it.
+    /// sample type, that of [`Diff::default_sample_type`]; of a heap what was allocated is explained beside it
+    /// ([`Explanation::also`]). `beside` may name the type that counts it.
     ///
     /// # Errors
     /// One profile alone; an unknown sample type, or two that do not belong together; a granularity other than
-    /// functions; a normalization, since the scale is found; numbers of operations that are not positive.
+    /// functions; a normalization, since the scale is found; numbers of operations that are not positive; heap profiles
+    /// that do not say what was allocated.
     pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
         if !self.is_two_sided() {
             return Err(Error::query("explain compares two sides; there is only one profile"));
@@ -178,34 +206,65 @@ impl Diff {
         let own = UserRules::new(&options.system, &options.background)?;
         work::begin_phase("explaining");
         let selection = self.select_with(query, &Moves::default())?;
+        let heap = options.heap.as_ref().map(|Heap(heap)| heap.allocations(query, &own)).transpose()?;
+        let mut explanation = self.explain_type(&selection, &asked, options, &own, heap.as_ref())?;
+        drop(heap);
+        // Of a heap whose type was not chosen what was allocated is another question than what is left of it.
+        let named = |name: &str| self.sample_types().iter().position(|(kind, _)| kind == name);
+        let is_heap = query.sample_type.is_none() && beside.is_empty() && asked.kind == Kind::Heap;
+        if let Some(number) = named(ALLOCATED).filter(|number| is_heap && *number != asked.number) {
+            let asked = self.asked_of(number);
+            explanation.also.push(self.explain_type(&selection, &asked, options, &own, None)?);
+        }
+        if let Some(Heap(heap)) = &options.heap {
+            let query = Query { sample_type: None, ..query.clone() };
+            let options = ExplainOptions { heap: None, noise_runs: 0, ..options.clone() };
+            let mut of_heap = heap.explain(&query, &[], &options)?;
+            let beside = std::mem::take(&mut of_heap.also);
+            explanation.also.push(of_heap);
+            explanation.also.extend(beside);
+        }
+        Ok(explanation)
+    }
+
+    fn explain_type(
+        &self,
+        selection: &Selection,
+        asked: &Asked,
+        options: &ExplainOptions,
+        own: &UserRules,
+        heap: Option<&Rows>,
+    ) -> Result<Explanation> {
         let value = selection.measure_type(asked.number, Normalize::None)?;
-        let rows = asked.read(&selection, &value, options.noise_runs, &own, Rows::read)?;
-        Ok(explain(self, &value, rows, ops, options))
+        let rows = asked.read(selection, &value, options.noise_runs, own, Rows::read)?;
+        Ok(explain(self, &value, rows, heap, options))
+    }
+
+    /// What was allocated, of heap profiles.
+    fn allocations(&self, query: &Query, own: &UserRules) -> Result<Rows> {
+        let Some(number) = self.sample_types().iter().position(|(kind, _)| kind == ALLOCATED) else {
+            let name = self.base().next().map_or("", |profile| profile.name());
+            return Err(Error::query(format!("{name}: no heap profile that says what was allocated ({ALLOCATED})")));
+        };
+        if !self.is_two_sided() {
+            return Err(Error::query("the heap is asked of both sides; there is only one profile"));
+        }
+        let query = Query { sample_type: None, ..query.clone() };
+        let selection = self.select_with(&query, &Moves::default())?;
+        let value = selection.measure_type(number, Normalize::None)?;
+        self.asked_of(number).read(&selection, &value, 0, own, Rows::read)
     }
 
     /// What is explained if this is asked for.
     fn asked(&self, sample_type: Option<&str>, beside: &[String]) -> Result<Asked> {
         let types = self.sample_types();
-        let named = |name: &str| types.iter().position(|(kind, _)| kind == name);
-        let first = match sample_type {
-            None => match (self.default_sample_type(), named("alloc_space")) {
-                (Some("inuse_space" | "inuse_objects"), Some(allocated)) => allocated,
-                _ => self.find_sample_type(None)?,
-            },
-            name => self.find_sample_type(name)?,
-        };
-        let of_pair = PAIRS.iter().find_map(|&(cost, count, kind)| {
-            let pair = (named(cost)?, named(count)?);
-            (pair.0 == first || pair.1 == first).then_some((pair, kind))
-        });
-        let counter = || COUNTS.iter().find_map(|name| named(name).filter(|&i| types[i].1 == "count"));
-        let count = of_pair.map(|((_, count), _)| count).or_else(counter);
-        let mut number = first;
+        let first = self.find_sample_type(sample_type)?;
+        let Asked { mut number, cost, count, .. } = self.asked_of(first);
         for name in beside {
             let other = self.find_sample_type(Some(name))?;
             // Of a pair the cost is explained, and the count says how much of that is more of them.
-            match (of_pair, count) {
-                (Some(((cost, _), _)), Some(count)) if other == cost || other == count => number = cost,
+            match (cost, count) {
+                (Some(cost), Some(count)) if other == cost || other == count => number = cost,
                 (None, Some(count)) if other == count || first == count => {
                     number = if other == count { first } else { other };
                 }
@@ -215,18 +274,28 @@ impl Diff {
                 }
             }
         }
-        let uncounted = if DELAYS.contains(&types[number].0.as_str()) { Kind::Delay } else { Kind::Sampled };
+        Ok(self.asked_of(number))
+    }
+
+    /// A sample type with what belongs to it.
+    fn asked_of(&self, number: usize) -> Asked {
+        let types = self.sample_types();
+        let named = |name: &str| types.iter().position(|(kind, _)| kind == name);
+        let of_pair = PAIRS.iter().find_map(|&(cost, count, kind)| {
+            let pair = (named(cost)?, named(count)?);
+            (pair.0 == number || pair.1 == number).then_some((pair, kind))
+        });
+        let counter = || COUNTS.iter().find_map(|name| named(name).filter(|&i| types[i].1 == "count"));
+        let count = of_pair.map(|((_, count), _)| count).or_else(counter);
+        let name = types[number].0.as_str();
+        let uncounted = if DELAYS.contains(&name) { Kind::Delay } else { Kind::Sampled };
         let kind = of_pair.map_or(uncounted, |(_, kind)| kind);
         let has_background = match kind {
             Kind::Heap => false,
             Kind::Delay => true,
-            Kind::Sampled => {
-                let name = types[number].0.as_str();
-                !WITHOUT_BACKGROUND.contains(&name) && !is_level(name)
-            }
+            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
         };
-        let bytes = of_pair.filter(|_| kind == Kind::Heap).map(|((cost, _), _)| cost);
-        Ok(Asked { number, count, bytes, kind, has_background })
+        Asked { number, count, cost: of_pair.map(|((cost, _), _)| cost), kind, has_background }
     }
 }
 
@@ -235,8 +304,8 @@ struct Asked {
     number: usize,
     /// What counts it.
     count: Option<usize>,
-    /// Of a heap, its bytes.
-    bytes: Option<usize>,
+    /// What is counted, where that is a sample type, too.
+    cost: Option<usize>,
     kind: Kind,
     has_background: bool,
 }
@@ -252,7 +321,8 @@ impl Asked {
         read: impl FnOnce(&Columns<'_>) -> T,
     ) -> Result<T> {
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
-        let (count, bytes) = (self.count.map(measure).transpose()?, self.bytes.map(measure).transpose()?);
+        let bytes = self.cost.filter(|_| self.kind == Kind::Heap);
+        let (count, bytes) = (self.count.map(measure).transpose()?, bytes.map(measure).transpose()?);
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
         let Asked { kind, has_background, .. } = *self;
         let is_level = is_level(&value.summary().sample_type);
@@ -279,7 +349,9 @@ const MAX_TOLD: usize = 5;
 
 /// What moved between the sides, for views whose names follow it.
 pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
-    let asked = diff.asked(None, &[])?;
+    // Of a heap by all that was allocated, which is more.
+    let allocated = diff.sample_types().iter().position(|(kind, _)| kind == ALLOCATED);
+    let asked = allocated.map_or_else(|| diff.asked(None, &[]), |number| Ok(diff.asked_of(number)))?;
     let selection = diff.select_with(&Query::default(), &Moves::default())?;
     let value = selection.measure_type(asked.number, Normalize::None)?;
     let own = UserRules::default();
@@ -308,7 +380,8 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     Ok(moves)
 }
 
-fn explain(diff: &Diff, measure: &Measure, rows: Rows, ops: Option<f64>, options: &ExplainOptions) -> Explanation {
+fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, options: &ExplainOptions) -> Explanation {
+    let ops = options.ops.map(|(base, new)| new / base);
     let m = rows.runs;
     let runs = m[1] as f64 / m[0] as f64;
     let total = rows.total();
@@ -394,6 +467,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, ops: Option<f64>, options
             found: &found,
             attribution: &attribution,
             uncut: &uncut,
+            heap,
             min_effect,
             exposure,
             scale,
@@ -502,6 +576,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, ops: Option<f64>, options
         left_out,
         work: work.done,
         warnings,
+        also: Vec::new(),
     }
 }
 

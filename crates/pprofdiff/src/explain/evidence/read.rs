@@ -5,7 +5,7 @@ use super::labels::Labels;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
 use super::samples::{DEEPEST, OfRun, Part, Run};
 use super::weights::{Beginnings, Weight, fitting, heavy, mix};
-use crate::diff::matching::canonical;
+use crate::diff::matching::{Variants, canonical_of};
 use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
@@ -122,8 +122,7 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
 
 impl Rows {
     pub(in crate::explain) fn read(columns: &Columns<'_>) -> Rows {
-        let (runtime, mut names, canon) = names_of(columns.value.frames(), columns.own, Asked::All);
-        name_costs(&mut names, &canon, columns);
+        let (runtime, names, canon) = names_of(columns.value.frames(), columns.own, Some(columns));
         let runs = runs(columns);
         let Columns { kind, has_background, learned, .. } = *columns;
         let reader = Reader { kind, runtime, names: &names, canonical: &canon.of, has_background };
@@ -439,7 +438,7 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
 /// library functions it is chance, in some languages, which one a profile shows, which is the second answer.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
     let own = UserRules::default();
-    let (runtime, names, canon) = names_of(frames, &own, Asked::LeftOut);
+    let (runtime, names, canon) = names_of(frames, &own, None);
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),
         Class { system: true, .. } if runtime.unstable_inlining => Some(LeftOut::Inlining),
@@ -450,15 +449,16 @@ pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>,
 
 /// From frames to canonical names.
 struct Canon {
-    /// By frame: its canonical name, and its name among the distinct ones.
+    /// By frame: its canonical name.
     of: Vec<u32>,
-    raw: Vec<u32>,
     /// The distinct names, each with its canonical one.
     texts: Vec<(String, u32)>,
 }
 
-/// The canonical names in their order, and which each frame has. A text that frames share is looked at once.
-fn names_of(frames: &Frames, own: &UserRules, asked: Asked) -> (&'static Runtime, Vec<Name>, Canon) {
+/// The canonical names in their order, and which each frame has. A text that frames share is looked at once. Of what is left
+/// out alone, without columns, it is not asked what a name costs.
+fn names_of(frames: &Frames, own: &UserRules, columns: Option<&Columns<'_>>) -> (&'static Runtime, Vec<Name>, Canon) {
+    let asked = if columns.is_some() { Asked::All } else { Asked::LeftOut };
     let mut known: HashMap<u32, u32> = HashMap::default();
     let mut texts: Vec<String> = Vec::new();
     let mut raw = Vec::with_capacity(frames.len());
@@ -486,14 +486,19 @@ fn names_of(frames: &Frames, own: &UserRules, asked: Asked) -> (&'static Runtime
         raw.push(number);
     }
     let (runtime, classes) = classify(&texts, own, asked);
-    let canonical: Vec<String> = paced(&texts).map(|text| canonical(text)).collect();
+    let mut canonical: Vec<(String, Variants)> = paced(&texts).map(|text| canonical_of(text)).collect();
+    let costs = columns.and_then(|columns| costs_of_shared(&canonical, &raw, columns));
+    if let Some(costs) = &costs {
+        keep_apart(&texts, &mut canonical, costs);
+    }
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
-    order.sort_unstable_by_key(|&i| &canonical[i as usize]);
+    order.sort_unstable_by_key(|&i| &canonical[i as usize].0);
     let mut names: Vec<Name> = Vec::new();
     let mut of_text = vec![0; texts.len()];
     for i in order.iter().map(|&i| i as usize) {
-        if names.last().is_none_or(|last| last.text != canonical[i]) {
-            names.push(Name { text: canonical[i].clone(), class: Class::default(), shown: Vec::new() });
+        let text = &canonical[i].0;
+        if names.last().is_none_or(|last| last.text != *text) {
+            names.push(Name { text: text.clone(), class: Class::default(), shown: Vec::new() });
         }
         let number = names.len() - 1;
         let (class, other) = (&mut names[number].class, classes[i]);
@@ -508,25 +513,57 @@ fn names_of(frames: &Frames, own: &UserRules, asked: Asked) -> (&'static Runtime
         of_text[i] = number as u32;
     }
     let of = raw.iter().map(|&i| of_text[i as usize]).collect();
-    (runtime, names, Canon { of, raw, texts: texts.into_iter().zip(of_text).collect() })
+    let texts: Vec<(String, u32)> = texts.into_iter().zip(of_text).collect();
+    show(&mut names, &texts, costs.as_deref());
+    (runtime, names, Canon { of, texts })
 }
 
-/// What the names that share a canonical one cost on both sides; of a name that is its own there is nothing to choose.
-fn name_costs(names: &mut [Name], canon: &Canon, columns: &Columns<'_>) {
-    let mut sharing = vec![0u32; names.len()];
-    canon.texts.iter().for_each(|(_, canonical)| sharing[*canonical as usize] += 1);
-    let mut costs = vec![[0.0; 2]; canon.texts.len()];
-    if sharing.iter().any(|&n| n > 1) {
-        let runs = columns.value.walks_of(true).count() as f64;
-        let of_base = (runs - columns.learned as f64) / runs.max(1.0);
-        for row in columns.value.top(Sort::Cum).rows {
-            let cost = &mut costs[canon.raw[row.frame as usize] as usize];
-            *cost = [cost[0] + row.cum.base as f64 * of_base, cost[1] + row.cum.new as f64];
+/// What each name costs on both sides, if some share a canonical one.
+fn costs_of_shared(canonical: &[(String, Variants)], raw: &[u32], columns: &Columns<'_>) -> Option<Vec<[f64; 2]>> {
+    let mut known: HashSet<&str> = HashSet::default();
+    if paced(canonical).all(|(text, _)| known.insert(text)) {
+        return None;
+    }
+    let runs = columns.value.walks_of(true).count() as f64;
+    let of_base = (runs - columns.learned as f64) / runs.max(1.0);
+    let mut costs = vec![[0.0; 2]; canonical.len()];
+    for row in columns.value.top(Sort::Cum).rows {
+        let cost = &mut costs[raw[row.frame as usize] as usize];
+        *cost = [cost[0] + row.cum.base as f64 * of_base, cost[1] + row.cum.new as f64];
+    }
+    Some(costs)
+}
+
+/// Leaves names as they are where both sides have them, so that only what has no partner is looked for by another name.
+fn keep_apart(texts: &[String], canonical: &mut [(String, Variants)], costs: &[[f64; 2]]) {
+    let is_on_both = |i: usize| costs[i].iter().all(|&cost| cost != 0.0);
+    let is_on_one = |i: usize| !is_on_both(i) && costs[i] != [0.0; 2];
+    let mut changed: HashSet<String> = HashSet::default();
+    for (i, (text, variants)) in paced(canonical.iter().enumerate()) {
+        if *variants == Variants::Numbered && is_on_one(i) {
+            changed.insert(text.clone());
         }
     }
-    for ((text, canonical), cost) in canon.texts.iter().zip(costs) {
-        if sharing[*canonical as usize] == 1 || cost != [0.0; 2] {
-            names[*canonical as usize].shown.push((text.clone(), cost));
+    for (i, (text, variants)) in paced(canonical.iter_mut().enumerate()) {
+        let is_kept = match variants {
+            Variants::Own => is_on_both(i),
+            Variants::Numbered => is_on_both(i) && !changed.contains(text.as_str()),
+            Variants::One => false,
+        };
+        if is_kept {
+            text.clone_from(&texts[i]);
+        }
+    }
+}
+
+/// Lists the names that each canonical one has, with their costs; of a name that is its own there is nothing to choose.
+fn show(names: &mut [Name], texts: &[(String, u32)], costs: Option<&[[f64; 2]]>) {
+    let mut sharing = vec![0u32; names.len()];
+    texts.iter().for_each(|(_, name)| sharing[*name as usize] += 1);
+    for (i, (text, name)) in texts.iter().enumerate() {
+        let cost = costs.map_or([0.0; 2], |costs| costs[i]);
+        if sharing[*name as usize] == 1 || cost != [0.0; 2] {
+            names[*name as usize].shown.push((text.clone(), cost));
         }
     }
     names.iter_mut().for_each(|name| name.shown.sort_unstable_by(|a, b| a.0.cmp(&b.0)));

@@ -2,14 +2,20 @@
 
 use super::{Find, Findings, Rule};
 use crate::explain::account::{Books, Entry};
+use crate::explain::evidence::rows::Rows;
 use crate::statistics::counts::LEVEL;
+use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "gc_pressure",
     needs: "a runtime of which it is known what collects and what allocates",
-    says: "about how much of garbage collection is a cause's, by what it allocates",
+    says: "about how much of garbage collection is a cause's, by what it allocates, in the heap profiles if they are given",
     find: Find::Causes(find),
 };
+
+/// Heaps that differ by less are alike.
+const MIN_CHANGE_OF_HEAP: f64 = 0.02;
 
 /// Garbage is a cause's from this part of what is allocated more or less.
 const MIN_PART_OF_GARBAGE: f64 = 0.1;
@@ -32,21 +38,68 @@ impl Books<'_> {
     /// change of what is allocated. Nothing where that went the other way, or where it is no more than chance; together no
     /// more than there is.
     fn garbage_of(&self, entries: &[Entry]) -> Vec<Option<f64>> {
-        let allocates = |row: &u32| self.rows.has(*row as usize, |class| class.allocates);
-        let open = (0..self.rows.rows.len() as u32).filter(|&row| !self.rows.rows[row as usize].background);
-        let all: Vec<u32> = open.filter(allocates).collect();
-        let (of_all, collected) = (self.delta(self.sum(&all)), self.delta(self.garbage()));
-        let tau2 = self.found.tau * self.found.tau;
-        if of_all * collected <= 0.0 || self.deviance_of(&all, tau2) <= LEVEL {
-            return vec![None; entries.len()];
-        }
-        let of_own = |entry: &Entry| {
-            let own: Vec<u32> = entry.rows.iter().copied().filter(allocates).collect();
-            self.delta(self.sum(&own)) / of_all
+        let collected = self.delta(self.garbage());
+        let allocated = match self.heap {
+            Some(heap) => self.allocated_in(heap, entries),
+            None => self.allocated_here(entries),
         };
-        let parts: Vec<f64> = entries.iter().map(of_own).collect();
+        let Some((of_all, of_each)) = allocated.filter(|(of_all, _)| of_all * collected > 0.0) else {
+            return vec![None; entries.len()];
+        };
+        let parts: Vec<f64> = of_each.iter().map(|own| own / of_all).collect();
         let given = parts.iter().filter(|part| **part > 0.0).sum::<f64>().max(1.0);
         let garbage = |part: f64| (part > MIN_PART_OF_GARBAGE).then(|| collected * part / given);
         parts.into_iter().map(garbage).collect()
+    }
+
+    /// The change of the time that is spent on allocating, and each cause's part of it.
+    fn allocated_here(&self, entries: &[Entry]) -> Option<(f64, Vec<f64>)> {
+        let allocates = |row: &u32| self.rows.has(*row as usize, |class| class.allocates);
+        let open = (0..self.rows.rows.len() as u32).filter(|&row| !self.rows.rows[row as usize].background);
+        let all: Vec<u32> = open.filter(allocates).collect();
+        let of_own = |entry: &Entry| {
+            let own: Vec<u32> = entry.rows.iter().copied().filter(allocates).collect();
+            self.delta(self.sum(&own))
+        };
+        let is_sure = self.deviance_of(&all, self.found.tau * self.found.tau) > LEVEL;
+        is_sure.then(|| (self.delta(self.sum(&all)), entries.iter().map(of_own).collect()))
+    }
+
+    /// The change of what heap profiles of the same runs say was allocated, in a run, and each cause's part of it: of stacks
+    /// in several, that of the innermost.
+    fn allocated_in(&self, heap: &Rows, entries: &[Entry]) -> Option<(f64, Vec<f64>)> {
+        let numbers: HashMap<&str, u32> =
+            heap.names.iter().zip(0..).flat_map(|(name, number)| name.all().map(move |text| (text, number))).collect();
+        let number = |frame: u32| self.rows.names[frame as usize].all().find_map(|text| numbers.get(text)).copied();
+        // The caller, if it is about one call, and the function.
+        let calls: Vec<Option<(Option<u32>, u32)>> = entries
+            .iter()
+            .map(|entry| {
+                let of = &entry.of;
+                let caller = of.caller.map(|caller| number(caller).ok_or(())).transpose().ok()?;
+                Some((caller, of.function.filter(|_| of.label.is_none()).and_then(number)?))
+            })
+            .collect();
+        let scale = self.scale * self.rows.runs[0] as f64 / self.rows.runs[1] as f64;
+        let per_run = [0, 1].map(|side| 1.0 / heap.runs[side] as f64);
+        let (mut all, mut before, mut of_each) = (0.0, 0.0, vec![0.0; entries.len()]);
+        for (i, row) in paced(heap.rows.iter().enumerate()) {
+            let [base, new] = [0, 1].map(|side| row.values[side] * per_run[side]);
+            let (delta, stack) = (new - scale * base, heap.stack(i));
+            (all, before) = (all + delta, before + scale * base);
+            let place = |call: &Option<(Option<u32>, u32)>| {
+                let (caller, function) = (*call)?;
+                let is = |at: &usize| {
+                    let above = at.checked_sub(1).map(|above| stack[above]);
+                    stack[*at] == function && caller.is_none_or(|caller| above == Some(caller))
+                };
+                (0..stack.len()).rev().find(is)
+            };
+            let places = calls.iter().enumerate().filter_map(|(entry, call)| Some((place(call)?, entry)));
+            if let Some((_, entry)) = places.max_by_key(|&(place, entry)| (place, std::cmp::Reverse(entry))) {
+                of_each[entry] += delta;
+            }
+        }
+        (all.abs() > MIN_CHANGE_OF_HEAP * before).then_some((all, of_each))
     }
 }

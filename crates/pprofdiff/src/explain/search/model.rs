@@ -2,7 +2,7 @@
 
 use super::noise::variance_of;
 use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Sets};
+use crate::explain::evidence::sets::{Key, Set, Sets};
 use crate::statistics::counts::{between_run_variance, deviance, penalised};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
@@ -15,6 +15,9 @@ pub(in crate::explain) const NEARLY_ALL: f64 = 0.9;
 const MAX_WORK: u64 = 1 << 26;
 
 const WORK_OF_BYTE: u64 = 64;
+
+/// What a function's callers, or calls of it, must explain of what its own cost does to be as good.
+const PART_OF_CALLERS: f64 = 0.9;
 
 /// The most causes.
 const MAX_CAUSES: usize = 6;
@@ -85,6 +88,13 @@ const ROWS_AT_ONCE: usize = 1 << 10;
 
 /// What a row adds to the sums of a set: base, new, and what is expected of each of its total.
 type Part = [f64; 4];
+
+/// What a set's deviance is worth. Callers of what changed explain as much by chance: a little less counts for the function
+/// itself.
+fn worth(set: &Set, deviance: f64) -> f64 {
+    let part = if matches!(set.key, Key::Own(_)) { 1.0 } else { PART_OF_CALLERS };
+    part * deviance - set.price
+}
 
 impl<'a> Model<'a> {
     pub(super) fn new(rows: &'a Rows, sets: &'a Sets, scale: f64, threshold: f64) -> Model<'a> {
@@ -163,7 +173,7 @@ impl<'a> Model<'a> {
         let passes = raw > most
             && self.delta(set, &s).abs() >= self.floor
             && penalised(s.b, s.n, s.r, self.variance(set, &s)) > threshold;
-        passes.then_some(raw - of.price)
+        passes.then_some(worth(of, raw))
     }
 
     /// All sets that pass before there are causes, the one that explains most first.
@@ -293,7 +303,7 @@ impl<'a> Model<'a> {
                     let better = *known.entry(others).or_insert_with_key(|others| self.best(&ranked, others));
                     if let Some((better, rank)) = better {
                         let s = self.sums(j);
-                        let own = deviance(s.b, s.n, s.r) - self.sets.sets[j].price;
+                        let own = worth(&self.sets.sets[j], deviance(s.b, s.n, s.r));
                         if better != j && rank > own + 1e-6 {
                             causes[at] = better;
                             changed = true;
