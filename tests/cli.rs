@@ -566,6 +566,19 @@ fn several_files_on_a_side_are_runs_or_add_up() {
 }
 
 #[test]
+fn heaps_of_the_same_runs_are_explained_beside() {
+    let [base, new] = story();
+    let heaps = ["base", "new"].map(|side| corpus(&format!("go-heap.{side}.pb.gz")));
+    let text = stdout(&["explain", &base, &new, "--with", &heaps[0], &heaps[1]]);
+    let paragraphs: Vec<&str> = text.split("\n\n").map(|paragraph| paragraph.split(':').next().unwrap()).collect();
+    assert_eq!(paragraphs, ["cpu", "inuse_space", "alloc_space"], "{text}");
+    let also = &json(&["explain", &base, &new, "--format", "json", "--with", &heaps[0], &heaps[1]])["also"];
+    assert!(also[1]["causes"][0]["evidence"]["command"].as_str().unwrap().ends_with("--sample-type alloc_space"));
+    let refused = failure(&["explain", &base, &new, "--with", &base, &new]);
+    assert!(refused.contains("story-cpu.base.pb.gz: no heap profile that says what was allocated"), "{refused}");
+}
+
+#[test]
 fn a_misspelt_verb_is_no_file() {
     let [base, new] = story();
     for (typed, meant) in

@@ -638,12 +638,13 @@ fn what_has_no_answer_is_an_error() {
     assert!(refused(&diff, query(), &["inuse_space"], options()).contains("do not belong together"));
     assert!(refused(&diff, query(), &[], options().with_ops(0.0, 1.0)).contains("positive"));
     assert!(refused(&diff, query(), &[], options().with_min_effect(2.0)).contains("part of the total"));
-    // A cost and what counts it, in either order; and of a heap all that was allocated.
+    // A cost and what counts it, in either order; and of a heap what is in use, with all that was allocated beside.
     for (first, second) in [("alloc_space", "alloc_objects"), ("alloc_objects", "alloc_space")] {
         let e = diff.explain(&query().with_sample_type(first), &[second.to_owned()], &options()).unwrap();
         assert_eq!(e.sample_type, "alloc_space");
     }
-    assert_eq!(diff.explain(&query(), &[], &options()).unwrap().sample_type, "alloc_space");
+    let of_heap = diff.explain(&query(), &[], &options()).unwrap();
+    assert_eq!((of_heap.sample_type.as_str(), of_heap.also[0].sample_type.as_str()), ("inuse_space", "alloc_space"));
 }
 
 #[test]

@@ -323,6 +323,14 @@ fn rewritten_libraries_are_said_first_and_causes_are_sought_above_them() {
     says(&e, "Rewritten: x.org/lib/old is now x.org/lib/new: 600s -> 1200s; 6 functions gone, 6 new.");
     assert_eq!(e.causes.len(), 1, "{e:?}");
     assert!(["x.org/lib.Write", "main.Write"].contains(&e.causes[0].function.as_deref().unwrap()), "{e:?}");
+    // Functions of scripts have no package: then it is said below which function they were exchanged.
+    let script = |names: &str, read: i64| {
+        let stacks = "abcdef".chars().map(|c| (format!("main.main;load;{names}{c}"), read / 6));
+        of(stacks.collect())
+    };
+    let e = explain(&[script("decode", 30_000)], &[script("scan", 90_000)]);
+    assert_eq!(e.rewrite.as_ref().unwrap().below.as_deref(), Some("load"), "{e:?}");
+    says(&e, "Rewritten: what load calls: 300s -> 900s");
 }
 
 /// A heap: stacks with objects of so many bytes, all of them sampled.
@@ -353,6 +361,19 @@ fn in_use_level_is_no_amount_of_work() {
 }
 
 #[test]
+fn more_work_makes_more_objects_and_no_larger_ones() {
+    let side = |count: i64, size: i64| {
+        let names: Vec<String> = (0..12).map(|i| format!("main.main;main.f{i}")).collect();
+        heap("alloc_space", &names.iter().map(|name| (name.as_str(), count, size)).collect::<Vec<_>>())
+    };
+    let runs = |count: i64, size: i64| [0, 1, 2].map(|run| side(count + 10 * run, size));
+    let e = explain(&runs(5000, 100), &runs(6000, 100));
+    assert_eq!((e.scale.rule, (e.scale.factor * 100.0).round()), (ScaleRule::Agree, 120.0), "{e:?}");
+    let e = explain(&runs(5000, 100), &runs(5000, 120));
+    assert_eq!((e.scale.factor, e.account.work), (1.0, 0.0), "{e:?}");
+}
+
+#[test]
 fn gc_pressure_belongs_to_who_allocates() {
     let of = |allocated: i64, collected: i64| {
         vec![
@@ -371,6 +392,74 @@ fn gc_pressure_belongs_to_who_allocates() {
     let e = between(&of(2000, 5000), &of(2000, 15_000));
     assert!(e.causes.is_empty(), "{e:?}");
     says(&e, "GC, scheduling and locks +100s, which are all that changed");
+}
+
+#[test]
+fn gc_pressure_is_by_the_heaps_of_the_same_runs() {
+    // The time says nothing of who allocates; the heaps say that it is `page`, which costs little time.
+    let time = |rows: i64, page: i64, collected: i64| {
+        let gc = "runtime.gcBgMarkWorker;runtime.gcDrain;runtime.scanobject";
+        cpu(&with(&[("main.main;main.rows", rows), ("main.main;main.page", page), (gc, collected)]))
+    };
+    let allocated = |page: i64| {
+        let all = [("main.main;main.rows", 9000, 100), ("main.main;main.page;main.line", page, 100)];
+        heap("alloc_space", &all)
+    };
+    let diff = Diff::new(&[time(3000, 2000, 5000)], &[time(9000, 6000, 15_000)]).unwrap();
+    let heaps = Diff::new(&[allocated(1000)], &[allocated(8000)]).unwrap();
+    let explain = |options| diff.explain(&Query::default(), &[], &options);
+    let e = explain(ExplainOptions::default().with_heap(heaps)).unwrap();
+    let garbage: Vec<_> = e.causes.iter().map(|c| (c.function.as_deref().unwrap(), c.garbage)).collect();
+    assert_eq!(garbage, [("main.rows", None), ("main.page", Some(1e11))], "{e:?}");
+    let [of_heap] = e.also.as_slice() else { panic!("{e:?}") };
+    assert_eq!((of_heap.sample_type.as_str(), of_heap.causes.len()), ("alloc_space", 1), "{of_heap:?}");
+    says(&e, "main.line");
+    assert!(explain(ExplainOptions::default()).unwrap().causes.iter().all(|c| c.garbage.is_none()));
+    let refused = explain(ExplainOptions::default().with_heap(diff.clone())).unwrap_err().to_string();
+    assert!(refused.contains("no heap profile that says what was allocated"), "{refused}");
+}
+
+#[test]
+fn of_a_heap_what_is_in_use_and_what_was_allocated_are_explained() {
+    let types = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
+    let types: Vec<_> = types.iter().map(|t| (*t, if t.ends_with("space") { "bytes" } else { "count" })).collect();
+    let side = |allocated: i64, kept: i64| {
+        let one = |name: &'static str, a: i64, b: i64| (vec!["main.main", name], vec![a, 100 * a, b, 100 * b]);
+        let mut of = stacks(&types, &[one("main.f", allocated, 4000), one("main.g", 5000, kept)]);
+        of.default_sample_type = of.sample_type[3].r#type;
+        profile(&of)
+    };
+    let diff = Diff::new(&[side(9000, 2000)], &[side(30_000, 8000)]).unwrap();
+    let explain = |query| diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+    let e = explain(Query::default());
+    let of = |e: &Explanation| (e.sample_type.clone(), e.causes[0].function.clone().unwrap());
+    assert_eq!(of(&e), ("inuse_space".to_owned(), "main.g".to_owned()), "{e:?}");
+    assert_eq!(of(&e.also[0]), ("alloc_space".to_owned(), "main.f".to_owned()), "{e:?}");
+    let text = words(&e);
+    assert!(text.contains("\n\nalloc_space: "), "{text}");
+    assert!(explain(Query::default().with_sample_type("inuse_space")).also.is_empty());
+}
+
+#[test]
+fn names_stay_apart_where_both_builds_have_them() {
+    let side = |int: &'static str, n: i64| {
+        let others = [("main.main;main.F[string]", 3000), ("main.main;main.run.func1", 3000)];
+        [(int, n), others[0], others[1]]
+    };
+    // Instances of their own, of which one changed.
+    let e = between(&side("main.main;main.F[int]", 3000), &side("main.main;main.F[int]", 9000));
+    assert_eq!(e.causes[0].function.as_deref(), Some("main.F[int]"), "{e:?}");
+    // One that only one side has is known by what is left of its name.
+    let of = |shape: &'static str| side(shape, 3000);
+    let e = between(&of("main.main;main.F[go.shape.int_0]"), &of("main.main;main.F[go.shape.int_1]"));
+    assert!(e.causes.is_empty(), "{e:?}");
+    // Closures are numbered anew where one comes before them: `func1` of both sides is not the same then.
+    let closures =
+        |first: i64, second: i64| [("main.main;main.run.func1", first), ("main.main;main.run.func2", second)];
+    let e = between(&[("main.main;main.run.func1", 6000)], &closures(3000, 6000));
+    assert_eq!((e.causes.len(), e.causes[0].kind), (1, CauseKind::Own), "{e:?}");
+    let e = between(&closures(3000, 3000), &closures(3000, 9000));
+    assert_eq!(e.causes[0].function.as_deref(), Some("main.run.func2"), "{e:?}");
 }
 
 /// Waits of a run, in ms: so many at each stack, each so long.

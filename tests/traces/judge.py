@@ -46,7 +46,12 @@ def cpuprofile(text):
 def place(frame):
     """Name, file and line, counted from 1."""
     line = frame["lineNumber"] + 1
-    return f"{frame['functionName'] or '(anonymous)'} {frame['url']}:{line}"
+    name = frame["functionName"] or "(anonymous)"
+    if not frame["functionName"] and frame["url"]:
+        _, _, file = frame["url"].rpartition("/node_modules/")
+        file = file if file != frame["url"] or file.startswith("node:") else file.rpartition("/")[2]
+        name += f" {file}" + (f":{line}:{frame['columnNumber'] + 1}" if line > 0 else "")
+    return f"{name} {frame['url']}:{line}"
 
 
 def heapprofile(text):

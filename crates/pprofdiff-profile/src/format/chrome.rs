@@ -228,6 +228,18 @@ mod tests {
     }
 
     #[test]
+    fn functions_without_a_name_are_called_by_their_place() {
+        for (url, line, expected) in [
+            ("", 3, "(anonymous)"),
+            ("file:///srv/app/main.js", 0, "(anonymous) main.js:1:8"),
+            ("/srv/node_modules/a/node_modules/@b/c/lib/index.js", 6, "(anonymous) @b/c/lib/index.js:7:8"),
+            ("node:internal/timers", -1, "(anonymous) node:internal/timers"),
+        ] {
+            assert_eq!(unnamed(url.as_bytes(), line + 1, 8), expected.as_bytes());
+        }
+    }
+
+    #[test]
     fn a_sample_lasts_until_the_next_one_and_the_last_one_as_long_as_the_mean() {
         for (rest, expected) in [
             // 3 for 20, 2 for 6, 4 for 4, and the last for 10, the mean; the first 1000 are nobody's.

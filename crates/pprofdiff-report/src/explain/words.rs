@@ -357,7 +357,10 @@ impl ExplanationText<'_> {
         let (base, new) = (self.total(of.cost.0), self.total(of.cost.1));
         let functions = counted(of.gone, "function");
         let what = match (of.from.as_str(), of.to.as_str()) {
-            (from, to) if from.is_empty() || to.is_empty() => "what some functions call".to_owned(),
+            (from, to) if from.is_empty() || to.is_empty() => match &of.below {
+                Some(caller) => format!("what {} calls", self.markup.name(caller)),
+                None => "what some functions call".to_owned(),
+            },
             (from, to) if from == to => self.markup.name(from),
             (from, to) => format!("{} is now {}", self.markup.name(from), self.markup.name(to)),
         };

@@ -141,6 +141,14 @@ static RULES: &[Rule] = &[
         with: "$1",
         example: ("render:/app/page.js:12:7", "render:/app/page.js"),
     },
+    // As pprof-nodejs calls functions without a name.
+    Rule {
+        variants: Variants::Own,
+        has: &[&["(anonymous:L#"]],
+        pattern: r"\(anonymous:L#\d+:C#\d+\)$",
+        with: "(anonymous)",
+        example: ("(anonymous:L#70:C#30)", "(anonymous)"),
+    },
 ];
 
 /// The rules' expressions, once a name needs one. One that is invalid replaces nothing, which a test sees.

@@ -17,6 +17,7 @@ use super::search::{Found, known_variance, variance_of};
 use crate::statistics::counts::{LEVEL, between_run_variance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::paced;
 
 /// What a cause is named by must have changed as a whole by this part of the cause, or the name says something false.
@@ -96,6 +97,8 @@ pub(super) struct Books<'a> {
     pub uncut: &'a Uncut,
     /// What the same runs allocated, if their heap profiles were given.
     pub heap: Option<&'a Rows>,
+    /// By frame of the base: what it is called on the new side.
+    pub renamed: &'a HashMap<u32, u32>,
     /// The least change that is a cause, as a part of the total.
     pub min_effect: f64,
     /// What all of the new side would have to all of the base if both did the same work, or what is given.

@@ -247,6 +247,8 @@ pub struct Rewrite {
     pub from: String,
     /// The package that most of what came is in.
     pub to: String,
+    /// The function that calls most of it on both sides, if there is one.
+    pub below: Option<String>,
     /// What stacks with functions that the other side has not cost, in a run of the base and of the new side.
     pub cost: (f64, f64),
     /// How many functions went, of those that were seen often enough to be missed.

@@ -51,6 +51,9 @@ const UNNOTICED: f64 = 10.0;
 /// whose own differences say what chance is.
 const SURE: f64 = 0.001;
 const SURE_OF_RUNS: f64 = 0.05;
+/// A difference with less than this is likely, and what nothing explains of it is large from this part of the base's total.
+const UNSURE: f64 = 0.1;
+const LARGE_REST: f64 = 0.25;
 /// The most that noise is said to be: JSON has no infinity.
 const MAX_SAID: f64 = 1e6;
 /// The most that one side does more than the other.
@@ -419,7 +422,8 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let rewrite = rewritten.map(|of| {
         let [from, to] = of.packages;
         let cost = (of_run(0, of.cost[0]), of_run(1, of.cost[1]));
-        Rewrite { from, to, cost, gone: of.functions[0], came: of.functions[1] }
+        let below = of.below.map(|caller| shown.name(caller));
+        Rewrite { from, to, below, cost, gone: of.functions[0], came: of.functions[1] }
     });
     let mut shifts = 0;
     let mut work = Work::of(measure.profile_bytes());
@@ -468,6 +472,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
             attribution: &attribution,
             uncut: &uncut,
             heap,
+            renamed: &renamed_to,
             min_effect,
             exposure,
             scale,
@@ -522,6 +527,10 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         () if !suspects.is_empty() => Verdict::Inconclusive,
         // Where the whole changed for certain, something did.
         () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
+        // Nor is it nothing where that is likely.
+        () if account.p.is_some_and(|p| p < UNSURE) && account.rest.abs() > LARGE_REST * total[0] / m[0] as f64 => {
+            Verdict::Inconclusive
+        }
         () if found.noticed < PRACTICAL => Verdict::None,
         // What moved is an answer, too, if little else could have gone unseen.
         () if (!moved.is_empty() || rewrite.is_some()) && found.noticed < UNNOTICED => Verdict::None,

@@ -28,13 +28,6 @@ pub(in crate::explain) struct Name {
     pub shown: Vec<(String, [f64; 2])>,
 }
 
-impl Name {
-    /// All that it is called.
-    pub fn all(&self) -> impl Iterator<Item = &str> {
-        self.shown.iter().map(|(text, _)| text.as_str()).chain([self.text.as_str()])
-    }
-}
-
 /// A distinct stack with its labels, and sums over a side's runs.
 #[derive(Debug, Clone)]
 pub(in crate::explain) struct Row {

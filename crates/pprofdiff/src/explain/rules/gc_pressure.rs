@@ -68,9 +68,17 @@ impl Books<'_> {
     /// The change of what heap profiles of the same runs say was allocated, in a run, and each cause's part of it: of stacks
     /// in several, that of the innermost.
     fn allocated_in(&self, heap: &Rows, entries: &[Entry]) -> Option<(f64, Vec<f64>)> {
-        let numbers: HashMap<&str, u32> =
-            heap.names.iter().zip(0..).flat_map(|(name, number)| name.all().map(move |text| (text, number))).collect();
-        let number = |frame: u32| self.rows.names[frame as usize].all().find_map(|text| numbers.get(text)).copied();
+        // Both sides' names are those of the base here; in the heaps each side has its own.
+        let text = |frame: u32| self.rows.names[frame as usize].text.as_str();
+        let of_base: HashMap<&str, &str> = self.renamed.iter().map(|(&old, &new)| (text(new), text(old))).collect();
+        let mut numbers: HashMap<&str, u32> = HashMap::default();
+        let mut of_heap = Vec::with_capacity(heap.names.len());
+        for name in paced(&heap.names) {
+            let next = numbers.len() as u32;
+            let key = of_base.get(name.text.as_str()).copied().unwrap_or(&name.text);
+            of_heap.push(*numbers.entry(key).or_insert(next));
+        }
+        let number = |frame: u32| numbers.get(text(frame)).copied();
         // The caller, if it is about one call, and the function.
         let calls: Vec<Option<(Option<u32>, u32)>> = entries
             .iter()
@@ -85,7 +93,8 @@ impl Books<'_> {
         let (mut all, mut before, mut of_each) = (0.0, 0.0, vec![0.0; entries.len()]);
         for (i, row) in paced(heap.rows.iter().enumerate()) {
             let [base, new] = [0, 1].map(|side| row.values[side] * per_run[side]);
-            let (delta, stack) = (new - scale * base, heap.stack(i));
+            let delta = new - scale * base;
+            let stack: Vec<u32> = heap.stack(i).iter().map(|&frame| of_heap[frame as usize]).collect();
             (all, before) = (all + delta, before + scale * base);
             let place = |call: &Option<(Option<u32>, u32)>| {
                 let (caller, function) = (*call)?;

@@ -29,6 +29,8 @@ const MIN_EVENTS: f64 = 5.0;
 pub(in crate::explain) struct Rewritten {
     /// The package that has most of what went, and of what came.
     pub packages: [String; 2],
+    /// The function that calls most of it on both sides.
+    pub below: Option<u32>,
     /// What it costs on both sides, in stacks below what both have.
     pub cost: [f64; 2],
     /// How many functions went, and came, of those that were seen often enough to be missed.
@@ -42,6 +44,7 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
     });
     let mut packages: [BTreeMap<String, f64>; 2] = Default::default();
     let mut cost = [0.0; 2];
+    let mut callers: [BTreeMap<u32, f64>; 2] = Default::default();
     let mut kept = Vec::with_capacity(rows.rows.len());
     for (i, row) in paced(rows.rows.iter().enumerate()) {
         let stack = rows.stack(i);
@@ -53,7 +56,15 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
         let side = usize::from(only[1].contains(&stack[at]));
         *packages[side].entry(package_of(&rows.names[stack[at] as usize].text)).or_default() += row.values[side];
         cost[side] += row.values[side];
+        if let Some(above) = at.checked_sub(1) {
+            *callers[side].entry(stack[above]).or_default() += row.values[side];
+        }
     }
+    let is_main = |caller: &&u32| {
+        let part = |side: usize| callers[side].get(*caller).is_some_and(|part| *part > OF_PACKAGE * cost[side]);
+        part(0) && part(1)
+    };
+    let below = callers[0].keys().find(is_main).copied();
     let front = rows.front();
     let most = |side: usize| packages[side].iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
     let of = |side: usize| {
@@ -65,5 +76,8 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
     // Functions that were hardly seen may be missing by chance.
     let least = MIN_EVENTS * rows.event();
     let functions = [0, 1].map(|side| only[side].iter().filter(|&&frame| costs.of(frame, side) > least).count());
-    functions.iter().all(|&count| count >= MIN_FUNCTIONS).then_some((Rewritten { packages, cost, functions }, kept))
+    functions
+        .iter()
+        .all(|&count| count >= MIN_FUNCTIONS)
+        .then_some((Rewritten { packages, below, cost, functions }, kept))
 }

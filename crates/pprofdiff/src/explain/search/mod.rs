@@ -72,6 +72,21 @@ impl Found {
     }
 }
 
+/// By how much the number of objects grew that functions allocate, the weighted median of these: more work makes more
+/// objects, and no larger ones. Nothing where objects are not counted.
+fn growth_of_objects(rows: &Rows, sets: &Sets, telling: &[(usize, f64, f64)]) -> Option<f64> {
+    if rows.kind != Kind::Heap {
+        return None;
+    }
+    let ratio = |&(set, _, weight): &(usize, f64, f64)| {
+        let counts = |side: usize| sets.rows(set).map(|row| rows.rows[row as usize].counts[side]).sum::<f64>();
+        let (base, new) = (counts(0), counts(1));
+        (base > 0.0 && new > 0.0).then(|| (new / base, weight))
+    };
+    let ratios: Vec<(f64, f64)> = telling.iter().filter_map(ratio).collect();
+    (!ratios.is_empty()).then(|| weighted_median(ratios))
+}
+
 /// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a
 /// cause, as a part of the total.
 pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, work: &mut Work) -> Found {
@@ -116,6 +131,8 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
             starts.push(front[1] / front[0]);
         }
     }
+    // Of one pair they are as uncertain as the bytes.
+    let of_objects = if fixed || !replicated { None } else { growth_of_objects(rows, sets, &telling) };
     let mut tried: Vec<i64> = Vec::new();
     let mut quiet = f64::INFINITY;
     let mut best: Option<(f64, Vec<usize>, Model<'_>)> = None;
@@ -133,7 +150,8 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
                 _ if is_benchmark => agreeing(exposure).min(AGREEING),
                 _ => AGREEING,
             };
-            if !fixed && (scale / exposure).ln().abs() > 1e-9 && agreeing(scale) < least {
+            let is_denied = || of_objects.is_some_and(|of| (scale / of).ln().abs() > NEAR_SCALE);
+            if !fixed && (scale / exposure).ln().abs() > 1e-9 && (agreeing(scale) < least || is_denied()) {
                 break;
             }
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
