@@ -31,6 +31,9 @@ const MAX_PACKAGES: usize = 32;
 /// What V8's names of regular expressions begin with.
 const REGULAR_EXPRESSION: &str = "RegExp: ";
 
+/// Those of functions without a name.
+const ANONYMOUS: &str = "(anonymous) ";
+
 /// A function that has another name on the new side.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::explain) struct Renamed {
@@ -79,6 +82,10 @@ impl Parts {
         if name.starts_with(REGULAR_EXPRESSION) {
             let (package, local) = (REGULAR_EXPRESSION.to_owned(), name.to_owned());
             return Parts { package, last: local.clone(), local };
+        }
+        // A function without a name is known by its file alone.
+        if let Some(file) = name.strip_prefix(ANONYMOUS) {
+            return Parts { package: file.to_owned(), last: name.to_owned(), local: name.to_owned() };
         }
         // An implementation of a trait belongs to its type.
         let implemented = name.strip_prefix('<').and_then(|rest| {
@@ -338,6 +345,7 @@ mod tests {
             ("<a::b::T<X> as core::iter::Iterator>::next", "a::b | T.next | next"),
             ("java.util.HashMap.get", "java.util | HashMap.get | get"),
             ("parseXml", " | parseXml | parsexml"),
+            ("(anonymous) a/b.js", "a/b.js | (anonymous) a/b.js | (anonymous) a/b.js"),
             ("Markdown.__call__", " | Markdown.__call__ | markdown.__call__"),
         ];
         cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
