@@ -113,7 +113,8 @@ def diff(
 
     Each is whatever load() takes, or a list or tuple of such, or a pattern of paths as "main-*.pb.gz": runs of one
     program, of which values are the means, and top() tells what is more than chance. With `sum` they add up
-    instead. Sample types are matched by name, and units converted to the finer one. The other keywords are those of load().
+    instead. Sample types are matched by name, and units converted to the finer one. The other keywords are those of
+    load().
 
     Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     sides without a common sample type and for values that add up past int64; OSError from the system.
@@ -293,8 +294,8 @@ class Views:
         """The sample types that all profiles have, as (type, unit): [("alloc_space", "bytes"), ...]."""
     @property
     def total(self) -> tuple[int, ...]:
-        """The total of the default sample type, before filters: (base, new), as normalize() leaves them; of one profile its
-        own alone.
+        """The total of the default sample type, before filters: (base, new), as normalize() leaves them; of one profile
+        its own alone.
         """
     @property
     def default_sample_type(self) -> str | None:
@@ -829,8 +830,8 @@ class Explanation:
         """How much of a difference is chance: a dict with deviation, noticed, mde, runs and more."""
     @property
     def best(self) -> dict[str, Any] | None:
-        """The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to a
-        cause; None if there is nothing.
+        """The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to
+        a cause; None if there is nothing.
         """
     def to_dict(self) -> Explained:
         """All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes, moved,

@@ -111,8 +111,8 @@ impl Explanation {
         self.part(py, "noise")
     }
 
-    /// The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to a
-    /// cause; None if there is nothing.
+    /// The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to
+    /// a cause; None if there is nothing.
     #[getter]
     fn best<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         for name in ["causes", "suspects"] {

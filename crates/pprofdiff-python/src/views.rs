@@ -253,8 +253,8 @@ impl Views {
         self.diff.sample_types()
     }
 
-    /// The total of the default sample type, before filters: (base, new), as normalize() leaves them; of one profile its
-    /// own alone.
+    /// The total of the default sample type, before filters: (base, new), as normalize() leaves them; of one profile
+    /// its own alone.
     #[getter]
     fn total<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let (diff, selected, query) = (self.diff.clone(), self.selected.clone(), self.query.clone());
