@@ -111,9 +111,10 @@ def diff(
 ) -> Diff:
     """Compare two sides, `base` and `new`.
 
-    Each is whatever load() takes, or a list or tuple of such: runs of one program, of which values are the
-    means, and top() tells what is more than chance. With `sum` they add up instead. Sample types are matched
-    by name, and units converted to the finer one. The other keywords are those of load().
+    Each is whatever load() takes, or a list or tuple of such, or a pattern of paths as "main-*.pb.gz": runs of one
+    program, of which values are the means, and top() tells what is more than chance. With `sum` they add up
+    instead. Sample types are matched by name, and units converted to the finer one. The other keywords are those of
+    load().
 
     Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     sides without a common sample type and for values that add up past int64; OSError from the system.
@@ -291,6 +292,11 @@ class Views:
     @property
     def sample_types(self) -> builtins.list[tuple[str, str]]:
         """The sample types that all profiles have, as (type, unit): [("alloc_space", "bytes"), ...]."""
+    @property
+    def total(self) -> tuple[int, ...]:
+        """The total of the default sample type, before filters: (base, new), as normalize() leaves them; of one profile
+        its own alone.
+        """
     @property
     def default_sample_type(self) -> str | None:
         """The type that views show unless told otherwise: the file's default if it names one, else the last."""
@@ -814,6 +820,22 @@ class Explanation:
         in its stacks, of which none is another cause's; delta, what a run of the new side has more than the base
         at its amount of work; factor (None if there was nothing before) and score, which is how far it is from
         chance.
+        """
+    @property
+    def account(self) -> dict[str, Any]:
+        """How the difference of the totals adds up, of a mean run: delta = work + causes + consequences + rest; with
+        garbage (how much of the consequences that is), by_chance, consequences_by_chance and p.
+        """
+    @property
+    def moved(self) -> list[dict[str, Any]]:
+        """Cost that has another name now, each a dict: function, from, how, delta, cost, even and inside."""
+    @property
+    def noise(self) -> dict[str, Any]:
+        """How much of a difference is chance: a dict with deviation, noticed, mde, runs and more."""
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to
+        a cause; None if there is nothing.
         """
     def to_dict(self) -> Explained:
         """All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes, moved,

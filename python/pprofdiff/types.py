@@ -323,6 +323,7 @@ class Explained(TypedDict):
     causes: list[dict[str, Any]]
     moved: list[dict[str, Any]]
     suspects: list[dict[str, Any]]
+    candidate: dict[str, Any] | None
     background: float
     noise: dict[str, Any]
     runtime: dict[str, str]

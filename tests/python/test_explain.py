@@ -22,9 +22,46 @@ def test_the_facts_are_the_commands():
     explained = pprofdiff.diff(base, new).explain()
     written = json.loads(_command(str(base), str(new), "--format", "json"))
     assert explained.to_dict() == written == json.loads(explained.to_json())
-    assert repr(explained) + "\n" == _command(str(base), str(new))
+    # What shows the stacks of a cause is Python's.
+    text = repr(explained).splitlines()
+    (at,) = [i for i, line in enumerate(text) if line.startswith("   d.")]
+    command = _command(str(base), str(new)).splitlines()
+    assert command[at].startswith("   pprofdiff peek ")
+    assert text[:at] + text[at + 1 :] == command[:at] + command[at + 1 :]
     assert explained.to_markdown() == _command(str(base), str(new), "--format", "markdown")
     assert explained.verdict == "change"
+
+
+def test_it_speaks_python():
+    d = pprofdiff.diff(*pair("story-cpu"))
+    explained = d.explain()
+    (call,) = [line.strip() for line in repr(explained).splitlines() if line.startswith("   d.")]
+    peeked = eval(call, {"d": d})
+    best = explained.best
+    assert best == explained.to_dict()["causes"][0]
+    assert {row["node"] for row in peeked} == {best["function"]}
+    assert peeked.summary["sample_type"] == "cpu"
+    # Stacks of other causes are left out, and those of a label are chosen.
+    both = pprofdiff.diff(*pair("go-heap-ops")).explain(sample_type="alloc_space")
+    written = [line for line in repr(both).splitlines() if line.startswith("   d.")]
+    ignore = both.to_dict()["causes"][0]["evidence"]["ignore"]
+    assert len(written) == 1
+    assert (".filter(ignore=" in written[0]) == (ignore is not None)
+    account = explained.account
+    parts = account["work"] + account["causes"] + account["consequences"] + account["rest"]
+    assert parts == pytest.approx(account["delta"])
+    assert d.total == (1_900_000_000, 2_930_000_000)
+    assert account["delta"] == d.total[1] - d.total[0]
+    assert d.normalize(0.5).total == (1_900_000_000, 1_465_000_000)
+    assert d.new[0].total == (2_930_000_000,)
+    assert explained.noise["runs"] == [1, 1]
+    assert explained.moved == explained.to_dict()["moved"]
+    # Where nothing is a cause, what is nearest to one, or nothing.
+    unsure = pprofdiff.diff(*pair("go-goroutine")).explain()
+    assert unsure.verdict == "inconclusive"
+    assert unsure.best == unsure.to_dict()["candidate"]
+    assert unsure.best
+    assert pprofdiff.diff(d.base, d.base).explain().best is None
 
 
 def test_causes_are_a_table():

@@ -5,11 +5,27 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page
 
 import pprofdiff
 from conftest import pair, profile
-from page_model import ROW, Box, Node, Open, box, boxes_of, bright, colour, painted, settle, tree
+from page_model import (
+    EXAMPLE,
+    PHONE,
+    ROW,
+    SCREEN,
+    Box,
+    Node,
+    Open,
+    box,
+    boxes_of,
+    bright,
+    colour,
+    painted,
+    settle,
+    tree,
+)
 
 
 def test_the_page_opens_with_what_explain_says(show: Open, story: pprofdiff.Diff):
@@ -17,23 +33,110 @@ def test_the_page_opens_with_what_explain_says(show: Open, story: pprofdiff.Diff
     said = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
     page = show(story.to_html())
     panel = page.inner_text("#why")
-    # All of it but the command and the parts of causes, which are indented.
-    lines = [line.replace("->", "→") for line in said if not line.startswith(" ")]
-    assert len(lines) == 6
+    # All of it but the command and the parts of causes, which are indented; the account is a picture.
+    head, *lines = [line.replace("->", "→") for line in said if not line.startswith(" ")]
+    (account,) = [line for line in lines if " in all (" in line]
+    lines.remove(account)
+    assert len(lines) == 4
     assert all(line in panel for line in lines), panel
+    assert head.removeprefix("cpu: ") in page.inner_text("#total")
+    whole, _, parts = account.rstrip(".").partition("): ")
+    assert whole + ")" in panel
+    for part in parts.split("; ")[1:]:
+        name, value = re.fullmatch(r"(.*?) ([-+].*)", part).groups()
+        assert f"{name}: {value}" in panel
     top, graph = (page.locator(where).bounding_box() for where in ("#why", "#flame"))
     assert top
     assert graph
     assert top["y"] < graph["y"]
     # Each sample type has its own.
     page.select_option("#type", label="samples (count)")
-    assert "samples: 190 → 293" in page.inner_text("#why").replace("\xa0", " ")
+    assert page.locator("#why .whole b:visible").all_inner_texts() == ["190", "293"]
     assert page.locator("#why h2:visible").count() == 1
     # Where there is nothing to compare, or to explain by functions, there is none.
     for html in (story.new[0].to_html(), story.to_html(granularity="lines"), story.flamegraph().to_html()):
         other = show(html)
         assert other.is_hidden("#why")
         assert other.is_hidden("#grey")
+
+
+def bars(page: Page) -> list[tuple[str, float, float]]:
+    """The rows of the account in sight: what they are, and where their bars begin and end."""
+    rows = page.locator("#why [data-type]:not([hidden]) .account > li:not(.others)")
+    return rows.evaluate_all(
+        """all => all.map(li => {
+            const r = li.querySelector('rect').getBBox();
+            return [li.className, r.x, r.x + r.width];
+        })"""
+    )
+
+
+@pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
+@pytest.mark.parametrize("name", ["story-cpu", "go-heap", "go-mutex", "go-allocs-ops"])
+def test_the_account_is_a_picture(show: Open, name: str, size: dict[str, int]):
+    """Each part begins where the one before it ends; together they lead from one side's total to that of the other."""
+    d = pprofdiff.diff(*pair(name))
+    page = show(d.to_html(sample_type=d.default_sample_type), viewport=size)
+    rows = bars(page)
+    assert rows[0][0] == rows[-1][0] == "whole"
+    (_, _, base), (_, _, new) = rows[0], rows[-1]
+    account = d.explain(sample_type=d.default_sample_type).account
+    scale = (new - base) / account["delta"]
+    at = base
+    parts = [row for row in rows[1:-1] if row[0] != "candidate"]
+    assert parts
+    for kind, begin, end in parts:
+        assert min(abs(begin - at), abs(end - at)) < 1.5, (kind, begin, end, at)
+        at = end if abs(begin - at) < abs(end - at) else begin
+    assert at == pytest.approx(new, abs=2)
+    causes = sum((e - b) * (1 if k == "more" else -1) for k, b, e in parts if k in ("more", "less"))
+    assert causes == pytest.approx(account["causes"] * abs(scale), abs=3) or scale < 0
+    # On a phone, too, all of it is the first screen, and nothing sticks out.
+    spot = page.locator("#summary").bounding_box()
+    assert spot
+    assert spot["y"] + spot["height"] <= size["height"]
+    assert spot["x"] + spot["width"] <= size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+def test_a_cause_is_chosen_in_all_views(show: Open, story: pprofdiff.Diff):
+    sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
+    page = show(story.to_html(source_path=sources), viewport=SCREEN)
+    page.click("#why button[data-cause='0']:visible")
+    name = "logmill/names.canonical"
+    assert page.inner_text(".edge-self .name") == name
+    row = page.locator("#table tr[aria-selected=true]")
+    assert row.get_by_role("button").inner_text() == name
+    assert page.get_attribute("#callgraph .chosen", "data-name") == name
+    inside = """([inner, outer]) => {
+        const [a, b] = [inner, outer].map(where => document.querySelector(where).getBoundingClientRect());
+        return a.top >= b.top && a.bottom <= b.bottom + 1 && a.left >= b.left && a.right <= b.right + 1;
+    }"""
+    assert page.evaluate(inside, ["#callgraph .chosen", "#callgraph .scroll"])
+    assert page.evaluate(inside, ["#table tr[aria-selected=true] button", "#functions .scroll"])
+    # Back takes it all away, and forward brings it again.
+    page.go_back()
+    page.wait_for_function("!document.querySelector('#why [aria-pressed=true]')")
+    assert page.locator("#table tr[aria-selected=true]").count() == 0
+    page.go_forward()
+    page.wait_for_function("document.querySelector('#why [aria-pressed=true]')")
+    assert page.locator("#table tr[aria-selected=true]").count() == 1
+
+
+def test_where_samples_can_not_tell_the_nearest_is_shown(show: Open):
+    d = pprofdiff.diff(*pair("go-goroutine"))
+    assert d.explain().verdict == "inconclusive"
+    best = d.explain().best
+    assert best
+    page = show(d.to_html(min_width=0))
+    assert "These samples can't tell" in page.inner_text("#why .verdict:visible")
+    button = page.locator("#why .candidate button:visible")
+    assert best["function"] in button.inner_text()
+    every = bright(page)
+    button.click()
+    settle(page)
+    assert 1 < len(bright(page)) < len(every)
+    assert page.inner_text(".edge-self .name") == best["function"]
 
 
 def test_samples_that_can_not_tell_have_a_page(show: Open, tmp_path: Path):
@@ -155,7 +258,7 @@ def test_what_is_chance_is_grey(show: Open, story: pprofdiff.Diff):
     chance, changed = "logmill/stats.quantile", "logmill/names.canonical"
     cells = "#table tr:has(button:text-is('%s')) td"
     page = show(html)
-    switch = page.get_by_role("button", name="Grey chance")
+    switch = page.get_by_role("button", name="Grey noise")
     assert switch.get_attribute("aria-pressed") == "true"
     assert chroma(page, chance) < 15 < 90 < chroma(page, changed)
     assert "no more than chance" in page.inner_text("#legend")

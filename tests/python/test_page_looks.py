@@ -22,6 +22,7 @@ from page_model import EXAMPLE, PHONE, ROW, SCREEN, Colour, Open, box, boxes_of,
 def test_what_moved_most_stands_beside_the_total(show: Open, size: dict[str, int]):
     d = pprofdiff.diff(*pair("go-allocs-ops"))
     page = show(d.to_html(), viewport=size)
+    page.click("#about summary")
     for kind, unit in d.sample_types:
         page.select_option("#type", label=f"{kind} ({unit})")
         # In the order of the table: by flat, then by cum, then by name.
@@ -35,15 +36,15 @@ def test_what_moved_most_stands_beside_the_total(show: Open, size: dict[str, int
             box = table.bounding_box()
             assert box
             assert box["x"] + box["width"] <= size["width"]
-            assert box["y"] + box["height"] <= size["height"], "not on the first screen"
     name = page.locator("#movers button").first.get_attribute("title")
     page.locator("#movers button").first.click()
-    assert page.inner_text(".edge-self .name") == name
+    assert page.locator(".edge-self .name").text_content() == name
 
 
 @pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
 def test_heads_of_what_moved_most_stand_over_their_columns(show: Open, story: pprofdiff.Diff, size: dict[str, int]):
     page = show(story.to_html(), viewport=size)
+    page.click("#about summary")
     for table in page.locator("#movers table").all():
         ends = [
             table.locator(cells).evaluate_all(
@@ -60,6 +61,8 @@ def test_heads_of_what_moved_most_stand_over_their_columns(show: Open, story: pp
 
 def test_what_moved_most_of_the_story(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
+    assert page.is_hidden("#movers"), "the verdict stands before it"
+    page.click("#about summary")
     shown = [row.inner_text().split() for row in page.locator("#movers tbody tr").all()]
     assert shown[0] == ["indexbytebody", "+0.62s", "x5.77", "+32.63%"]
     assert [share[0] for *_, share in shown] == ["+"] * 5 + ["-"] * 5
@@ -70,58 +73,79 @@ def test_what_moved_most_of_the_story(show: Open, story: pprofdiff.Diff):
     assert show(pprofdiff.diff(story.base, story.base).to_html()).is_hidden("#movers")
 
 
-def test_on_a_phone_changes_come_first(show: Open, story: pprofdiff.Diff):
-    page = show(story.to_html(), viewport=PHONE)
-    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
-    heads = page.locator("#table thead tr").last.locator("th").all_inner_texts()
-    assert [h.rstrip(" ↓") for h in heads] == [
-        *("function", "delta", "delta"), *("base", "new", "growth", "of total") * 2, "status"
-    ]  # fmt: skip
-    row = page.locator("#table tbody tr").first.locator("td")
-    assert row.all_inner_texts() == re.split(
-        " ", "logmill/names.compare +0.08s +1.48s 0.17s 0.25s +47.1% +4.21% 0.20s 1.68s x8.4 +77.89% changed"
+def test_the_table_is_copied_as_csv(show: Open, story: pprofdiff.Diff):
+    page = show(story.to_html(), permissions=["clipboard-read", "clipboard-write"])
+    page.fill("#filter", "names")
+    page.click("#csv")
+    page.get_by_text(re.compile(r"^Copied: \d+ rows\.$")).wait_for()
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    rows = [r for r in story.top(sort="cum") if "names" in r["name"]]
+    columns = ["name", "flat_base", "flat_new", "flat_delta", "cum_base", "cum_new", "cum_delta", "status"]
+    assert lines[0] == ",".join(columns)
+    assert len(lines) == len(rows) + 1 > 3
+    assert lines[1:] == [",".join(str(r[c]) for c in columns) for r in rows]
+
+
+def test_names_are_shortened_from_the_left(show: Open, story: pprofdiff.Diff):
+    page = show(story.to_html())
+    drawn = {re.sub(r"^[^\w(] ", "", text) for text, *_ in page.evaluate("texts")}
+    # The whole, without its path, without what is in brackets, and alone: as far as there is room.
+    assert {"logmill/names.compare", "accesslog.parseHeaders", "slices.Sort", "cleanName"} <= drawn
+    # Only what is too short for the last of it is cut, at its end.
+    for text in drawn:
+        assert not text.startswith(("logmill/", "accesslog.")) or not text.endswith("…"), text
+
+
+def test_narrow_boxes_join(show: Open, story: pprofdiff.Diff):
+    """Between boxes that are narrower than a letter there is no line, and around them no dashes."""
+    page = show(story.to_html(min_width=0))
+    page.evaluate("""() => {
+        window.lines = []; window.dashed = [];
+        const moveTo = Path2D.prototype.moveTo, strokeRect = CanvasRenderingContext2D.prototype.strokeRect;
+        Path2D.prototype.moveTo = function (x, y) { lines.push([x, y]); return moveTo.call(this, x, y); };
+        CanvasRenderingContext2D.prototype.strokeRect = function (...a) {
+            dashed.push(a[2]);
+            return strokeRect.apply(this, a);
+        };
+    }""")
+    page.keyboard.press("g")
+    settle(page)
+    boxes = [b for b in page.evaluate("boxes") if b[3] == ROW - 1]
+    narrow = {(round(x + w - 0.5, 2), round(y)) for x, y, w, *_ in boxes if w <= 7}
+    wide = {(round(x + w - 0.5, 2), round(y)) for x, y, w, *_ in boxes if w > 7}
+    lines = {(round(x, 2), round(y)) for x, y in page.evaluate("lines")}
+    assert len(narrow) > 20
+    assert lines <= wide
+    assert min(page.evaluate("dashed")) > 5
+
+
+def test_the_runtime_folds(show: Open, story: pprofdiff.Diff):
+    page = show(story.to_html(min_width=0))
+    across, before = painted(page)
+    page.keyboard.press("r")
+    settle(page)
+    assert page.get_attribute("#fold", "aria-pressed") == "true"
+    assert "fold=1" in page.url
+    _, folded = painted(page)
+    assert len(folded) < len(before)
+    texts = " ".join(text for text, *_ in page.evaluate("texts"))
+    assert "(runtime)" in texts
+    # What started the program stays; a row keeps its width where nothing of it was joined.
+    assert "runtime.main" in texts
+    assert sum(w for depth, _, w in folded if depth == 4) == pytest.approx(
+        sum(w for depth, _, w in before if depth == 4), abs=1
     )
-    for cell in row.all()[:3]:
-        box = cell.bounding_box()
-        assert box
-        assert box["x"] + box["width"] <= PHONE["width"]
-    row.first.click()
-    assert page.locator("#edges th").all_inner_texts()[1:4] == ["delta", "base", "new"]
-    # Turned to a screen's width, all columns stand as they do there.
-    page.set_viewport_size(SCREEN)
+    # No box below a folded one, and no two of them side by side below one frame.
+    page.keyboard.press("r")
     settle(page)
-    assert page.locator("#table thead tr").last.locator("th").nth(1).inner_text() == "base"
-
-
-def test_on_a_phone_source_lines_begin_with_their_changes(show: Open, story: pprofdiff.Diff):
-    sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
-    page = show(story.to_html(source_path=sources), viewport=PHONE)
-    routine = page.locator("#source details").filter(has_text="logmill/headers.tableInsensitive in")
-
-    def head_and_line() -> list[list[str]]:
-        line = routine.locator("tr", has_text="names.Same(table[i].name, name)")
-        return [routine.locator("th").all_text_contents(), [t.strip() for t in line.locator("td").all_text_contents()]]
-
-    text = "if names.Same(table[i].name, name) {"
-    head, line = head_and_line()
-    assert head == [
-        *("flat: delta", "cum: delta", "line", "source"), *("flat: base", "new", "cum: base", "new"),
-        *("growth", "of total", "line: base"),
-    ]  # fmt: skip
-    assert line[:4] == ["-30ms", "+1.45s", "64", text]
-    assert line[6:] == ["0.33s", "1.78s", "x5.39", "+76.32%", "64"]
-    for cell in routine.locator("tr", has_text="names.Same(table[i].name").locator("td").all()[:3]:
-        box = cell.bounding_box()
-        assert box
-        assert box["x"] + box["width"] <= PHONE["width"]
-    page.set_viewport_size(SCREEN)
+    assert painted(page)[1] == before
+    # A function in a folded box is shown all the same.
+    page.keyboard.press("r")
+    page.fill("#filter", "^runtime.mallocgc$")
+    page.locator("#table tbody tr").first.click()
     settle(page)
-    head, line = head_and_line()
-    assert head == [
-        *("flat: base", "new", "delta"), *("cum: base", "new", "delta", "growth", "of total"),
-        *("line: base", "new", "source"),
-    ]  # fmt: skip
-    assert line[3:] == ["0.33s", "1.78s", "+1.45s", "x5.39", "+76.32%", "64", "64", text]
+    assert page.get_attribute("#fold", "aria-pressed") == "false"
+    del across
 
 
 def test_the_call_graph_is_fitted(show: Open, story: pprofdiff.Diff):
@@ -136,7 +160,7 @@ def test_the_call_graph_is_fitted(show: Open, story: pprofdiff.Diff):
     assert show(small.to_html(), viewport=SCREEN).is_hidden("#fit"), "there is nothing to fit"
     window = {"width": 900, "height": 900}
     for size, d, expected in ((PHONE, story, True), (SCREEN, story, False), (window, small, True)):
-        page = show(d.to_html(), viewport=size)
+        page = show(d.to_html(), "tab=callgraph", viewport=size)
         assert page.get_attribute("#fit", "aria-pressed") == str(expected).lower()
         left, top, right, bottom = extent(page, "#callgraph svg")
         width, height = (float(page.get_attribute("#callgraph svg", what) or 0) for what in ("width", "height"))
@@ -146,7 +170,7 @@ def test_the_call_graph_is_fitted(show: Open, story: pprofdiff.Diff):
         else:
             assert right - left == width > size["width"]
             # What changed most is in sight.
-            x, y, x2, y2 = extent(page, '#callgraph [data-name="logmill/names.compare"]')
+            x, y, x2, y2 = extent(page, '#callgraph [data-name="indexbytebody"]')
             a, b, a2, b2 = extent(page, "#callgraph .scroll")
             assert a <= x < x2 <= a2
             assert b <= y < y2 <= b2
@@ -230,7 +254,7 @@ def test_letters_are_readable(show: Open, story: pprofdiff.Diff, scheme: str):
     settle(page)
     assert len({b[4] for b in page.evaluate("boxes")}) > 1
     assert unreadable(page) == []
-    for where in (".less", ".more", "#notes", ".when"):
+    for where in (".less", ".more", ".names", "#why .notes"):
         around = colour(style(page, "#summary", "backgroundColor"))
         assert contrast(colour(style(page, where, "color")), around) >= 4.5, where
     one = show(story.new[0].to_html(), color_scheme=scheme)
@@ -323,18 +347,10 @@ def test_a_tooltip_tells_what_is_there(show: Open, story: pprofdiff.Diff):
     assert told() == ""
 
 
-def test_a_finger_leaves_no_tooltip(show: Open, story: pprofdiff.Diff):
-    page = show(story.to_html(), viewport=PHONE, has_touch=True, is_mobile=True)
-    page.locator("#canvas").tap(position={"x": 40, "y": 5 * ROW + 5})
-    settle(page)
-    assert page.is_hidden("#tip")
-    assert page.inner_text("#details .name") == "logmill/headers.tableInsensitive"
-
-
 def test_switches_look_like_switches(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     looks = "e => [getComputedStyle(e, '::before').width, getComputedStyle(e, '::before').backgroundImage]"
-    for key, name in (("i", "Inverted"), ("f", "Flame")):
+    for key, name in (("i", "By callee"), ("f", "Root below")):
         switch = page.get_by_role("button", name=name, exact=True)
         off = switch.evaluate(looks)
         assert (switch.get_attribute("aria-pressed"), off[0]) == ("false", "26px")
@@ -342,7 +358,7 @@ def test_switches_look_like_switches(show: Open, story: pprofdiff.Diff):
         on = switch.evaluate(looks)
         assert (switch.get_attribute("aria-pressed"), on[0]) == ("true", "26px")
         assert on != off
-        assert "inverted" in page.inner_text("#legend"), "without the switches, on paper"
+        assert "by callee" in page.inner_text("#legend"), "without the switches, on paper"
 
 
 def test_paper_has_legend_and_graph(show: Open, story: pprofdiff.Diff):

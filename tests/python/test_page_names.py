@@ -43,7 +43,7 @@ def test_hostile_names_stay_text(show: Open, tmp_path: Path):
         assert page.text_content("#details .name") == shown
         assert page.text_content(".edge-self .name") == shown
         assert any(shown[:12] in text for text in texts)
-    assert "<img src=x" in page.inner_text("#sides")
+    assert "<img src=x" in page.inner_text("#names")
 
 
 def test_hostile_names_of_causes_stay_text(show: Open):

@@ -31,9 +31,12 @@ def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.D
     assert frame.evaluate("document.documentElement.scrollHeight <= innerHeight"), "not all of it is in sight"
     frame.locator("#canvas").click(position={"x": 50, "y": 6 * ROW + 5})
     assert frame.inner_text("#details .name") == "logmill/names.Same"
-    frame.click("#back")
     frame.click("#copy")
     frame.get_by_text("Copied: 6 frames.").wait_for()
+    # Without an address of its own, too, it goes back.
+    frame.click("#back")
+    assert frame.inner_text("#details .name") == "all"
+    assert frame.is_disabled("#back")
     assert said == []
     # What runs in it has no way out.
     assert frame.evaluate("(() => { try { return parent.secret; } catch { return 'refused'; } })()") == "refused"

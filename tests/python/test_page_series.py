@@ -27,13 +27,13 @@ def test_courses_of_a_series(show: Open, tmp_path: Path):
     # The largest change is shown first, with the graphs of the builds around it.
     assert rows.nth(0).get_attribute("aria-selected") == "true"
     assert page.locator("#type").evaluate("e => e.selectedOptions[0].textContent") == "10 #10, 1 change"
-    assert page.locator("#sides .path").all_inner_texts()[0].endswith("09.pb")
+    assert page.locator("#sides .path").all_text_contents()[0].endswith("09.pb")
     # Another frame brings those of its own change, finds it there, and is in the address.
     rows.nth(1).locator("button").click()
     settle(page)
     assert page.locator("#type").evaluate("e => e.selectedOptions[0].textContent") == "16 #16, 1 change"
     assert page.locator("#details .name").inner_text() == "<b>parse</b>"
-    assert page.locator("#sides .path").all_inner_texts()[1].startswith("mean of 4 runs")
+    assert page.locator("#sides .path").all_text_contents()[1].startswith("mean of 4 runs")
     assert "course=1" in page.evaluate("location.hash")
     before, after = (shifts[1][side] for side in ("before", "after"))
     course = page.locator("#course")
@@ -66,4 +66,4 @@ def test_courses_without_a_change(show: Open, tmp_path: Path):
     few = pprofdiff.series([tmp_path / f"{i}.pb" for i in range(3)], base=tmp_path / "7.pb")
     page = show(few.to_html())
     assert page.locator("#courses tbody tr").count() == len(few.movers())
-    assert page.locator("#sides .path").all_inner_texts()[0].endswith("7.pb")
+    assert page.locator("#sides .path").all_text_contents()[0].endswith("7.pb")

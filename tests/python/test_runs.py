@@ -2,12 +2,13 @@
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
 
 import pprofdiff
-from conftest import CORPUS
+from conftest import CORPUS, pair
 
 FREIGHT = CORPUS / "faults" / "freight"
 
@@ -56,3 +57,19 @@ def test_significant_rows_are_those_with_a_small_q() -> None:
         pprofdiff.diff(side("base"), side("calls"), sum=True).top(significant=True)
     with pytest.raises(pprofdiff.PprofError, match="only one profile"):
         pprofdiff.load(side("base")[0]).top(significant=True)
+
+
+def test_a_pattern_is_all_its_files(tmp_path: Path) -> None:
+    base, new = pair("story-cpu")
+    for i in range(11):
+        shutil.copy(base, tmp_path / f"main-{i}.pb.gz")
+        shutil.copy(new, tmp_path / f"branch-{i}.pb.gz")
+    d = pprofdiff.diff(str(tmp_path / "main-*.pb.gz"), [str(tmp_path / "branch-[12].pb.gz"), new])
+    assert [Path(p.name).name for p in d.base] == [f"main-{i}.pb.gz" for i in range(11)]
+    assert [Path(p.name).name for p in d.new] == ["branch-1.pb.gz", "branch-2.pb.gz", new.name]
+    with pytest.raises(pprofdiff.PprofError, match=r"no file matches .*none-\*"):
+        pprofdiff.diff(str(tmp_path / "none-*.pb.gz"), new)
+    # A file with such a name is itself.
+    odd = tmp_path / "main-[1].pb.gz"
+    shutil.copy(new, odd)
+    assert pprofdiff.diff(base, str(odd)).new[0].name == str(odd)

@@ -262,7 +262,7 @@ def test_work_that_nobody_waits_for_is_given_up(address: str, visit: Callable[..
     page.locator("[name=focus]").press("Enter")
     report = page.frame_locator("#report")
     expect(report.locator("#notes")).not_to_contain_text("focus")
-    assert report.locator(".side .path").all_inner_texts() == ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]
+    assert report.locator(".side .path").all_text_contents() == ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
@@ -327,7 +327,7 @@ def ask_filter(page: Page, value: str, name: str = "focus") -> None:
 def paths(page: Page) -> list[str]:
     """The files that the report is of."""
     total(page)
-    shown = page.frame_locator("#report").locator(".side .path").all_inner_texts()
+    shown = page.frame_locator("#report").locator(".side .path").all_text_contents()
     return [Path(name).name for name in shown]
 
 

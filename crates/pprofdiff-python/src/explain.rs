@@ -27,7 +27,35 @@ pub fn options(ops: Option<(f64, f64)>, min_effect: f64) -> ExplainOptions {
     options
 }
 
+/// The text, with what shows the stacks of the first cause as a call, for a diff with the name `d`.
+fn in_python(e: &pprofdiff::explain::Explanation, text: &str) -> String {
+    let Some(cause) = e.causes.first() else { return text.to_owned() };
+    // What JSON escapes, Python reads alike.
+    let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
+    let label = cause.label.as_ref().map(|label| format!("{}={}", label.key, label.value));
+    let filters: Vec<String> = [("ignore", cause.evidence.ignore.as_ref()), ("tagfocus", label.as_ref())]
+        .iter()
+        .filter_map(|(name, value)| value.map(|value| format!("{name}={}", quoted(value))))
+        .collect();
+    let filter = if filters.is_empty() { String::new() } else { format!(".filter({})", filters.join(", ")) };
+    let sample_type = quoted(&e.sample_type);
+    let call = match &cause.evidence.pattern {
+        Some(pattern) => format!("d{filter}.peek({}, sample_type={sample_type})", quoted(pattern)),
+        None => format!("d{filter}.top(sample_type={sample_type})"),
+    };
+    let line = |line: &str| match line.starts_with("   pprofdiff ") {
+        true => format!("   {call}"),
+        false => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 impl Explanation {
+    /// A part of what to_dict() has.
+    fn part<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.to_dict(py)?.get_item(name)
+    }
+
     /// Of the report of an explanation.
     pub fn new(report: &Report) -> pprofdiff::Result<Explanation> {
         let written = |format: &str| {
@@ -37,7 +65,7 @@ impl Explanation {
         let Report::Explain(of) = report else { return Err(pprofdiff::Error::query("this is no explanation")) };
         Ok(Explanation {
             verdict: of.verdict.name().to_owned(),
-            text: written("text")?.trim_end().to_owned(),
+            text: in_python(of, written("text")?.trim_end()),
             json: written("json")?,
             markdown: written("markdown")?,
             html: explain_html(of),
@@ -62,6 +90,39 @@ impl Explanation {
     #[getter]
     fn causes(&self) -> Table {
         Table::new(self.causes.clone())
+    }
+
+    /// How the difference of the totals adds up, of a mean run: delta = work + causes + consequences + rest; with
+    /// garbage (how much of the consequences that is), by_chance, consequences_by_chance and p.
+    #[getter]
+    fn account<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "account")
+    }
+
+    /// Cost that has another name now, each a dict: function, from, how, delta, cost, even and inside.
+    #[getter]
+    fn moved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "moved")
+    }
+
+    /// How much of a difference is chance: a dict with deviation, noticed, mde, runs and more.
+    #[getter]
+    fn noise<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "noise")
+    }
+
+    /// The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to
+    /// a cause; None if there is nothing.
+    #[getter]
+    fn best<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        for name in ["causes", "suspects"] {
+            let causes = self.part(py, name)?;
+            if causes.len()? > 0 {
+                return causes.get_item(0).map(Some);
+            }
+        }
+        let candidate = self.part(py, "candidate")?;
+        Ok((!candidate.is_none()).then_some(candidate))
     }
 
     /// All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes, moved,

@@ -96,9 +96,10 @@ mod _native {
 
     /// Compare two sides, `base` and `new`.
     ///
-    /// Each is whatever load() takes, or a list or tuple of such: runs of one program, of which values are the
-    /// means, and top() tells what is more than chance. With `sum` they add up instead. Sample types are matched
-    /// by name, and units converted to the finer one. The other keywords are those of load().
+    /// Each is whatever load() takes, or a list or tuple of such, or a pattern of paths as "main-*.pb.gz": runs of one
+    /// program, of which values are the means, and top() tells what is more than chance. With `sum` they add up
+    /// instead. Sample types are matched by name, and units converted to the finer one. The other keywords are those of
+    /// load().
     ///
     /// Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     /// sides without a common sample type and for values that add up past int64; OSError from the system.

@@ -1,13 +1,15 @@
 //! What a profile is loaded from: Python's objects as the engine's sources.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pprofdiff::Source;
+use pprofdiff::input::pattern_builds;
 use pprofdiff::text::redacted;
 use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
+use crate::error;
 use crate::runtime;
 use crate::views::Profile;
 
@@ -115,12 +117,25 @@ pub struct Side {
     pub given: Vec<Option<Py<Profile>>>,
 }
 
+/// A text that is a pattern, and not the name of a file that has such characters in it.
+fn pattern(object: &Bound<'_, PyAny>) -> Option<String> {
+    let text = object.cast::<PyString>().ok()?.to_str().ok()?;
+    let is_pattern = text.contains(['*', '?', '[']) && url(object).is_none() && !Path::new(text).exists();
+    is_pattern.then(|| text.to_owned())
+}
+
 impl Side {
-    /// One source, or a list or tuple of them.
+    /// One source, or a list or tuple of them; a pattern is all files that match it.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Side> {
         let py = object.py();
         let mut side = Side { sources: Vec::new(), given: Vec::new() };
         let mut add = |object: &Bound<'_, PyAny>| {
+            if let Some(pattern) = pattern(object) {
+                let files = pattern_builds(&pattern).map_err(|e| error::from_engine(py, &e))?;
+                side.given.extend(files.iter().map(|_| None));
+                side.sources.extend(files.into_iter().map(|(_, source)| source));
+                return Ok(());
+            }
             side.given.push(object.cast::<Profile>().ok().map(|p| p.clone().unbind()));
             source(object).map(|source| side.sources.push(source))
         };

@@ -9,7 +9,7 @@ use pprofdiff::{Compression, Granularity, Normalize, Query, Selection, Sort, Wri
 use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDelta, PyDict};
+use pyo3::types::{PyBytes, PyDelta, PyDict, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -251,6 +251,21 @@ impl Views {
     #[getter]
     fn sample_types(&self) -> Vec<(String, String)> {
         self.diff.sample_types()
+    }
+
+    /// The total of the default sample type, before filters: (base, new), as normalize() leaves them; of one profile
+    /// its own alone.
+    #[getter]
+    fn total<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let (diff, selected, query) = (self.diff.clone(), self.selected.clone(), self.query.clone());
+        let total = runtime::run(py, move || {
+            let selection = Views::select(&diff, &selected, &query)?;
+            Ok(selection.measure(query.sample_type.as_deref(), query.normalize)?.summary().total)
+        })?;
+        match self.diff.is_two_sided() {
+            true => PyTuple::new(py, [total.base, total.new]),
+            false => PyTuple::new(py, [total.new]),
+        }
     }
 
     /// The type that views show unless told otherwise: the file's default if it names one, else the last.

@@ -58,6 +58,7 @@ pub use pprofdiff_profile::{
     merge_weighted,
 };
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
+pub use runtimes::are_system;
 
 #[doc(hidden)]
 pub use pprofdiff_profile::{advice, interner, parallel, random, shared::FoldedHeader, work};

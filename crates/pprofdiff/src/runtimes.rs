@@ -275,6 +275,11 @@ pub(crate) fn classify(names: &[String], own: &UserRules, asked: Asked) -> (&'st
     (runtime, names.iter().map(class).collect())
 }
 
+/// Of each name, whether it is of the language's runtime and not the program's.
+pub fn are_system(names: &[String]) -> Vec<bool> {
+    classify(names, &UserRules::default(), Asked::LeftOut).1.iter().map(|class| class.system).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Asked, RUNTIMES, UserRules, classify, compiled};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::format::Style;
 pub use notebook::explain_html;
 #[cfg(feature = "html")]
-pub(crate) use panel::explain_panel;
+pub(crate) use panel::{explain_panel, nearest_cause, whole_changed};
 use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
 #[cfg(feature = "check")]

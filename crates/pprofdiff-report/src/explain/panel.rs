@@ -1,34 +1,39 @@
-//! An explanation as the page opens with it: HTML, in the words that text has, with a button for each cause.
+//! An explanation as the page opens with it: the account as one picture, from the base's total down to that of the new side,
+//! with a sentence beside each part. HTML and SVG, drawn here, so that it can be read before any script has run.
+//!
+//! The page's policy allows no style in elements: bars have their places as attributes, in percent of the column.
 
 use std::fmt::Write as _;
 
-use super::words::{ExplanationText, MAX_CAUSES, Markup, Priority, is_replaced};
-use pprofdiff::explain::{Cause, Explanation};
+use super::words::{ExplanationText, MAX_CAUSES, Markup, Priority, SURE, is_replaced, percent};
+use crate::numbers::{figure, p_words};
+use pprofdiff::explain::{Cause, Explanation, Verdict};
 
-const TITLE: &str = "Show its stacks in the flame graph; again, or Esc: all of them";
+const TITLE: &str = "Show its stacks in all views; again, or Esc: all of them";
+/// The axis begins at zero unless what changed would be less than this part of it.
+const MIN_CHANGED: f64 = 0.25;
+/// A part of the account that is less than this part of its largest has no row.
+const NAMED: f64 = 0.005;
+/// Where parts cancel out to less than this of their sum, none is a part of the whole.
+const CANCELLED: f64 = 0.05;
 
-/// The explanation as HTML. A button has the number of its cause, for a script that shows its stacks. Everything from
-/// the input is escaped. Warnings are left to the page.
+/// The explanation as HTML. A button has the number of its cause, for a script that shows its stacks; after the causes
+/// comes what is nearest to one, if nothing is. Everything from the input is escaped. Warnings are left to the page.
 pub(crate) fn explain_panel(e: &Explanation) -> String {
     let words = ExplanationText { e, markup: Markup::Html };
+    let mut html = "<h2>What changed</h2>".to_owned();
     // The page's own total is that of all runs of a side.
-    let of = if e.noise.runs == (1, 1) { "" } else { ", the mean of a side's runs" };
-    let mut html = format!("<h2>What changed <span class=\"caption\">{}{of}</span></h2>", words.head("→"));
+    if e.noise.runs != (1, 1) {
+        html.insert_str(html.len() - "</h2>".len(), " <span class=\"caption\">in the mean of a side's runs</span>");
+    }
     if let Some(verdict) = words.verdict() {
-        let _ = write!(html, "<p>{verdict}</p>");
+        let _ = write!(html, "<p class=\"verdict\">{verdict}</p>");
     }
     if let Some(rewrite) = &e.rewrite {
         let _ = write!(html, "<p>{}</p>", words.rewrite(rewrite));
     }
-    let (first, more) = e.causes.split_at(e.causes.len().min(MAX_CAUSES));
-    push_causes(&mut html, &words, first, 0);
-    if !more.is_empty() {
-        let _ = write!(html, "<details><summary>{} more</summary>", more.len());
-        push_causes(&mut html, &words, more, first.len());
-        html.push_str("</details>");
-    }
-    let small =
-        |about: &Priority| matches!(about, Priority::Account | Priority::Moved | Priority::Scale | Priority::Noise);
+    Waterfall::new(&words).draw(&mut html);
+    let small = |about: &Priority| matches!(about, Priority::Moved | Priority::Scale | Priority::Noise);
     html.push_str("<ul class=\"notes\">");
     for line in words.lines().iter().filter(|line| small(&line.about)) {
         let _ = write!(html, "<li>{}</li>", line.text);
@@ -36,27 +41,192 @@ pub(crate) fn explain_panel(e: &Explanation) -> String {
     html + "</ul>"
 }
 
-/// Causes as a list, with `from` of them before.
-fn push_causes(html: &mut String, words: &ExplanationText, causes: &[Cause], from: usize) {
-    if causes.is_empty() {
-        return;
+/// What comes nearest to a cause, where nothing is one: the page shows its stacks, too.
+pub(crate) fn nearest_cause(e: &Explanation) -> Option<&Cause> {
+    let nearest = e.candidate.as_ref().map(|c| &c.cause).or_else(|| e.suspects.first());
+    nearest.filter(|_| e.verdict == Verdict::Inconclusive)
+}
+
+/// The account, a row a part: each begins where the one before it ends.
+struct Waterfall<'a> {
+    words: &'a ExplanationText<'a>,
+    /// What the left end of the axis stands for, and how much the whole of it.
+    from: f64,
+    across: f64,
+    /// Where the next part begins.
+    at: f64,
+    /// Parts of it are said; 0 where they cancel out.
+    delta: f64,
+}
+
+impl<'a> Waterfall<'a> {
+    fn new(words: &'a ExplanationText<'a>) -> Waterfall<'a> {
+        let (e, account) = (words.e, &words.e.account);
+        let deltas = || {
+            let causes = e.causes.iter().map(|cause| cause.delta);
+            [account.work].into_iter().chain(causes).chain([account.consequences, account.rest])
+        };
+        let levels: Vec<f64> = deltas()
+            .scan(e.total.0, |at, delta| {
+                *at += delta;
+                Some(*at)
+            })
+            .chain([e.total.0, e.total.1])
+            .collect();
+        let low = levels.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = levels.iter().copied().fold(0.0, f64::max);
+        // A change of a few percent is drawn as large as others: the axis then begins where that is seen.
+        let from = match high - low {
+            changed if changed > 0.0 && changed < MIN_CHANGED * high => low - changed / MIN_CHANGED * 0.5,
+            _ => low.min(0.0),
+        };
+        let moved: f64 = deltas().map(f64::abs).sum();
+        let delta = if account.delta.abs() < CANCELLED * moved { 0.0 } else { account.delta };
+        Waterfall { words, from, across: (high - from).max(f64::MIN_POSITIVE), at: e.total.0, delta }
     }
-    html.push_str("<ol>");
-    for (number, cause) in (from..).zip(causes) {
+
+    fn draw(mut self, html: &mut String) {
+        let (words, e) = (self.words, self.words.e);
+        let account = &e.account;
+        let most =
+            [account.work, account.consequences, account.rest].into_iter().chain(e.causes.iter().map(|c| c.delta));
+        let least = NAMED * most.fold(account.delta.abs(), |most, part| most.max(part.abs()));
+        let cut = if self.from > 0.0 {
+            format!(" <span class=\"note\">bars begin at {}</span>", words.total(self.from))
+        } else {
+            String::new()
+        };
+        html.push_str("<ol class=\"account\">");
+        let head = if self.delta == 0.0 { "" } else { "of the change" };
+        self.whole(html, &format!("base <b>{}</b>{cut}", words.total(e.total.0)), head, e.total.0);
+        if account.work.abs() > least {
+            let text = format!("{} times the work: {}", figure(e.scale.factor), words.amount(account.work));
+            self.part(html, account.work, "work", &text);
+        }
+        let (first, more) = e.causes.split_at(e.causes.len().min(MAX_CAUSES));
+        for (number, cause) in (0..).zip(first) {
+            self.cause(html, number, cause);
+        }
+        if !more.is_empty() {
+            let _ = write!(html, "<li class=\"others\"><details><summary>{} more</summary><ol>", more.len());
+            for (number, cause) in (first.len()..).zip(more) {
+                self.cause(html, number, cause);
+            }
+            html.push_str("</ol></details></li>");
+        }
+        if account.consequences.abs() > least {
+            let all = if words.is_all_consequences() { ", which are all that changed" } else { "" };
+            let text = format!("GC, scheduling and locks: {}{all}", words.amount(account.consequences));
+            self.part(html, account.consequences, "work", &text);
+        }
+        if account.rest.abs() > least {
+            let chance = if words.is_rest_chance() { "within chance" } else { "more than chance" };
+            let text = format!("the rest: {}, {chance}", words.amount(account.rest));
+            // What is nearest to a cause is a part of the rest.
+            let begin = self.at;
+            self.part(html, account.rest, "rest", &text);
+            if let Some(cause) = nearest_cause(e) {
+                let end = self.at;
+                self.at = begin;
+                self.candidate(html, e.causes.len(), cause);
+                self.at = end;
+            }
+        } else if let Some(cause) = nearest_cause(e) {
+            self.candidate(html, e.causes.len(), cause);
+        }
+        let p = account.p.map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        let times = match e.total {
+            (base, new) if base > 0.0 && new > 0.0 => format!("x{}", figure(new / base)),
+            _ => String::new(),
+        };
+        let how = format!("{times}{p}");
+        let how = how.trim_start_matches(", ");
+        let change = match account.delta.abs() > 0.0 {
+            true if how.is_empty() => format!(": {} in all", words.amount(account.delta)),
+            true => format!(": {} in all ({how})", words.amount(account.delta)),
+            false => String::new(),
+        };
+        self.whole(html, &format!("new <b>{}</b>{change}", words.total(e.total.1)), "", e.total.1);
+        html.push_str("</ol>");
+    }
+
+    /// In percent of the axis.
+    fn x(&self, value: f64) -> f64 {
+        (100.0 * (value - self.from) / self.across).clamp(0.0, 100.0)
+    }
+
+    /// A bar of the whole of a side.
+    fn whole(&self, html: &mut String, text: &str, head: &str, total: f64) {
+        let (zero, end) = (self.x(0.0), self.x(total));
+        let _ = write!(
+            html,
+            "<li class=\"whole\"><span class=\"what\">{text}</span><span class=\"part\">{head}</span>\
+             <svg aria-hidden=\"true\"><rect x=\"{zero:.2}%\" width=\"{:.2}%\"/></svg></li>",
+            (end - zero).max(0.2)
+        );
+    }
+
+    /// A part of the account that is no cause.
+    fn part(&mut self, html: &mut String, delta: f64, class: &str, text: &str) {
+        let _ = write!(html, "<li class=\"{class}\"><span class=\"what\">{text}</span>");
+        self.bar(html, delta);
+        html.push_str("</li>");
+    }
+
+    fn cause(&mut self, html: &mut String, number: usize, cause: &Cause) {
         let class = if cause.delta < 0.0 { "less" } else { "more" };
-        let text = format!("{}. {}.", number + 1, words.cause(cause));
+        let text = format!("{}. {}.", number + 1, self.words.cause(cause));
+        let _ = write!(html, "<li class=\"{class}\">");
+        self.button(html, number, cause, &text);
+        self.bar(html, cause.delta);
+        if !cause.parts.is_empty() && !is_replaced(cause) {
+            let _ = write!(html, "<div class=\"note\">{}</div>", self.words.parts(&cause.parts));
+        }
+        html.push_str("</li>");
+    }
+
+    /// What may be a cause; the verdict has its sentence.
+    fn candidate(&mut self, html: &mut String, number: usize, cause: &Cause) {
+        let name = cause.function.as_deref().map_or_else(|| "all of it".to_owned(), |f| self.words.markup.name(f));
+        let text = format!("perhaps {name}: {}", self.words.amount(cause.delta));
+        html.push_str("<li class=\"candidate\">");
+        self.button(html, number, cause, &text);
+        self.bar(html, cause.delta);
+        html.push_str("</li>");
+    }
+
+    fn button(&self, html: &mut String, number: usize, cause: &Cause, text: &str) {
         // Labels are in no stack: without a function there is nothing to show.
         let _ = match cause.function {
             Some(_) => write!(
                 html,
-                "<li class=\"{class}\"><button type=\"button\" title=\"{TITLE}\" data-cause=\"{number}\" aria-pressed=\"false\">{text}</button>"
+                "<button type=\"button\" class=\"what\" title=\"{TITLE}\" data-cause=\"{number}\" aria-pressed=\"false\">{text}</button>"
             ),
-            None => write!(html, "<li class=\"{class}\"><span>{text}</span>"),
+            None => write!(html, "<span class=\"what\">{text}</span>"),
         };
-        if !cause.parts.is_empty() && !is_replaced(cause) {
-            let _ = write!(html, "<div class=\"note\">{}</div>", words.parts(&cause.parts));
-        }
-        html.push_str("</li>");
     }
-    html.push_str("</ol>");
+
+    /// The bar of a part, with what it is of the whole change.
+    fn bar(&mut self, html: &mut String, delta: f64) {
+        let (begin, end) = (self.x(self.at), self.x(self.at + delta));
+        self.at += delta;
+        let part = match delta / self.delta {
+            part if self.delta == 0.0 || !part.is_finite() => String::new(),
+            part => format!("{}{}", if part < 0.0 { "-" } else { "" }, percent(part)),
+        };
+        let _ = write!(
+            html,
+            "<span class=\"part\">{part}</span><svg aria-hidden=\"true\">\
+             <line x1=\"{begin:.2}%\" x2=\"{begin:.2}%\" y1=\"0\" y2=\"50%\"/>\
+             <line x1=\"{end:.2}%\" x2=\"{end:.2}%\" y1=\"50%\" y2=\"100%\"/>\
+             <rect x=\"{:.2}%\" width=\"{:.2}%\"/></svg>",
+            begin.min(end),
+            (end - begin).abs().max(0.2)
+        );
+    }
+}
+
+/// True if the whole changed by more than chance where no cause was found: what changed with it is not chance either.
+pub(crate) fn whole_changed(e: &Explanation) -> bool {
+    e.verdict == Verdict::Inconclusive && !e.account.by_chance && e.account.p.is_some_and(|p| p < SURE)
 }

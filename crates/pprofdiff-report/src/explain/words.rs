@@ -20,7 +20,7 @@ const MOSTLY: f64 = 0.85;
 /// Consequences that are less than this part of the total are not all that changed.
 const CONSEQUENCES: f64 = 0.02;
 /// A difference of the totals is certain that is by chance with less than this probability.
-const SURE: f64 = 0.001;
+pub(super) const SURE: f64 = 0.001;
 /// A difference of the totals that is by chance with this probability may be.
 const UNSURE: f64 = 0.05;
 /// Counts that are spent as time is.
@@ -79,7 +79,7 @@ fn short(text: &str) -> String {
 }
 
 /// `12 %`, `2.6 %`; with a sign if it is a change.
-fn percent(part: f64) -> String {
+pub(super) fn percent(part: f64) -> String {
     let percent = 100.0 * part.abs();
     match percent {
         p if p >= 9.95 => format!("{p:.0}%"),
@@ -149,7 +149,7 @@ impl ExplanationText<'_> {
         if self.e.total.0 == 0.0 { "new".to_owned() } else { signed_percent(part) }
     }
 
-    fn amount(&self, value: f64) -> String {
+    pub(super) fn amount(&self, value: f64) -> String {
         format!("{}{}", if value < 0.0 { "-" } else { "+" }, self.total(value.abs()))
     }
 
@@ -455,17 +455,10 @@ impl ExplanationText<'_> {
             _ => said.push(format!("the causes {}", self.amount(account.causes))),
         }
         if named(account.consequences) {
-            let is_all = e.causes.is_empty()
-                && account.by_chance
-                && !account.consequences_by_chance
-                && account.rest.abs() < 0.5 * account.consequences.abs()
-                && account.consequences.abs() > CONSEQUENCES * e.total.0.max(e.total.1);
-            let all = if is_all { ", which are all that changed" } else { "" };
+            let all = if self.is_all_consequences() { ", which are all that changed" } else { "" };
             said.push(format!("GC, scheduling and locks {}{all}", self.amount(account.consequences)));
         }
-        // Without a cause the rest is what the totals differ by, which has a test of its own.
-        let is_whole = e.causes.is_empty() && account.p.is_some_and(|p| p > UNSURE);
-        let chance = if account.by_chance || is_whole { "within chance" } else { "more than chance" };
+        let chance = if self.is_rest_chance() { "within chance" } else { "more than chance" };
         said.push(match named(account.rest) {
             true => format!("the rest {}, {chance}", self.amount(account.rest)),
             false => "nothing else".to_owned(),
@@ -479,6 +472,23 @@ impl ExplanationText<'_> {
             p => format!(", p {p:.3}"),
         });
         Some(format!("{} in all ({times}{p}): {}.", self.amount(account.delta), said.join("; ")).replace(" ()", ""))
+    }
+
+    /// True if nothing changed but garbage collection, scheduling and locks.
+    pub(super) fn is_all_consequences(&self) -> bool {
+        let (e, account) = (self.e, &self.e.account);
+        e.causes.is_empty()
+            && account.by_chance
+            && !account.consequences_by_chance
+            && account.rest.abs() < 0.5 * account.consequences.abs()
+            && account.consequences.abs() > CONSEQUENCES * e.total.0.max(e.total.1)
+    }
+
+    /// True if the rest of the account is no more than chance.
+    pub(super) fn is_rest_chance(&self) -> bool {
+        let account = &self.e.account;
+        // Without a cause the rest is what the totals differ by, which has a test of its own.
+        account.by_chance || self.e.causes.is_empty() && account.p.is_some_and(|p| p > UNSURE)
     }
 
     fn noise(&self) -> String {

@@ -1,7 +1,7 @@
 // What the page is of: reads the data block into types, each with its trees and its table as typed arrays.
 //
-// The page's script is data.js, flame.js, courses.js, view.js, table.js, summary.js and page.js, one after the other in
-// one function.
+// The page's script is data.js, names.js, flame.js, courses.js, view.js, choose.js, table.js, summary.js and page.js, one
+// after the other in one function.
 
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
@@ -102,6 +102,43 @@ function leftOf(tree, mode) {
   return tree.left[mode] = left;
 }
 
+/**
+ * A tree in which all that a user's frame calls of the runtime is one box without children, of the frame RUNTIME. Frames of
+ * the runtime above the first user's frame stay: they started the program.
+ */
+function foldTree(t) {
+  const isSystem = (i) => Boolean(system[t.kind[i] - FIRST_FRAME]);
+  const kind = [], depth = [], boxes = [];       // of each new node; boxes: which old ones it is
+  const todo = [{ of: ROOT, at: 0, parts: [0], inUser: false }];
+  while (todo.length > 0) {
+    const { of, at, parts, inUser } = todo.pop(), isUser = inUser || (of >= FIRST_FRAME && !system[of - FIRST_FRAME]);
+    kind.push(of);
+    depth.push(at);
+    boxes.push(parts);
+    if (of === RUNTIME + FIRST_FRAME) continue;
+    const children = [...childrenOf(t, parts[0])], runtime = isUser ? children.filter(isSystem) : [];
+    if (runtime.length > 0) todo.push({ of: RUNTIME + FIRST_FRAME, at: at + 1, parts: runtime });
+    for (const child of children.reverse()) {
+      if (!isUser || !isSystem(child)) todo.push({ of: t.kind[child], at: at + 1, parts: [child], inUser: isUser });
+    }
+  }
+  const n = kind.length, sum = (column) => boxes.map((parts) => parts.map((i) => column[i]).reduce((a, b) => a + b));
+  const parent = new Int32Array(n), end = new Int32Array(n).fill(n), path = [];
+  for (let i = 0; i < n; i++) {
+    while (path.length > depth[i]) end[path.pop()] = i;
+    parent[i] = path.length ? path.at(-1) : -1;
+    path.push(i);
+  }
+  const width = {};
+  for (const [mode, column] of Object.entries(t.width)) width[mode] = Float64Array.from(sum(column));
+  return {
+    n, depth: Uint32Array.from(depth), kind: Uint32Array.from(kind), parent, end, width, left: {}, pruned: t.pruned,
+    sides: Uint8Array.from(boxes, (parts) => parts.reduce((sides, i) => sides | t.sides[i], 0)),
+    base: BigInt64Array.from(sum(t.base)), new: BigInt64Array.from(sum(t.new)),
+    chance: Uint8Array.from(boxes, (parts) => +parts.every((i) => t.chance[i])),
+  };
+}
+
 function readTable(raw) {
   const n = raw.rows;
   const edges = (e) => {
@@ -151,6 +188,8 @@ class Type {
     this.scale = this.scaleOf(this.total);
   }
   tree(direction) { return this.trees[direction] ??= readTree(this.raw[direction]); }
+  /** That from the root, with what user frames call of the runtime as one box of each. */
+  get folded() { return this.trees.folded ??= foldTree(this.tree("down")); }
   get table() { return this.raw.table ? this.rows ??= readTable(this.raw.table) : null; }
 
   /** The unit that suits a value: the largest in which it is at least 1. */
@@ -219,6 +258,9 @@ class Type {
   }
 }
 
+/** Which names are the runtime's, and the name of what is folded of it. */
+const system = readBits(data.system, data.names.length);
+const RUNTIME = data.names.push("(runtime)") - 1;
 const types = data.types.map((raw) => new Type(raw));
 const hasTable = types.some((t) => t.raw.table);
 
@@ -229,9 +271,6 @@ function nameOf(t, node) {
   return kind === ROOT ? "all" : kind === PRUNED ? "(pruned)" : data.names[kind - FIRST_FRAME];
 }
 const frameOf = (t, node) => t.kind[node] - FIRST_FRAME;
-
-/** A name without its path: where the whole does not fit, its end says more than its beginning (`headers.Classify`). */
-const shortName = (name) => name.replace(/^[^\s<([]*\//, "");
 
 /** From the root's child down to a node. */
 function pathTo(t, node) {

@@ -27,9 +27,11 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     without_comments(concat!(
         "\"use strict\";\n(() => {\n",
         include_str!("data.js"),
+        include_str!("names.js"),
         include_str!("flame.js"),
         include_str!("courses.js"),
         include_str!("view.js"),
+        include_str!("choose.js"),
         include_str!("table.js"),
         include_str!("summary.js"),
         include_str!("page.js"),

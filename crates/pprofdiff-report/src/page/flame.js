@@ -3,16 +3,17 @@
 // ---------------------------------------------------------------- colours
 
 const MODES = [
-  ["max", "Larger", "Width: the larger side of each stack, so that what vanished is as wide as it was (1)"],
-  ["base", "Base", "Width: the base (2)"],
-  ["new", "New", "Width: the new side (3)"],
-  ["delta", "|Δ|", "Width: how much each stack changed (4)"],
+  ["max", "larger side", "Width: the larger side of each stack, so that what vanished is as wide as it was (1)"],
+  ["base", "base", "Width: the base (2)"],
+  ["new", "new", "Width: the new side (3)"],
+  ["delta", "change", "Width: how much each stack changed, either way (4)"],
 ];
 const WIDTHS = {
   max: "the larger side of each stack", base: "base", new: "new",
   delta: "the change of each stack, either way; colour: which way they went together",
 };
 const STEPS = 32;
+const LETTER = 7;                              // pixels of a letter: boxes side by side that are narrower look like one
 const FADED = 0.6, DIM = 0.25;                 // of a box's colour: callers of what is zoomed in on; what is not pointed out
 const READABLE = 4.5;                          // the least contrast of letters (WCAG 1.4.3)
 let palette;
@@ -192,8 +193,8 @@ function draw() {
     context.globalAlpha = alpha;
     context.fillStyle = fill;
     context.fillRect(x, y, w, ROW - 1);
-    if (w > 2) { edges.moveTo(x + w - 0.5, y); edges.lineTo(x + w - 0.5, y + ROW - 1); }
-    if (vanished(t, node) && w > 3) {
+    if (w > LETTER) { edges.moveTo(x + w - 0.5, y); edges.lineTo(x + w - 0.5, y + ROW - 1); }
+    if (vanished(t, node) && w > LETTER) {
       context.strokeStyle = isGrey(t.chance[node]) ? ink[1].quiet : palette.less;
       context.setLineDash([3, 2]);
       context.strokeRect(x + 0.5, y + 0.5, w - 2, ROW - 2);
@@ -265,12 +266,12 @@ function fit(text, room) {
 
 /** A box's text: the name, marked if it vanished or appeared, and both values where there is room. */
 function label(t, node, x, y, room, strong, quiet) {
-  let name = nameOf(t, node);
+  const name = nameOf(t, node);
   const mark = t.kind[node] === ROOT ? "" : vanished(t, node) ? "− " : appeared(t, node) ? "+ " : "";
-  let [text, used] = fit(mark + name, room);
-  if (text !== mark + name) {
-    const short = shortName(name);
-    if (short !== name) [text, used] = fit(mark + short, room);
+  let text = "", used = 0;
+  for (const short of lengthsOf(name)) {
+    [text, used] = fit(mark + short, room);
+    if (text === mark + short) break;
   }
   if (!text) return;
   const values = valuesIn(t, node, room - used - 14);

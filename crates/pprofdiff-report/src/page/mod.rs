@@ -23,7 +23,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::explain::explain_panel;
+use super::explain::{explain_panel, nearest_cause, whole_changed};
 use super::html::{escape, escape_ours};
 use super::listing::{push_routines, to_html_page};
 use super::numbers::{extent, share, whole};
@@ -42,10 +42,10 @@ use pprofdiff::list::SourceCode;
 use pprofdiff::random::HashMap;
 use pprofdiff::units;
 use pprofdiff::work;
-use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, Top};
+use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, Top, are_system};
 use pprofdiff::{Error, Result, parallel};
 pub(crate) use series::series_page;
-use views::{Chance, call_graph, flame, movers, pair, table};
+use views::{Chance, bits, call_graph, flame, movers, pair, table};
 
 pub(crate) const FORMAT: Format = Format {
     name: "html",
@@ -252,6 +252,8 @@ fn assemble(
     let shown = data["shown"].as_u64().map_or(0, |shown| shown as usize);
     let panels = panels(explained, shown);
     data["generator"] = concat!("pprofdiff ", env!("CARGO_PKG_VERSION")).into();
+    // Which of them are the runtime's: those fold.
+    data["system"] = bits(are_system(&names.texts).into_iter()).into();
     data["names"] = names.texts.into();
     data["types"] = parts.into();
     Page { html: fill(&format!("{title} · pprofdiff"), &panels, source, &data), title, rows }
@@ -288,11 +290,12 @@ fn panels(explained: &[(usize, Explanation)], shown: usize) -> String {
     html
 }
 
-/// For each cause of an explanation, which frames of the page's are its function and the caller, and whether only the
-/// function itself costs more.
+/// For each cause of an explanation, and for what is nearest to one, which frames of the page's are its function and the
+/// caller, and whether only the function itself costs more.
 fn causes(e: &Explanation, names: &Names) -> Value {
     let mut ids: HashMap<Cow<str>, Vec<usize>> = HashMap::default();
-    let evidence = e.causes.iter().map(|c| &c.evidence);
+    let causes = || e.causes.iter().chain(nearest_cause(e));
+    let evidence = causes().map(|c| &c.evidence);
     let spelled = evidence.flat_map(|of| of.functions.iter().chain(&of.callers).chain(&of.callees));
     spelled.for_each(|name| drop(ids.insert(visible(name), Vec::new())));
     for (id, name) in names.texts.iter().enumerate() {
@@ -310,7 +313,7 @@ fn causes(e: &Explanation, names: &Names) -> Value {
         };
         json!({"functions": functions, "callers": callers, "own": c.kind == CauseKind::Own})
     };
-    e.causes.iter().map(cause).collect()
+    causes().map(cause).collect()
 }
 
 /// What a sample type's part of the page is made of.
@@ -358,7 +361,12 @@ fn sample_type(
     work::begin_phase("drawing");
     let s = view.summary();
     let (m0, m1) = explanation.filter(|_| s.sum).map_or((1, 1), |e| e.noise.runs);
-    let chance = explanation.map(|e| Chance { e, factor: s.factor, runs: [m0 as f64, m1 as f64] });
+    let chance = explanation.map(|e| Chance {
+        e,
+        factor: s.factor,
+        runs: [m0 as f64, m1 as f64],
+        whole: whole_changed(e).then_some(s.total.delta()),
+    });
     let Views { down, up, kept, frames } = views;
     let mut part = json!({
         "type": visible(&s.sample_type),

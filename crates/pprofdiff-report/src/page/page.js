@@ -3,10 +3,10 @@
 //     data block -> types (trees and table as typed arrays) -> view (what is looked at) -> drawn
 
 /** What the tables were last made for: they are made anew only if that changed. */
-let tabled = "";
+let tabled = "", graphed = "";
 
-/** Draws everything as `view` says. */
-function show() {
+/** Draws everything as `view` says; `field` is what is typed into, if it is that. */
+function show(field = "") {
   document.documentElement.dataset.theme = printing ? "light" : view.theme;
   document.documentElement.classList.toggle("printing", printing);
   if (!palette) readPalette();
@@ -18,20 +18,24 @@ function show() {
     showWhy();
     showMovers();
     showTable();
-    showCallGraph();
     tabled = of;
   }
   if (courses) showCourses();
   point();
   showControls();
+  showTabs();
+  // What a phone does not show has no size to be laid out by.
+  const graph = `${view.type} ${narrow.matches && view.tab === "callgraph"}`;
+  if (graphed !== graph) { showCallGraph(); showControls(); graphed = graph; }
   showPruned();
   showEdges();
   for (const node of $("callgraph").querySelectorAll("g.node")) node.classList.toggle("chosen", Number(node.dataset.frame) === view.fn);
-  for (const tr of $("table").tBodies[0].rows) tr.setAttribute("aria-selected", String(Number(tr.dataset.frame) === view.fn));
+  showRest();
+  for (const tr of $("table").tBodies[0].querySelectorAll("tr[data-frame]")) tr.setAttribute("aria-selected", String(Number(tr.dataset.frame) === view.fn));
   showDetails();
   layout();
   redraw();
-  keepInFragment();
+  keepInFragment(field);
   tell();
 }
 
@@ -39,12 +43,13 @@ function show() {
 const KEYS = [
   ["/", "search", () => $("search").focus()],
   ...(twoSided ? MODES.map(([mode], i) => [String(i + 1), `width: ${WIDTHS[mode]}`, () => setWidth(mode)]) : []),
-  ["i", "inverted: from the leaf to its callers, or back", () => $("inverted").click()],
+  ["i", "by callee: from the leaf to its callers, or back", () => $("inverted").click()],
   ["f", "root at the bottom, or at the top", () => $("upward").click()],
+  ["r", "what calls of the runtime cost is one box, or all of them", () => $("fold").click()],
   ["g", "what is no more than chance is grey, or not", () => $("grey").click()],
   ["Arrows", "walk the stacks, once the graph was clicked"],
   ["Enter", "zoom in on the selected box"],
-  ["Backspace", "back to the zoom before", back],
+  ["Backspace", "back: undo what was chosen last", back],
   ["0", "show all", reset],
   ["Esc", "show all; in the search, clear it"],
   ["c", "copy the selected stack", copyStack],
@@ -81,6 +86,8 @@ function controls() {
   $("width-mode").hidden = !twoSided;
   $("inverted").onclick = () => changeTree(() => { view.inverted = !view.inverted; }, false);
   $("upward").onclick = () => { view.upward = !view.upward; show(); $("view").scrollTop = view.upward ? 1e9 : 0; redraw(); };
+  $("fold").onclick = () => changeTree(() => { view.fold = !view.fold; view.inverted = false; }, true);
+  $("csv").onclick = copyTable;
   $("grey").onclick = () => { view.grey = !view.grey; show(); };
   $("why").onclick = (e) => {
     const cause = Number(e.target.closest("[data-cause]")?.dataset.cause ?? -1);
@@ -93,8 +100,8 @@ function controls() {
     view.theme = { "": "dark", dark: "light", light: "" }[view.theme];
     repaint();
   };
-  $("search").oninput = () => { view.search = $("search").value; view.find = false; view.cause = -1; point(); showControls(); redraw(); keepInFragment(); };
-  $("filter").oninput = () => { view.filter = $("filter").value; showTable(); keepInFragment(); };
+  $("search").oninput = () => { view.search = $("search").value; view.find = false; view.cause = -1; point(); showControls(); redraw(); keepInFragment("search"); };
+  $("filter").oninput = () => { view.filter = $("filter").value; showTable(); keepInFragment("filter"); };
   $("more").onclick = () => moreRows(500);
   for (const place of [$("movers"), $("table").tBodies[0], $("edges")]) {
     place.onclick = (e) => {
@@ -103,7 +110,7 @@ function controls() {
     };
   }
   $("callgraph").onclick = (e) => {
-    const node = e.target.closest("g.node[data-frame]");
+    const node = e.target.closest("g.node[data-frame], li[data-frame]");
     if (node) find(Number(node.dataset.frame));
   };
   $("fit").onclick = () => {
@@ -155,15 +162,17 @@ function controls() {
   new ResizeObserver(redraw).observe(document.body);
   narrow.addEventListener("change", () => { headOfTable(); columnsOfLines(); tabled = ""; show(); });
   for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
-    addEventListener(event, () => { printing = on; repaint(); draw(); });
+    addEventListener(event, () => {
+      const folds = document.querySelectorAll("#about > details, #why details");
+      for (const fold of folds) {
+        if (on) fold.dataset.open = fold.open;
+        fold.open = on || fold.dataset.open === "true";
+      }
+      printing = on;
+      repaint();
+      draw();
+    });
   }
-  addEventListener("hashchange", () => {
-    if (location.hash.slice(1) === written) return;
-    fromFragment(location.hash.slice(1));
-    zooms.length = 0;
-    tabled = "";
-    repaint();
-  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 }
 
@@ -175,7 +184,6 @@ function setWidth(mode) {
 }
 
 function reset() {
-  if (view.zoom !== 0) zooms.push(view.zoom);
   view.zoom = 0;
   view.search = "";
   view.find = false;
@@ -204,6 +212,10 @@ if (courses) {
 }
 headOfTable();
 columnsOfLines();
+$("title").textContent = document.title;
+makeTabs();
 controls();
 fromFragment(location.hash.slice(1));
 show();
+begun = true;
+follow();

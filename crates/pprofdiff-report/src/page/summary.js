@@ -16,10 +16,12 @@ function showSummary() {
   $("sides").replaceChildren(...sides);
   const notes = data.settings.map((text) => element("li", text));
   if (type().raw.factor !== 1) notes.push(element("li", `new × ${type().raw.factor}`));
-  if (twoSided) notes.push(element("li", "growth is a row's own, “of total” its delta in the base's total"));
-  notes.push(element("li", data.generator));
-  for (const text of data.warnings) notes.push(element("li", "Warning: " + text, "warning"));
-  $("notes").replaceChildren(...notes);
+  $("notes").replaceChildren(...notes, ...data.warnings.map((text) => element("li", "Warning: " + text, "warning")));
+  $("about").querySelector("p").textContent = (twoSided ? "Growth is a row's own, “of total” its delta in the base's total. " : "") + data.generator;
+  // The folder that both are in says nothing here.
+  const paths = sides.map((side) => side.querySelector(".path").textContent), folder = /^.*\//.exec(paths[0])?.[0] ?? "";
+  const inside = (path) => (paths.every((other) => other.startsWith(folder)) ? path.slice(folder.length) : path);
+  $("names").replaceChildren(...paths.flatMap((path, i) => [i > 0 ? " → " : "", element("span", inside(path), "path")]));
   $("total").replaceChildren();
   const [base, fresh] = type().kept, total = element("span");
   const { sides: unit, delta: ofDelta } = type().scalesOf([base], [fresh]);
@@ -40,6 +42,8 @@ function showWhy() {
   const panels = [...$("why").querySelectorAll("[data-type]")];
   for (const panel of panels) panel.hidden = Number(panel.dataset.type) !== view.type;
   $("why").hidden = panels.length === 0;
+  // Nothing is before it then.
+  if (panels.length === 0) $("about").firstElementChild.open = true;
   $("unexplained").hidden = panels.some((panel) => !panel.hidden);
 }
 
@@ -85,7 +89,7 @@ function showControls() {
   $("type").value = String(view.type);
   for (const button of $("width-mode").children) button.setAttribute("aria-pressed", String(button.dataset.mode === view.width));
   const width = document.querySelector("#legend .width");
-  if (width) width.textContent = `${view.inverted ? "inverted; " : ""}width: ${WIDTHS[view.width]}`;
+  if (width) width.textContent = `${view.inverted ? "by callee; " : ""}width: ${WIDTHS[view.width]}`;
   $("inverted").setAttribute("aria-pressed", String(view.inverted));
   $("upward").setAttribute("aria-pressed", String(view.upward));
   $("grey").setAttribute("aria-pressed", String(view.grey));
@@ -97,7 +101,8 @@ function showControls() {
   $("fit").hidden = !(graphWidth() > $("callgraph").lastElementChild.clientWidth);
   $("fit").setAttribute("aria-pressed", String(fitted()));
   $("callgraph").classList.toggle("fitted", fitted());
-  $("back").disabled = zooms.length === 0;
+  $("fold").setAttribute("aria-pressed", String(view.fold && !view.inverted));
+  $("back").disabled = trail.length === 0;
   $("reset").disabled = view.zoom === 0 && !pointed;
   if ($("search").value !== view.search) $("search").value = view.search;
   if ($("filter").value !== view.filter) $("filter").value = view.filter;
@@ -109,6 +114,8 @@ function showControls() {
 function showCallGraph() {
   const graph = type().raw.callgraph;
   $("callgraph").hidden = !graph;
+  // It has no size before a phone shows it.
+  showTabs();
   if (!graph) return;
   const parsed = new DOMParser().parseFromString(graph.svg, "image/svg+xml").documentElement;
   const drawn = document.importNode(parsed, true);
@@ -150,16 +157,44 @@ function fitted() {
   return narrow.matches || $("callgraph").lastElementChild.clientWidth > 0.6 * graphWidth();
 }
 
-/** Brings the largest change into sight, of a call graph that is larger than its place. */
-function seekChange() {
-  let largest = null;
-  for (const node of $("callgraph").querySelectorAll("g.node")) {
-    if (!largest || Math.abs(node.dataset.share) > Math.abs(largest.dataset.share)) largest = node;
+/**
+ * The heaviest changed path: from the root to that callee whose stacks changed most, and so on, until a change is spread
+ * over several. Of one profile: what costs most.
+ */
+function heaviestPath() {
+  const t = type().tree("down"), path = [];
+  const size = (i) => Math.abs(Number(t.new[i] - (twoSided ? t.base[i] : 0n)));
+  for (let node = 0; ;) {
+    let next = -1;
+    for (const child of childrenOf(t, node)) if (t.kind[child] >= FIRST_FRAME && (next < 0 || size(child) > size(next))) next = child;
+    if (next < 0 || size(next) === 0 || size(next) < size(node) / 3) return path;
+    path.push(next);
+    node = next;
   }
-  if (!largest) return;
-  const scroll = $("callgraph").lastElementChild;
-  const spot = largest.getBoundingClientRect(), around = scroll.getBoundingClientRect();
-  scroll.scrollLeft += (spot.left + spot.right - around.left - around.right) / 2;
-  scroll.scrollTop += spot.top - around.top - 40;
 }
 
+/** Marks the heaviest changed path in the graph, and has it as a list, which a phone has room for. */
+function showPath() {
+  const t = type().tree("down"), path = heaviestPath();
+  const frames = new Set(path.map((i) => frameOf(t, i)));
+  for (const node of $("callgraph").querySelectorAll("g.node")) node.classList.toggle("path", frames.has(Number(node.dataset.frame)));
+  $("path").replaceChildren(...path.map((i) => {
+    const li = element("li"), button = element("button", nameOf(t, i));
+    button.type = "button";
+    li.dataset.frame = frameOf(t, i);
+    li.append(button, pairElement(t.base[i], t.new[i], t.chance[i]));
+    return li;
+  }));
+  return path.map((i) => frameOf(t, i));
+}
+
+/** Brings the heaviest changed path into sight, of a call graph that is larger than its place: its end, and what fits above. */
+function seekChange() {
+  const path = showPath(), scroll = $("callgraph").lastElementChild;
+  const nodes = path.map((frame) => $("callgraph").querySelector(`g.node[data-frame="${frame}"]`)).filter(Boolean);
+  const end = nodes.at(-1) ?? $("callgraph").querySelector("g.node");
+  if (!end) return;
+  const spot = end.getBoundingClientRect(), around = scroll.getBoundingClientRect();
+  scroll.scrollLeft += (spot.left + spot.right - around.left - around.right) / 2;
+  scroll.scrollTop += spot.bottom - around.bottom + 40;
+}

@@ -2,15 +2,14 @@
 
 // ---------------------------------------------------------------- table
 
-// A phone has room for a few columns only: the changes come first, and what they are of when the table is moved.
+// A phone has room for three columns only: the rest of a row comes when it is touched.
 const narrow = matchMedia("screen and (max-width: 640px)");
 
 /** The columns from left to right, in groups: [flat or cum, which of its values]. */
 function groupsOfTable() {
-  if (!twoSided) return [["flat", ["new", "share"]], ["cum", ["new", "share"]]];
-  const rest = ["base", "new", "growth", "share"], all = ["base", "new", "delta", "growth", "share"];
-  if (narrow.matches) return [["flat", ["delta"]], ["cum", ["delta"]], ["flat", rest], ["cum", rest]];
-  return [["flat", all], ["cum", all]];
+  const wide = twoSided ? ["base", "new", "delta", "growth", "share"] : ["new", "share"];
+  const values = !narrow.matches ? wide : twoSided ? ["delta"] : ["new"];
+  return [["flat", values], ["cum", values]];
 }
 
 let order = [];
@@ -69,7 +68,7 @@ function headOfTable() {
       column(value === "share" || value === "growth" ? "" : `${cost}_${value}`, text, twoSided && i === 0 ? "group-start" : "");
     }
   }
-  if (twoSided) column("status", "status", "t");
+  if (twoSided && !narrow.matches) column("status", "status", "t");
   $("table").tHead.replaceChildren(...(twoSided ? [groups] : []), columns);
 }
 
@@ -139,8 +138,39 @@ function rowElement(b, i) {
       else cell(t.share(delta), twoSided ? className + tone : className, why);
     }
   }
-  if (twoSided) cell(STATUSES[Number(b.status[i])], "w");
+  if (twoSided && !narrow.matches) cell(STATUSES[Number(b.status[i])], "w");
   return tr;
+}
+
+/** The rest of the row that is chosen, below it, where there is no room for its columns. */
+function showRest() {
+  const b = type().table, body = $("table").tBodies[0], row = b?.rowOf.get(view.fn);
+  body.querySelector(".rest")?.remove();
+  const above = row === undefined ? null : body.querySelector(`tr[data-frame="${view.fn}"]`);
+  if (!narrow.matches || !above) return;
+  const tr = element("tr", undefined, "rest"), td = element("td", undefined, "t");
+  td.colSpan = above.cells.length;
+  for (const cost of ["flat", "cum"]) {
+    const line = element("div");
+    line.append(element("span", cost + " ", "caption"), pairElement(b[cost + "_base"][row], b[cost + "_new"][row], b[cost + "_chance"][row]));
+    td.append(line);
+  }
+  if (twoSided) td.append(element("div", STATUSES[Number(b.status[row])], "caption"));
+  tr.append(td);
+  above.after(tr);
+}
+
+/** The rows of the filter as CSV, with the columns and the numbers that the command writes. */
+function copyTable() {
+  const b = type().table, cell = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const costs = ["flat", "cum"], sides = twoSided ? ["base", "new"] : ["new"];
+  const head = ["name", ...costs.flatMap((cost) => (twoSided ? [...sides, "delta"].map((side) => `${cost}_${side}`) : [cost])), ...twoSided ? ["status"] : []];
+  const lines = order.map((i) => [data.names[b.frame[i]],
+    ...costs.flatMap((cost) => [...sides.map((side) => b[`${cost}_${side}`][i]), ...twoSided ? [b[cost + "_new"][i] - b[cost + "_base"][i]] : []]),
+    ...twoSided ? [STATUSES[Number(b.status[i])]] : []]);
+  const text = [head, ...lines].map((line) => line.map((value) => cell(String(value))).join(",") + "\n").join("");
+  $("csv").parentElement.querySelector(".note")?.remove();
+  return copyText(text, counted(lines.length, "row"), $("csv").parentElement);
 }
 
 // ---------------------------------------------------------------- callers and callees

@@ -1,7 +1,7 @@
-// What is looked at, and what moves it: the view and its URL fragment, search, words about a node, zoom and keyboard.
+// What is looked at: the view and its URL fragment, search, the stacks of a cause, words about a node.
 //
 // Everything that is looked at is in `view`; whoever changes it calls `show`, which draws all of it anew and
-// writes it to the fragment. Names are data from strangers: they go through textContent and fillText only.
+// writes it to the fragment, so that going back undoes it. Names are data from strangers: they go through textContent and fillText only.
 
 // ---------------------------------------------------------------- view
 
@@ -11,15 +11,14 @@ const SORTS = twoSided
 const start = {
   type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
   search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
-  fit: "", grey: true, cause: -1, course: courses?.rows.length ? 0 : -1,
+  fold: false, tab: "flame", fit: "", grey: true, cause: -1, course: courses?.rows.length ? 0 : -1,
 };
 const view = { ...start };
 let selected = -1;            // the node that the keyboard walks from
-const zooms = [];             // where Back goes
 let rowsShown = 0;
 
 const type = () => types[view.type];
-const tree = () => type().tree(view.inverted ? "up" : "down");
+const tree = () => (view.inverted ? type().tree("up") : view.fold ? type().folded : type().tree("down"));
 
 /** The fragment that brings this view back; what is as at the start is left out. */
 function toFragment() {
@@ -48,22 +47,12 @@ function fromFragment(text) {
   if (!SORTS.includes(view.sort)) view.sort = start.sort;
   if (!["", "dark", "light"].includes(view.theme)) view.theme = "";
   if (!["", "0", "1"].includes(view.fit)) view.fit = "";
+  if (!TABS.some(([tab]) => tab === view.tab)) view.tab = start.tab;
   if (view.zoom < 0 || view.zoom >= tree().n) view.zoom = 0;
   if (!type().raw.causes?.[view.cause]?.functions.length) view.cause = -1;
   if (!courses?.rows[view.course]) view.course = start.course;
   if (view.fn < -1 || view.fn >= data.names.length) view.fn = -1;
   selected = view.zoom > 0 ? view.zoom : -1;
-}
-
-let written = "";
-function keepInFragment() {
-  const fragment = toFragment();
-  if (fragment === written) return;
-  written = fragment;
-  // For what frames the page, if it listens.
-  dispatchEvent(new CustomEvent("view", { detail: fragment }));
-  // Not every place that shows the page lets it touch its address: a notebook's frame, for one.
-  try { history.replaceState(null, "", "#" + fragment); } catch { /* the view is just not kept */ }
 }
 
 // ---------------------------------------------------------------- search
@@ -148,19 +137,6 @@ function stacksOf(t, { functions, callers, own }) {
   return shown;
 }
 
-/** Points out the stacks of a cause, or all again. */
-function choose(cause) {
-  view.cause = cause;
-  view.search = "";
-  view.find = false;
-  if (cause >= 0 && view.zoom !== 0) { zooms.push(view.zoom); view.zoom = 0; }
-  show();
-  if (cause < 0) return;
-  const t = tree(), of = boxesOf(t, setOf(type().raw.causes[cause].functions));
-  const widest = widestOf(t, (i) => of[i] && pointed[i]);
-  if (widest >= 0) reveal(widest);
-}
-
 /** The widest of some boxes, or -1. */
 function widestOf(t, isOne) {
   const width = t.width[view.width];
@@ -233,132 +209,3 @@ function showTip() {
   tip.style.top = (y + 18 + height > innerHeight ? Math.max(4, y - height - 10) : y + 18) + "px";
 }
 
-// ---------------------------------------------------------------- what people do
-
-function zoomTo(node) {
-  const t = tree();
-  if (node < 0 || node === view.zoom || t.width[view.width][node] <= 0) return;
-  zooms.push(view.zoom);
-  view.zoom = node;
-  show();
-}
-
-function back() {
-  if (zooms.length === 0) return;
-  view.zoom = Math.min(zooms.pop(), tree().n - 1);
-  show();
-}
-
-function select(node) {
-  selected = node;
-  const t = tree(), frame = node >= 0 ? frameOf(t, node) : -1;
-  if (frame >= 0) view.fn = frame;
-  view.find = false;
-}
-
-/** Changes the tree that is looked at, and stays at the same stack if it has it. */
-function changeTree(change, keep) {
-  const before = tree(), zoom = view.zoom, chosen = selected;
-  change();
-  zooms.length = 0;
-  view.zoom = keep ? sameNode(before, zoom, tree()) : 0;
-  selected = keep && chosen > 0 ? sameNode(before, chosen, tree()) || -1 : -1;
-  if (tree().width[view.width][view.zoom] <= 0) view.zoom = 0;
-  show();
-}
-
-/** Shows where a function is: points its boxes out, and goes to the widest. */
-function find(frame) {
-  view.fn = frame;
-  view.search = "";
-  view.cause = -1;
-  view.find = true;
-  const t = tree(), width = t.width[view.width];
-  const widest = widestOf(t, (i) => frameOf(t, i) === frame);
-  let where = 0;
-  selected = widest;
-  if (widest >= 0) {
-    const spot = spotOf(widest);
-    if (!spot || spot.w < 12) {
-      // As near as it takes to be seen, and no nearer.
-      const across = canvas.clientWidth, wide = (in_) => width[widest] / width[in_] * across;
-      where = widest;
-      while (where > 0 && wide(t.parent[where]) >= 200) where = t.parent[where];
-      if (where !== view.zoom && width[where] > 0) { zooms.push(view.zoom); view.zoom = where; }
-    }
-  }
-  show();
-  if (widest >= 0) reveal(widest);
-  else $("details").replaceChildren(element("div", data.names[frame], "name"),
-    element("div", "Only in stacks that are too thin to be drawn.", "note"));
-}
-
-/** Scrolls the picture so that a node is in sight. */
-function reveal(node) {
-  const spot = spotOf(node), v = $("view");
-  if (!spot) return;
-  if (spot.y < v.scrollTop) v.scrollTop = Math.max(0, spot.y - ROW);
-  else if (spot.y + ROW > v.scrollTop + v.clientHeight) v.scrollTop = spot.y + 2 * ROW - v.clientHeight;
-}
-
-/** The names down to a node, root first. */
-function stackOf(node) {
-  const t = tree(), names = pathTo(t, node).map((i) => nameOf(t, i));
-  return view.inverted ? names.reverse() : names;
-}
-
-/** True in a notebook's frame, whose document was written by what is around it. */
-const inNotebook = location.protocol === "about:";
-
-/** Says to a notebook, which knows what is in its frame, what was chosen in it. A page from elsewhere tells nobody. */
-let told = "";
-function tell() {
-  if (!inNotebook) return;
-  const t = tree(), chosen = selected > 0 && t.kind[selected] >= FIRST_FRAME;
-  const choice = chosen ? { frame: nameOf(t, selected), stack: stackOf(selected) } : { frame: null, stack: [] };
-  const text = JSON.stringify(choice);
-  if (text !== told && (told || chosen)) parent.postMessage(choice, "*");
-  told = text;
-}
-
-/** The selected stack, a frame a line. */
-async function copyStack() {
-  const names = stackOf(selected >= 0 ? selected : view.zoom);
-  const text = names.join("\n");
-  let done = false;
-  // A notebook's frame has no right to the clipboard (and asking is noted as a fault), but may copy what is selected in it.
-  const asked = inNotebook ? Promise.reject() : navigator.clipboard.writeText(text);
-  try { await asked; done = true; } catch {
-    const area = element("textarea", text, "aside");
-    document.body.append(area);
-    area.select();
-    done = document.execCommand("copy");
-    area.remove();
-  }
-  const s = names.length === 1 ? "" : "s";
-  $("details").append(element("div", done ? `Copied: ${names.length} frame${s}.` : "The browser does not let this page copy.", "note"));
-}
-
-/** Arrow keys: along the stack, and to its neighbours. */
-function walk(key) {
-  const t = tree(), width = t.width[view.width];
-  const deeper = view.upward ? "ArrowUp" : "ArrowDown", shallower = view.upward ? "ArrowDown" : "ArrowUp";
-  let node = selected < 0 ? view.zoom : selected;
-  if (key === deeper) {
-    let widest = -1;
-    for (const child of childrenOf(t, node)) if (width[child] > 0 && (widest < 0 || width[child] > width[widest])) widest = child;
-    node = widest;
-  } else if (key === shallower) {
-    node = t.parent[node];
-  } else {
-    const siblings = t.parent[node] < 0 ? [node] : [...childrenOf(t, t.parent[node])].filter((i) => width[i] > 0);
-    node = siblings[siblings.indexOf(node) + (key === "ArrowRight" ? 1 : -1)] ?? -1;
-  }
-  if (node < 0) return;
-  select(node);
-  const z = view.zoom;
-  // Whoever walks out of what is zoomed in on takes the zoom along.
-  if (node < z || node >= t.end[z]) view.zoom = node < z && t.end[node] > z ? node : t.parent[node];
-  show();
-  reveal(node);
-}

@@ -31,11 +31,16 @@ pub(super) struct Chance<'a> {
     pub(super) factor: f64,
     /// How many runs the values of each side are sums of.
     pub(super) runs: [f64; 2],
+    /// How much the total changed, where that is certain and no cause was found: a frame that has most of it changed, too.
+    pub(super) whole: Option<i64>,
 }
 
 impl Chance<'_> {
     fn is_chance(&self, p: Pair) -> bool {
         let [base, new] = self.runs;
+        if self.whole.is_some_and(|whole| p.delta() as f64 / whole as f64 > 0.5) {
+            return false;
+        }
         self.e.is_chance(p.base as f64 / base, p.new as f64 / self.factor / new)
     }
 
@@ -52,7 +57,7 @@ impl Chance<'_> {
 }
 
 /// A bit for each of some values, in base64: a byte for eight, the first of them the lowest bit.
-fn bits(values: impl Iterator<Item = bool>) -> String {
+pub(super) fn bits(values: impl Iterator<Item = bool>) -> String {
     let mut bytes = Vec::new();
     for (i, value) in values.enumerate() {
         if i % 8 == 0 {

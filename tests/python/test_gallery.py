@@ -1,0 +1,29 @@
+"""The gallery: pages of the corpus, made by the command that the documentation names."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+MAKE = Path(__file__).parents[2] / "docs" / "gallery" / "make"
+
+
+def test_the_gallery(chromium: Browser, tmp_path: Path):
+    subprocess.run([sys.executable, MAKE, tmp_path / "gallery"], check=True)
+    pages = sorted(path.name for path in (tmp_path / "gallery").glob("*.html"))
+    assert pages == [
+        *("go-cpu.html", "go-heap.html", "go-lock.html", "index.html", "node-cpu.html", "rust-cpu.html", "series.html")
+    ]
+    index = (tmp_path / "gallery" / "index.html").read_text()
+    assert sorted(re.findall(r'href="(.*?)"', index)) == sorted(set(pages) - {"index.html"})
+    page = chromium.new_page()
+    page.goto((tmp_path / "gallery" / "index.html").as_uri())
+    for name in set(pages) - {"index.html"}:
+        page.click(f"a[href='{name}']")
+        assert page.is_visible("#total")
+        if name != "series.html":
+            assert page.locator("#why .account .whole:visible").count() == 2
+        page.go_back()
+    page.close()

@@ -1,0 +1,75 @@
+"""The page without a mouse, a good eye or a moving picture: axe's rules, contrast, focus, reduced motion."""
+
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import Page
+
+import pprofdiff
+from conftest import pair
+from page_model import EXAMPLE, PHONE, SCREEN, Open, settle
+
+AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
+SOURCES = EXAMPLE.parents[1] / "tests" / "producers" / "story"
+
+
+def violations(page: Page) -> list[tuple[str, Any]]:
+    """The rules of axe that the page breaks, contrast of 4.5 among them, and where."""
+    settle(page)
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [(v["id"], [node["target"] for node in v["nodes"]][:3]) for v in found["violations"]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(show: Open, story: pprofdiff.Diff, scheme: str):
+    html = story.to_html(source_path=SOURCES)
+    page = show(html, "cause=0&fn=5", viewport=SCREEN, color_scheme=scheme)
+    page.click("#about summary")
+    assert violations(page) == []
+    page.fill("#search", "names")
+    assert violations(page) == []
+    for tab in ("flame", "functions&fn=5", "neighbours&fn=5", "callgraph", "source"):
+        assert violations(show(html, f"tab={tab}", viewport=PHONE, color_scheme=scheme)) == [], tab
+    for other in (pprofdiff.diff(*pair("go-goroutine")).to_html(), story.new[0].to_html()):
+        assert violations(show(other, viewport=SCREEN, color_scheme=scheme)) == []
+
+
+def test_axe_finds_what_is_wrong(show: Open, story: pprofdiff.Diff):
+    """It looks at all: a pale text and a nameless button are found."""
+    page = show(story.to_html(), viewport=SCREEN)
+    page.evaluate("""() => {
+        const pale = document.getElementById('rows'), button = document.createElement('button');
+        pale.attributeStyleMap.set('color', '#bbbbbb');
+        document.querySelector('#functions .bar').append(button);
+    }""")
+    assert {"color-contrast", "button-name"} <= {rule for rule, _ in violations(page)}
+
+
+def test_every_control_shows_its_focus(show: Open, story: pprofdiff.Diff):
+    page = show(story.to_html(source_path=SOURCES), viewport=SCREEN)
+    page.keyboard.press("Tab")
+    seen = []
+    for _ in range(40):
+        what, width, style = page.evaluate(
+            "() => { const e = document.activeElement, s = getComputedStyle(e);"
+            " return [e.id || e.className || e.tagName, parseFloat(s.outlineWidth), s.outlineStyle]; }"
+        )
+        if what == "BODY":
+            break
+        seen.append(what)
+        assert width >= 2, what
+        assert style != "none", what
+        page.keyboard.press("Tab")
+    assert {"type", "theme", "help", "search", "canvas", "inverted", "fold", "filter", "csv"} <= set(seen)
+
+
+def test_nothing_moves_for_who_wants_that(show: Open, story: pprofdiff.Diff):
+    moving = """() => [...document.querySelectorAll('*')].filter(e => {
+        const s = getComputedStyle(e);
+        return s.transitionDuration !== '0s' || s.animationName !== 'none' || s.scrollBehavior === 'smooth';
+    }).length"""
+    assert show(story.to_html(), reduced_motion="reduce").evaluate(moving) == 0
+    assert show(story.to_html(), reduced_motion="no-preference").evaluate(moving) > 0
