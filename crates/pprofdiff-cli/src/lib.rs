@@ -25,7 +25,9 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use args::{CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs};
+use args::{
+    CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs, ViewVerb,
+};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
 use outputs::Outputs;
@@ -205,29 +207,7 @@ fn execute(cli: Cli) -> Result<u8> {
         None => diff(&cli.diff.0),
         Some(Verb::Diff(Later(args))) => diff(&args),
         Some(Verb::Top(Later(args))) => show_top(&args, &open_view(&args.view)?),
-        Some(Verb::Tree(Later(args))) => {
-            let ask = Ask::Tree { sort: args.sort(), limit: None };
-            show(&args, None, ask, &open_view(&args)?)
-        }
-        Some(Verb::Peek { regex, view: Later(args) }) => {
-            let ask = Ask::Peek { regex, sort: args.sort(), limit: None };
-            show(&args, None, ask, &open_view(&args)?)
-        }
-        Some(Verb::Roots { regex, view: Later(args) }) => {
-            show(&args, None, Ask::Roots { regex, limit: None }, &open_view(&args)?)
-        }
-        Some(Verb::List { regex, sources, view: Later(args) }) => {
-            let ask = Ask::List { regex, sources: sources.dirs(), limit: None };
-            show(&args, Some(&sources), ask, &open_view(&args)?)
-        }
-        Some(Verb::Disasm { regex, view: Later(args) }) => {
-            show(&args, None, Ask::Disasm { regex, limit: None }, &open_view(&args)?)
-        }
-        Some(Verb::Stacks { labels, view: Later(args) }) => {
-            show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open_view(&args)?)
-        }
-        Some(Verb::Traces(Later(args))) => show(&args, None, Ask::Traces { limit: None }, &open_view(&args)?),
-        Some(Verb::Labels(Later(args))) => show(&args, None, Ask::Labels { limit: None }, &open_view(&args)?),
+        Some(Verb::View(ViewVerb { ask, sources, args })) => show(&args, sources.as_ref(), ask, &open_view(&args)?),
         Some(Verb::Info(Later(args))) => info(&args),
         Some(Verb::Raw(Later(args))) => raw(&args, Ask::Raw),
         Some(Verb::Comments(Later(args))) => raw(&args, Ask::Comments),

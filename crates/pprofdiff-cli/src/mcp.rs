@@ -703,12 +703,7 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
             let (sort, significant) = (args.view.sort(), args.significant);
             args.view.query.request(Ask::Top { sort, limit, significant })
         }
-        Verb::Peek { regex, view: Later(view) } => {
-            view.query.request(Ask::Peek { regex: regex.clone(), sort: view.sort(), limit })
-        }
-        Verb::List { regex, sources, view: Later(view) } => {
-            view.query.request(Ask::List { regex: regex.clone(), sources: sources.dirs(), limit })
-        }
+        Verb::View(verb) => verb.args.query.request(verb.ask.clone().ordered(verb.args.sort(), limit)),
         Verb::Explain(Later(args)) => args.query.request(Ask::Explain(explain::options(args)?)),
         Verb::Check(Later(args)) => args.query.request(Ask::Check(check::options(args)?)),
         _ => return Err(Failure::Message("this verb is no tool".to_owned())),

@@ -217,7 +217,7 @@ impl Table {
     /// or "steps".
     #[getter]
     fn kind(&self) -> &'static str {
-        self.table.kind.name()
+        self.table.kind.name
     }
 
     /// The names of the columns.

@@ -26,9 +26,9 @@ use std::path::Path;
 use self::csv::CsvOptions;
 use self::text::TextOptions;
 use crate::report::Report;
-use crate::request::{Ask, Request};
+use crate::request::Request;
 use crate::table::Table;
-use crate::view::ShownBy;
+use crate::view::{Ask, ShownBy};
 use pprofdiff::{Error, Result};
 
 /// A way to write reports.

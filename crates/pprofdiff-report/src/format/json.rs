@@ -141,7 +141,7 @@ impl Table {
     /// # Errors
     /// The writer's.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"{}\"", self.kind.name())?;
+        write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"{}\"", self.kind.name)?;
         for (name, value) in self.header() {
             write!(out, ",\n \"{name}\": {value}")?;
         }
