@@ -181,6 +181,9 @@ impl View {
         takes: &[],
     };
 
+    /// What tables of many builds have in common.
+    const OF_BUILDS: View = View { of: Of::Builds, shown_by: ShownBy::Rows, ..View::BASE };
+
     /// All views.
     pub fn all() -> &'static [&'static View] {
         VIEWS

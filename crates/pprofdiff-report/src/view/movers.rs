@@ -1,7 +1,7 @@
 //! Show the frames of many builds by their largest steps.
 
+use super::View;
 use super::steps::{columns, step_columns, write_steps};
-use super::{Of, ShownBy, View};
 use crate::numbers::counted_of;
 use crate::series::{build_columns, frame_columns};
 use crate::table::schema::{Holds, build, frame, label, spec};
@@ -12,10 +12,8 @@ use pprofdiff::series::{Mover, Ranked, Series};
 pub(crate) const VIEW: View = View {
     name: "movers",
     about: "Show the frames of many builds by their largest steps",
-    of: Of::Builds,
-    shown_by: ShownBy::Rows,
     kinds: &[&MOVERS],
-    ..View::BASE
+    ..View::OF_BUILDS
 };
 
 /// Frames of many builds, each with its largest step.

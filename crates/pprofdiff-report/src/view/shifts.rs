@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Of, ShownBy, View};
+use super::View;
 use crate::explain::cause_of;
 use crate::numbers::counted_of;
 use crate::series::{RUNS, build_columns, frame_columns};
@@ -19,10 +19,8 @@ use pprofdiff::{Diff, Granularity, LoadOptions, Normalize, Query, Result, Sort, 
 pub(crate) const VIEW: View = View {
     name: "shifts",
     about: "Show the builds from which on a frame costs something else",
-    of: Of::Builds,
-    shown_by: ShownBy::Rows,
     kinds: &[&SHIFTS],
-    ..View::BASE
+    ..View::OF_BUILDS
 };
 
 /// Lasting changes of frames along many builds.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Of, ShownBy, View};
+use super::View;
 use crate::numbers::counted_of;
 use crate::series::{build_columns, frame_columns};
 use crate::table::build::{costs, statuses};
@@ -15,10 +15,8 @@ use pprofdiff::series::{Builds, Ranked, Series, Step};
 pub(crate) const VIEW: View = View {
     name: "steps",
     about: "Show all steps of frames from one build to another",
-    of: Of::Builds,
-    shown_by: ShownBy::Rows,
     kinds: &[&STEPS],
-    ..View::BASE
+    ..View::OF_BUILDS
 };
 
 /// How frames changed from one build to another.
