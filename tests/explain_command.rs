@@ -1,10 +1,12 @@
 //! What explain says as the command: lines, JSON, Markdown, exit codes, and what users tell it.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use pprofdiff::explain::Verdict;
 use serde_json::Value;
 
-use crate::explain::{corpus, pairs, profile, stacks};
+use crate::explain::{corpus, explain, pairs, profile, stacks};
 
 #[test]
 fn the_command_says_it_in_a_few_lines_and_as_json() {

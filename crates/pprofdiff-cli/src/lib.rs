@@ -35,7 +35,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::work::PolledWrite;
 use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Work, WriteOptions};
-use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
+use pprofdiff_report::{Ask, Format, Report, Request, explain_line, json_schema, missing_sources};
 use terminal::{AtInterrupt, Phases, stop_at_interrupt};
 
 /// Of a build without the server.
@@ -220,8 +220,9 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Explain(Later(args))) => return explain::run(&args),
         Some(Verb::Serve(Later(args))) => serve::run(&args),
         Some(Verb::Mcp(Later(args))) => mcp::run(&args),
-        Some(Verb::Formats) => {
-            io::stdout().write_all(args::formats().as_bytes())?;
+        Some(Verb::Formats { schema }) => {
+            let text = if schema { format!("{:#}\n", json_schema()) } else { args::formats() };
+            io::stdout().write_all(text.as_bytes())?;
             Ok(io::stdout().flush()?)
         }
         Some(Verb::Completions { shell }) => {

@@ -22,6 +22,7 @@ mod palette;
 mod raw;
 mod report;
 mod request;
+mod schema;
 mod series;
 mod shown;
 mod table;
@@ -50,6 +51,7 @@ pub use report::Report;
 #[cfg(feature = "check")]
 pub use request::CheckOptions;
 pub use request::Request;
+pub use schema::json_schema;
 pub use series::{RUNS, builds_json};
 #[cfg(feature = "svg")]
 pub use svg::svg;

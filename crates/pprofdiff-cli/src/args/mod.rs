@@ -94,7 +94,11 @@ pub enum Verb {
     #[cfg_attr(not(feature = "mcp"), command(hide = true))]
     Mcp(Later<McpArgs>),
     /// List the formats of answers and of profiles
-    Formats,
+    Formats {
+        /// Print the JSON Schema of what the formats json and jsonl write
+        #[arg(long)]
+        schema: bool,
+    },
     /// Print a script that completes pprofdiff's words in a shell
     Completions {
         #[arg(value_name = "SHELL")]

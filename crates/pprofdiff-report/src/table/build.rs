@@ -20,7 +20,7 @@ impl Table {
         data: impl IntoIterator<Item = Data>,
     ) -> Table {
         let summary = types[0].clone();
-        let specs = (kind.columns)(&Shape { two_sided: summary.base.is_some(), by_labels, types });
+        let specs = (kind.columns)(&Shape::new(types, by_labels));
         let columns = specs.into_iter().zip(data);
         let columns: Vec<Column> =
             columns.map(|(spec, data)| Column { name: spec.name, role: spec.role, data }).collect();

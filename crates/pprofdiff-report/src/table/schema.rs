@@ -162,8 +162,12 @@ pub(crate) fn build(name: &'static str) -> [Spec; 2] {
 
 /// Of two sample types of which one counts: the other, and the one that counts. A ratio is of the first by the second.
 pub(crate) fn ratio(types: &[Arc<Summary>]) -> Option<[usize; 2]> {
-    match types {
-        [a, b] => match (a.unit == "count", b.unit == "count") {
+    ratio_of(types.iter().map(|s| s.unit.as_str()))
+}
+
+fn ratio_of<'a>(units: impl Iterator<Item = &'a str>) -> Option<[usize; 2]> {
+    match units.collect::<Vec<_>>()[..] {
+        [a, b] => match (a == "count", b == "count") {
             (true, false) => Some([1, 0]),
             (false, true) => Some([0, 1]),
             _ => None,
@@ -177,15 +181,24 @@ pub(crate) struct Shape<'a> {
     pub two_sided: bool,
     /// Of stacks: told apart by their labels.
     pub by_labels: bool,
-    /// The sample types side by side: of several, each column of costs is named after its own first
+    /// Of frames: with what runs say of them.
+    pub of_runs: bool,
+    /// The sample types side by side, with their units: of several, each column of costs is named after its own first
     /// (`alloc_space_flat_base`), and ratios follow the costs.
-    pub types: &'a [Arc<Summary>],
+    pub types: Vec<(&'a str, &'a str)>,
 }
 
-impl Shape<'_> {
+impl<'a> Shape<'a> {
+    /// That of a table of these sample types.
+    pub fn new(types: &'a [Arc<Summary>], by_labels: bool) -> Shape<'a> {
+        let of_runs = types.len() == 1 && types[0].chance.is_some();
+        let names = types.iter().map(|s| (s.sample_type.as_str(), s.unit.as_str()));
+        Shape { two_sided: types[0].base.is_some(), by_labels, of_runs, types: names.collect() }
+    }
+
     /// The columns of these costs, then those of ratios.
     pub fn costs(&self, measured: &[Measured]) -> Vec<Spec> {
-        costs(measured, self.two_sided, self.types)
+        costs(measured, self.two_sided, &self.types)
     }
 
     /// What happened to a row, of two sides.
@@ -195,9 +208,9 @@ impl Shape<'_> {
 }
 
 /// The columns of costs, then those of ratios.
-fn costs(measured: &[Measured], two_sided: bool, types: &[Arc<Summary>]) -> Vec<Spec> {
+fn costs(measured: &[Measured], two_sided: bool, types: &[(&str, &str)]) -> Vec<Spec> {
     let mut all = Vec::new();
-    for (sample_type, summary) in types.iter().enumerate() {
+    for (sample_type, (name_of_type, _)) in types.iter().enumerate() {
         for &measured in measured {
             let cost = Cost { measured, sample_type };
             let sides = match two_sided {
@@ -206,12 +219,12 @@ fn costs(measured: &[Measured], two_sided: bool, types: &[Arc<Summary>]) -> Vec<
             };
             for (side, role) in sides {
                 let name = joined(&[measured.name(), side]);
-                let name = if types.len() > 1 { joined(&[&summary.sample_type, &name]) } else { name };
+                let name = if types.len() > 1 { joined(&[name_of_type, &name]) } else { name };
                 all.push(Spec { name: name.into(), role, holds: Holds::Value });
             }
         }
     }
-    if ratio(types).is_some() {
+    if ratio_of(types.iter().map(|(_, unit)| *unit)).is_some() {
         for &measured in measured {
             let sides = match two_sided {
                 true => vec![("base", Role::RatioBase(measured)), ("new", Role::RatioNew(measured))],

@@ -88,7 +88,7 @@ impl TryFrom<Table> for super::Table {
         let sides = (kind.has_sides)(two_sided) && (kind.several_types || beside.is_empty());
         let by_labels = columns.iter().any(|c| c.name == "labels");
         let types: Vec<Arc<Summary>> = std::iter::once(&summary).chain(&beside).cloned().collect();
-        let specs = (kind.columns)(&Shape { two_sided, by_labels, types: &types });
+        let specs = (kind.columns)(&Shape::new(&types, by_labels));
         let same_sides = beside.iter().all(|s| s.base.is_some() == two_sided);
         if !sides || !same_sides || !columns.iter().map(|c| &c.name).eq(specs.iter().map(|s| &s.name)) {
             return Err("the columns are not those of such a table");

@@ -40,7 +40,7 @@ fn columns(shape: &Shape<'_>) -> Vec<Spec> {
     all.extend([spec("address", Role::Key, Holds::Address), label("mapping")]);
     all.extend(shape.status());
     all.extend(shape.costs(&[Measured::Flat, Measured::Cum]));
-    if shape.types.len() == 1 && shape.types[0].chance.is_some() {
+    if shape.of_runs {
         let statistics = [
             ("base_sd", RunStatistic::BaseSd),
             ("new_sd", RunStatistic::NewSd),
