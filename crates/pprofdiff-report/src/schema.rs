@@ -89,7 +89,8 @@ fn row(kind: &Kind, sides: &[bool]) -> Value {
         let shape = Shape { two_sided, by_labels: false, of_runs: false, types: TYPES.to_vec() };
         for spec in (kind.columns)(&shape) {
             match spec.name.strip_prefix(TYPES[0].0) {
-                Some(rest) => drop(patterns.insert(format!("^.+{rest}$"), holds(spec.holds))),
+                // Ratios are of both, and named after neither.
+                Some(rest) => drop(patterns.insert(format!("^(?!(flat_|cum_)?ratio_).+{rest}$"), holds(spec.holds))),
                 None => drop(columns.insert(spec.name.to_string(), holds(spec.holds))),
             }
         }
