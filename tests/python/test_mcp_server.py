@@ -1,4 +1,4 @@
-"""`pprofdiff mcp`, to which lines are sent as they are: what is no message, files that never end, calls that are cancelled."""
+"""`pprofdiff mcp`, to which lines are sent as they are: no messages, files that never end, calls that are cancelled."""
 
 import json
 import os

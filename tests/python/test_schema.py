@@ -14,7 +14,12 @@ pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not 
 CORPUS = "tests/corpus"
 STORY = [f"{CORPUS}/story-cpu.base.pb.gz", f"{CORPUS}/story-cpu.new.pb.gz"]
 LABELS = [f"{CORPUS}/go-labels-cpu.base.pb.gz", f"{CORPUS}/go-labels-cpu.new.pb.gz"]
-HEAP = [f"{CORPUS}/go-heap-ops.base.pb.gz", f"{CORPUS}/go-heap-ops.new.pb.gz", "--sample-type", "alloc_space,alloc_objects"]
+HEAP = [
+    f"{CORPUS}/go-heap-ops.base.pb.gz",
+    f"{CORPUS}/go-heap-ops.new.pb.gz",
+    "--sample-type",
+    "alloc_space,alloc_objects",
+]
 RUNS = [
     word
     for side, build in [("--base", "base"), ("--new", "calls")]
@@ -23,7 +28,8 @@ RUNS = [
 SERIES = ["series", f"{CORPUS}/series/heap-*.pb.gz"]
 
 WRITTEN = [
-    *([view, *sides] for view in ("top", "tree", "stacks", "traces", "labels") for sides in (STORY, STORY[1:], HEAP)),
+    *([view, *sides] for view in ("top", "tree", "stacks", "labels") for sides in (STORY, STORY[1:], HEAP)),
+    ["traces", *STORY],
     *([view, "mallocgc", *sides] for view in ("peek", "roots", "list") for sides in (STORY, STORY[1:])),
     ["diff", *RUNS],
     ["top", *STORY, "--focus", "names", "--granularity", "lines", "--normalize", "total", "--hide-below", "1%"],
@@ -68,7 +74,10 @@ def test_a_line_of_a_batch_says_its_schema(schemas: dict[str, Any], tmp_path):
     manifest.write_text(f"base,new,name\n{','.join(STORY)},a\n{STORY[0]},nowhere.pb.gz,b\n")
     manifest.write_text(manifest.read_text().replace(CORPUS, str(ROOT / CORPUS)))
     for view in ("top", "tree", "labels", "stacks", "explain"):
-        lines = [json.loads(line) for line in command("batch", str(manifest), "--format", "jsonl", "--view", view).splitlines()]
+        lines = [
+            json.loads(line)
+            for line in command("batch", str(manifest), "--format", "jsonl", "--view", view).splitlines()
+        ]
         assert [line["pair"] for line in lines] == ["a", "b"]
         assert [refused(schemas, line) for line in lines] == ["", ""], view
         assert {line["schema"] for line in lines} == {"pprofdiff/1"}
