@@ -153,7 +153,7 @@ fn every_view_works_for_many_pairs() {
     assert!(
         String::from_utf8(out.stderr)
             .unwrap()
-            .contains("top, peek=RE, roots=RE, tree, stacks, traces, labels, explain")
+            .contains("top, tree, peek=RE, roots=RE, stacks, traces, labels, explain")
     );
     std::fs::remove_dir_all(dir).unwrap();
 }

@@ -11,3 +11,4 @@ mod live;
 mod pprof_compat;
 mod reading;
 mod readme;
+mod rows;

@@ -17,7 +17,7 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::output::write_file;
 
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions, merge};
-use pprofdiff_report::{self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, svg};
+use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, svg};
 
 /// What this process takes now: kilobytes in memory, open files.
 fn taken() -> (u64, usize) {
@@ -57,9 +57,7 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
     let write = |f: &dyn Fn(&mut dyn std::io::Write) -> std::io::Result<()>| write_file(out, |w| f(w)).unwrap();
     match i % 10 {
         0 => write(&|w| Table::top(&view.top(Sort::Flat), usize::MAX).write_json(w)),
-        1 => write(&|w| {
-            Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree).write_text(w, TextOptions::default())
-        }),
+        1 => write(&|w| Table::tree(&view.edges(None, Sort::Cum).unwrap()).write_text(w, TextOptions::default())),
         2 => write(&|w| report::folded(&view.stacks(false), w)),
         3 => write(&|w| Table::stacks(&view.stacks(true), usize::MAX).write_csv(w, CsvOptions::default())),
         4 => drop(view.flame(&FlameOptions::default())),

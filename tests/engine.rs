@@ -9,6 +9,7 @@ mod delta;
 mod demangle;
 mod dialects;
 mod explain;
+mod explain_command;
 mod explain_faults;
 mod flame;
 mod folded;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pprofdiff::{Diff, Filters, Granularity, Matching, Profile, Query, Sort, Status};
-use pprofdiff_report::{Kind, Table};
+use pprofdiff_report::Table;
 
 use crate::explain::{profile, stacks};
 
@@ -38,7 +38,7 @@ fn views_are_those_of_names_that_are_equal() {
         let tables = |m: &pprofdiff::Measure| {
             [
                 Table::top(&m.top(Sort::Flat), usize::MAX).columns,
-                Table::edges(&m.edges(None, Sort::Cum).unwrap(), Kind::Tree).columns,
+                Table::tree(&m.edges(None, Sort::Cum).unwrap()).columns,
                 Table::stacks(&m.stacks(true), usize::MAX).columns,
             ]
         };
@@ -114,7 +114,7 @@ fn views_follow_what_was_renamed_and_inlined() {
     let tables = |m: &pprofdiff::Measure| {
         [
             Table::top(&m.top(Sort::Flat), usize::MAX).columns,
-            Table::edges(&m.edges(None, Sort::Cum).unwrap(), Kind::Tree).columns,
+            Table::tree(&m.edges(None, Sort::Cum).unwrap()).columns,
             Table::stacks(&m.stacks(true), usize::MAX).columns,
         ]
     };

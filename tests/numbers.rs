@@ -12,7 +12,7 @@ use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
 use pprofdiff::{Diff, Normalize, Profile, Query, Result, Sort, WriteOptions};
-use pprofdiff_report::{self as report, CsvOptions, Kind, PageOptions, Table, TextOptions, dot, svg};
+use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, dot, svg};
 
 /// A profile of one type: function `i` called by function 1, of the value `values[i]`.
 fn profile(values: &[i64]) -> proto::Profile {
@@ -61,7 +61,7 @@ fn everything(diff: &Diff, query: &Query) -> String {
     let stacks = view.stacks(true);
     let tables: [Table; 4] = [
         Table::top(&view.top(Sort::Flat), usize::MAX),
-        Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree),
+        Table::tree(&view.edges(None, Sort::Cum).unwrap()),
         Table::stacks(&stacks, usize::MAX),
         Table::labels(&view.labels()),
     ];

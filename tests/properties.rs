@@ -22,7 +22,7 @@ use pprofdiff::{
     Compression, Diff, Filters, Frames, Granularity, LoadOptions, Normalize, Profile, Query, Sort, Source, Status,
     WriteOptions, proto,
 };
-use pprofdiff_report::{self as report, Kind, Table, listing_json, svg};
+use pprofdiff_report::{self as report, Table, listing_json, svg};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -294,7 +294,7 @@ fn results_do_not_depend_on_threads() {
             let view = diff.measure(&Query::default().with_granularity(Granularity::Lines)).unwrap();
             let mut out = Vec::new();
             Table::top(&view.top(Sort::Flat), usize::MAX).write_json(&mut out).unwrap();
-            Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree).write_json(&mut out).unwrap();
+            Table::tree(&view.edges(None, Sort::Cum).unwrap()).write_json(&mut out).unwrap();
             Table::stacks(&view.stacks(true), usize::MAX).write_json(&mut out).unwrap();
             Table::labels(&view.labels()).write_json(&mut out).unwrap();
             out.extend(svg(&view.graph(&GraphOptions::default()).unwrap()).unwrap().into_bytes());

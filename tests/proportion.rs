@@ -23,7 +23,7 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Label, Sample, ValueType};
 use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
 use pprofdiff_report::{
-    self as report, Ask, CsvOptions, Format, Kind, PageOptions, Request, Style, Table, TextOptions, dot, listing_json,
+    self as report, Ask, CsvOptions, Format, PageOptions, Request, Style, Table, TextOptions, dot, listing_json,
     listing_text, svg,
 };
 use profiles::*;
@@ -99,8 +99,8 @@ fn look_at_everything() {
     };
     all_formats(&Table::top(&view.top(Sort::Flat), usize::MAX), sink);
     tell("top");
-    all_formats(&Table::edges(&view.edges(None, Sort::Cum).unwrap(), Kind::Tree), sink);
-    all_formats(&Table::edges(&view.edges(Some("x"), Sort::Cum).unwrap(), Kind::Peek), sink);
+    all_formats(&Table::tree(&view.edges(None, Sort::Cum).unwrap()), sink);
+    all_formats(&Table::peek(&view.edges(Some("x"), Sort::Cum).unwrap()), sink);
     tell("tree");
     let stacks = view.stacks(false);
     all_formats(&Table::stacks(&stacks, usize::MAX), sink);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::top::SIGNIFICANT;
 use pprofdiff::{Diff, Measure, Normalize, Pair, Profile, Query, Sort};
-use pprofdiff_report::{Cell, Kind, Table};
+use pprofdiff_report::{Cell, Table};
 
 use crate::explain::{profile, stacks};
 use crate::generated_series::Random;
@@ -34,7 +34,7 @@ fn rows(table: &Table, ending: &str) -> Rows {
 fn views(measure: &Measure, ending: &str) -> Vec<Rows> {
     let tables = [
         Table::top(&measure.top(Sort::Flat), usize::MAX),
-        Table::edges(&measure.edges(None, Sort::Cum).unwrap(), Kind::Tree),
+        Table::tree(&measure.edges(None, Sort::Cum).unwrap()),
         Table::stacks(&measure.stacks(false), usize::MAX),
         Table::labels(&measure.labels()),
     ];

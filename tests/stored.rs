@@ -83,8 +83,8 @@ fn tables() -> Vec<Table> {
         tables.push(Table::top(&view.top(Sort::Flat), 3));
         tables.push(Table::stacks(&view.stacks(false), 2));
         tables.push(Table::labels(&view.labels()));
-        tables.push(Table::edges(&view.edges(None, Sort::Flat).unwrap(), Kind::Tree).head(2));
-        tables.push(Table::edges(&view.edges(Some("main"), Sort::Flat).unwrap(), Kind::Peek).head(1));
+        tables.push(Table::tree(&view.edges(None, Sort::Flat).unwrap()).head(2));
+        tables.push(Table::peek(&view.edges(Some("main"), Sort::Flat).unwrap()).head(1));
     }
     tables
 }
@@ -171,7 +171,7 @@ fn changed_tables_are_refused_or_tables() {
 
 #[test]
 fn tables_of_lies_are_refused() {
-    let top = tables().into_iter().find(|t| t.kind == Kind::Diff).unwrap();
+    let top = tables().into_iter().find(|t| t.kind.name == "diff").unwrap();
     let stored = bytes(&top);
     // The number of rows stands at the end.
     assert_eq!(stored.last(), Some(&3));
@@ -187,9 +187,9 @@ fn tables_of_lies_are_refused() {
     assert!(without(|t| t.columns.swap(0, 1)));
     assert!(without(|t| t.columns[0].name = "\"><script>".into()));
     assert!(without(|t| t.columns[6].data = t.columns[0].data.clone()));
-    assert!(without(|t| t.kind = Kind::Peek));
-    assert!(without(|t| t.kind = Kind::Top));
-    assert!(without(|t| t.kind = Kind::Steps));
+    assert!(without(|t| t.kind = Kind::named("peek").unwrap()));
+    assert!(without(|t| t.kind = Kind::named("top").unwrap()));
+    assert!(without(|t| t.kind = Kind::named("steps").unwrap()));
     assert!(!without(|_| {}));
 }
 

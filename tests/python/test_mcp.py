@@ -5,7 +5,6 @@ import http.server
 import json
 import os
 import re
-import select
 import shlex
 import string
 import subprocess
@@ -474,90 +473,6 @@ def test_urls_are_loaded_where_the_user_allows_it(profiles_by_http: str):
     session(talk, "--allow-urls")
 
 
-class Lines:
-    """A server to which lines are sent as they are."""
-
-    def __init__(self) -> None:
-        self.server = subprocess.Popen([COMMAND, "mcp"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.server.stdin is not None
-        assert self.server.stdout is not None
-        self.stdin, self.stdout = self.server.stdin, self.server.stdout
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-        assert self.ask("initialize", hello)["id"] == 0
-        self.send({"method": "notifications/initialized"})
-
-    def __enter__(self) -> "Lines":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.kill()
-        self.server.wait()
-        self.stdin.close()
-        self.stdout.close()
-
-    def send(self, message: dict[str, Any] | bytes) -> None:
-        line = message if isinstance(message, bytes) else json.dumps({"jsonrpc": "2.0", **message}).encode()
-        self.stdin.write(line + b"\n")
-        self.stdin.flush()
-
-    def answer(self, seconds: float = 20) -> dict[str, Any]:
-        ready, _, _ = select.select([self.stdout], [], [], seconds)
-        assert ready, "no answer"
-        return json.loads(self.stdout.readline())
-
-    def ask(self, method: str, params: dict[str, Any] | None = None, number: int = 0) -> dict[str, Any]:
-        self.send({"id": number, "method": method, "params": params or {}})
-        return self.answer()
-
-
-def test_what_is_no_message_is_answered_and_the_server_goes_on():
-    with Lines() as lines:
-        call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call"'
-        for line, code, number in [
-            (b"{", -32700, None),
-            (b"hello", -32700, None),
-            (b"\xff\xfe", -32700, None),
-            (b"[" * 200_000, -32700, None),
-            (b"x" * (20 << 20), -32600, None),
-            (b"[]", -32600, None),
-            (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', -32600, None),
-            (call + b"}", -32602, 7),
-            (call + b',"params":{"name":"top","arguments":[]}}', -32602, 7),
-            (call + b',"params":{"name":"top","arguments":{"diff":"d1","nope":1}}}', -32602, 7),
-            (call + b',"params":{"name":"nope"}}', -32602, 7),
-            (b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":3}', -32602, 7),
-            (b'{"jsonrpc":"2.0","id":7,"method":"nope"}', -32601, 7),
-        ]:
-            lines.send(line)
-            answer = lines.answer()
-            assert (answer["error"]["code"], answer["id"]) == (code, number), (line[:80], answer)
-            assert lines.ask("ping", number=8)["id"] == 8
-        # What has no answer.
-        lines.send(b"")
-        lines.send({"method": "notifications/elsewhere", "params": 3})
-        assert lines.ask("ping", number=9) == {"jsonrpc": "2.0", "id": 9, "result": {}}
-
-
-def test_pipes_and_devices_are_refused(tmp_path: Path):
-    os.mkfifo(tmp_path / "fifo")
-    (tmp_path / "link").symlink_to("/dev/stdin")
-    with Lines() as lines:
-        for name in [
-            "/dev/stdin",
-            "/proc/self/fd/0",
-            "/dev/zero",
-            tmp_path / "fifo",
-            tmp_path / "*fo",
-            tmp_path / "link",
-        ]:
-            for arguments in [{"new": [str(name)]}, {"base": [str(name)], "new": STORY["new"]}]:
-                answer = lines.ask("tools/call", {"name": "load", "arguments": arguments}, number=1)
-                assert answer["result"]["isError"], (name, answer)
-                (content,) = answer["result"]["content"]
-                assert re.search("a pipe or (a )?device", content["text"]), (name, answer)
-        assert "error" not in lines.ask("ping", number=2)
-
-
 def test_patterns_name_files_of_a_side():
     async def talk(client: Client) -> None:
         faults = "tests/corpus/faults/freight"
@@ -569,60 +484,3 @@ def test_patterns_name_files_of_a_side():
         assert "no file matches" in await refuse(client, "load", new=[f"{faults}/none-*.pb.gz"])
 
     session(talk)
-
-
-def test_a_call_that_was_cancelled_does_no_more_work():
-    files = [f"tests/corpus/{name}.{side}.pb.gz" for name in ("story-cpu", "cpp-cpu") for side in ("base", "new")]
-    with Lines() as lines:
-        load = {"name": "load", "arguments": {"base": files * 200, "new": files * 200}}
-        lines.send({"id": 1, "method": "tools/call", "params": load})
-        for number in range(2, 30):
-            lines.send({"id": number, "method": "tools/call", "params": load})
-        for number in range(1, 30):
-            lines.send({"method": "notifications/cancelled", "params": {"requestId": number}})
-        assert lines.ask("ping", number=99)["id"] == 99
-        story = {"name": "load", "arguments": STORY}
-        answer = lines.ask("tools/call", story, number=100)
-        # Those that were waiting were never loaded: no name was given to them.
-        assert answer["id"] == 100
-        assert int(answer["result"]["content"][0]["text"].split()[1].removeprefix("d")) < 10
-
-
-def test_a_call_that_is_cancelled_ends_in_the_middle():
-    files = [f"tests/corpus/{name}.{side}.pb.gz" for name in ("story-cpu", "cpp-cpu") for side in ("base", "new")]
-    with Lines() as lines:
-        # Hours of work, which all threads of the pool are at.
-        load = {"name": "load", "arguments": {"base": files * 20_000, "new": files * 20_000}}
-        for number in range(1, 5):
-            lines.send({"id": number, "method": "tools/call", "params": load})
-        for number in range(1, 5):
-            lines.send({"method": "notifications/cancelled", "params": {"requestId": number}})
-        answer = lines.ask("tools/call", {"name": "load", "arguments": STORY}, number=100)
-        assert answer["result"]["content"][0]["text"].startswith("diff d1\n")
-
-
-@pytest.mark.parametrize("busy", [False, True])
-def test_the_server_ends_with_its_client(busy: bool):
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    call = {"name": "load", "arguments": STORY}
-    messages: list[dict[str, Any]] = [
-        {"id": 1, "method": "initialize", "params": hello},
-        {"method": "notifications/initialized"},
-        *({"id": 2 + i, "method": "tools/call", "params": call} for i in range(20 if busy else 1)),
-    ]
-    server = subprocess.Popen(
-        [COMMAND, "mcp"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    with server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        for message in messages:
-            print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
-        said = [json.loads(server.stdout.readline()) for _ in range(1 if busy else 2)]
-        assert [message["id"] for message in said] == list(range(1, len(said) + 1))
-        # As when a client is killed: its ends of the pipes are closed.
-        server.stdin.close()
-        server.stdout.close()
-        assert server.wait(timeout=20) == 0
-        assert server.stderr is not None
-        assert server.stderr.read() == ""

@@ -25,7 +25,9 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use args::{CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs};
+use args::{
+    CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs, ViewVerb,
+};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
 use outputs::Outputs;
@@ -33,7 +35,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::work::PolledWrite;
 use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Work, WriteOptions};
-use pprofdiff_report::{Ask, Format, Report, Request, explain_line, missing_sources};
+use pprofdiff_report::{Ask, Format, Report, Request, explain_line, json_schema, missing_sources};
 use terminal::{AtInterrupt, Phases, stop_at_interrupt};
 
 /// Of a build without the server.
@@ -205,29 +207,7 @@ fn execute(cli: Cli) -> Result<u8> {
         None => diff(&cli.diff.0),
         Some(Verb::Diff(Later(args))) => diff(&args),
         Some(Verb::Top(Later(args))) => show_top(&args, &open_view(&args.view)?),
-        Some(Verb::Tree(Later(args))) => {
-            let ask = Ask::Tree { sort: args.sort(), limit: None };
-            show(&args, None, ask, &open_view(&args)?)
-        }
-        Some(Verb::Peek { regex, view: Later(args) }) => {
-            let ask = Ask::Peek { regex, sort: args.sort(), limit: None };
-            show(&args, None, ask, &open_view(&args)?)
-        }
-        Some(Verb::Roots { regex, view: Later(args) }) => {
-            show(&args, None, Ask::Roots { regex, limit: None }, &open_view(&args)?)
-        }
-        Some(Verb::List { regex, sources, view: Later(args) }) => {
-            let ask = Ask::List { regex, sources: sources.dirs(), limit: None };
-            show(&args, Some(&sources), ask, &open_view(&args)?)
-        }
-        Some(Verb::Disasm { regex, view: Later(args) }) => {
-            show(&args, None, Ask::Disasm { regex, limit: None }, &open_view(&args)?)
-        }
-        Some(Verb::Stacks { labels, view: Later(args) }) => {
-            show(&args, None, Ask::Stacks { by_labels: labels, limit: None }, &open_view(&args)?)
-        }
-        Some(Verb::Traces(Later(args))) => show(&args, None, Ask::Traces { limit: None }, &open_view(&args)?),
-        Some(Verb::Labels(Later(args))) => show(&args, None, Ask::Labels { limit: None }, &open_view(&args)?),
+        Some(Verb::View(ViewVerb { ask, sources, args })) => show(&args, sources.as_ref(), ask, &open_view(&args)?),
         Some(Verb::Info(Later(args))) => info(&args),
         Some(Verb::Raw(Later(args))) => raw(&args, Ask::Raw),
         Some(Verb::Comments(Later(args))) => raw(&args, Ask::Comments),
@@ -240,8 +220,9 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Explain(Later(args))) => return explain::run(&args),
         Some(Verb::Serve(Later(args))) => serve::run(&args),
         Some(Verb::Mcp(Later(args))) => mcp::run(&args),
-        Some(Verb::Formats) => {
-            io::stdout().write_all(args::formats().as_bytes())?;
+        Some(Verb::Formats { schema }) => {
+            let text = if schema { format!("{:#}\n", json_schema()) } else { args::formats() };
+            io::stdout().write_all(text.as_bytes())?;
             Ok(io::stdout().flush()?)
         }
         Some(Verb::Completions { shell }) => {

@@ -6,114 +6,35 @@
 //! answer can name its next step as a call and as a command. Two things are the server's own: what is loaded stays
 //! loaded under a short name, and an answer fits the tokens that the agent grants it.
 
+mod call;
 mod stdio;
+mod tool;
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clap::{Arg, ArgAction, Command, Parser};
-use pprofdiff::advice::{exactly, operand, typed, word};
-use pprofdiff::check::Outcome;
+use pprofdiff::advice::{operand, word};
 use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
-use pprofdiff::list::Routine;
 use pprofdiff::loading::Loading;
-use pprofdiff::options::{Offered, OptionValue, Scope};
+use pprofdiff::options::OptionValue;
 use pprofdiff::text::{redacted, sanitize};
-use pprofdiff::{Diff, Query, Source, Work, work};
+use pprofdiff::{Diff, Source, Work, work};
 use pprofdiff_report::{Ask, EachWriter, Format, Report, Request, Style, missing_sources, text_head, tokens};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
-    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 
-use crate::args::{self, BatchArgs, Cli, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
+use self::call::{Call, next};
+use self::tool::{BUDGET, LEAST_BUDGET, TOOL_SPECS, ToolSpec};
+use crate::args::{self, BatchArgs, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::outputs::Outputs;
-use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series, usage};
-
-/// A verb that agents can call.
-struct ToolSpec {
-    tool: &'static str,
-    verb: &'static str,
-    /// What it does, if it is not what the verb's help says.
-    about: Option<&'static str>,
-    /// What it takes besides a diff and a budget, by the names that clap knows them by.
-    options: &'static [&'static str],
-    /// Whose options it takes as well, of those that agents are offered: an agent pays for each.
-    table: Options,
-}
-
-/// A table of options.
-enum Options {
-    /// Of what is rarely asked, the few options that matter are named.
-    None,
-    Loading,
-    /// Those that a view of this scope takes.
-    Query(Scope),
-}
-
-/// The most values of an option that its schema lists.
-const MAX_VALUES: usize = 8;
-
-const TOOL_SPECS: [ToolSpec; 8] = [
-    ToolSpec {
-        tool: "load",
-        verb: "info",
-        about: Some(
-            "Load two sides, or one profile as new: what is in the files, and the name that other tools take as diff",
-        ),
-        options: &["base", "new"],
-        table: Options::Loading,
-    },
-    ToolSpec {
-        tool: "explain",
-        verb: "explain",
-        about: None,
-        options: &["ops"],
-        table: Options::Query(Scope::Everything),
-    },
-    ToolSpec {
-        tool: "top",
-        verb: "top",
-        about: None,
-        options: &["sort", "significant", "granularity"],
-        table: Options::Query(Scope::Table),
-    },
-    ToolSpec { tool: "peek", verb: "peek", about: None, options: &["regex"], table: Options::Query(Scope::Sums) },
-    ToolSpec {
-        tool: "list",
-        verb: "list",
-        about: None,
-        options: &["regex", "base_source", "new_source", "source_path"],
-        table: Options::Query(Scope::Rows),
-    },
-    ToolSpec {
-        tool: "check",
-        verb: "check",
-        about: Some("Is what changed within limits?"),
-        options: &["fail_on", "floor", "strict"],
-        table: Options::Query(Scope::Everything),
-    },
-    ToolSpec {
-        tool: "series",
-        verb: "series",
-        about: None,
-        options: &["builds", "base", "rows", "sort", "sample_type", "focus"],
-        table: Options::None,
-    },
-    ToolSpec {
-        tool: "batch",
-        verb: "batch",
-        about: None,
-        options: &["pairs", "view", "sort", "sample_type", "focus"],
-        table: Options::None,
-    },
-];
+use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series};
 
 const INSTRUCTIONS: &str = "\
     Compares pprof profiles (and what other profilers write). Begin with load; explain names the causes of a \
@@ -122,10 +43,6 @@ const INSTRUCTIONS: &str = "\
 
 /// How many diffs stay loaded: a profile takes about its inflated size.
 const MAX_LOADED: usize = 8;
-
-/// Tokens of an answer, where none are given, and the fewest, in which a verdict and the next step have room.
-const BUDGET: u64 = 2000;
-const LEAST_BUDGET: u64 = 100;
 
 /// Tokens of what says how many pairs are shown.
 const ROOM_FOR_COUNT: usize = 40;
@@ -235,213 +152,6 @@ enum Refusal {
     Arguments(String),
     /// The tool was called, and can't answer.
     Answer(String),
-}
-
-impl ToolSpec {
-    /// The names of what it takes, besides a diff and a budget.
-    fn names(&self) -> Vec<&'static str> {
-        let mut names = self.options.to_vec();
-        match self.table {
-            Options::None => {}
-            Options::Loading => {
-                names.extend(Loading::options().filter(|o| o.offered == Offered::Always).map(|o| o.name));
-            }
-            Options::Query(scope) => {
-                let offered = Query::options().filter(|o| o.offered == Offered::Always && o.scope <= scope);
-                names.extend(offered.map(|o| o.name));
-            }
-        }
-        names
-    }
-
-    /// True of what is asked of a loaded diff.
-    fn is_of_diff(&self) -> bool {
-        !["load", "series", "batch"].contains(&self.tool)
-    }
-
-    /// The tool as agents see it: help and values of the verb's own options. An agent has all tools before it, and pays for
-    /// each word, so that what an option is stands at the first tool that has it.
-    fn described(&self, cli: &Command, known: &mut Vec<String>) -> Option<Tool> {
-        let verb = cli.find_subcommand(self.verb)?;
-        let mut properties = JsonObject::new();
-        if self.is_of_diff() {
-            properties.insert("diff".to_owned(), json!({"type": "string", "description": "What load called it"}));
-        }
-        properties.extend(self.arguments(verb).map(|arg| (arg.get_id().to_string(), property(arg))));
-        let about = format!("Maximum tokens of the answer, from {LEAST_BUDGET} [default: {BUDGET}]");
-        let budget = json!({"type": "integer", "description": about});
-        properties.insert("budget".to_owned(), budget);
-        for (name, property) in &mut properties {
-            let option = format!("{name}: {}", property["type"]);
-            match property {
-                Value::Object(property) if known.contains(&option) => drop(property.remove("description")),
-                _ => known.push(option),
-            }
-        }
-        let needed = ["diff", "new", "regex", "builds", "pairs"].into_iter();
-        let required: Vec<&str> = needed.filter(|name| properties.contains_key(*name)).collect();
-        let schema = json!({"type": "object", "properties": properties, "required": required});
-        let Value::Object(schema) = schema else { return None };
-        let about = self.about.map(str::to_owned).or_else(|| verb.get_about().map(ToString::to_string));
-        let mut about = about.unwrap_or_default();
-        // How rules are written stands below the options of check, before its examples.
-        let below = verb.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-        if let Some(more) = below.split("\n\n").next().filter(|more| !more.is_empty() && !more.starts_with("Examples"))
-        {
-            about = format!("{about} {}", more.replace('\n', " "));
-        }
-        let tool = Tool::new(self.tool, about, schema);
-        Some(tool.with_annotations(ToolAnnotations::new().read_only(true)))
-    }
-
-    /// The verb's options that the tool has, in the tool's order.
-    fn arguments<'a>(&'a self, verb: &'a Command) -> impl Iterator<Item = &'a Arg> {
-        self.names().into_iter().filter_map(|name| verb.get_arguments().find(|arg| arg.get_id() == name))
-    }
-}
-
-/// An option as JSON Schema has it.
-fn property(arg: &Arg) -> Value {
-    let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    // Defaults and what follows from them are for who reads the help.
-    let about = about.split([';', '[']).next().unwrap_or_default().trim_end();
-    let values: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
-    // A wrong name of a format is answered with all of them.
-    let values = if values.len() > MAX_VALUES { Vec::new() } else { values };
-    // Help has them after a colon.
-    let about = if values.is_empty() { about } else { about.split(':').next().unwrap_or_default() };
-    let mut property = match arg.get_action() {
-        ArgAction::SetTrue => json!({"type": "boolean"}),
-        ArgAction::Append if arg.get_value_delimiter().is_none() => {
-            json!({"type": "array", "items": {"type": "string"}})
-        }
-        _ if values.is_empty() => json!({"type": "string"}),
-        _ => json!({"type": "string", "enum": values}),
-    };
-    property["description"] = json!(about);
-    property
-}
-
-/// A call without what is the server's own.
-struct Call {
-    spec: &'static ToolSpec,
-    arguments: JsonObject,
-}
-
-impl Call {
-    fn new(tool: &str, arguments: impl IntoIterator<Item = (&'static str, Value)>) -> Option<Call> {
-        let spec = TOOL_SPECS.iter().find(|spec| spec.tool == tool)?;
-        let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Some(Call { spec, arguments })
-    }
-
-    /// With what another call asks of the same question, where this one has no answer of its own.
-    fn asking_as(mut self, other: &Call) -> Call {
-        for (name, value) in &other.arguments {
-            if self.spec.names().contains(&name.as_str()) && !self.arguments.contains_key(name) {
-                self.arguments.insert(name.clone(), value.clone());
-            }
-        }
-        self
-    }
-
-    /// Refuses names and types that the tool does not take.
-    fn check(&self) -> Result<(), String> {
-        let (cli, tool) = (args::whole(), self.spec.tool);
-        let verb = cli.find_subcommand(self.spec.verb);
-        for (name, value) in &self.arguments {
-            let Some(arg) = self.argument(verb, name) else {
-                let has = self.spec.names().join(", ");
-                let diff = if self.spec.is_of_diff() { "diff, " } else { "" };
-                return Err(format!("{tool} takes no {name:?}; it takes {diff}budget, {has}"));
-            };
-            let wanted = property(arg);
-            let fits = match (wanted["type"].as_str(), value) {
-                (_, Value::Null) => true,
-                (Some("boolean"), value) => value.is_boolean(),
-                // A list of one may be written as that one.
-                (Some("array"), Value::Array(values)) => values.iter().all(|value| text(value).is_some()),
-                (_, value) => text(value).is_some(),
-            };
-            if !fits {
-                let wanted = wanted["type"].as_str().unwrap_or_default();
-                return Err(format!("{name} is {value}, which it can't be; it is of type {wanted}"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The verb's option of a name, if the tool has it.
-    fn argument<'a>(&'a self, verb: Option<&'a Command>, name: &str) -> Option<&'a Arg> {
-        self.spec.arguments(verb?).find(|arg| arg.get_id() == name)
-    }
-
-    /// The verb and its options, each a word; what stands for itself comes last. What does not fit is left out.
-    fn words(&self) -> Vec<String> {
-        let cli = args::whole();
-        let verb = cli.find_subcommand(self.spec.verb);
-        let (mut words, mut last) = (vec![self.spec.verb.to_owned()], Vec::new());
-        for (name, value) in &self.arguments {
-            let Some(arg) = self.argument(verb, name) else { continue };
-            let texts = match value {
-                Value::Bool(set) => {
-                    words.extend(arg.get_long().filter(|_| *set).map(|long| format!("--{long}")));
-                    continue;
-                }
-                Value::Array(values) => values.iter().filter_map(text).collect(),
-                value => Vec::from_iter(text(value)),
-            };
-            for text in texts {
-                match arg.get_long() {
-                    Some(long) => words.push(format!("--{long}={text}")),
-                    // An expression that begins with a dash is no option.
-                    None if text.starts_with('-') => last.push(format!("\\{text}")),
-                    None => last.push(text),
-                }
-            }
-        }
-        words.append(&mut last);
-        words
-    }
-
-    /// What the words mean.
-    fn verb(&self) -> Result<Verb> {
-        let words = std::iter::once("pprofdiff".to_owned()).chain(self.words());
-        let cli = Cli::try_parse_from(words).map_err(|e| Failure::Message(usage(&e)))?;
-        cli.verb.ok_or_else(|| Failure::Message("nothing is asked".to_owned()))
-    }
-
-    /// The command for a shell, of these inputs.
-    fn command(&self, inputs: &str) -> String {
-        let quoted = |text: &String| match text.split_once('=') {
-            Some((option, value)) if option.starts_with("--") => format!("{option}={}", word(value)),
-            None if text.starts_with("--") => text.clone(),
-            _ => word(text),
-        };
-        let words: Vec<String> = self.words().iter().map(quoted).collect();
-        format!("pprofdiff {} {inputs}", words.join(" ")).trim_end().to_owned()
-    }
-
-    /// The next step in a line, as a call and as a command; in less where it takes more than a quarter of the budget.
-    fn next_step(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
-        let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
-        arguments.extend(self.arguments.clone());
-        let tool = self.spec.tool;
-        let call = format!("Next: {tool} {}", Value::Object(arguments));
-        let shell = format!("{call} or in a shell: {}", self.command(inputs));
-        let mut lines =
-            [shell, call, format!("Next: {tool}")].into_iter().map(|line| format!("\n{}\n", sanitize(&line)));
-        lines.find(|line| tokens(line) <= budget / 4).unwrap_or_default()
-    }
-}
-
-/// A value as it would be typed.
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    }
 }
 
 /// What is loaded, under a name.
@@ -703,50 +413,9 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
             let (sort, significant) = (args.view.sort(), args.significant);
             args.view.query.request(Ask::Top { sort, limit, significant })
         }
-        Verb::Peek { regex, view: Later(view) } => {
-            view.query.request(Ask::Peek { regex: regex.clone(), sort: view.sort(), limit })
-        }
-        Verb::List { regex, sources, view: Later(view) } => {
-            view.query.request(Ask::List { regex: regex.clone(), sources: sources.dirs(), limit })
-        }
+        Verb::View(verb) => verb.args.query.request(verb.ask.clone().ordered(verb.args.sort(), limit)),
         Verb::Explain(Later(args)) => args.query.request(Ask::Explain(explain::options(args)?)),
         Verb::Check(Later(args)) => args.query.request(Ask::Check(check::options(args)?)),
         _ => return Err(Failure::Message("this verb is no tool".to_owned())),
     })
-}
-
-/// What to ask after an answer: from the causes to their stacks, from rows to their callers, from those to the source.
-fn next(call: &Call, report: &Report) -> Option<Call> {
-    let two_sided = report.summary().is_some_and(|s| s.base.is_some());
-    match (call.spec.tool, report) {
-        ("explain", Report::Explain(e)) => {
-            let sample_type = ("sample_type", json!(e.sample_type));
-            let cause = e.causes.first();
-            let label = cause.and_then(|cause| cause.label.as_ref());
-            let label = label.map(|label| ("tagfocus", json!(format!("{}={}", label.key, label.value))));
-            match cause.and_then(|cause| cause.evidence.pattern.as_deref()) {
-                Some(pattern) => {
-                    Call::new("peek", [("regex", json!(typed(pattern))), sample_type].into_iter().chain(label))
-                }
-                None => Call::new("top", std::iter::once(sample_type).chain(label)),
-            }
-        }
-        ("top", Report::Table(table)) if !table.is_empty() => {
-            Call::new("peek", [("regex", json!(typed(&exactly(&table.label(0)))))])
-        }
-        ("peek", _) => Call::new("list", []),
-        ("list", Report::Listing(listing))
-            if listing.routines.iter().any(has_no_source) && !call.arguments.contains_key("new_source") =>
-        {
-            Call::new("list", [("new_source", json!(["."]))])
-        }
-        ("list", _) if two_sided => Call::new("check", [("fail_on", json!(["total>+5%"]))]),
-        ("check", Report::Check(check)) if check.verdict != Outcome::Pass => Call::new("explain", []),
-        _ => Call::new("top", [("sort", json!("cum"))]),
-    }
-    .map(|step| step.asking_as(call))
-}
-
-fn has_no_source(routine: &Routine) -> bool {
-    routine.places.1.is_none()
 }

@@ -303,17 +303,5 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, (StatusCode, String)> {
 
 /// A part of an address as it was before `encodeURIComponent`.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after
-            .get(..2)
-            .and_then(|two| std::str::from_utf8(two).ok())
-            .and_then(|two| u8::from_str_radix(two, 16).ok());
-        match (first, hex) {
-            (b'%', Some(byte)) => (bytes.push(byte), rest = &after[2..]),
-            _ => (bytes.push(*first), rest = after),
-        };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

@@ -21,9 +21,9 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTu
 
 use crate::arrow::PairRows;
 use crate::options::{loading, of_sides, parse_sort, view_query};
+use crate::profile::{Diff, Profile, rebuild};
 use crate::source::Side;
 use crate::table::Table;
-use crate::views::{Diff, Profile, rebuild};
 use crate::{arrow, error, runtime};
 
 /// Two sides under one name, for batch(). Made by pairs(), or by hand.

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error;
+use crate::profile::rebuild;
 use crate::table::text;
-use crate::views::rebuild;
 
 /// What became of the rules of a check, made by check().
 #[pyclass(frozen, module = "pprofdiff")]

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::options::{loading, without_base};
-use crate::views::Profile;
+use crate::profile::Profile;
 use crate::{error, runtime, source};
 
 /// What happened in a stream of snapshots of one growing profile.

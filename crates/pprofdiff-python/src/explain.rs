@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error;
+use crate::profile::rebuild;
 use crate::table::{Table, text};
-use crate::views::rebuild;
 
 /// Why two sides differ, made by Diff.explain(). A notebook shows the causes with bars of both sides.
 #[pyclass(frozen, module = "pprofdiff")]

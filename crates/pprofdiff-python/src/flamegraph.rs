@@ -7,7 +7,7 @@ use pprofdiff_report::Page;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::views::rebuild;
+use crate::profile::rebuild;
 use crate::{error, runtime};
 
 /// A flame graph, made by Views.flamegraph(). Notebooks show it in a sandboxed frame.

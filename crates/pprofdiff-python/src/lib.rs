@@ -12,6 +12,7 @@ mod explain;
 mod flamegraph;
 mod options;
 mod pictures;
+mod profile;
 mod runtime;
 mod series;
 mod source;
@@ -53,6 +54,8 @@ mod _native {
     #[pymodule_export]
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     #[pymodule_export]
+    use crate::profile::{Diff, Profile, rebuild_diff, rebuild_profile};
+    #[pymodule_export]
     use crate::series::{Series, rebuild_series, series};
     use crate::source::{self, Side};
     #[pymodule_export]
@@ -60,7 +63,7 @@ mod _native {
     #[pymodule_export]
     use crate::table::rebuild_table;
     #[pymodule_export]
-    use crate::views::{Diff, Profile, Views, rebuild_diff, rebuild_profile};
+    use crate::views::Views;
     use crate::{error, runtime};
 
     #[pymodule_export]

@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
+use pprofdiff::list::SourceDirs;
 use pprofdiff::loading::Loading;
 use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue};
-use pprofdiff::{Granularity, LoadOptions, Normalize, Query, Sort};
+use pprofdiff::{Compression, Granularity, LoadOptions, Normalize, Query, Sort, WriteOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt};
@@ -173,4 +174,40 @@ pub fn options() -> Vec<(String, &'static str, &'static str, &'static str)> {
 #[pyfunction(name = "_check_loading")]
 pub fn check_loading(py: Python<'_>, given: &Bound<'_, PyDict>) -> PyResult<()> {
     of_sides(py, &loading(Some(given))?).map(drop)
+}
+
+/// The folders that arguments name; `source_path` stands for both sides.
+pub fn source_dirs(
+    base: Option<OneOrMore<PathBuf>>,
+    new: Option<OneOrMore<PathBuf>>,
+    source_path: Option<OneOrMore<PathBuf>>,
+) -> SourceDirs {
+    let both = all(source_path);
+    let with = |own: Option<OneOrMore<PathBuf>>| all(own).into_iter().chain(both.clone()).collect();
+    SourceDirs::new(with(base), with(new))
+}
+
+/// The folders that a page's arguments name, if they name some.
+pub fn page_sources(
+    base: Option<OneOrMore<PathBuf>>,
+    new: Option<OneOrMore<PathBuf>>,
+    source_path: Option<OneOrMore<PathBuf>>,
+) -> Option<SourceDirs> {
+    let given = base.is_some() || new.is_some() || source_path.is_some();
+    given.then(|| source_dirs(base, new, source_path))
+}
+
+pub fn parse_compression(py: Python<'_>, name: &str) -> PyResult<Compression> {
+    match name {
+        "gzip" => Ok(Compression::Gzip),
+        "zstd" => Ok(Compression::Zstd),
+        "none" => Ok(Compression::None),
+        _ => Err(error::message(py, &format!("compression is 'gzip', 'zstd' or 'none', not {name:?}"))),
+    }
+}
+
+pub fn write_options(compression: Compression, level: Option<u32>) -> WriteOptions {
+    let mut options = WriteOptions::new().with_compression(compression);
+    options.level = level;
+    options
 }

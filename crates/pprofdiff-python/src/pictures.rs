@@ -10,8 +10,8 @@ use pprofdiff_report::{
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::profile::rebuild;
 use crate::table::text;
-use crate::views::rebuild;
 use crate::{error, flamegraph};
 
 /// A call graph, made by callgraph(). A notebook shows it as a picture; no Graphviz is needed.

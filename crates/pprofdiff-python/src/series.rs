@@ -15,8 +15,8 @@ use std::sync::Arc;
 use crate::explain::Explanation;
 use crate::flamegraph::save;
 use crate::options::{check_one_type, loading, parse_sort, take_loading, view_query, without_base};
+use crate::profile::{Profile, rebuild};
 use crate::table::{ROWS_SHOWN, Table, chart, text};
-use crate::views::{Profile, rebuild};
 use crate::{error, explain, runtime, source};
 
 /// Many builds, frame by frame: made by series().

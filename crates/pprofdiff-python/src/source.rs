@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::error;
+use crate::profile::Profile;
 use crate::runtime;
-use crate::views::Profile;
 
 /// One source. Bytes are copied: packed ones are small beside what they inflate to, and a pool's
 /// thread must not hold a Python object, see [`crate::runtime`].

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 
-use crate::views::rebuild;
+use crate::profile::rebuild;
 use crate::{arrow, error, runtime};
 
 /// Rows that a repr shows, as the command does.
@@ -217,7 +217,7 @@ impl Table {
     /// or "steps".
     #[getter]
     fn kind(&self) -> &'static str {
-        self.table.kind.name()
+        self.table.kind.name
     }
 
     /// The names of the columns.

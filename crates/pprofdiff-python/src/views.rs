@@ -1,26 +1,25 @@
-//! Profile and Diff: the same views, of one thing or of two.
+//! What Profile and Diff have in common: the same views, of one thing or of two.
 
-use pprofdiff::binary::Binaries;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
 use pprofdiff::graph::{GraphOptions, Rank};
-use pprofdiff::input::InputFormat;
 use pprofdiff::list::SourceDirs;
-use pprofdiff::loading::Loading;
 use pprofdiff::{Compression, Granularity, Normalize, Query, Selection, Sort, WriteOptions};
 use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDelta, PyDict, PyTuple};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::delta::warn;
 use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
 use crate::options::{
-    OneOrMore, all, is_filter, of_sides, parse_normalize, parse_sort, set_query, take_loading, view_query,
-    view_query_by, without_base,
+    OneOrMore, is_filter, of_sides, page_sources, parse_compression, parse_normalize, parse_sort, set_query,
+    source_dirs, take_loading, view_query, view_query_by, write_options,
 };
 use crate::pictures::{CallGraph, Listing};
+use crate::profile::{Diff, with_query};
 use crate::source::Side;
 use crate::table::{ROWS_SHOWN, Table, text};
 use crate::{error, runtime};
@@ -37,42 +36,13 @@ use crate::{error, runtime};
 /// Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
 #[pyclass(frozen, subclass, module = "pprofdiff")]
 pub struct Views {
-    diff: pprofdiff::Diff,
+    pub diff: pprofdiff::Diff,
     /// Filters and normalization; the rest of a question comes with each view.
-    query: Query,
+    pub query: Query,
     /// What was selected last, so that another sample type or view of it interns nothing again.
-    selected: Arc<Mutex<Option<(Query, Selection)>>>,
+    pub selected: Arc<Mutex<Option<(Query, Selection)>>>,
     /// The profile, if these are the views of one, unfiltered: it is then written as it is.
-    profile: Option<Arc<pprofdiff::Profile>>,
-}
-
-/// One loaded, validated profile. Made by load() and merge().
-///
-/// Its views show one side; those of a diff that was written as a profile show both.
-#[pyclass(frozen, extends = Views, module = "pprofdiff")]
-pub struct Profile {
-    pub profile: Arc<pprofdiff::Profile>,
-}
-
-/// Two sides, compared. Made by diff(), and by filter() and normalize() of a Diff or a Profile.
-///
-/// Every row of its views has both sides, the delta (new - base) and a status ("added", "removed",
-/// "changed" or "same").
-#[pyclass(frozen, extends = Views, module = "pprofdiff")]
-pub struct Diff {
-    base: Vec<Py<Profile>>,
-    new: Vec<Py<Profile>>,
-    /// True if this is a Profile's own views, filtered or normalized.
-    of_profile: bool,
-}
-
-fn parse_compression(py: Python<'_>, name: &str) -> PyResult<Compression> {
-    match name {
-        "gzip" => Ok(Compression::Gzip),
-        "zstd" => Ok(Compression::Zstd),
-        "none" => Ok(Compression::None),
-        _ => Err(error::message(py, &format!("compression is 'gzip', 'zstd' or 'none', not {name:?}"))),
-    }
+    pub profile: Option<Arc<pprofdiff::Profile>>,
 }
 
 /// What a page holds.
@@ -81,27 +51,6 @@ enum Content {
     Flame,
     /// All of it, with source lines if folders are given.
     All(Option<SourceDirs>),
-}
-
-/// The folders that arguments name; `source_path` stands for both sides.
-fn source_dirs(
-    base: Option<OneOrMore<PathBuf>>,
-    new: Option<OneOrMore<PathBuf>>,
-    source_path: Option<OneOrMore<PathBuf>>,
-) -> SourceDirs {
-    let both = all(source_path);
-    let with = |own: Option<OneOrMore<PathBuf>>| all(own).into_iter().chain(both.clone()).collect();
-    SourceDirs::new(with(base), with(new))
-}
-
-/// The folders that a page's arguments name, if they name some.
-fn page_sources(
-    base: Option<OneOrMore<PathBuf>>,
-    new: Option<OneOrMore<PathBuf>>,
-    source_path: Option<OneOrMore<PathBuf>>,
-) -> Option<SourceDirs> {
-    let given = base.is_some() || new.is_some() || source_path.is_some();
-    given.then(|| source_dirs(base, new, source_path))
 }
 
 impl Views {
@@ -229,22 +178,6 @@ impl Views {
     }
 }
 
-/// The same profiles under another query.
-fn with_query(slf: &Bound<'_, Views>, query: Query) -> PyResult<Py<Diff>> {
-    let py = slf.py();
-    let clones = |profiles: &[Py<Profile>]| profiles.iter().map(|p| p.clone_ref(py)).collect::<Vec<_>>();
-    let diff = slf.get().diff.clone();
-    let sides = if let Ok(own) = slf.cast::<Diff>() {
-        let own = own.get();
-        Diff { base: clones(&own.base), new: clones(&own.new), of_profile: own.of_profile }
-    } else {
-        let profile = slf.cast::<Profile>()?.clone().unbind();
-        let base = if diff.is_two_sided() { vec![profile.clone_ref(py)] } else { Vec::new() };
-        Diff { base, new: vec![profile], of_profile: true }
-    };
-    Py::new(py, (sides, Views { diff, query, selected: Arc::default(), profile: None }))
-}
-
 #[pymethods]
 impl Views {
     /// The sample types that all profiles have, as (type, unit): [("alloc_space", "bytes"), ...].
@@ -286,10 +219,7 @@ impl Views {
     /// all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell, and
     /// left_out (why they are not asked: "profiling" or "inlining" decides by chance whether the frame is there).
     /// `significant` leaves the rows with a q of at most 0.05; it needs no runs, but is the sharper with them.
-    #[pyo3(signature = (
-        n = None, *, sort = "flat", significant = false, **options
-    ))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (n = None, *, sort = "flat", significant = false, **options))]
     fn top(
         &self,
         py: Python<'_>,
@@ -307,10 +237,7 @@ impl Views {
     ///
     /// Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
     /// rows of `n` nodes, or all. No row if nothing matches.
-    #[pyo3(signature = (
-        regex, n = None, *, sort = "flat", **options
-    ))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (regex, n = None, *, sort = "flat", **options))]
     fn peek(
         &self,
         py: Python<'_>,
@@ -340,10 +267,7 @@ impl Views {
     }
 
     /// The callers and callees of all frames; columns as peek().
-    #[pyo3(signature = (
-        n = None, *, sort = "flat", **options
-    ))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (n = None, *, sort = "flat", **options))]
     fn tree(
         &self,
         py: Python<'_>,
@@ -360,10 +284,7 @@ impl Views {
     /// Columns: frames (a list, root first), base, new, delta, status; of one profile weight. With
     /// `labels`, stacks whose samples have different labels are told apart, and a column labels (a list
     /// of "key=value") follows frames. `n` rows, or all.
-    #[pyo3(signature = (
-        n = None, *, labels = false, **options
-    ))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (n = None, *, labels = false, **options))]
     fn stacks(
         &self,
         py: Python<'_>,
@@ -379,9 +300,7 @@ impl Views {
     ///
     /// Columns: key, value, unit (of numeric labels only), base, new, delta, status; of one profile weight.
     /// `n` rows, or all.
-    #[pyo3(signature = (
-        n = None, **options
-    ))]
+    #[pyo3(signature = (n = None, **options))]
     fn labels(&self, py: Python<'_>, n: Option<usize>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
         let query = self.asked(py, options)?;
         self.table(py, query, Ask::Labels { limit: n })
@@ -504,10 +423,7 @@ impl Views {
     /// function, and the notes say so.
     ///
     /// Of profiles that were loaded with `binary`, lines open to their instructions (`instructions` of each line).
-    #[pyo3(signature = (
-        regex, *, base_source = None, new_source = None, source_path = None, **options
-    ))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (regex, *, base_source = None, new_source = None, source_path = None, **options))]
     fn list(
         &self,
         py: Python<'_>,
@@ -593,10 +509,7 @@ impl Views {
     /// A box is as wide as the sum, over the stacks beneath it, of the larger of their two values: so what
     /// vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
     /// `max_frames` as to_html().
-    #[pyo3(signature = (
-        *, min_width = None, max_frames = None, **options
-    ))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (*, min_width = None, max_frames = None, **options))]
     fn flamegraph(
         &self,
         py: Python<'_>,
@@ -694,214 +607,4 @@ impl Views {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         self.show(py, Table::to_text)
     }
-}
-
-impl Profile {
-    pub fn new(py: Python<'_>, profile: Arc<pprofdiff::Profile>) -> PyResult<Py<Profile>> {
-        let diff = pprofdiff::Diff::of_profile(&profile).map_err(|e| error::from_engine(py, &e))?;
-        let views = Views { diff, query: Query::default(), selected: Arc::default(), profile: Some(profile.clone()) };
-        Py::new(py, (Profile { profile }, views))
-    }
-}
-
-#[pymethods]
-impl Profile {
-    /// The file's name, or what stands for it: "<bytes>", "<stream>", "merged".
-    #[getter]
-    fn name(&self) -> &str {
-        self.profile.name()
-    }
-
-    /// Number of samples, as written (duplicates count).
-    #[getter]
-    fn n_samples(&self) -> usize {
-        self.profile.n_samples()
-    }
-
-    /// For each of sample_types: the sum of the magnitudes of its values, before any filter.
-    #[getter]
-    fn totals(&self) -> Vec<i64> {
-        (0..).map_while(|i| self.profile.total(i)).collect()
-    }
-
-    /// For how long it was taken (a datetime.timedelta, cut to microseconds), or None if it does not say.
-    #[getter]
-    fn duration<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDelta>>> {
-        match self.profile.duration_nanos() {
-            0 => Ok(None),
-            nanos => delta(py, nanos).map(Some),
-        }
-    }
-
-    /// When it was taken (a datetime.datetime in UTC, cut to microseconds), or None if it does not say.
-    #[getter]
-    fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let nanos = self.profile.time_nanos();
-        if nanos == 0 {
-            return Ok(None);
-        }
-        let datetime = py.import("datetime")?;
-        let utc = datetime.getattr("timezone")?.getattr("utc")?;
-        let epoch = datetime.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
-        epoch.add(delta(py, nanos)?).map(Some)
-    }
-
-    /// Events between two samples, in the unit of period_type.
-    #[getter]
-    fn period(&self) -> i64 {
-        self.profile.period()
-    }
-
-    /// The period's (type, unit), or None.
-    #[getter]
-    fn period_type(&self) -> Option<(String, String)> {
-        self.profile.period_type()
-    }
-
-    /// Free text that the producer left.
-    #[getter]
-    fn comments(&self) -> Vec<String> {
-        self.profile.comments()
-    }
-
-    /// A link to documentation of the profile's type; "" if there is none.
-    #[getter]
-    fn doc_url(&self) -> String {
-        self.profile.doc_url()
-    }
-
-    /// The file names of the mapped binaries.
-    #[getter]
-    fn mappings(&self) -> Vec<String> {
-        self.profile.mapping_files()
-    }
-
-    /// What to know before trusting a view: for example that there are no function names.
-    #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.profile.warnings()
-    }
-
-    /// A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there
-    /// are none. Names in it are quoted. None if there is nothing to say.
-    #[getter]
-    fn advice(&self) -> Option<String> {
-        self.profile.advice()
-    }
-
-    /// True if this is a diff that was written as a profile.
-    #[getter]
-    fn is_diff(&self) -> bool {
-        self.profile.is_diff()
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyBytes>))> {
-        let py = slf.py();
-        // Nearly as fast as a copy, and a fraction of the size.
-        let options = WriteOptions::default().with_compression(Compression::Zstd).with_level(1);
-        let profile = slf.get().profile.clone();
-        let name = profile.name().to_owned();
-        let bytes = runtime::run_apart(py, move || profile.to_bytes(&options))?;
-        Ok((rebuild(py, "_rebuild_profile")?, (name, PyBytes::new(py, &bytes))))
-    }
-}
-
-fn delta(py: Python<'_>, nanos: i64) -> PyResult<Bound<'_, PyDelta>> {
-    const DAY: i64 = 86_400_000_000;
-    let micros = nanos.div_euclid(1000);
-    let (days, rest) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
-    PyDelta::new(py, days as i32, (rest / 1_000_000) as i32, (rest % 1_000_000) as i32, false)
-}
-
-impl Diff {
-    /// Wraps a diff. `base` and `new` hold the Profile objects that exist already, in their places.
-    pub fn wrap(
-        py: Python<'_>,
-        diff: pprofdiff::Diff,
-        base: Vec<Option<Py<Profile>>>,
-        new: Vec<Option<Py<Profile>>>,
-    ) -> PyResult<Py<Diff>> {
-        let wrap = |(known, profile): (Option<Py<Profile>>, &Arc<pprofdiff::Profile>)| match known {
-            Some(known) => Ok(known),
-            None => Profile::new(py, profile.clone()),
-        };
-        let sides = Diff {
-            base: base.into_iter().zip(diff.base()).map(wrap).collect::<PyResult<_>>()?,
-            new: new.into_iter().zip(diff.new_side()).map(wrap).collect::<PyResult<_>>()?,
-            of_profile: false,
-        };
-        Py::new(py, (sides, Views { diff, query: Query::default(), selected: Arc::default(), profile: None }))
-    }
-}
-
-#[pymethods]
-impl Diff {
-    /// The profiles of the base; empty if this is one profile, filtered.
-    #[getter]
-    fn base(&self, py: Python<'_>) -> Vec<Py<Profile>> {
-        self.base.iter().map(|p| p.clone_ref(py)).collect()
-    }
-
-    /// The profiles of the new side.
-    #[getter(new)]
-    fn new_side(&self, py: Python<'_>) -> Vec<Py<Profile>> {
-        self.new.iter().map(|p| p.clone_ref(py)).collect()
-    }
-
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Vec<Py<Profile>>, Vec<Py<Profile>>, bool, bool, Bound<'py, PyBytes>))> {
-        let (py, this) = (slf.py(), slf.get());
-        let query = serde_json::to_vec(&slf.as_super().get().query).map_err(error::pickle)?;
-        let sum = slf.as_super().get().diff.is_summed();
-        let state = (this.base(py), this.new_side(py), this.of_profile, sum, PyBytes::new(py, &query));
-        Ok((rebuild(py, "_rebuild_diff")?, state))
-    }
-}
-
-/// The function that unpickling calls.
-pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("pprofdiff._native")?.getattr(name)
-}
-
-#[pyfunction(name = "_rebuild_profile")]
-pub fn rebuild_profile(py: Python<'_>, name: String, bytes: &[u8]) -> PyResult<Py<Profile>> {
-    let bytes = bytes.to_vec();
-    // It kept to its limit when it was loaded, and to that of all profiles.
-    let mut loading = Loading::default();
-    loading.inflated_limit = Some(u64::from(u32::MAX));
-    loading.input_format = InputFormat::named("pprof").ok();
-    let options = without_base(py, &loading)?;
-    // It has the names that it was pickled with.
-    let options = options.with_binaries(Binaries::default());
-    let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
-    Profile::new(py, profile.into())
-}
-
-#[pyfunction(name = "_rebuild_diff")]
-pub fn rebuild_diff(
-    py: Python<'_>,
-    base: Vec<Py<Profile>>,
-    new: Vec<Py<Profile>>,
-    of_profile: bool,
-    sum: bool,
-    query: &[u8],
-) -> PyResult<Py<Diff>> {
-    let query: Query = serde_json::from_slice(query).map_err(error::pickle)?;
-    let profiles = |side: &[Py<Profile>]| side.iter().map(|p| p.get().profile.clone()).collect::<Vec<_>>();
-    let diff = match (of_profile, new.first()) {
-        (true, Some(profile)) => pprofdiff::Diff::of_profile(&profile.get().profile),
-        (true, None) => return Err(PyTypeError::new_err("not what pprofdiff pickled")),
-        (false, _) => pprofdiff::Diff::new(&profiles(&base), &profiles(&new)),
-    };
-    let diff = diff.map_err(|e| error::from_engine(py, &e))?;
-    let diff = if sum { diff.summed() } else { diff };
-    Py::new(py, (Diff { base, new, of_profile }, Views { diff, query, selected: Arc::default(), profile: None }))
-}
-
-fn write_options(compression: Compression, level: Option<u32>) -> WriteOptions {
-    let mut options = WriteOptions::new().with_compression(compression);
-    options.level = level;
-    options
 }

@@ -13,7 +13,7 @@ use super::names::{short, shorten};
 use super::numbers::{counted_of, growth, share, share_text, signed, total, whole};
 use super::palette::{LESS, MORE, hex};
 use super::series::header;
-use super::table::{Cell, CostColumns, Data, Kind, Measured, Role, RunStatistic, Table};
+use super::table::{Cell, CostColumns, Data, Measured, Role, RunStatistic, Table};
 use super::text::inputs;
 use super::timelines::{LASTING, Timelines};
 use pprofdiff::random::{HashMap, HashSet};
@@ -85,12 +85,12 @@ impl Table {
     /// # Errors
     /// The values of a series, which are no bars: [`series_chart`] shows their timelines.
     pub fn to_chart(&self, n: usize) -> Result<String> {
-        if self.kind == Kind::Values {
+        if self.builds.is_some() && self.costs().iter().all(|costs| costs.delta.is_none()) {
             return Err(Error::query("the values of a series are drawn by the plot() of the series, as courses"));
         }
         let shown = self.take(&(0..n.min(self.len())).collect::<Vec<_>>());
         let lead = shown.led().first().map(|costs| costs.cost.measured);
-        let labels = labels((0..shown.len()).map(|row| shown.row_name(row, short)));
+        let labels = labels((0..shown.len()).map(|row| (shown.kind.chart_label)(&shown, row, short)));
         let costs = shown.costs().into_iter().filter(|costs| Some(costs.cost.measured) == lead);
         let mut panels: Vec<Value> = costs.enumerate().map(|(i, costs)| shown.bars(&costs, &labels, i == 0)).collect();
         let mut chart = match panels.len() {
@@ -104,13 +104,13 @@ impl Table {
 
     fn chart_title(&self, shown: usize) -> Value {
         let mut rows = counted_of(shown, self.rows_total, "row");
-        if self.kind == Kind::Shifts {
+        if self.ends().next().is_some() {
             rows += "; whiskers: where 95 of 100 such changes lie";
         } else if self.in_role(Role::Chance(RunStatistic::Q)).is_some() {
             rows += "; whiskers: the standard deviation of the difference of two runs";
         }
         if let Some(builds) = &self.builds {
-            return title(self.kind.name(), lines_of(&header(&self.summary, builds), rows));
+            return title(self.kind.name, lines_of(&header(&self.summary, builds), rows));
         }
         let s = &self.summary;
         let sides = match &s.base {
@@ -123,43 +123,6 @@ impl Table {
         below.extend(notes(s));
         below.push(rows);
         title(&totals.join("; "), below)
-    }
-
-    /// What a row is of, its frames written by `name`.
-    fn row_name(&self, row: usize, name: fn(&str) -> &str) -> String {
-        let text = |column: &str| self.texts(column).and_then(|t| t.get(row));
-        let named = |column: &str| text(column).map(name).unwrap_or_default();
-        let of_build = |column: &str| format!("{} · {}", name(&self.label(row)), text(column).unwrap_or_default());
-        match self.kind {
-            Kind::Peek | Kind::Tree if text("relation") == Some("caller") => {
-                format!("{} → {}", named("other"), named("node"))
-            }
-            Kind::Peek | Kind::Tree => format!("{} → {}", named("node"), named("other")),
-            Kind::Stacks => self.stack_name(row, name),
-            Kind::Labels => self.label_value(row),
-            Kind::Causes => {
-                let of = ["caller", "function", "callee"].into_iter().filter_map(text).map(name).collect::<Vec<_>>();
-                if of.is_empty() { text("label").unwrap_or_default().to_owned() } else { of.join(" → ") }
-            }
-            Kind::Steps | Kind::Movers => of_build("to"),
-            Kind::Shifts => of_build("since"),
-            Kind::Top | Kind::Diff | Kind::Values => name(&self.label(row)).to_owned(),
-        }
-    }
-
-    /// The leaf and its callers, as many as there is room for.
-    fn stack_name(&self, row: usize, name: fn(&str) -> &str) -> String {
-        let Some(Data::Lists(lists)) = self.column("frames").map(|c| &c.data) else { return String::new() };
-        let (mut stack, mut rest) = (String::new(), lists.numbers(row).len());
-        for frame in lists.get(row).rev() {
-            let frame = shorten(name(frame), IN_TOOLTIP);
-            if !stack.is_empty() && stack.len() + frame.len() > ON_AXIS {
-                break;
-            }
-            stack = if stack.is_empty() { frame } else { format!("{frame} › {stack}") };
-            rest -= 1;
-        }
-        if rest > 0 { format!("… › {stack}") } else { stack }
     }
 
     /// The bars of one cost.
@@ -176,7 +139,7 @@ impl Table {
             let (p, mut values) = (costs.pair(row), Map::new());
             let mut set = |name: &str, value: Value| drop(values.insert(name.to_owned(), value));
             set("label", labels[row].as_str().into());
-            set("name", shorten(&self.row_name(row, |name| name), IN_TOOLTIP).into());
+            set("name", shorten(&(self.kind.chart_label)(self, row, |name| name), IN_TOOLTIP).into());
             if two_sided {
                 set("base", scaled(p.base as f64, unit));
                 set("new", scaled(p.new as f64, unit));
@@ -265,11 +228,19 @@ impl Table {
         }
     }
 
+    /// The ends of the intervals in which deltas lie.
+    fn ends(&self) -> impl Iterator<Item = &[i64]> {
+        self.columns.iter().filter_map(|column| match (column.role, &column.data) {
+            (Role::DeltaEnd(_), Data::Value(ends)) => Some(ends.as_slice()),
+            _ => None,
+        })
+    }
+
     /// Where a delta lies: of a lasting change at 95 %, of runs by how much that of two of them varies (its standard
     /// deviation). `None` where nothing says so.
     fn whisker(&self, costs: &CostColumns<'_>, row: usize) -> Option<[f64; 2]> {
-        if self.kind == Kind::Shifts {
-            return Some(["delta_low", "delta_high"].map(|end| self.values(end)[row] as f64));
+        if let [Some(low), Some(high)] = [self.ends().next(), self.ends().nth(1)] {
+            return Some([low, high].map(|end| end[row] as f64));
         }
         let sd = |statistic: RunStatistic| match self.in_role(Role::Chance(statistic))?.cell(row) {
             Cell::Ratio(sd) => Some(sd),
@@ -278,6 +249,21 @@ impl Table {
         let (both, delta) = (sd(RunStatistic::BaseSd)?.hypot(sd(RunStatistic::NewSd)?), costs.pair(row).delta() as f64);
         Some([delta - both, delta + both])
     }
+}
+
+/// The leaf and its callers, as many as there is room for.
+pub(crate) fn stack_name(table: &Table, row: usize, name: fn(&str) -> &str) -> String {
+    let Some(Data::Lists(lists)) = table.column("frames").map(|c| &c.data) else { return String::new() };
+    let (mut stack, mut rest) = (String::new(), lists.numbers(row).len());
+    for frame in lists.get(row).rev() {
+        let frame = shorten(name(frame), IN_TOOLTIP);
+        if !stack.is_empty() && stack.len() + frame.len() > ON_AXIS {
+            break;
+        }
+        stack = if stack.is_empty() { frame } else { format!("{frame} › {stack}") };
+        rest -= 1;
+    }
+    if rest > 0 { format!("… › {stack}") } else { stack }
 }
 
 fn change(delta: i64) -> &'static str {

@@ -26,9 +26,11 @@ use std::path::Path;
 use self::csv::CsvOptions;
 use self::text::TextOptions;
 use crate::report::Report;
-use crate::request::{Ask, Request};
+use crate::request::Request;
 use crate::table::Table;
-use crate::view::ShownBy;
+use crate::view::{Ask, ShownBy};
+#[cfg(feature = "check")]
+use pprofdiff::check::Check;
 use pprofdiff::{Error, Result};
 
 /// A way to write reports.
@@ -228,10 +230,25 @@ pub(crate) fn nothing(_: &Report) -> Vec<String> {
     Vec::new()
 }
 
-/// What formats of a check's findings show.
+/// A format of what a check found.
 #[cfg(feature = "check")]
-pub(crate) fn checks(request: &Request) -> Option<Request> {
-    matches!(request.ask, Ask::Check(_)).then(|| request.clone())
+pub(crate) const fn of_checks(
+    name: &'static str,
+    extensions: &'static [&'static str],
+    about: &'static str,
+    write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
+) -> Format {
+    let shows = |request: &Request| matches!(request.ask, Ask::Check(_)).then(|| request.clone());
+    Format { name, extensions, about, shows, write, ..BASE }
+}
+
+/// What a check found, of its report.
+#[cfg(feature = "check")]
+pub(crate) fn check_of(report: &Report) -> io::Result<&Check> {
+    match report {
+        Report::Check(check) => Ok(check),
+        _ => Err(unsupported()),
+    }
 }
 
 /// What formats of rows show.

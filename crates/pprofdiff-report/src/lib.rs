@@ -22,6 +22,7 @@ mod palette;
 mod raw;
 mod report;
 mod request;
+mod schema;
 mod series;
 mod shown;
 mod table;
@@ -49,7 +50,8 @@ pub use page::{Page, PageOptions, page, page_hashes, page_style};
 pub use report::Report;
 #[cfg(feature = "check")]
 pub use request::CheckOptions;
-pub use request::{Ask, Request};
+pub use request::Request;
+pub use schema::json_schema;
 pub use series::{RUNS, builds_json};
 #[cfg(feature = "svg")]
 pub use svg::svg;
@@ -57,7 +59,7 @@ pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatis
 pub use text::{TextOptions, info};
 pub use timelines::series_html;
 pub use tokens::{text_head, tokens};
-pub use view::{Of, ShownBy, View};
+pub use view::{Ask, Matched, Of, ShownBy, Takes, View, ViewOptions};
 
 /// The examples of the documents, which are compiled with the tests.
 #[cfg(doctest)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "html")]
 use crate::page::Page;
-use crate::table::{Kind, Table};
+use crate::table::{Counted, Table};
 #[cfg(feature = "check")]
 use pprofdiff::check::Check;
 use pprofdiff::explain::Explanation;
@@ -66,7 +66,7 @@ impl Report {
     /// True if an expression was given, and no frame or function matches it.
     pub fn matches_nothing(&self) -> bool {
         match self {
-            Report::Table(table) if table.kind == Kind::Peek => table.nodes.shown.is_empty(),
+            Report::Table(table) if table.kind.counted == Counted::Nodes => table.nodes.shown.is_empty(),
             Report::Table(table) => table.is_empty(),
             Report::Listing(listing) => listing.routines.is_empty(),
             _ => false,

@@ -8,7 +8,7 @@ use crate::format::Style;
 use crate::format::text::FORMAT;
 use crate::numbers::counted;
 use crate::report::Report;
-use crate::table::{Kind, Table};
+use crate::table::{Counted, Table};
 use pprofdiff::Pair;
 use pprofdiff::list::Listing;
 use pprofdiff::random::{HashMap, HashSet};
@@ -96,7 +96,7 @@ impl Report {
         // parts than are worth it, more of them are better than the whole header.
         type Way<'a> = (RangeInclusive<usize>, usize, &'a str, Box<dyn Fn(usize) -> (Report, usize) + 'a>);
         let ways: Vec<Way> = match self {
-            Report::Table(table) if matches!(table.kind, Kind::Peek | Kind::Tree) => {
+            Report::Table(table) if table.kind.counted == Counted::Nodes => {
                 let (nodes, first) = (table.nodes.shown.len(), table.head(1));
                 let heads = move |n| (Report::Table(table.head(n)), nodes - n);
                 let strongest = move |n| {
@@ -108,7 +108,7 @@ impl Report {
             }
             Report::Table(table) => {
                 let head = |n| (Report::Table(table.head(n)), table.rows_total - n);
-                vec![(1..=table.len(), 4, table.what(), Box::new(head))]
+                vec![(1..=table.len(), 4, table.kind.row, Box::new(head))]
             }
             Report::Listing(listing) => {
                 let (functions, first) = (listing.routines.len(), listing.clone().head(1));

@@ -9,7 +9,7 @@ use pprofdiff::list::SourceText;
 use pprofdiff::proto::{Label, Profile};
 use pprofdiff::{Compression, Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Query, Sort, WriteOptions};
 use pprofdiff_report::{
-    self as report, CsvOptions, Kind, PageOptions, Report, Table, TextOptions, dot, listing_html, listing_json,
+    self as report, CsvOptions, PageOptions, Report, Table, TextOptions, dot, listing_html, listing_json,
     listing_text, svg,
 };
 use prost::Message;
@@ -194,7 +194,7 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         1 => {
             let pattern = choices.text();
             if let Ok(edges) = view.edges(pattern.as_deref(), sort) {
-                table(&Table::edges(&edges, if pattern.is_some() { Kind::Peek } else { Kind::Tree }));
+                table(&if pattern.is_some() { Table::peek(&edges) } else { Table::tree(&edges) });
             }
         }
         2 => {

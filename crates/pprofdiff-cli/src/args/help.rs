@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use pprofdiff::Query;
 use pprofdiff::input::InputFormat;
 use pprofdiff::options::{Heading, Scope};
-use pprofdiff_report::{Format, View};
+use pprofdiff_report::{Format, Takes, View};
 
 /// Columns of the names that stand at the end of short help.
 const COLUMNS: usize = 98;
@@ -63,21 +63,17 @@ impl<T: FromArgMatches> FromArgMatches for Unnamed<T> {
 }
 
 /// What some verbs would refuse that share their options with others, besides what is beyond their view's scope.
-const UNFIT: [(&str, &str); 6] = [
-    ("explain", "granularity"),
-    ("explain", "normalize"),
-    ("batch", "mean"),
-    ("roots", "sort"),
-    ("stacks", "sort"),
-    ("traces", "sort"),
-];
+const UNFIT: [(&str, &str); 3] = [("explain", "granularity"), ("explain", "normalize"), ("batch", "mean")];
 
 /// Leaves out of help what the verb's view does not take; who gives it all the same is told so.
 fn without_unfit(command: Command) -> Command {
     let verb = command.get_name().to_owned();
-    let scope = View::all().iter().find(|view| view.name == verb).map_or(Scope::Table, |view| view.scope);
+    let view = View::all().iter().find(|view| view.name == verb);
+    let scope = view.map_or(Scope::Table, |view| view.scope);
+    let is_ordered = view.is_none_or(|view| view.ask.is_none() || view.takes.contains(&Takes::Sort));
     let beyond = Query::options().filter(|option| option.scope > scope).map(|option| option.name);
-    let unfit: Vec<&str> = beyond.chain(UNFIT.iter().filter(|(of, _)| *of == verb).map(|(_, name)| *name)).collect();
+    let unfit = UNFIT.iter().filter(|(of, _)| *of == verb).map(|(_, name)| *name);
+    let unfit: Vec<&str> = beyond.chain(unfit).chain((!is_ordered).then_some("sort")).collect();
     command.mut_args(|arg| if unfit.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
 }
 

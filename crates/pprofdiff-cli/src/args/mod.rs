@@ -19,7 +19,7 @@ pub use jobs::{
     ServeArgs,
 };
 pub use table::LoadArgs;
-pub use views::{InfoArgs, InputArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, limited};
+pub use views::{InfoArgs, InputArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb, limited};
 
 use help::Unnamed;
 
@@ -65,50 +65,8 @@ pub enum Verb {
     Diff(Later<TopArgs>),
     #[command(about = about("top"))]
     Top(Later<TopArgs>),
-    #[command(about = about("tree"))]
-    Tree(Later<ViewArgs>),
-    #[command(about = about("peek"))]
-    Peek {
-        /// Matched against each frame's name, with its file and line at such granularities
-        regex: String,
-        #[command(flatten)]
-        view: Later<ViewArgs>,
-    },
-    #[command(about = about("roots"))]
-    Roots {
-        /// Matched against each frame's name, with its file and line at such granularities
-        regex: String,
-        #[command(flatten)]
-        view: Later<ViewArgs>,
-    },
-    #[command(about = about("list"))]
-    List {
-        /// Matched against each function's name
-        regex: String,
-        #[command(flatten)]
-        sources: SourceArgs,
-        #[command(flatten)]
-        view: Later<ViewArgs>,
-    },
-    #[command(about = about("disasm"))]
-    Disasm {
-        /// Matched against each function's name in its binary
-        regex: String,
-        #[command(flatten)]
-        view: Later<ViewArgs>,
-    },
-    #[command(about = about("stacks"))]
-    Stacks {
-        /// Also tell apart stacks whose samples have different labels, and show those
-        #[arg(long)]
-        labels: bool,
-        #[command(flatten)]
-        view: Later<ViewArgs>,
-    },
-    #[command(about = about("traces"))]
-    Traces(Later<ViewArgs>),
-    #[command(about = about("labels"))]
-    Labels(Later<ViewArgs>),
+    #[command(flatten)]
+    View(ViewVerb),
     #[command(about = about("info"))]
     Info(Later<InfoArgs>),
     #[command(about = about("raw"))]
@@ -136,7 +94,11 @@ pub enum Verb {
     #[cfg_attr(not(feature = "mcp"), command(hide = true))]
     Mcp(Later<McpArgs>),
     /// List the formats of answers and of profiles
-    Formats,
+    Formats {
+        /// Print the JSON Schema of what the formats json and jsonl write
+        #[arg(long)]
+        schema: bool,
+    },
     /// Print a script that completes pprofdiff's words in a shell
     Completions {
         #[arg(value_name = "SHELL")]
@@ -149,7 +111,7 @@ pub enum Verb {
     },
 }
 
-/// What the verb of a view does.
+/// What the verb of a view does that has options of its own.
 fn about(view: &str) -> &'static str {
     View::all().iter().find(|known| known.name == view).map_or("", |view| view.about)
 }

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use pprofdiff::Sort;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
-use pprofdiff_report::{Format, PageOptions, Style};
+use pprofdiff_report::{Ask, Format, PageOptions, Style, Takes, View, ViewOptions};
 
+use super::help::Later;
 use super::table::{LoadArgs, QueryArgs};
 use crate::{color_wanted, is_stdin};
 
@@ -159,6 +161,75 @@ pub struct ViewArgs {
     #[arg(long, value_name = "N", default_value_t = PageOptions::default().max_frames)]
     #[arg(help_heading = Heading::Limits.name(), hide_short_help = true)]
     pub max_frames: usize,
+}
+
+/// The verb of a view that is asked by its name alone: all but those that have options of their own.
+pub struct ViewVerb {
+    pub ask: Ask,
+    /// Where the sources are, of a view that shows them.
+    pub sources: Option<SourceArgs>,
+    pub args: ViewArgs,
+}
+
+impl ViewVerb {
+    fn views() -> impl Iterator<Item = &'static View> {
+        let own = ["top", "explain"];
+        View::all().iter().copied().filter(move |view| view.ask.is_some() && !own.contains(&view.name))
+    }
+
+    fn command(view: &'static View) -> Command {
+        let mut command = Command::new(view.name).about(view.about);
+        if let Some(matched) = &view.matched {
+            command = command.arg(Arg::new("regex").value_name("REGEX").required(true).help(matched.about));
+        }
+        if view.takes.contains(&Takes::Labels) {
+            let about = "Also tell apart stacks whose samples have different labels, and show those";
+            command = command.arg(Arg::new("labels").long("labels").action(ArgAction::SetTrue).help(about));
+        }
+        if view.takes.contains(&Takes::Sources) {
+            command = SourceArgs::augment_args(command);
+        }
+        Later::<ViewArgs>::augment_args(command)
+    }
+}
+
+impl Subcommand for ViewVerb {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(ViewVerb::views().map(ViewVerb::command))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        ViewVerb::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        ViewVerb::views().any(|view| view.name == name)
+    }
+}
+
+impl FromArgMatches for ViewVerb {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<ViewVerb, clap::Error> {
+        let asked = matches.subcommand().and_then(|(name, matches)| {
+            let view = ViewVerb::views().find(|view| view.name == name)?;
+            Some((view, view.ask?, matches))
+        });
+        let Some((view, ask, matches)) = asked else { return Err(clap::Error::new(ErrorKind::MissingSubcommand)) };
+        let args = ViewArgs::from_arg_matches(matches)?;
+        let takes = |what| view.takes.contains(&what);
+        let sources = takes(Takes::Sources).then(|| SourceArgs::from_arg_matches(matches)).transpose()?;
+        let mut options = ViewOptions { sort: args.sort(), ..ViewOptions::default() };
+        if view.matched.is_some() {
+            options.regex = matches.get_one::<String>("regex").cloned().unwrap_or_default();
+        }
+        options.by_labels = takes(Takes::Labels) && matches.get_flag("labels");
+        options.sources = sources.as_ref().map_or_else(SourceDirs::default, SourceArgs::dirs);
+        Ok(ViewVerb { ask: ask(options), sources, args })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = ViewVerb::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 fn part(text: &str) -> Result<f64, String> {

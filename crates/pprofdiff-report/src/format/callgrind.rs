@@ -8,7 +8,8 @@ use std::io::{self, Write};
 
 use super::{BASE, Format, unsupported};
 use crate::report::Report;
-use crate::request::{Ask, Request};
+use crate::request::Request;
+use crate::view::Ask;
 use pprofdiff::graph::{Graph, GraphOptions, Rank};
 use pprofdiff::random::HashMap;
 use pprofdiff::text::sanitize;

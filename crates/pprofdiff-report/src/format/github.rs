@@ -4,22 +4,14 @@ use std::io::{self, Write};
 
 use crate::check::{finding, normalized, select_findings, verdict, whys};
 use crate::explain::causes_text;
-use crate::format::{BASE, Format, checks, unsupported};
-use crate::report::Report;
+use crate::format::{Format, check_of, of_checks};
 use pprofdiff::check::{Check, Outcome};
 use pprofdiff::text::sanitize;
 
-pub(crate) const FORMAT: Format = Format {
-    name: "github",
-    extensions: &["github"],
-    about: "what a check found, as annotations of a GitHub workflow",
-    shows: checks,
-    write: |report, out, _| match report {
-        Report::Check(check) => check_github(check, out),
-        _ => Err(unsupported()),
-    },
-    ..BASE
-};
+pub(crate) const FORMAT: Format =
+    of_checks("github", &["github"], "what a check found, as annotations of a GitHub workflow", |report, out, _| {
+        check_github(check_of(report)?, out)
+    });
 
 /// A line that an annotation shows is short; GitHub shows ten of a kind and step.
 const ANNOTATIONS: usize = 10;

@@ -36,6 +36,9 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
+/// Which schema all JSON is of.
+pub(crate) const SCHEMA: &str = "pprofdiff/1";
+
 fn side(side: &Side) -> Value {
     json!({
         "paths": side.paths,
@@ -117,7 +120,7 @@ pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
 
 impl Table {
     /// The header's fields in their order.
-    fn header(&self) -> Vec<(&'static str, Value)> {
+    pub(crate) fn header(&self) -> Vec<(&'static str, Value)> {
         let mut fields = header(&self.summary);
         if !self.beside.is_empty() {
             let types = self.sample_types().iter().map(|s| sample_type(s)).collect();
@@ -141,7 +144,7 @@ impl Table {
     /// # Errors
     /// The writer's.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        write!(out, "{{\"schema\": \"pprofdiff/1\", \"kind\": \"{}\"", self.kind.name())?;
+        write!(out, "{{\"schema\": \"{SCHEMA}\", \"kind\": \"{}\"", self.kind.name)?;
         for (name, value) in self.header() {
             write!(out, ",\n \"{name}\": {value}")?;
         }
@@ -211,5 +214,5 @@ pub fn info_json(diff: &Diff) -> String {
         })
     };
     let profiles: Vec<Value> = diff.profiles().map(|(side, p)| profile(side, p)).collect();
-    format!("{}\n", json!({"schema": "pprofdiff/1", "kind": "info", "profiles": profiles}))
+    format!("{}\n", json!({"schema": SCHEMA, "kind": "info", "profiles": profiles}))
 }

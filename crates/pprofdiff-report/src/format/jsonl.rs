@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::json::{header, write_rows};
+use super::json::{SCHEMA, write_rows};
 use crate::format::{BASE, Each, Format, Item, Style};
 
 pub(crate) const FORMAT: Format = Format {
@@ -18,10 +18,17 @@ pub(crate) const FORMAT: Format = Format {
 fn write(item: &Item<'_>, out: &mut dyn Write, _: Style) -> io::Result<()> {
     let table = match item.result {
         Ok(table) => table,
-        Err(error) => return writeln!(out, "{}", json!({"pair": item.name, "error": error.to_string()})),
+        Err(error) => {
+            return writeln!(
+                out,
+                "{}",
+                json!({"pair": item.name, "schema": SCHEMA, "kind": "failed", "error": error.to_string()})
+            );
+        }
     };
-    write!(out, "{{\"pair\": {}", json!(item.name))?;
-    for (key, value) in header(&table.summary) {
+    let (pair, kind) = (json!(item.name), table.kind.name);
+    write!(out, "{{\"pair\": {pair}, \"schema\": \"{SCHEMA}\", \"kind\": \"{kind}\"")?;
+    for (key, value) in table.header() {
         write!(out, ", \"{key}\": {value}")?;
     }
     write!(out, ", \"rows_total\": {}, \"rows\": [", table.rows_total)?;

@@ -5,22 +5,14 @@
 use std::io::{self, Write};
 
 use crate::check::{finding, verdict};
-use crate::format::{BASE, Format, checks, unsupported};
+use crate::format::{Format, check_of, of_checks};
 use crate::html::escape;
-use crate::report::Report;
 use pprofdiff::check::{Check, Outcome};
 
-pub(crate) const FORMAT: Format = Format {
-    name: "junit",
-    extensions: &["xml"],
-    about: "what a check found, as JUnit's XML: a test case a rule",
-    shows: checks,
-    write: |report, out, _| match report {
-        Report::Check(check) => check_junit(check, out),
-        _ => Err(unsupported()),
-    },
-    ..BASE
-};
+pub(crate) const FORMAT: Format =
+    of_checks("junit", &["xml"], "what a check found, as JUnit's XML: a test case a rule", |report, out, _| {
+        check_junit(check_of(report)?, out)
+    });
 
 /// Writes a suite of the rules: what fails is a failure, and what is inconclusive was skipped, which blocks nothing.
 fn check_junit(check: &Check, out: &mut dyn Write) -> io::Result<()> {

@@ -8,9 +8,9 @@ use crate::explain::explain_markdown;
 use crate::format::{BASE, Format, rows, unsupported};
 use crate::numbers::total;
 use crate::report::Report;
-use crate::request::Ask;
 use crate::series::{failure, header};
 use crate::table::{Cell, Data, Table};
+use crate::view::Ask;
 use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {

@@ -2,7 +2,7 @@
 
 use crate::format::{BASE, Format, all_stacks, unsupported};
 use crate::report::Report;
-use crate::request::Ask;
+use crate::view::Ask;
 
 pub(crate) const FORMAT: Format = Format {
     name: "pprof",

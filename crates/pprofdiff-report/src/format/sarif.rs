@@ -8,22 +8,14 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::check::finding;
-use crate::format::{BASE, Format, checks, unsupported};
-use crate::report::Report;
+use crate::format::{Format, check_of, of_checks};
 use pprofdiff::check::{Check, Finding, Outcome, RuleCheck};
 use pprofdiff::text::sanitize;
 
-pub(crate) const FORMAT: Format = Format {
-    name: "sarif",
-    extensions: &["sarif"],
-    about: "what a check found, for code scanning",
-    shows: checks,
-    write: |report, out, _| match report {
-        Report::Check(check) => check_sarif(check, out),
-        _ => Err(unsupported()),
-    },
-    ..BASE
-};
+pub(crate) const FORMAT: Format =
+    of_checks("sarif", &["sarif"], "what a check found, for code scanning", |report, out, _| {
+        check_sarif(check_of(report)?, out)
+    });
 
 fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let mut ids: Vec<String> = Vec::new();

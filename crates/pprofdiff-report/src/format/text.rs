@@ -9,16 +9,18 @@ use crate::check::check_text;
 use crate::explain::explain_text;
 use crate::format::{Each, Format, Item, Style, nothing, unsupported};
 use crate::listing::listing_text;
-use crate::numbers::{CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole};
+use crate::numbers::{CostFormat, counted_of, extent, growth, share, share_text, signed, total, whole};
 use crate::palette;
 use crate::raw::raw;
 use crate::report::Report;
+use crate::series::text_header;
 use crate::shown::ShownColumn;
-use crate::table::{Cell, Cost, CostColumns, Data, Kind, Measured, Role, RunStatistic, Table};
+use crate::table::{Cell, Cost, CostColumns, Data, Role, RunStatistic, Table};
 use crate::view::ShownBy;
+use crate::view::top::DIFF;
+use crate::view::traces::write_traces;
 use pprofdiff::Profile;
 use pprofdiff::Sort;
-use pprofdiff::random::HashMap;
 use pprofdiff::text::sanitize;
 use pprofdiff::units;
 use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
@@ -36,7 +38,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Raw(profile, merged) => raw(profile, *merged, out),
         Report::Comments(comments) => comments.iter().try_for_each(|comment| writeln!(out, "{}", sanitize(comment))),
         Report::Listing(listing) => listing_text(listing, out, style.text()),
-        Report::Traces(table) => table.write_traces(out, style.text()),
+        Report::Traces(table) => write_traces(table, out, style.text()),
         Report::Info(diff) => info(diff, out),
         Report::Explain(explanation) => explain_text(explanation, out, style),
         #[cfg(feature = "check")]
@@ -89,21 +91,21 @@ impl From<&str> for Shown {
 }
 
 /// The cells of one cost and the heads of their columns, of both sides or of one profile.
-struct Cells<'a> {
-    cost: CostFormat,
-    summary: &'a Summary,
+pub(crate) struct Cells<'a> {
+    pub cost: CostFormat,
+    pub summary: &'a Summary,
     /// With growth and share?
-    full: bool,
+    pub full: bool,
 }
 
 impl Cells<'_> {
     /// `name: base`, `new`, `delta`, `growth`, `of total`; of one profile the cost's name and `of total`.
-    fn head(&self, name: &str) -> Vec<String> {
+    pub fn head(&self, name: &str) -> Vec<String> {
         let (both, full) = (self.summary.base.is_some(), self.full);
         heads(name, both, ["base", "new", "delta"], full)
     }
 
-    fn format(&self, p: Pair) -> Vec<Shown> {
+    pub fn format(&self, p: Pair) -> Vec<Shown> {
         if self.summary.base.is_none() {
             let share = share_text(share(p.new, whole(self.summary)), false);
             return vec![self.cost.sides.format(p.new).into(), share.into()];
@@ -146,10 +148,10 @@ impl Table {
     /// The writer's.
     pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         if let Some(builds) = &self.builds {
-            return self.write_builds(builds, out, options);
+            text_header(out, &self.summary, builds)?;
+            return self.write_rows(out, options);
         }
         self.write_header(out, options)?;
-        let what = self.what();
         let of = if self.summary.base.is_some() && !options.brief { WHAT_IS_WHICH } else { "" };
         let cost = match (&self.beside[..], self.led().first()) {
             ([_, ..], Some(lead)) if !lead.cost.measured.name().is_empty() => {
@@ -169,25 +171,12 @@ impl Table {
                 .in_role(Role::LeftOut)
                 .is_some_and(|c| matches!(&c.data, Data::Text(t) if t.iter().any(|t| t.is_some())));
         let left_out = if has_left_out { WHAT_IS_LEFT_OUT } else { "" };
-        writeln!(out, "{}{cost}{of}{ratio}{runs}{left_out}\n", counted_of(self.len(), self.rows_total, what))?;
+        writeln!(out, "{}{cost}{of}{ratio}{runs}{left_out}\n", counted_of(self.len(), self.rows_total, self.kind.row))?;
         self.write_rows(out, options)
     }
 
-    /// What a row is.
-    pub(crate) fn what(&self) -> &'static str {
-        match self.kind {
-            Kind::Top | Kind::Diff => "frame",
-            Kind::Peek | Kind::Tree => "edge",
-            Kind::Stacks => "stack",
-            Kind::Labels => "label value",
-            Kind::Causes => "cause",
-            Kind::Values | Kind::Steps | Kind::Movers => "row",
-            Kind::Shifts => "lasting change",
-        }
-    }
-
     /// The lines above the rows.
-    fn write_header(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    pub(crate) fn write_header(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         if !options.brief {
             sides(out, &self.summary)?;
         }
@@ -197,17 +186,7 @@ impl Table {
 
     /// The rows alone.
     pub(crate) fn write_rows(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        if !self.beside.is_empty() && self.kind != Kind::Stacks || self.kind == Kind::Causes {
-            return self.write_beside(out, options);
-        }
-        match self.kind {
-            Kind::Top | Kind::Diff => self.write_top(out, options),
-            Kind::Peek | Kind::Tree => self.write_edges(out, options),
-            Kind::Stacks => self.write_stacks(out, options),
-            Kind::Labels => self.write_labels(out, options),
-            // Causes were written above, and tables of builds elsewhere.
-            Kind::Causes | Kind::Values | Kind::Steps | Kind::Movers | Kind::Shifts => Ok(()),
-        }
+        (self.kind.text)(self, out, options)
     }
 
     /// The costs of the first sample type: first the one that the rows are ordered by. Both with growth and share
@@ -230,12 +209,11 @@ impl Table {
 
     /// A row of the table of frames in one line: `name file:line`, as pprof.
     pub fn label(&self, row: usize) -> String {
-        let text = |name: &str| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
         let number = |name: &str| match self.column(name).map(|c| c.cell(row)) {
             Some(Cell::Int(v)) => Some(v),
             _ => None,
         };
-        let (name, file) = (text("name"), text("file"));
+        let (name, file) = (self.text_of("name", row), self.text_of("file", row));
         let mut label = number("address").map(|a| format!("{a:016x} ")).unwrap_or_default();
         label.push_str(name);
         if !file.is_empty() && file != name {
@@ -247,42 +225,12 @@ impl Table {
         label
     }
 
-    fn cells(&self, costs: &CostColumns<'_>, full: bool) -> Cells<'_> {
+    pub(crate) fn cells(&self, costs: &CostColumns<'_>, full: bool) -> Cells<'_> {
         Cells { cost: self.format(costs), summary: &self.summary, full }
     }
 
-    fn write_top(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let mut costs = self.led();
-        if self.summary.base.is_none() {
-            // As pprof: there is room for both as they are.
-            costs.sort_by_key(|c| c.cost.measured == Measured::Cum);
-        }
-        let columns: Vec<_> =
-            costs.iter().enumerate().map(|(i, c)| (c, self.cells(c, i == 0 && !options.brief))).collect();
-        let chance = self.chance_columns();
-        let mut head: Vec<String> = Vec::new();
-        for (i, (costs, cells)) in columns.iter().enumerate() {
-            head.extend(cells.head(costs.cost.measured.name()));
-            head.extend(chance.iter().filter(|_| i == 0).map(|statistic| statistic.head().to_owned()));
-        }
-        head.push("frame".to_owned());
-        grid(out, options, &head, |push| {
-            (0..self.len()).try_for_each(|row| {
-                let mut shown: Vec<Shown> = Vec::new();
-                for (i, (costs, cells)) in columns.iter().enumerate() {
-                    shown.extend(cells.format(costs.pair(row)));
-                    shown.extend(
-                        chance.iter().filter(|_| i == 0).map(|statistic| self.format_statistic(*statistic, row).into()),
-                    );
-                }
-                shown.push(self.label(row).into());
-                push(shown)
-            })
-        })
-    }
-
     /// What runs say of rows that is shown: how much they differ, unless there is one a side, and the p-value.
-    fn chance_columns(&self) -> Vec<RunStatistic> {
+    pub(crate) fn chance_columns(&self) -> Vec<RunStatistic> {
         let all = [RunStatistic::BaseSd, RunStatistic::NewSd, RunStatistic::P].into_iter();
         all.filter(|&statistic| {
             let column = self.in_role(Role::Chance(statistic)).map(|c| &c.data);
@@ -292,15 +240,15 @@ impl Table {
     }
 
     /// Several sample types side by side: of each the cost that the rows are ordered by, then the ratio.
-    fn write_beside(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    pub(crate) fn write_beside(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         let columns: Vec<_> = self.shown_columns().into_iter().filter(ShownColumn::is_number).collect();
         let mut head: Vec<String> = columns.iter().map(|c| self.short_head(c)).collect();
-        head.push(self.what().to_owned());
+        head.push(self.kind.row.to_owned());
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
                 let number = |c| self.number(c, row).map_or_else(|| "".into(), |(text, sign)| Shown { text, sign });
                 let mut cells: Vec<Shown> = columns.iter().map(number).collect();
-                cells.push(self.row_label(row).into());
+                cells.push((self.kind.row_label)(self, row).into());
                 push(cells)
             })
         })
@@ -321,181 +269,6 @@ impl Table {
             _ => "delta".to_owned(),
         }
     }
-
-    /// What a row is, in one line.
-    fn row_label(&self, row: usize) -> String {
-        let text = |name: &str| self.texts(name).and_then(|t| t.get(row)).unwrap_or_default();
-        match self.kind {
-            Kind::Peek | Kind::Tree if text("relation") == "caller" => {
-                format!("{} from {}", text("node"), text("other"))
-            }
-            Kind::Peek | Kind::Tree => format!("{} calls {}", text("node"), text("other")),
-            Kind::Labels => self.label_value(row),
-            Kind::Causes => {
-                let words = ["kind", "label", "function"].map(text);
-                let mut words = words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ");
-                for (word, of) in
-                    [("from", text("caller")), ("to", text("callee"))].iter().filter(|(_, of)| !of.is_empty())
-                {
-                    words = format!("{words} {word} {of}");
-                }
-                words
-            }
-            _ => self.label(row),
-        }
-    }
-
-    /// `key = value`.
-    pub(crate) fn label_value(&self, row: usize) -> String {
-        let text = |name: &str| self.texts(name).and_then(|t| t.get(row));
-        let value = text("value").unwrap_or_default();
-        let value = match (value.parse(), text("unit")) {
-            (Ok(number), Some(unit)) => units::show(number, unit),
-            _ => value.to_owned(),
-        };
-        format!("{} = {value}", text("key").unwrap_or_default())
-    }
-
-    fn write_labels(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let costs = self.costs();
-        let Some(weight) = costs.first() else { return Ok(()) };
-        let weights = self.cells(weight, true);
-        let two_sided = self.summary.base.is_some();
-        let mut head = weights.head("");
-        head.extend(two_sided.then(|| "status".to_owned()));
-        head.push("label".to_owned());
-        let text = |name: &str, row: usize| self.texts(name).and_then(|t| t.get(row));
-        grid(out, options, &head, |push| {
-            (0..self.len()).try_for_each(|row| {
-                let mut cells = weights.format(weight.pair(row));
-                if two_sided {
-                    cells.push(text("status", row).unwrap_or_default().into());
-                }
-                cells.push(self.label_value(row).into());
-                push(cells)
-            })
-        })
-    }
-
-    fn write_stacks(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let costs = self.costs();
-        let formats: Vec<_> = costs.iter().map(|c| self.format(c)).collect();
-        let Some(weights) = costs.first() else { return Ok(()) };
-        for row in 0..self.len() {
-            let weight = weights.pair(row);
-            let status = self.texts("status").and_then(|t| t.get(row)).map_or_else(String::new, |s| format!("  {s}"));
-            let sign = if self.summary.base.is_some() { weight.delta().signum() } else { 0 };
-            let types = costs.iter().zip(&formats).enumerate().map(|(i, (costs, format))| {
-                let s = self.sample_type(i);
-                let words = format.words(costs.pair(row), whole(s), "->");
-                if self.beside.is_empty() { words } else { format!("{} {words}", s.sample_type) }
-            });
-            let words: Vec<String> = types.chain(self.ratio_words(row)).collect();
-            writeln!(out, "{}{status}", paint(&words.join("   "), sign, options))?;
-            for column in ["labels", "frames"] {
-                if let Some(Cell::List(lists, row)) = self.column(column).map(|c| c.cell(row)) {
-                    let indent = if column == "labels" { "  # " } else { "    " };
-                    lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", sanitize(text)))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Blocks as pprof's: labels, then the value and the frames from the leaf.
-    fn write_traces(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        const RULER: &str = "-----------+-------------------------------------------------------";
-        let costs = self.costs();
-        let Some(weights) = costs.first() else { return Ok(()) };
-        let cost = self.format(weights);
-        self.write_header(out, options)?;
-        let two_sided = self.summary.base.is_some();
-        if two_sided {
-            writeln!(out, "{:>10} {:>10} {:>11}", "base", "new", "delta")?;
-        }
-        for row in 0..self.len() {
-            writeln!(out, "{RULER}")?;
-            let list = |column: &str| match self.column(column).map(|c| c.cell(row)) {
-                Some(Cell::List(lists, row)) => Some(lists.get(row)),
-                _ => None,
-            };
-            for label in list("labels").into_iter().flatten() {
-                // As a whole: what a CI runner takes for a command may have a `=` in it.
-                let label = sanitize(label);
-                let (key, value) = label.split_once('=').unwrap_or((&label, ""));
-                writeln!(out, "{key:>10}:  {value}")?;
-            }
-            let weight = weights.pair(row);
-            let value = match two_sided {
-                true => {
-                    let (base, new) = (cost.sides.format(weight.base), cost.sides.format(weight.new));
-                    let delta = weight.delta();
-                    let text = signed(delta, cost.delta);
-                    // Padded first: what colours a text has no width.
-                    format!("{base:>10} {new:>10} {}", paint(&format!("{text:>11}"), delta.signum(), options))
-                }
-                false => format!("{:>10}", cost.sides.format(weight.new)),
-            };
-            let frames: Vec<&str> = list("frames").into_iter().flatten().collect();
-            let indent = if two_sided { 33 } else { 10 };
-            for (i, frame) in frames.iter().rev().enumerate() {
-                match i {
-                    0 => writeln!(out, "{value}   {}", sanitize(frame))?,
-                    _ => writeln!(out, "{:indent$}   {}", "", sanitize(frame))?,
-                }
-            }
-        }
-        writeln!(out, "{RULER}")?;
-        if self.len() < self.rows_total {
-            writeln!(out, "{} of {}", self.len(), counted(self.rows_total, "stack"))?;
-        }
-        Ok(())
-    }
-
-    /// Blocks in pprof's manner: the callers, the node with its flat and cum, the callees.
-    fn write_edges(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
-        let nodes = || self.nodes.shown.iter().map(|&number| &self.nodes.all[number as usize]);
-        let costs = self.costs();
-        let Some(weights) = costs.first() else { return Ok(()) };
-        let pairs: Vec<Pair> = (0..self.len()).map(|row| weights.pair(row)).chain(nodes().map(|n| n.cum)).collect();
-        let cost = CostFormat::new(&self.summary, pairs.into_iter());
-        let numbers = &Cells { cost, summary: &self.summary, full: true };
-        let own = CostFormat::new(&self.summary, nodes().map(|n| n.flat));
-        let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::default();
-        for (row, &node) in self.nodes.of_row.iter().enumerate() {
-            rows_of.entry(node).or_default().push(row);
-        }
-        let text = |column: &str, row: usize| self.texts(column).and_then(|t| t.get(row)).unwrap_or_default();
-        let mut head = numbers.head("");
-        head.push("  frame".to_owned());
-        grid(out, options, &head, |push| {
-            for (i, &number) in self.nodes.shown.iter().enumerate() {
-                if i > 0 {
-                    push(Vec::new())?;
-                }
-                let rows = rows_of.get(&number).map_or(&[][..], Vec::as_slice);
-                let edges = |relation: &'static str, word: &'static str| {
-                    rows.iter().filter(move |&&row| text("relation", row) == relation).map(move |&row| {
-                        let mut cells = numbers.format(weights.pair(row));
-                        cells.push(format!("    {word} {}", text("other", row)).into());
-                        cells
-                    })
-                };
-                edges("caller", "from").try_for_each(&mut *push)?;
-                let node = &self.nodes.all[number as usize];
-                let label = self.nodes.labels.get(number as usize).unwrap_or_default();
-                let flat = match self.summary.base {
-                    Some(_) => own.change(node.flat, "->"),
-                    None => own.sides.format(node.flat.new),
-                };
-                let mut cells = numbers.format(node.cum);
-                cells.push(format!("  {label}   (flat {flat})").into());
-                push(cells)?;
-                edges("callee", "calls").try_for_each(&mut *push)?;
-            }
-            Ok(())
-        })
-    }
 }
 
 /// Writes one of many pairs: a line, and below it what moved most.
@@ -504,7 +277,7 @@ fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<
     let s = &table.summary;
     writeln!(out, "{}  {} {}", sanitize(item.name), sanitize(&s.sample_type), total(s, "->"))?;
     s.warnings.iter().try_for_each(|w| writeln!(out, "    warning: {}", sanitize(w)))?;
-    if table.kind != Kind::Diff || !table.beside.is_empty() {
+    if *table.kind != DIFF || !table.beside.is_empty() {
         return table.write_rows(out, style.text());
     }
     let costs = table.led();
@@ -584,7 +357,7 @@ pub(crate) fn inputs(side: &Side, sum: bool) -> String {
     }
 }
 
-fn paint(text: &str, sign: i64, options: TextOptions) -> String {
+pub(crate) fn paint(text: &str, sign: i64, options: TextOptions) -> String {
     let text = sanitize(text);
     if options.color { palette::paint(&text, sign) } else { text.into_owned() }
 }

@@ -31,7 +31,7 @@ use super::text::inputs;
 use crate::format::{BASE, Format, unsupported};
 use crate::layout::LayoutBudget;
 use crate::report::Report;
-use crate::request::Ask;
+use crate::view::Ask;
 use file::fill;
 pub use file::{page_hashes, page_style};
 use names::{Names, visible};

@@ -6,30 +6,27 @@
 
 use std::sync::Arc;
 
-use super::{Column, Cost, Data, Kind, Lists, Measured, Node, Nodes, Role, Table, Texts, ratio};
-use pprofdiff::edges::{Edge, Edges, Relation};
-use pprofdiff::labels::Labels;
+use super::{Column, Cost, Data, Lists, Measured, Node, Nodes, Role, Table, Texts, schema::ratio};
 use pprofdiff::random::HashMap;
-use pprofdiff::stacks::Stacks;
-use pprofdiff::{Status, Summary, Top};
+use pprofdiff::{Status, Summary};
 
 /// What a row is, in numbers that mean the same for all sample types of a selection.
-type Key = Box<[u32]>;
+pub(crate) type Key = Box<[u32]>;
 
 /// The table of one sample type, and what its rows are.
-struct Part {
-    table: Table,
-    keys: Vec<Key>,
+pub(crate) struct Part {
+    pub table: Table,
+    pub keys: Vec<Key>,
     /// Of callers and callees: the frames of the nodes.
-    nodes: Vec<u32>,
+    pub nodes: Vec<u32>,
 }
 
 /// Texts by number.
 #[derive(Default)]
-struct Numbers(HashMap<String, u32>);
+pub(crate) struct Numbers(HashMap<String, u32>);
 
 impl Numbers {
-    fn number(&mut self, text: &str) -> u32 {
+    pub fn number(&mut self, text: &str) -> u32 {
         let next = self.0.len() as u32;
         match self.0.get(text) {
             Some(&number) => number,
@@ -38,74 +35,11 @@ impl Numbers {
     }
 }
 
-impl Table {
-    /// The first `n` rows of the tables of frames of the sample types of one selection, side by side.
-    pub(crate) fn tops(tops: &[Top], n: usize) -> Table {
-        if let [one] = tops {
-            return Table::top(one, n);
-        }
-        let parts = tops.iter().map(|top| {
-            let keys = top.rows.iter().map(|row| [row.frame].into()).collect();
-            Part { table: Table::top(top, usize::MAX), keys, nodes: Vec::new() }
-        });
-        Table { sort: tops[0].sort, ..join(parts.collect(), false).head(n) }
-    }
-
-    /// Callers and callees by the sample types of one selection.
-    pub(crate) fn all_edges(edges: &[Edges], kind: Kind) -> Table {
-        if let [one] = edges {
-            return Table::edges(one, kind);
-        }
-        let parts = edges.iter().map(|of| {
-            let key = |e: &Edge| [e.node, e.other, u32::from(e.relation == Relation::Callee)].into();
-            let nodes = of.nodes.iter().map(|row| row.frame).collect();
-            Part { table: Table::edges(of, kind), keys: of.edges.iter().map(key).collect(), nodes }
-        });
-        join(parts.collect(), true)
-    }
-
-    /// Whole stacks by several sample types of one selection.
-    pub(crate) fn all_stacks(stacks: &[Stacks]) -> Table {
-        let mut labels = Numbers::default();
-        let parts = stacks.iter().map(|of| {
-            let keys = of.rows.iter().map(|row| {
-                let mut key = of.frames_of(row).to_vec();
-                if of.by_labels {
-                    // No frame has this number.
-                    key.push(u32::MAX);
-                    key.extend(of.labels_of(row).map(|label| labels.number(label)));
-                }
-                key.into()
-            });
-            let keys = keys.collect();
-            Part { table: Table::stacks(of, usize::MAX), keys, nodes: Vec::new() }
-        });
-        join(parts.collect(), false)
-    }
-
-    /// What label values cost, by the sample types of one selection.
-    pub(crate) fn all_labels(labels: &[Labels]) -> Table {
-        if let [one] = labels {
-            return Table::labels(one);
-        }
-        let mut texts = Numbers::default();
-        let parts = labels.iter().map(|of| {
-            let keys = of.rows.iter().map(|row| {
-                let unit = of.unit(row).map_or(u32::MAX, |unit| texts.number(&unit));
-                [texts.number(&of.key(row)), texts.number(&of.value(row)), unit].into()
-            });
-            let keys = keys.collect();
-            Part { table: Table::labels(of), keys, nodes: Vec::new() }
-        });
-        join(parts.collect(), true)
-    }
-}
-
 /// The row of a part that has none.
 const MISSING: u32 = u32::MAX;
 
 /// Joins the tables of several sample types; rows whose keys begin alike stay together if they are `grouped`.
-fn join(parts: Vec<Part>, grouped: bool) -> Table {
+pub(crate) fn join(parts: Vec<Part>, grouped: bool) -> Table {
     let types: Vec<Arc<Summary>> = parts.iter().map(|part| part.table.summary.clone()).collect();
     let rows_of = rows(&parts, grouped);
     let first = &parts[0].table;

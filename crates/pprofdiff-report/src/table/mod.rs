@@ -1,71 +1,102 @@
 //! A view's rows as columns: what every output format, and every data frame, is made from.
 
-mod beside;
-mod build;
+pub(crate) mod beside;
+pub(crate) mod build;
 mod data;
-mod schema;
+pub(crate) mod schema;
 mod stored;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::io::{self, Write};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-pub(crate) use build::{costs, statuses};
+use crate::text::TextOptions;
+use crate::view::View;
+
 pub use data::{Cell, Data, Lists, Texts};
 pub(crate) use schema::ratio;
 pub use schema::{Cost, Measured, Role, RunStatistic};
+use schema::{Shape, Spec};
 
 use pprofdiff::Sort;
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::Builds;
 use pprofdiff::{Pair, Summary};
 
-/// What the rows of a table are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What the rows of a table are: what formats and stored tables know of them. It stands in the file of the view that shows
+/// them.
+#[derive(Debug)]
 #[non_exhaustive]
-pub enum Kind {
-    /// Frames of one profile.
-    Top,
-    /// Frames of two sides.
-    Diff,
-    /// Callers and callees of some frames.
-    Peek,
-    /// Callers and callees of all frames.
-    Tree,
-    /// Distinct stacks.
-    Stacks,
-    /// Label values.
-    Labels,
-    /// Causes of a difference.
-    Causes,
-    /// Frames of many builds, one row a build and frame.
-    Values,
-    /// How frames changed from one build to another.
-    Steps,
-    /// Frames of many builds, each with its largest step.
-    Movers,
-    /// Lasting changes of frames along many builds.
-    Shifts,
+pub struct Kind {
+    /// The name in JSON.
+    pub name: &'static str,
+    /// What a row is.
+    pub row: &'static str,
+    /// True if its tables are of these sides: both, or one.
+    pub(crate) has_sides: fn(bool) -> bool,
+    /// True if a table may be of several sample types side by side.
+    pub(crate) several_types: bool,
+    /// True if it is of many builds.
+    pub(crate) of_builds: bool,
+    /// What the first so many are counted of.
+    pub(crate) counted: Counted,
+    /// The columns, in their order.
+    pub(crate) columns: fn(&Shape<'_>) -> Vec<Spec>,
+    /// Writes the rows for people.
+    pub(crate) text: fn(&Table, &mut dyn Write, TextOptions) -> io::Result<()>,
+    /// A row in one line.
+    pub(crate) row_label: fn(&Table, usize) -> String,
+    /// A row on the axis of a chart, its frames written by a function.
+    pub(crate) chart_label: fn(&Table, usize, fn(&str) -> &str) -> String,
+}
+
+/// What the first so many rows of a table are counted of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Rows,
+    /// Nodes, each with its callers and callees.
+    Nodes,
+    /// The rows that have the same text in this column.
+    RowsOfEach(&'static str),
 }
 
 impl Kind {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Top => "top",
-            Kind::Diff => "diff",
-            Kind::Peek => "peek",
-            Kind::Tree => "tree",
-            Kind::Stacks => "stacks",
-            Kind::Labels => "labels",
-            Kind::Causes => "causes",
-            Kind::Values => "values",
-            Kind::Steps => "steps",
-            Kind::Movers => "movers",
-            Kind::Shifts => "shifts",
-        }
+    /// What most kinds have in common: rows of one profile or of two, of frames.
+    pub(crate) const BASE: Kind = Kind {
+        name: "",
+        row: "row",
+        has_sides: |_| true,
+        several_types: true,
+        of_builds: false,
+        counted: Counted::Rows,
+        columns: |_| Vec::new(),
+        text: Table::write_beside,
+        row_label: Table::label,
+        chart_label: |table, row, name| name(&table.label(row)).to_owned(),
+    };
+
+    /// What kinds of many builds have in common.
+    pub(crate) const OF_BUILDS: Kind =
+        Kind { has_sides: |two_sided| !two_sided, several_types: false, of_builds: true, ..Kind::BASE };
+
+    /// The kind of a name in JSON.
+    pub fn named(name: &str) -> Option<&'static Kind> {
+        View::all().iter().flat_map(|view| view.kinds).copied().find(|kind| kind.name == name)
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name)
     }
 }
 
@@ -103,7 +134,7 @@ impl Column {
 #[non_exhaustive]
 pub struct Table {
     /// What the rows are.
-    pub kind: Kind,
+    pub kind: &'static Kind,
     /// What the table is of; of several sample types side by side, the first, which rows are ordered by.
     pub summary: Arc<Summary>,
     /// The other sample types.
@@ -118,7 +149,7 @@ pub struct Table {
     pub builds: Option<Arc<Builds>>,
     /// Of callers and callees: the nodes, for people. Empty in other tables.
     pub(crate) nodes: Nodes,
-    len: usize,
+    pub(crate) len: usize,
 }
 
 /// The nodes of callers and callees. Two nodes may have the same label, so rows refer to them by number.
@@ -218,12 +249,17 @@ impl Table {
         }
     }
 
+    /// The string of a row in a column of strings; empty if there is none.
+    pub(crate) fn text_of(&self, name: &str, row: usize) -> &str {
+        self.texts(name).and_then(|texts| texts.get(row)).unwrap_or_default()
+    }
+
     /// The first `n` rows; of callers and callees the rows of the first `n` nodes, of labels the first `n` of each
     /// key.
     #[must_use]
     pub fn head(&self, n: usize) -> Table {
-        let rows: Vec<usize> = match self.kind {
-            Kind::Peek | Kind::Tree => {
+        let rows: Vec<usize> = match self.kind.counted {
+            Counted::Nodes => {
                 let shown = &self.nodes.shown[..n.min(self.nodes.shown.len())];
                 let wanted: HashSet<u32> = shown.iter().copied().collect();
                 let rows: Vec<usize> = (0..self.len).filter(|&r| wanted.contains(&self.nodes.of_row[r])).collect();
@@ -231,9 +267,9 @@ impl Table {
                 head.nodes.shown = shown.to_vec();
                 return head;
             }
-            Kind::Labels => {
+            Counted::RowsOfEach(column) => {
                 let mut counts: HashMap<Option<&str>, usize> = HashMap::default();
-                let keys = self.texts("key");
+                let keys = self.texts(column);
                 let mut within = |row: usize| {
                     let count = counts.entry(keys.and_then(|k| k.get(row))).or_default();
                     *count += 1;
@@ -241,7 +277,7 @@ impl Table {
                 };
                 (0..self.len).filter(|&r| within(r)).collect()
             }
-            _ => (0..n.min(self.len)).collect(),
+            Counted::Rows => (0..n.min(self.len)).collect(),
         };
         if rows.len() == self.len { self.clone() } else { self.take(&rows) }
     }

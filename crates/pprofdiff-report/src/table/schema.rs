@@ -1,10 +1,10 @@
-//! Which columns each kind of table has: their names, their roles, and what they hold. Tables are made by it, and stored
-//! ones checked.
+//! What columns are made of: names, roles, and what they hold. Which of them a table has stands in its view's file; tables
+//! are made by it, and stored ones checked.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{Data, Kind};
+use super::Data;
 use pprofdiff::Summary;
 
 /// What a column is for, by which formats decide how to show it.
@@ -97,7 +97,7 @@ impl Measured {
 
 /// What the values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(crate) enum Holds {
     Text,
     Value,
     Line,
@@ -132,33 +132,42 @@ impl RunStatistic {
 }
 
 /// What a column is to be.
-pub(super) struct Spec {
+pub(crate) struct Spec {
     pub name: Cow<'static, str>,
     pub role: Role,
     pub holds: Holds,
 }
 
-fn spec(name: &'static str, role: Role, holds: Holds) -> Spec {
+pub(crate) fn spec(name: &'static str, role: Role, holds: Holds) -> Spec {
     Spec { name: name.into(), role, holds }
 }
 
-fn label(name: &'static str) -> Spec {
+pub(crate) fn label(name: &'static str) -> Spec {
     spec(name, Role::Label, Holds::Text)
 }
 
-fn key(name: &'static str) -> Spec {
+pub(crate) fn key(name: &'static str) -> Spec {
     spec(name, Role::Key, Holds::Text)
 }
 
+/// Which frame a row is of.
+pub(crate) fn frame() -> [Spec; 3] {
+    [label("name"), label("file"), spec("line", Role::Key, Holds::Line)]
+}
+
 /// A build's key, and its number.
-fn build(name: &'static str) -> [Spec; 2] {
+pub(crate) fn build(name: &'static str) -> [Spec; 2] {
     [key(name), Spec { name: format!("{name}_number").into(), role: Role::Number, holds: Holds::Line }]
 }
 
 /// Of two sample types of which one counts: the other, and the one that counts. A ratio is of the first by the second.
 pub(crate) fn ratio(types: &[Arc<Summary>]) -> Option<[usize; 2]> {
-    match types {
-        [a, b] => match (a.unit == "count", b.unit == "count") {
+    ratio_of(types.iter().map(|s| s.unit.as_str()))
+}
+
+fn ratio_of<'a>(units: impl Iterator<Item = &'a str>) -> Option<[usize; 2]> {
+    match units.collect::<Vec<_>>()[..] {
+        [a, b] => match (a == "count", b == "count") {
             (true, false) => Some([1, 0]),
             (false, true) => Some([0, 1]),
             _ => None,
@@ -167,104 +176,41 @@ pub(crate) fn ratio(types: &[Arc<Summary>]) -> Option<[usize; 2]> {
     }
 }
 
-/// The columns of a table, in their order. `types` are the sample types side by side: of several, each column of costs
-/// is named after its own first (`alloc_space_flat_base`), and ratios follow the costs.
-pub(super) fn columns(kind: Kind, two_sided: bool, by_labels: bool, types: &[Arc<Summary>]) -> Vec<Spec> {
-    let frame = || [label("name"), label("file"), spec("line", Role::Key, Holds::Line)];
-    let address = || [spec("address", Role::Key, Holds::Address), label("mapping")];
-    let status = || two_sided.then(|| spec("status", Role::Status, Holds::Text));
-    let lists = |name| spec(name, Role::Label, Holds::Lists);
-    let costs = |measured: &[Measured]| costs(measured, two_sided, types);
-    let both = [Measured::Flat, Measured::Cum];
-    let mut all = Vec::new();
-    match kind {
-        Kind::Top | Kind::Diff => {
-            all.extend(frame());
-            all.extend(address());
-            all.extend(status());
-            all.extend(costs(&both));
-            if types.len() == 1 && types[0].chance.is_some() {
-                let statistics = [
-                    ("base_sd", RunStatistic::BaseSd),
-                    ("new_sd", RunStatistic::NewSd),
-                    ("p", RunStatistic::P),
-                    ("q", RunStatistic::Q),
-                ];
-                all.extend(statistics.map(|(name, statistic)| spec(name, Role::Chance(statistic), Holds::Ratio)));
-                all.push(spec("left_out", Role::LeftOut, Holds::Text));
-            }
-        }
-        Kind::Peek | Kind::Tree => {
-            all.extend([label("node"), label("other"), key("relation")]);
-            all.extend(costs(&[Measured::Weight]));
-        }
-        Kind::Stacks => {
-            all.push(lists("frames"));
-            all.extend(by_labels.then(|| lists("labels")));
-            all.extend(costs(&[Measured::Weight]));
-            all.extend(status());
-        }
-        Kind::Labels => {
-            all.extend([key("key"), label("value"), key("unit")]);
-            all.extend(costs(&[Measured::Weight]));
-            all.extend(status());
-        }
-        Kind::Causes => {
-            all.extend([label("function"), label("caller"), label("callee"), label("label"), key("kind")]);
-            all.extend(costs(&[Measured::Weight]));
-            all.extend(["factor", "score"].map(|name| spec(name, Role::Figure, Holds::Ratio)));
-        }
-        Kind::Values => {
-            all.extend(build("build"));
-            all.extend(frame());
-            all.push(label("mapping"));
-            all.extend(costs(&both));
-        }
-        Kind::Shifts => {
-            all.extend(frame());
-            all.push(label("mapping"));
-            all.push(key("kind"));
-            all.extend(["since", "earliest", "latest", "until"].into_iter().flat_map(build));
-            let cost = Cost { measured: Measured::Weight, sample_type: 0 };
-            let costs = [
-                ("before", Role::Base(cost)),
-                ("after", Role::New(cost)),
-                ("delta", Role::Delta(cost)),
-                ("delta_low", Role::DeltaEnd(cost)),
-                ("delta_high", Role::DeltaEnd(cost)),
-            ];
-            all.extend(costs.map(|(name, role)| spec(name, role, Holds::Value)));
-            all.push(spec("q", Role::Figure, Holds::Ratio));
-            all.push(spec("total_before", Role::Total, Holds::Value));
-            all.push(label("cause"));
-        }
-        Kind::Steps | Kind::Movers => {
-            all.extend(frame());
-            all.push(label("mapping"));
-            if kind == Kind::Movers {
-                all.extend(["first_seen", "last_seen"].into_iter().flat_map(build));
-                all.push(spec("builds", Role::Key, Holds::Line));
-            }
-            all.extend(["from", "to"].into_iter().flat_map(build));
-            all.push(spec("status", Role::Status, Holds::Text));
-            for (measured, names) in [
-                (Measured::Flat, ["flat_from", "flat_to", "flat_delta"]),
-                (Measured::Cum, ["cum_from", "cum_to", "cum_delta"]),
-            ] {
-                let cost = Cost { measured, sample_type: 0 };
-                let roles = [Role::Base(cost), Role::New(cost), Role::Delta(cost)];
-                all.extend(names.into_iter().zip(roles).map(|(name, role)| spec(name, role, Holds::Value)));
-            }
-            all.push(spec("total_from", Role::Total, Holds::Value));
-        }
+/// What decides which columns a table of a kind has.
+pub(crate) struct Shape<'a> {
+    pub two_sided: bool,
+    /// Of stacks: told apart by their labels.
+    pub by_labels: bool,
+    /// Of frames: with what runs say of them.
+    pub of_runs: bool,
+    /// The sample types side by side, with their units: of several, each column of costs is named after its own first
+    /// (`alloc_space_flat_base`), and ratios follow the costs.
+    pub types: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Shape<'a> {
+    /// That of a table of these sample types.
+    pub fn new(types: &'a [Arc<Summary>], by_labels: bool) -> Shape<'a> {
+        let of_runs = types.len() == 1 && types[0].chance.is_some();
+        let names = types.iter().map(|s| (s.sample_type.as_str(), s.unit.as_str()));
+        Shape { two_sided: types[0].base.is_some(), by_labels, of_runs, types: names.collect() }
     }
-    all
+
+    /// The columns of these costs, then those of ratios.
+    pub fn costs(&self, measured: &[Measured]) -> Vec<Spec> {
+        costs(measured, self.two_sided, &self.types)
+    }
+
+    /// What happened to a row, of two sides.
+    pub fn status(&self) -> Option<Spec> {
+        self.two_sided.then(|| spec("status", Role::Status, Holds::Text))
+    }
 }
 
 /// The columns of costs, then those of ratios.
-fn costs(measured: &[Measured], two_sided: bool, types: &[Arc<Summary>]) -> Vec<Spec> {
+fn costs(measured: &[Measured], two_sided: bool, types: &[(&str, &str)]) -> Vec<Spec> {
     let mut all = Vec::new();
-    for (sample_type, summary) in types.iter().enumerate() {
+    for (sample_type, (name_of_type, _)) in types.iter().enumerate() {
         for &measured in measured {
             let cost = Cost { measured, sample_type };
             let sides = match two_sided {
@@ -273,12 +219,12 @@ fn costs(measured: &[Measured], two_sided: bool, types: &[Arc<Summary>]) -> Vec<
             };
             for (side, role) in sides {
                 let name = joined(&[measured.name(), side]);
-                let name = if types.len() > 1 { joined(&[&summary.sample_type, &name]) } else { name };
+                let name = if types.len() > 1 { joined(&[name_of_type, &name]) } else { name };
                 all.push(Spec { name: name.into(), role, holds: Holds::Value });
             }
         }
     }
-    if ratio(types).is_some() {
+    if ratio_of(types.iter().map(|(_, unit)| *unit)).is_some() {
         for &measured in measured {
             let sides = match two_sided {
                 true => vec![("base", Role::RatioBase(measured)), ("new", Role::RatioNew(measured))],

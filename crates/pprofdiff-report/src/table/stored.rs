@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::data::{Distinct, MISSING};
-use super::{Data, Kind, Nodes, schema};
+use super::schema::Shape;
+use super::{Counted, Data, Kind, Nodes};
 use pprofdiff::Sort;
 use pprofdiff::Summary;
 use pprofdiff::random::HashSet;
@@ -66,7 +67,7 @@ struct Column {
 
 #[derive(Deserialize)]
 pub(super) struct Table {
-    kind: Kind,
+    kind: String,
     summary: Arc<Summary>,
     beside: Vec<Arc<Summary>>,
     columns: Vec<Column>,
@@ -83,17 +84,11 @@ impl TryFrom<Table> for super::Table {
     fn try_from(table: Table) -> Result<super::Table, &'static str> {
         let Table { kind, summary, beside, columns, rows_total, sort, builds, nodes, len } = table;
         let two_sided = summary.base.is_some();
-        let of_builds = matches!(kind, Kind::Values | Kind::Steps | Kind::Movers | Kind::Shifts);
-        let sides = match kind {
-            Kind::Diff => two_sided,
-            Kind::Causes => two_sided && beside.is_empty(),
-            Kind::Top => !two_sided,
-            Kind::Peek | Kind::Tree | Kind::Stacks | Kind::Labels => true,
-            Kind::Values | Kind::Steps | Kind::Movers | Kind::Shifts => !two_sided && beside.is_empty(),
-        };
-        let by_labels = kind == Kind::Stacks && columns.iter().any(|c| c.name == "labels");
+        let kind = Kind::named(&kind).ok_or("there is no such kind of table")?;
+        let sides = (kind.has_sides)(two_sided) && (kind.several_types || beside.is_empty());
+        let by_labels = columns.iter().any(|c| c.name == "labels");
         let types: Vec<Arc<Summary>> = std::iter::once(&summary).chain(&beside).cloned().collect();
-        let specs = schema::columns(kind, two_sided, by_labels, &types);
+        let specs = (kind.columns)(&Shape::new(&types, by_labels));
         let same_sides = beside.iter().all(|s| s.base.is_some() == two_sided);
         if !sides || !same_sides || !columns.iter().map(|c| &c.name).eq(specs.iter().map(|s| &s.name)) {
             return Err("the columns are not those of such a table");
@@ -101,10 +96,10 @@ impl TryFrom<Table> for super::Table {
         if !columns.iter().zip(&specs).all(|(c, s)| s.holds.fits(&c.data) && c.data.len() == len) {
             return Err("a column has other values, or another number of them, than the table");
         }
-        if builds.is_some() != of_builds {
+        if builds.is_some() != kind.of_builds {
             return Err("the builds are not those of such a table");
         }
-        let rows = if matches!(kind, Kind::Peek | Kind::Tree) { len } else { 0 };
+        let rows = if kind.counted == Counted::Nodes { len } else { 0 };
         let n = nodes.all.len();
         let mut seen: HashSet<_> = HashSet::default();
         if nodes.labels.len() != n

@@ -1,19 +1,11 @@
 //! Print the profile's comments.
 
-use super::{Of, Question, ShownBy, View};
+use super::{Question, ShownBy, View};
 use crate::report::Report;
-use pprofdiff::options::Scope;
 use pprofdiff::random::HashSet;
 
-pub(crate) const VIEW: View = View {
-    name: "comments",
-    about: "Print the profile's comments",
-    scope: Scope::Everything,
-    of: Of::OneType,
-    matched: None,
-    shown_by: ShownBy::Text,
-    of_pairs: None,
-};
+pub(crate) const VIEW: View =
+    View { name: "comments", about: "Print the profile's comments", shown_by: ShownBy::Text, ..View::BASE };
 
 pub(crate) fn answer(asked: &Question<'_>) -> Report {
     let diff = asked.diff;

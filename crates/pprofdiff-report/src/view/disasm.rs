@@ -1,6 +1,6 @@
 //! Show instructions with their costs, of functions that match (needs --binary).
 
-use super::{Of, Question, ShownBy, View};
+use super::{Ask, Matched, Question, ShownBy, View, ViewOptions};
 use crate::report::Report;
 use pprofdiff::options::Scope;
 use pprofdiff::{Diff, Result};
@@ -9,10 +9,10 @@ pub(crate) const VIEW: View = View {
     name: "disasm",
     about: "Show instructions with their costs, of functions that match (needs --binary)",
     scope: Scope::Rows,
-    of: Of::OneType,
-    matched: Some("function"),
+    matched: Some(Matched { what: "function", about: "Matched against each function's name in its binary" }),
     shown_by: ShownBy::Json,
-    of_pairs: None,
+    ask: Some(|ViewOptions { regex, .. }| Ask::Disasm { regex, limit: None }),
+    ..View::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, regex: &str, limit: usize) -> Result<Report> {

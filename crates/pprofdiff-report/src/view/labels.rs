@@ -1,23 +1,117 @@
 //! Show what each label's values cost.
 
-use super::{Of, Question, ShownBy, View};
+use std::io::{self, Write};
+
+use super::{Ask, Of, Question, ShownBy, View};
 use crate::report::Report;
-use crate::request::Ask;
-use crate::table::Table;
-use pprofdiff::Result;
+use crate::table::beside::{Numbers, Part, join};
+use crate::table::build::{costs, statuses};
+use crate::table::schema::{key, label};
+use crate::table::{Counted, Data, Kind, Measured, Table};
+use crate::text::{TextOptions, grid};
+use pprofdiff::labels::Labels;
 use pprofdiff::options::Scope;
+use pprofdiff::{Result, units};
 
 pub(crate) const VIEW: View = View {
     name: "labels",
     about: "Show what each label's values cost",
     scope: Scope::Rows,
     of: Of::SeveralTypes,
-    matched: None,
     shown_by: ShownBy::Rows,
-    of_pairs: Some(|_| Ask::Labels { limit: None }),
+    kinds: &[&LABELS],
+    ask: Some(|_| Ask::Labels { limit: None }),
+    of_pairs: true,
+    ..View::BASE
+};
+
+/// Label values.
+pub(crate) static LABELS: Kind = Kind {
+    name: "labels",
+    row: "label value",
+    counted: Counted::RowsOfEach("key"),
+    columns: |shape| {
+        let mut all = vec![key("key"), label("value"), key("unit")];
+        all.extend(shape.costs(&[Measured::Weight]));
+        all.extend(shape.status());
+        all
+    },
+    text: write_labels,
+    row_label: label_value,
+    chart_label: |table, row, _| label_value(table, row),
+    ..Kind::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, limit: usize) -> Result<Report> {
     let labels = asked.each(|measure| Ok(measure.labels()))?;
     Ok(Report::Table(Table::all_labels(&labels).head(limit)))
+}
+
+impl Table {
+    /// One label value a row. Columns: key, value, unit (of numbers only); for two sides
+    /// `base, new, delta, status`, else `weight`.
+    pub fn labels(labels: &Labels) -> Table {
+        let two_sided = labels.summary.base.is_some();
+        let rows = &labels.rows;
+        let mut data = vec![
+            Data::Text(rows.iter().map(|r| Some(labels.key(r))).collect()),
+            Data::Text(rows.iter().map(|r| Some(labels.value(r))).collect()),
+            Data::Text(rows.iter().map(|r| labels.unit(r)).collect()),
+        ];
+        data.extend(costs(two_sided, rows.iter().map(|r| r.weight)));
+        if two_sided {
+            data.push(statuses(rows.iter().map(|r| r.status)));
+        }
+        Table::new(&LABELS, &labels.summary, data)
+    }
+
+    /// What label values cost, by the sample types of one selection.
+    pub(crate) fn all_labels(labels: &[Labels]) -> Table {
+        if let [one] = labels {
+            return Table::labels(one);
+        }
+        let mut texts = Numbers::default();
+        let parts = labels.iter().map(|of| {
+            let keys = of.rows.iter().map(|row| {
+                let unit = of.unit(row).map_or(u32::MAX, |unit| texts.number(&unit));
+                [texts.number(&of.key(row)), texts.number(&of.value(row)), unit].into()
+            });
+            let keys = keys.collect();
+            Part { table: Table::labels(of), keys, nodes: Vec::new() }
+        });
+        join(parts.collect(), true)
+    }
+}
+
+/// `key = value`.
+fn label_value(table: &Table, row: usize) -> String {
+    let value = table.text_of("value", row);
+    let value = match (value.parse(), table.texts("unit").and_then(|units| units.get(row))) {
+        (Ok(number), Some(unit)) => units::show(number, unit),
+        _ => value.to_owned(),
+    };
+    format!("{} = {value}", table.text_of("key", row))
+}
+
+fn write_labels(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    if !table.beside.is_empty() {
+        return table.write_beside(out, options);
+    }
+    let costs = table.costs();
+    let Some(weight) = costs.first() else { return Ok(()) };
+    let weights = table.cells(weight, true);
+    let two_sided = table.summary.base.is_some();
+    let mut head = weights.head("");
+    head.extend(two_sided.then(|| "status".to_owned()));
+    head.push("label".to_owned());
+    grid(out, options, &head, |push| {
+        (0..table.len()).try_for_each(|row| {
+            let mut cells = weights.format(weight.pair(row));
+            if two_sided {
+                cells.push(table.text_of("status", row).into());
+            }
+            cells.push(label_value(table, row).into());
+            push(cells)
+        })
+    })
 }

@@ -1,6 +1,6 @@
 //! Show source lines with their costs, of functions that match.
 
-use super::{Of, Question, ShownBy, View};
+use super::{Ask, Matched, Question, ShownBy, Takes, View, ViewOptions};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::list::SourceDirs;
@@ -10,10 +10,11 @@ pub(crate) const VIEW: View = View {
     name: "list",
     about: "Show source lines with their costs, of functions that match",
     scope: Scope::Rows,
-    of: Of::OneType,
-    matched: Some("function"),
+    matched: Some(Matched { what: "function", about: "Matched against each function's name" }),
     shown_by: ShownBy::Json,
-    of_pairs: None,
+    ask: Some(|ViewOptions { regex, sources, .. }| Ask::List { regex, sources, limit: None }),
+    takes: &[Takes::Sources],
+    ..View::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, regex: &str, sources: &SourceDirs, limit: usize) -> Result<Report> {

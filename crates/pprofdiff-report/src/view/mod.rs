@@ -1,5 +1,5 @@
-//! Views: a file each, with its descriptor and its answer. Which view is asked, with its options, is an
-//! [`Ask`](crate::Ask).
+//! Views: a file each, with its descriptor, its rows (columns, text) and its answer. Which view is asked, with its options,
+//! is an [`Ask`].
 
 #[cfg(feature = "check")]
 pub(crate) mod check;
@@ -27,9 +27,20 @@ pub(crate) mod traces;
 pub(crate) mod tree;
 pub(crate) mod values;
 
-use crate::request::Ask;
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "html")]
+use crate::page::PageOptions;
+use crate::report::Report;
+#[cfg(feature = "check")]
+use crate::request::CheckOptions;
+use crate::table::Kind;
+use pprofdiff::explain::ExplainOptions;
+use pprofdiff::graph::GraphOptions;
+use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Scope;
-use pprofdiff::{Diff, Error, Measure, Query, Result, Selection};
+use pprofdiff::series::Series;
+use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
 
 /// What is said of a view anywhere.
 #[derive(Debug)]
@@ -44,11 +55,59 @@ pub struct View {
     /// What it is of.
     pub of: Of,
     /// What its regular expression is matched against, if it has one.
-    pub matched: Option<&'static str>,
+    pub matched: Option<Matched>,
     /// Which formats show it.
     pub shown_by: ShownBy,
-    /// What is asked of each of many pairs, with the expression if it has one; `None` if it is not asked of many.
-    pub(crate) of_pairs: Option<fn(&str) -> Ask>,
+    /// What its tables have for rows; none if it has no tables of its own.
+    pub(crate) kinds: &'static [&'static Kind],
+    /// The question that is asked by the view's name alone: by its verb, and of many pairs.
+    pub ask: Option<fn(ViewOptions) -> Ask>,
+    /// True if many pairs are asked for it by name.
+    pub(crate) of_pairs: bool,
+    /// What it takes of [`ViewOptions`], besides the expression.
+    pub takes: &'static [Takes],
+}
+
+/// What views take that are asked by name alone.
+#[derive(Debug, Clone, Default)]
+pub struct ViewOptions {
+    /// The regular expression, of a view that has one.
+    pub regex: String,
+    /// What rows are ordered by.
+    pub sort: Sort,
+    /// Whether samples with different labels are told apart.
+    pub by_labels: bool,
+    /// Where the sources are.
+    pub sources: SourceDirs,
+}
+
+/// An option of [`ViewOptions`] that not all views take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Takes {
+    /// An order.
+    Sort,
+    /// Labels.
+    Labels,
+    /// Folders of sources.
+    Sources,
+}
+
+/// What a view's regular expression is matched against.
+#[derive(Debug)]
+pub struct Matched {
+    /// What matches.
+    pub what: &'static str,
+    /// What of it is searched.
+    pub about: &'static str,
+}
+
+impl Matched {
+    /// Frames by their labels.
+    pub(crate) const FRAMES: Option<Matched> = Some(Matched {
+        what: "frame",
+        about: "Matched against each frame's name, with its file and line at such granularities",
+    });
 }
 
 /// What a view is of.
@@ -80,14 +139,14 @@ pub enum ShownBy {
 /// All views.
 static VIEWS: &[&View] = &[
     &top::VIEW,
+    &tree::VIEW,
     &peek::VIEW,
     &roots::VIEW,
-    &tree::VIEW,
+    &list::VIEW,
+    &disasm::VIEW,
     &stacks::VIEW,
     &traces::VIEW,
     &labels::VIEW,
-    &list::VIEW,
-    &disasm::VIEW,
     &graph::VIEW,
     #[cfg(feature = "html")]
     &page::VIEW,
@@ -107,6 +166,24 @@ static VIEWS: &[&View] = &[
 ];
 
 impl View {
+    /// What most views have in common: they are asked by what has options of its own, of one sample type, and shown by
+    /// formats that are made for them.
+    pub(crate) const BASE: View = View {
+        name: "",
+        about: "",
+        scope: Scope::Everything,
+        of: Of::OneType,
+        matched: None,
+        shown_by: ShownBy::OwnFormats,
+        kinds: &[],
+        ask: None,
+        of_pairs: false,
+        takes: &[],
+    };
+
+    /// What tables of many builds have in common.
+    const OF_BUILDS: View = View { of: Of::Builds, shown_by: ShownBy::Rows, ..View::BASE };
+
     /// All views.
     pub fn all() -> &'static [&'static View] {
         VIEWS
@@ -115,19 +192,300 @@ impl View {
     /// The view of a name, as many pairs are asked for it: `top`, or `peek=RE` of one with an expression.
     pub(crate) fn of_pairs(text: &str) -> Result<Ask> {
         let (name, regex) = text.split_once('=').unwrap_or((text, ""));
-        let named = |view: &&&View| view.name == name && view.matched.is_some() != regex.is_empty();
-        match View::all().iter().find(named).and_then(|view| view.of_pairs) {
-            Some(ask) => Ok(ask(regex)),
+        let named = |view: &&&View| view.of_pairs && view.name == name && view.matched.is_some() != regex.is_empty();
+        match View::all().iter().find(named).and_then(|view| view.ask) {
+            Some(ask) => Ok(ask(ViewOptions { regex: regex.to_owned(), ..ViewOptions::default() })),
             None => Err(Error::query(format!("a view is {}, not {text:?}", View::names_of_pairs()))),
         }
     }
 
     /// The names of views that many pairs are asked for.
     pub fn names_of_pairs() -> String {
-        let views = View::all().iter().filter(|view| view.of_pairs.is_some());
+        let views = View::all().iter().filter(|view| view.of_pairs);
         let name =
             |view: &&View| if view.matched.is_some() { format!("{}=RE", view.name) } else { view.name.to_owned() };
         views.map(name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The views, each with its own options. `limit` is the most rows; all if not given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Ask {
+    /// The table of frames.
+    Top {
+        /// What rows are ordered by.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+        /// Only rows that more than chance explains, of one sample type.
+        #[serde(default)]
+        significant: bool,
+    },
+    /// The callers and callees of the frames that match.
+    Peek {
+        /// Matched against each frame's label.
+        regex: String,
+        /// What nodes are ordered by.
+        sort: Sort,
+        /// The most nodes.
+        limit: Option<usize>,
+    },
+    /// The callers of the frames that match, as whole chains from the root.
+    Roots {
+        /// Matched against each frame's label.
+        regex: String,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// The callers and callees of all frames.
+    Tree {
+        /// What nodes are ordered by.
+        sort: Sort,
+        /// The most nodes.
+        limit: Option<usize>,
+    },
+    /// Whole stacks.
+    Stacks {
+        /// Tell apart stacks whose samples have different labels.
+        by_labels: bool,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// Whole stacks with their labels, each from the leaf, as pprof's traces.
+    Traces {
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// What each label's values cost.
+    Labels {
+        /// The most rows of each key.
+        limit: Option<usize>,
+    },
+    /// Source lines of the functions that match.
+    List {
+        /// Matched against each function's name.
+        regex: String,
+        /// Where the sources are.
+        sources: SourceDirs,
+        /// The most functions.
+        limit: Option<usize>,
+    },
+    /// Instructions of the functions that match, of profiles that were loaded with binaries.
+    Disasm {
+        /// Matched against each function's name in its binary.
+        regex: String,
+        /// The most functions.
+        limit: Option<usize>,
+    },
+    /// The call graph.
+    Graph(GraphOptions),
+    /// The page for a browser.
+    #[cfg(feature = "html")]
+    Page {
+        /// What it holds.
+        options: PageOptions,
+        /// Where the sources are; without them the page has no source lines.
+        sources: Option<SourceDirs>,
+    },
+    /// The diff written as one profile.
+    Profile(WriteOptions),
+    /// What is in the files.
+    Info,
+    /// All that a profile, or the diff written as one, has: its samples and tables as they are numbered.
+    Raw,
+    /// What producers left as comments.
+    Comments,
+    /// Whether what changed is within limits; the profiles of a side are its runs.
+    #[cfg(feature = "check")]
+    Check(CheckOptions),
+    /// Why the sides differ; the profiles of a side are its runs.
+    Explain(ExplainOptions),
+    /// Of many builds: the frames by their largest steps.
+    Movers {
+        /// What steps are of.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// Of many builds: all steps from one to another.
+    Steps {
+        /// What steps are of.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+    /// Of many builds: from which on a frame costs something else.
+    Shifts {
+        /// Of which cost.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+        /// Find the cause of each: reads the builds around it again.
+        explain: Option<ExplainOptions>,
+    },
+    /// Of many builds: the page for a browser, with the course of each frame, and flame graphs of before and after.
+    #[cfg(feature = "html")]
+    Timelines {
+        /// Frames by their lasting changes; otherwise by their largest steps.
+        lasting: bool,
+        /// Of which cost.
+        sort: Sort,
+        /// The most rows.
+        limit: Option<usize>,
+        /// What it holds.
+        options: PageOptions,
+    },
+    /// Of many builds: what each frame costs in each.
+    Values {
+        /// A row for each build and frame, also where a build does not have the frame.
+        dense: bool,
+        /// The most rows.
+        limit: Option<usize>,
+    },
+}
+
+impl Default for Ask {
+    fn default() -> Ask {
+        Ask::Top { sort: Sort::default(), limit: None, significant: false }
+    }
+}
+
+impl std::str::FromStr for Ask {
+    type Err = Error;
+
+    /// A view of rows by its name, as many pairs are asked for it: `top`, or `peek=RE` of one with an expression.
+    fn from_str(text: &str) -> Result<Ask> {
+        View::of_pairs(text)
+    }
+}
+
+impl Ask {
+    /// The same view in this order, where it has a choice, with this many rows at most.
+    #[must_use]
+    pub fn ordered(mut self, by: Sort, most: Option<usize>) -> Ask {
+        if let Ask::Top { sort, .. } | Ask::Tree { sort, .. } | Ask::Peek { sort, .. } = &mut self {
+            *sort = by;
+        }
+        if let Some(limit) = self.limit_mut() {
+            *limit = most;
+        }
+        self
+    }
+
+    /// Which view it is.
+    pub fn view(&self) -> &'static View {
+        match self {
+            Ask::Top { .. } => &top::VIEW,
+            Ask::Peek { .. } => &peek::VIEW,
+            Ask::Roots { .. } => &roots::VIEW,
+            Ask::Tree { .. } => &tree::VIEW,
+            Ask::Stacks { .. } => &stacks::VIEW,
+            Ask::Traces { .. } => &traces::VIEW,
+            Ask::Labels { .. } => &labels::VIEW,
+            Ask::List { .. } => &list::VIEW,
+            Ask::Disasm { .. } => &disasm::VIEW,
+            Ask::Graph(_) => &graph::VIEW,
+            #[cfg(feature = "html")]
+            Ask::Page { .. } => &page::VIEW,
+            Ask::Profile(_) => &profile::VIEW,
+            Ask::Info => &info::VIEW,
+            Ask::Raw => &raw::VIEW,
+            Ask::Comments => &comments::VIEW,
+            #[cfg(feature = "check")]
+            Ask::Check(_) => &check::VIEW,
+            Ask::Explain(_) => &explain::VIEW,
+            Ask::Movers { .. } => &movers::VIEW,
+            Ask::Steps { .. } => &steps::VIEW,
+            Ask::Shifts { .. } => &shifts::VIEW,
+            #[cfg(feature = "html")]
+            Ask::Timelines { .. } => &timelines::VIEW,
+            Ask::Values { .. } => &values::VIEW,
+        }
+    }
+
+    /// The view's name.
+    pub fn name(&self) -> &'static str {
+        self.view().name
+    }
+
+    /// The regular expression, of a view that has one.
+    pub(crate) fn regex(&self) -> Option<&str> {
+        match self {
+            Ask::Peek { regex, .. }
+            | Ask::Roots { regex, .. }
+            | Ask::List { regex, .. }
+            | Ask::Disasm { regex, .. } => Some(regex),
+            _ => None,
+        }
+    }
+
+    /// The most rows, where the view has rows.
+    pub fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
+        match self {
+            Ask::Top { limit, .. }
+            | Ask::Peek { limit, .. }
+            | Ask::Roots { limit, .. }
+            | Ask::Tree { limit, .. }
+            | Ask::Stacks { limit, .. }
+            | Ask::Traces { limit }
+            | Ask::Labels { limit }
+            | Ask::List { limit, .. }
+            | Ask::Disasm { limit, .. }
+            | Ask::Movers { limit, .. }
+            | Ask::Steps { limit, .. }
+            | Ask::Shifts { limit, .. }
+            | Ask::Values { limit, .. } => Some(limit),
+            #[cfg(feature = "html")]
+            Ask::Timelines { limit, .. } => Some(limit),
+            _ => None,
+        }
+    }
+
+    /// The answer of a diff or a profile.
+    pub(crate) fn answer(&self, asked: &Question<'_>) -> Result<Report> {
+        let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
+        let of_many = || Error::query(format!("{} are of many builds", self.name()));
+        match self {
+            Ask::Top { sort, limit, significant } => top::answer(asked, *sort, most(limit), *significant),
+            Ask::Peek { regex, sort, limit } => peek::answer(asked, regex, *sort, most(limit)),
+            Ask::Roots { regex, limit } => roots::answer(asked, regex, most(limit)),
+            Ask::Tree { sort, limit } => tree::answer(asked, *sort, most(limit)),
+            Ask::Stacks { by_labels, limit } => stacks::answer(asked, *by_labels, most(limit)),
+            Ask::Traces { limit } => traces::answer(asked, most(limit)),
+            Ask::Labels { limit } => labels::answer(asked, most(limit)),
+            Ask::List { regex, sources, limit } => list::answer(asked, regex, sources, most(limit)),
+            Ask::Disasm { regex, limit } => disasm::answer(asked, regex, most(limit)),
+            Ask::Graph(options) => graph::answer(asked, options),
+            #[cfg(feature = "html")]
+            Ask::Page { options, sources } => page::answer(asked, options, sources.as_ref()),
+            Ask::Profile(options) => profile::answer(asked, options),
+            Ask::Info => Ok(info::answer(asked)),
+            Ask::Raw => raw::answer(asked),
+            Ask::Comments => Ok(comments::answer(asked)),
+            #[cfg(feature = "check")]
+            Ask::Check(options) => check::answer(asked, options),
+            Ask::Explain(options) => explain::answer(asked, options),
+            #[cfg(feature = "html")]
+            Ask::Timelines { .. } => Err(of_many()),
+            Ask::Movers { .. } | Ask::Steps { .. } | Ask::Shifts { .. } | Ask::Values { .. } => Err(of_many()),
+        }
+    }
+
+    /// The answer of many builds.
+    pub(crate) fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
+        let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
+        Ok(Report::Table(match self {
+            Ask::Movers { sort, limit } => movers::answer(series, *sort, most(limit)),
+            Ask::Steps { sort, limit } => steps::answer(series, *sort, most(limit)),
+            Ask::Shifts { sort, limit, explain } => shifts::answer(series, *sort, most(limit), explain.as_ref(), load)?,
+            Ask::Values { dense, limit } => values::answer(series, *dense, most(limit))?,
+            #[cfg(feature = "html")]
+            Ask::Timelines { lasting, sort, limit, options } => {
+                return timelines::answer(series, *lasting, *sort, most(limit), options, load);
+            }
+            _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.name()))),
+        }))
     }
 }
 

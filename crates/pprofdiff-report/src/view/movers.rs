@@ -1,21 +1,57 @@
 //! Show the frames of many builds by their largest steps.
 
-use super::{Of, ShownBy, View};
-use crate::table::Table;
+use super::View;
+use super::steps::{columns, step_columns, write_steps};
+use crate::numbers::counted_of;
+use crate::series::{build_columns, frame_columns};
+use crate::table::schema::{Holds, build, frame, label, spec};
+use crate::table::{Data, Kind, Role, Table};
 use pprofdiff::Sort;
-use pprofdiff::options::Scope;
-use pprofdiff::series::Series;
+use pprofdiff::series::{Mover, Ranked, Series};
 
 pub(crate) const VIEW: View = View {
     name: "movers",
     about: "Show the frames of many builds by their largest steps",
-    scope: Scope::Everything,
-    of: Of::Builds,
-    matched: None,
-    shown_by: ShownBy::Rows,
-    of_pairs: None,
+    kinds: &[&MOVERS],
+    ..View::OF_BUILDS
+};
+
+/// Frames of many builds, each with its largest step.
+pub(crate) static MOVERS: Kind = Kind {
+    name: "movers",
+    columns: |_| {
+        let mut all = Vec::from(frame());
+        all.push(label("mapping"));
+        all.extend(["first_seen", "last_seen"].into_iter().flat_map(build));
+        all.push(spec("builds", Role::Key, Holds::Line));
+        all.extend(columns());
+        all
+    },
+    text: |table, out, options| {
+        let rows = match table.rows_total {
+            1 => "1 frame by its largest step".to_owned(),
+            _ => format!("{} by their largest step", counted_of(table.len(), table.rows_total, "frame")),
+        };
+        write_steps(table, &rows, &[("first", "first_seen"), ("last", "last_seen")], out, options)
+    },
+    chart_label: |table, row, name| table.name_with_build(row, "to", name),
+    ..Kind::OF_BUILDS
 };
 
 pub(crate) fn answer(series: &Series, sort: Sort, limit: usize) -> Table {
     Table::movers(&series.movers(sort), limit)
+}
+
+impl Table {
+    /// The first `n` rows, one a frame. Columns: those of steps, for the frame's largest; before them first_seen and
+    /// last_seen (the builds' keys, with their numbers), and builds (how many have it).
+    pub fn movers(ranked: &Ranked<Mover>, n: usize) -> Table {
+        let rows = &ranked.rows[..n.min(ranked.rows.len())];
+        let mut columns = frame_columns(&ranked.frames, rows.iter().map(|m| m.frame));
+        columns.extend(build_columns(&ranked.builds, rows.iter().map(|m| Some(m.first))));
+        columns.extend(build_columns(&ranked.builds, rows.iter().map(|m| Some(m.last))));
+        columns.push(Data::Line(rows.iter().map(|m| Some(m.builds as i64)).collect()));
+        columns.extend(step_columns(&ranked.builds, rows.iter().map(|m| &m.step)));
+        Table::new(&MOVERS, &ranked.summary, columns).of_ranked(ranked)
+    }
 }

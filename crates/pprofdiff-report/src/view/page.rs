@@ -1,21 +1,12 @@
 //! Write a page for a browser.
 
-use super::{Of, Question, ShownBy, View};
+use super::{Question, View};
 use crate::page::{PageOptions, page};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::list::{SourceCode, SourceDirs};
-use pprofdiff::options::Scope;
 
-pub(crate) const VIEW: View = View {
-    name: "page",
-    about: "Write a page for a browser",
-    scope: Scope::Everything,
-    of: Of::OneType,
-    matched: None,
-    shown_by: ShownBy::OwnFormats,
-    of_pairs: None,
-};
+pub(crate) const VIEW: View = View { name: "page", about: "Write a page for a browser", ..View::BASE };
 
 pub(crate) fn answer(asked: &Question<'_>, options: &PageOptions, sources: Option<&SourceDirs>) -> Result<Report> {
     let files = sources.map(SourceDirs::files);

@@ -1,23 +1,156 @@
 //! Show the callers and callees of frames that match.
 
-use super::{Of, Question, ShownBy, View};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use super::{Ask, Matched, Of, Question, ShownBy, Takes, View, ViewOptions};
+use crate::numbers::CostFormat;
 use crate::report::Report;
-use crate::request::Ask;
-use crate::table::{Kind, Table};
+use crate::table::beside::{Part, join};
+use crate::table::build::{costs, dictionary};
+use crate::table::schema::{Shape, Spec, key, label};
+use crate::table::{Counted, Data, Kind, Measured, Node, Nodes, Table, Texts};
+use crate::text::{Cells, TextOptions, grid};
+use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::options::Scope;
-use pprofdiff::{Result, Sort};
+use pprofdiff::random::HashMap;
+use pprofdiff::{Pair, Result, Sort};
 
 pub(crate) const VIEW: View = View {
     name: "peek",
     about: "Show the callers and callees of frames that match",
     scope: Scope::Sums,
     of: Of::SeveralTypes,
-    matched: Some("frame"),
+    matched: Matched::FRAMES,
     shown_by: ShownBy::Rows,
-    of_pairs: Some(|regex| Ask::Peek { regex: regex.to_owned(), sort: Sort::default(), limit: None }),
+    kinds: &[&PEEK],
+    ask: Some(|ViewOptions { regex, sort, .. }| Ask::Peek { regex, sort, limit: None }),
+    of_pairs: true,
+    takes: &[Takes::Sort],
+    ..View::BASE
 };
+
+/// Callers and callees of some frames.
+pub(crate) static PEEK: Kind = Kind { name: "peek", ..EDGES };
+
+/// Callers and callees: one edge a row, grouped by node.
+pub(crate) const EDGES: Kind = Kind {
+    row: "edge",
+    counted: Counted::Nodes,
+    columns,
+    text: write_edges,
+    row_label: |table, row| {
+        let [node, other, relation] = ["node", "other", "relation"].map(|name| table.text_of(name, row));
+        format!("{node} {} {other}", if relation == "caller" { "from" } else { "calls" })
+    },
+    chart_label: |table, row, name| {
+        let [node, other, relation] = ["node", "other", "relation"].map(|name| table.text_of(name, row));
+        let [from, to] = if relation == "caller" { [other, node] } else { [node, other] }.map(name);
+        format!("{from} → {to}")
+    },
+    ..Kind::BASE
+};
+
+fn columns(shape: &Shape<'_>) -> Vec<Spec> {
+    let mut all = vec![label("node"), label("other"), key("relation")];
+    all.extend(shape.costs(&[Measured::Weight]));
+    all
+}
 
 pub(crate) fn answer(asked: &Question<'_>, regex: &str, sort: Sort, limit: usize) -> Result<Report> {
     let edges = asked.each(|measure| measure.edges(Some(regex), sort))?;
-    Ok(Report::Table(Table::all_edges(&edges, Kind::Peek).head(limit)))
+    Ok(Report::Table(Table::all_edges(&edges, &PEEK).head(limit)))
+}
+
+impl Table {
+    /// Callers and callees of the frames that an expression matches: see [`Table::tree`].
+    pub fn peek(of: &Edges) -> Table {
+        Table::edges(of, &PEEK)
+    }
+
+    pub(super) fn edges(of: &Edges, kind: &'static Kind) -> Table {
+        let edges = &of.edges;
+        let nodes = of.nodes.iter().map(|row| row.frame);
+        let (labels, number) =
+            dictionary(&of.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
+        let label = |f: u32| number[f as usize] as usize;
+        let relations: Texts = [Relation::Caller, Relation::Callee].iter().map(|r| Some(r.name())).collect();
+        let mut data = vec![
+            Data::Text(labels.shared(edges.iter().map(|e| label(e.node)))),
+            Data::Text(labels.shared(edges.iter().map(|e| label(e.other)))),
+            Data::Text(relations.shared(edges.iter().map(|e| usize::from(e.relation == Relation::Callee)))),
+        ];
+        data.extend(costs(of.summary.base.is_some(), edges.iter().map(|e| e.weight)));
+        let mut number = vec![u32::MAX; of.frames.len()];
+        for (i, row) in of.nodes.iter().enumerate() {
+            number[row.frame as usize] = i as u32;
+        }
+        let nodes = Nodes {
+            all: Arc::new(of.nodes.iter().map(|r| Node { flat: r.flat, cum: r.cum }).collect()),
+            labels: labels.shared(nodes.map(label)),
+            shown: (0..of.nodes.len() as u32).collect(),
+            of_row: edges.iter().map(|e| number[e.node as usize]).collect(),
+        };
+        Table { nodes, ..Table::new(kind, &of.summary, data) }
+    }
+
+    /// Callers and callees by the sample types of one selection.
+    pub(crate) fn all_edges(edges: &[Edges], kind: &'static Kind) -> Table {
+        if let [one] = edges {
+            return Table::edges(one, kind);
+        }
+        let parts = edges.iter().map(|of| {
+            let key = |e: &Edge| [e.node, e.other, u32::from(e.relation == Relation::Callee)].into();
+            let nodes = of.nodes.iter().map(|row| row.frame).collect();
+            Part { table: Table::edges(of, kind), keys: of.edges.iter().map(key).collect(), nodes }
+        });
+        join(parts.collect(), true)
+    }
+}
+
+/// Blocks in pprof's manner: the callers, the node with its flat and cum, the callees.
+fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    let nodes = || table.nodes.shown.iter().map(|&number| &table.nodes.all[number as usize]);
+    if !table.beside.is_empty() {
+        return table.write_beside(out, options);
+    }
+    let costs = table.costs();
+    let Some(weights) = costs.first() else { return Ok(()) };
+    let pairs: Vec<Pair> = (0..table.len()).map(|row| weights.pair(row)).chain(nodes().map(|n| n.cum)).collect();
+    let cost = CostFormat::new(&table.summary, pairs.into_iter());
+    let numbers = &Cells { cost, summary: &table.summary, full: true };
+    let own = CostFormat::new(&table.summary, nodes().map(|n| n.flat));
+    let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::default();
+    for (row, &node) in table.nodes.of_row.iter().enumerate() {
+        rows_of.entry(node).or_default().push(row);
+    }
+    let mut head = numbers.head("");
+    head.push("  frame".to_owned());
+    grid(out, options, &head, |push| {
+        for (i, &number) in table.nodes.shown.iter().enumerate() {
+            if i > 0 {
+                push(Vec::new())?;
+            }
+            let rows = rows_of.get(&number).map_or(&[][..], Vec::as_slice);
+            let edges = |relation: &'static str, word: &'static str| {
+                rows.iter().filter(move |&&row| table.text_of("relation", row) == relation).map(move |&row| {
+                    let mut cells = numbers.format(weights.pair(row));
+                    cells.push(format!("    {word} {}", table.text_of("other", row)).into());
+                    cells
+                })
+            };
+            edges("caller", "from").try_for_each(&mut *push)?;
+            let node = &table.nodes.all[number as usize];
+            let label = table.nodes.labels.get(number as usize).unwrap_or_default();
+            let flat = match table.summary.base {
+                Some(_) => own.change(node.flat, "->"),
+                None => own.sides.format(node.flat.new),
+            };
+            let mut cells = numbers.format(node.cum);
+            cells.push(format!("  {label}   (flat {flat})").into());
+            push(cells)?;
+            edges("callee", "calls").try_for_each(&mut *push)?;
+        }
+        Ok(())
+    })
 }

@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{Of, Question, ShownBy, View};
+use super::{Question, ShownBy, View};
 use crate::report::Report;
 use pprofdiff::Result;
-use pprofdiff::options::Scope;
 
 pub(crate) const VIEW: View = View {
     name: "raw",
     about: "Print all samples, locations and mappings as text, as pprof does",
-    scope: Scope::Everything,
-    of: Of::OneType,
-    matched: None,
     shown_by: ShownBy::Text,
-    of_pairs: None,
+    ..View::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>) -> Result<Report> {

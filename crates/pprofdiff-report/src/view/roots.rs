@@ -1,8 +1,7 @@
 //! Show the callers of frames that match, as whole chains from the root.
 
-use super::{Of, Question, ShownBy, View};
+use super::{Ask, Matched, Question, ShownBy, View, ViewOptions};
 use crate::report::Report;
-use crate::request::Ask;
 use crate::table::Table;
 use pprofdiff::Result;
 use pprofdiff::options::Scope;
@@ -11,10 +10,11 @@ pub(crate) const VIEW: View = View {
     name: "roots",
     about: "Show the callers of frames that match, as whole chains from the root",
     scope: Scope::Rows,
-    of: Of::OneType,
-    matched: Some("frame"),
+    matched: Matched::FRAMES,
     shown_by: ShownBy::Rows,
-    of_pairs: Some(|regex| Ask::Roots { regex: regex.to_owned(), limit: None }),
+    ask: Some(|ViewOptions { regex, .. }| Ask::Roots { regex, limit: None }),
+    of_pairs: true,
+    ..View::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, regex: &str, limit: usize) -> Result<Report> {

@@ -1,21 +1,53 @@
 //! Show the builds from which on a frame costs something else.
 
-use super::{Of, ShownBy, View};
-use crate::series::causes_of;
-use crate::table::Table;
-use pprofdiff::explain::ExplainOptions;
-use pprofdiff::options::Scope;
-use pprofdiff::series::Series;
-use pprofdiff::{LoadOptions, Result, Sort};
+use std::io::{self, Write};
+
+use super::View;
+use crate::explain::cause_of;
+use crate::numbers::counted_of;
+use crate::series::{RUNS, build_columns, frame_columns};
+use crate::table::build::costs;
+use crate::table::schema::{Holds, build, frame, key, label, spec};
+use crate::table::{Cost, Data, Kind, Measured, Role, Table, Texts};
+use crate::text::{Shown, TextOptions, change_cells, grid, heads};
+use pprofdiff::explain::{Cause, ExplainOptions};
+use pprofdiff::random::{HashMap, HashSet};
+use pprofdiff::series::{FEWEST_BUILDS, Ranked, Series, Shift, ShiftKind};
+use pprofdiff::text::sanitize;
+use pprofdiff::{Diff, Granularity, LoadOptions, Normalize, Query, Result, Sort, TopRow};
 
 pub(crate) const VIEW: View = View {
     name: "shifts",
     about: "Show the builds from which on a frame costs something else",
-    scope: Scope::Everything,
-    of: Of::Builds,
-    matched: None,
-    shown_by: ShownBy::Rows,
-    of_pairs: None,
+    kinds: &[&SHIFTS],
+    ..View::OF_BUILDS
+};
+
+/// Lasting changes of frames along many builds.
+pub(crate) static SHIFTS: Kind = Kind {
+    name: "shifts",
+    row: "lasting change",
+    columns: |_| {
+        let cost = Cost { measured: Measured::Weight, sample_type: 0 };
+        let costs = [
+            ("before", Role::Base(cost)),
+            ("after", Role::New(cost)),
+            ("delta", Role::Delta(cost)),
+            ("delta_low", Role::DeltaEnd(cost)),
+            ("delta_high", Role::DeltaEnd(cost)),
+        ];
+        let mut all = Vec::from(frame());
+        all.extend([label("mapping"), key("kind")]);
+        all.extend(["since", "earliest", "latest", "until"].into_iter().flat_map(build));
+        all.extend(costs.map(|(name, role)| spec(name, role, Holds::Value)));
+        all.push(spec("q", Role::Figure, Holds::Ratio));
+        all.push(spec("total_before", Role::Total, Holds::Value));
+        all.push(label("cause"));
+        all
+    },
+    text: write_shifts,
+    chart_label: |table, row, name| table.name_with_build(row, "since", name),
+    ..Kind::OF_BUILDS
 };
 
 /// Finding causes reads the builds around each shift again.
@@ -29,4 +61,134 @@ pub(crate) fn answer(
     let shifts = series.shifts(sort);
     let causes = explain.map(|options| causes_of(series, &shifts, limit, load, options));
     Ok(Table::shifts(&shifts, limit, &causes.transpose()?.unwrap_or_default()))
+}
+
+/// The causes of the first `n` lasting changes, found between the builds before and after each.
+///
+/// # Errors
+/// As [`Series::explain`].
+fn causes_of(
+    series: &Series,
+    shifts: &Ranked<Shift>,
+    n: usize,
+    load: &LoadOptions,
+    options: &ExplainOptions,
+) -> Result<Vec<Option<String>>> {
+    let mut causes = vec![None; n.min(shifts.rows.len())];
+    for point in series.change_points(shifts, RUNS) {
+        let rows: Vec<usize> = point.rows.iter().copied().filter(|&row| row < causes.len()).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let query =
+            series.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
+        let diff = series.diff(&point, load)?;
+        let explanation = diff.explain(&query, &[], options)?;
+        // What each function costs more within the stacks of a cause, worked out where it is asked for.
+        let mut within: HashMap<String, HashMap<String, i64>> = HashMap::default();
+        let whole = deltas(&diff, &query, shifts.sort)?;
+        for cause in &explanation.causes {
+            if let Some(pattern) = &cause.evidence.pattern {
+                let focused = query.clone().with_filters(query.filters.clone().with("focus", pattern.as_str())?);
+                within.insert(pattern.clone(), deltas(&diff, &focused, shifts.sort)?);
+            }
+        }
+        for row in rows {
+            let name = shifts.frames.name(shifts.rows[row].frame);
+            let delta = |deltas: &HashMap<String, i64>| deltas.get(&name).copied().unwrap_or(0);
+            let below = |cause: &Cause| {
+                let part = cause.evidence.pattern.as_ref().and_then(|pattern| within.get(pattern)).map_or(0, delta);
+                let all = delta(&whole);
+                // Most of what it changed.
+                all != 0 && part.signum() == all.signum() && part.unsigned_abs() >= all.unsigned_abs() / 2
+            };
+            causes[row] = Some(cause_of(&explanation, &name, below));
+        }
+    }
+    Ok(causes)
+}
+
+/// What each function costs more or less on the new side, by name.
+fn deltas(diff: &Diff, query: &Query, sort: Sort) -> Result<HashMap<String, i64>> {
+    let top = diff.measure(query)?.top(sort);
+    let delta = |row: &TopRow| if sort == Sort::Flat { row.flat.delta() } else { row.cum.delta() };
+    Ok(top.rows.iter().map(|row| (top.frames.name(row.frame), delta(row))).collect())
+}
+
+impl Table {
+    /// The first `n` rows, one a lasting change. Columns: name, file, line, mapping; kind (step, passed, drift); since,
+    /// earliest, latest and until (the builds' keys, with their numbers: the first that has the change, those that it may
+    /// as well have come with, the first that it is gone from, of a drift the last); before, after, delta, delta_low and
+    /// delta_high (of the mean, and where its change lies at 95 %), q (the part of false ones among what is as clear),
+    /// total_before, and the cause that is known of each row.
+    pub fn shifts(ranked: &Ranked<Shift>, n: usize, causes: &[Option<String>]) -> Table {
+        let rows = &ranked.rows[..n.min(ranked.rows.len())];
+        let of = |build: fn(&Shift) -> Option<usize>| build_columns(&ranked.builds, rows.iter().map(build));
+        let kinds = [ShiftKind::Step, ShiftKind::Passed, ShiftKind::Drift];
+        let names: Texts = kinds.iter().map(|kind| Some(kind.name())).collect();
+        let kind = |s: &Shift| kinds.iter().position(|&k| k == s.kind).unwrap_or_default();
+        let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
+        columns.push(Data::Text(names.shared(rows.iter().map(kind))));
+        columns.extend(of(|s| Some(s.build)));
+        columns.extend(of(|s| Some(s.between[0])));
+        columns.extend(of(|s| Some(s.between[1])));
+        columns.extend(of(|s| s.until));
+        columns.extend(costs(true, rows.iter().map(|s| s.value)));
+        let end = |i: usize| Data::Value(rows.iter().map(|s| s.interval[i].round() as i64).collect());
+        columns.extend([end(0), end(1), Data::Ratio(rows.iter().map(|s| Some(s.q)).collect())]);
+        let before = |s: &Shift| ranked.builds.all.get(ranked.builds.loaded_before(s.build)).map_or(0, |b| b.total);
+        columns.push(Data::Value(rows.iter().map(before).collect()));
+        columns.push(Data::Text((0..rows.len()).map(|row| causes.get(row).and_then(Option::as_deref)).collect()));
+        Table::new(&SHIFTS, &ranked.summary, columns).of_ranked(ranked)
+    }
+}
+
+fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    let is_history = table.builds.as_ref().is_some_and(|b| b.loaded().count() >= FEWEST_BUILDS);
+    if table.rows_total == 0 && is_history {
+        return writeln!(
+            out,
+            "no lasting changes: no frame costs something else in three builds or more, beyond what builds differ by\n\
+             anyway; single builds are among the steps"
+        );
+    }
+    if table.rows_total == 0 {
+        return Ok(());
+    }
+    let found = counted_of(table.len(), table.rows_total, "lasting change");
+    writeln!(out, "{found}; growth is a row's own, \"of total\" its change in the total of the build before")?;
+    writeln!(
+        out,
+        "± is where 95 of 100 such changes lie; a step stays, what passed went away again, a drift came bit by bit\n"
+    )?;
+    let costs: Vec<_> = table.led().into_iter().map(|costs| (costs, table.format(&costs))).collect();
+    let [(costs, format)] = &costs[..] else { return Ok(()) };
+    let mut head = heads("", true, ["before", "after", "change"], true);
+    head.extend(["±", "kind", "since", "between", "until", "frame"].map(str::to_owned));
+    grid(out, options, &head, |push| {
+        (0..table.len()).try_for_each(|row| {
+            let mut cells = change_cells(*format, costs.pair(row), Some(table.total_of(costs.cost, row)));
+            let half = table.values("delta_high")[row].saturating_sub(table.values("delta_low")[row]) / 2;
+            cells.push(format.delta.format(half).into());
+            let (earliest, latest) = (table.text_of("earliest", row), table.text_of("latest", row));
+            let between = if earliest == latest { "-".to_owned() } else { format!("{earliest}..{latest}") };
+            cells.push(table.text_of("kind", row).into());
+            cells.extend([table.build("since", row), between, table.build("until", row)].map(Shown::from));
+            cells.push(table.label(row).into());
+            push(cells)
+        })
+    })?;
+    // Rows that came together mostly have one cause.
+    let mut said: HashSet<_> = HashSet::default();
+    for row in (0..table.len()).filter(|&row| !table.text_of("cause", row).is_empty()) {
+        let cause = (
+            table.text_of(if table.text_of("kind", row) == "drift" { "until" } else { "since" }, row),
+            table.text_of("cause", row),
+        );
+        if said.insert(cause) {
+            let before = if said.len() == 1 { "\n" } else { "" };
+            writeln!(out, "{before}explain: {}: {}", sanitize(cause.0), sanitize(cause.1))?;
+        }
+    }
+    Ok(())
 }

@@ -1,20 +1,51 @@
 //! Show whole stacks.
 
-use super::{Of, Question, ShownBy, View};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use super::{Ask, Of, Question, ShownBy, Takes, View, ViewOptions};
+use crate::chart::stack_name;
+use crate::numbers::whole;
 use crate::report::Report;
-use crate::request::Ask;
-use crate::table::Table;
+use crate::table::beside::{Numbers, Part, join};
+use crate::table::build::{costs, dictionary, statuses};
+use crate::table::schema::{Holds, spec};
+use crate::table::{Cell, Data, Kind, Lists, Measured, Role, Table};
+use crate::text::{TextOptions, paint};
 use pprofdiff::Result;
 use pprofdiff::options::Scope;
+use pprofdiff::stacks::{StackRow, Stacks};
+use pprofdiff::text::sanitize;
+use pprofdiff::work::paced;
 
 pub(crate) const VIEW: View = View {
     name: "stacks",
     about: "Show whole stacks",
     scope: Scope::Rows,
     of: Of::SeveralTypes,
-    matched: None,
     shown_by: ShownBy::Rows,
-    of_pairs: Some(|_| Ask::Stacks { by_labels: false, limit: None }),
+    kinds: &[&STACKS],
+    ask: Some(|ViewOptions { by_labels, .. }| Ask::Stacks { by_labels, limit: None }),
+    of_pairs: true,
+    takes: &[Takes::Labels],
+    ..View::BASE
+};
+
+/// Distinct stacks.
+pub(crate) static STACKS: Kind = Kind {
+    name: "stacks",
+    row: "stack",
+    columns: |shape| {
+        let lists = |name| spec(name, Role::Label, Holds::Lists);
+        let mut all = vec![lists("frames")];
+        all.extend(shape.by_labels.then(|| lists("labels")));
+        all.extend(shape.costs(&[Measured::Weight]));
+        all.extend(shape.status());
+        all
+    },
+    text: write_stacks,
+    chart_label: stack_name,
+    ..Kind::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, by_labels: bool, limit: usize) -> Result<Report> {
@@ -23,4 +54,93 @@ pub(crate) fn answer(asked: &Question<'_>, by_labels: bool, limit: usize) -> Res
     }
     let stacks = asked.each(|measure| Ok(measure.stacks(by_labels)))?;
     Ok(Report::Table(Table::all_stacks(&stacks).head(limit)))
+}
+
+impl Table {
+    /// The first `n` stacks, one a row. Columns: frames (root first, in pprof's words), with `by_labels` labels (sorted
+    /// `key=value`); for two sides `base, new, delta, status`, else `weight`.
+    pub fn stacks(stacks: &Stacks, n: usize) -> Table {
+        let two_sided = stacks.summary.base.is_some();
+        let rows = &stacks.rows[..n.min(stacks.rows.len())];
+        let (texts, number) = dictionary(&stacks.frames, rows.iter().flat_map(|r| stacks.frames_of(r).iter().copied()));
+        let mut lists = Lists { dictionary: Arc::new(texts), ..Lists::default() };
+        for row in paced(rows) {
+            lists.ids.extend(stacks.frames_of(row).iter().map(|&f| number[f as usize]));
+            lists.ends.push(lists.ids.len());
+        }
+        let mut data = vec![Data::Lists(lists)];
+        if stacks.by_labels {
+            data.push(Data::Lists(label_lists(stacks, rows)));
+        }
+        data.extend(costs(two_sided, rows.iter().map(|r| r.weight)));
+        if two_sided {
+            data.push(statuses(rows.iter().map(|r| r.status)));
+        }
+        let types = std::slice::from_ref(&stacks.summary);
+        Table { rows_total: stacks.rows.len(), ..Table::from_columns(&STACKS, types, stacks.by_labels, data) }
+    }
+
+    /// Whole stacks by several sample types of one selection.
+    pub(crate) fn all_stacks(stacks: &[Stacks]) -> Table {
+        let mut labels = Numbers::default();
+        let parts = stacks.iter().map(|of| {
+            let keys = of.rows.iter().map(|row| {
+                let mut key = of.frames_of(row).to_vec();
+                if of.by_labels {
+                    // No frame has this number.
+                    key.push(u32::MAX);
+                    key.extend(of.labels_of(row).map(|label| labels.number(label)));
+                }
+                key.into()
+            });
+            let keys = keys.collect();
+            Part { table: Table::stacks(of, usize::MAX), keys, nodes: Vec::new() }
+        });
+        join(parts.collect(), false)
+    }
+}
+
+/// The labels of stacks.
+fn label_lists(stacks: &Stacks, rows: &[StackRow]) -> Lists {
+    let mut number = vec![u32::MAX; stacks.n_labels()];
+    let mut shown: Vec<u32> = Vec::new();
+    let mut lists = Lists::default();
+    for row in paced(rows) {
+        for &label in stacks.label_numbers_of(row) {
+            let slot = &mut number[label as usize];
+            if *slot == u32::MAX {
+                *slot = shown.len() as u32;
+                shown.push(label);
+            }
+            lists.ids.push(*slot);
+        }
+        lists.ends.push(lists.ids.len());
+    }
+    lists.dictionary = Arc::new(shown.iter().map(|&label| Some(stacks.label(label))).collect());
+    lists
+}
+
+fn write_stacks(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    let costs = table.costs();
+    let formats: Vec<_> = costs.iter().map(|c| table.format(c)).collect();
+    let Some(weights) = costs.first() else { return Ok(()) };
+    for row in 0..table.len() {
+        let weight = weights.pair(row);
+        let status = table.texts("status").and_then(|t| t.get(row)).map_or_else(String::new, |s| format!("  {s}"));
+        let sign = if table.summary.base.is_some() { weight.delta().signum() } else { 0 };
+        let types = costs.iter().zip(&formats).enumerate().map(|(i, (costs, format))| {
+            let s = table.sample_type(i);
+            let words = format.words(costs.pair(row), whole(s), "->");
+            if table.beside.is_empty() { words } else { format!("{} {words}", s.sample_type) }
+        });
+        let words: Vec<String> = types.chain(table.ratio_words(row)).collect();
+        writeln!(out, "{}{status}", paint(&words.join("   "), sign, options))?;
+        for column in ["labels", "frames"] {
+            if let Some(Cell::List(lists, row)) = table.column(column).map(|c| c.cell(row)) {
+                let indent = if column == "labels" { "  # " } else { "    " };
+                lists.get(row).try_for_each(|text| writeln!(out, "{indent}{}", sanitize(text)))?;
+            }
+        }
+    }
+    Ok(())
 }

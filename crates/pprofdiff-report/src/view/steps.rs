@@ -1,21 +1,108 @@
 //! Show all steps of frames from one build to another.
 
-use super::{Of, ShownBy, View};
-use crate::table::Table;
+use std::io::{self, Write};
+
+use super::View;
+use crate::numbers::counted_of;
+use crate::series::{build_columns, frame_columns};
+use crate::table::build::{costs, statuses};
+use crate::table::schema::{Holds, Spec, build, frame, label, spec};
+use crate::table::{Cost, Data, Kind, Measured, Role, Table};
+use crate::text::{Shown, TextOptions, change_cells, grid, heads};
 use pprofdiff::Sort;
-use pprofdiff::options::Scope;
-use pprofdiff::series::Series;
+use pprofdiff::series::{Builds, Ranked, Series, Step};
 
 pub(crate) const VIEW: View = View {
     name: "steps",
     about: "Show all steps of frames from one build to another",
-    scope: Scope::Everything,
-    of: Of::Builds,
-    matched: None,
-    shown_by: ShownBy::Rows,
-    of_pairs: None,
+    kinds: &[&STEPS],
+    ..View::OF_BUILDS
 };
+
+/// How frames changed from one build to another.
+pub(crate) static STEPS: Kind = Kind {
+    name: "steps",
+    columns: |_| frame().into_iter().chain([label("mapping")]).chain(columns()).collect(),
+    text: |table, out, options| {
+        write_steps(table, &counted_of(table.len(), table.rows_total, "step"), &[("status", "status")], out, options)
+    },
+    chart_label: |table, row, name| table.name_with_build(row, "to", name),
+    ..Kind::OF_BUILDS
+};
+
+/// The columns of a step.
+pub(super) fn columns() -> Vec<Spec> {
+    let mut all: Vec<Spec> = ["from", "to"].into_iter().flat_map(build).collect();
+    all.push(spec("status", Role::Status, Holds::Text));
+    for (measured, names) in
+        [(Measured::Flat, ["flat_from", "flat_to", "flat_delta"]), (Measured::Cum, ["cum_from", "cum_to", "cum_delta"])]
+    {
+        let cost = Cost { measured, sample_type: 0 };
+        let roles = [Role::Base(cost), Role::New(cost), Role::Delta(cost)];
+        all.extend(names.into_iter().zip(roles).map(|(name, role)| spec(name, role, Holds::Value)));
+    }
+    all.push(spec("total_from", Role::Total, Holds::Value));
+    all
+}
 
 pub(crate) fn answer(series: &Series, sort: Sort, limit: usize) -> Table {
     Table::steps(&series.steps(sort), limit)
+}
+
+/// What the columns of steps hold: from and to with their numbers, status, `flat_from, flat_to, flat_delta, cum_from, cum_to,
+/// cum_delta, total_from`.
+pub(super) fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a Step> + Clone) -> Vec<Data> {
+    let mut columns = Vec::new();
+    columns.extend(build_columns(builds, steps.clone().map(|s| Some(s.from))));
+    columns.extend(build_columns(builds, steps.clone().map(|s| Some(s.to))));
+    columns.push(statuses(steps.clone().map(|s| s.status)));
+    columns.extend(costs(true, steps.clone().map(|s| s.flat)));
+    columns.extend(costs(true, steps.clone().map(|s| s.cum)));
+    columns.push(Data::Value(steps.map(|s| builds.all[s.from].total).collect()));
+    columns
+}
+
+impl Table {
+    /// The first `n` rows, one a step. Columns: name, file, line, mapping, from and to (the builds' keys; from_number and
+    /// to_number are their indexes in [`Builds::all`]), status (added, removed or changed), `flat_from, flat_to,
+    /// flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
+    pub fn steps(ranked: &Ranked<Step>, n: usize) -> Table {
+        let rows = &ranked.rows[..n.min(ranked.rows.len())];
+        let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
+        columns.extend(step_columns(&ranked.builds, rows.iter()));
+        Table::new(&STEPS, &ranked.summary, columns).of_ranked(ranked)
+    }
+}
+
+/// Writes steps for people: how many there are, and each with some columns of texts, given by their heads and names.
+pub(super) fn write_steps(
+    table: &Table,
+    rows: &str,
+    seen: &[(&str, &str)],
+    out: &mut dyn Write,
+    options: TextOptions,
+) -> io::Result<()> {
+    writeln!(out, "{rows}; growth is a row's own, \"of total\" its step in the earlier build's total\n")?;
+    let costs: Vec<_> = table.led().into_iter().map(|costs| (costs, table.format(&costs))).collect();
+    let [first, second] = &costs[..] else { return Ok(()) };
+    let sides = ["before", "after", "step"];
+    let mut head = heads(first.0.cost.measured.name(), true, sides, true);
+    head.extend(heads(second.0.cost.measured.name(), true, sides, false));
+    head.extend(["from", "to"].map(str::to_owned));
+    head.extend(seen.iter().map(|(head, _)| (*head).to_owned()));
+    head.push("frame".to_owned());
+    grid(out, options, &head, |push| {
+        (0..table.len()).try_for_each(|row| {
+            let mut cells = change_cells(first.1, first.0.pair(row), Some(table.total_of(first.0.cost, row)));
+            cells.extend(change_cells(second.1, second.0.pair(row), None));
+            let still = table.text_of("from", row) == table.text_of("to", row);
+            cells.extend(["from", "to"].map(|name| match still {
+                true => "-".into(),
+                false => Shown::from(table.build(name, row)),
+            }));
+            cells.extend(seen.iter().map(|(_, name)| Shown::from(table.text_of(name, row))));
+            cells.push(table.label(row).into());
+            push(cells)
+        })
+    })
 }

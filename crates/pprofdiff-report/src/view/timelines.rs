@@ -1,21 +1,17 @@
 //! Write a page of many builds: the course of each frame, and flame graphs of before and after.
 
-use super::{Of, ShownBy, View};
+use super::{Of, View};
 use crate::page::{PageOptions, series_page};
 use crate::report::Report;
 use crate::timelines::Timelines;
-use pprofdiff::options::Scope;
 use pprofdiff::series::Series;
 use pprofdiff::{LoadOptions, Result, Sort};
 
 pub(crate) const VIEW: View = View {
     name: "courses",
     about: "Write a page of many builds: the course of each frame, and flame graphs of before and after",
-    scope: Scope::Everything,
     of: Of::Builds,
-    matched: None,
-    shown_by: ShownBy::OwnFormats,
-    of_pairs: None,
+    ..View::BASE
 };
 
 pub(crate) fn answer(

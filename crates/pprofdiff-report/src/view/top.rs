@@ -1,23 +1,57 @@
 //! The table of frames.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Of, Question, ShownBy, View};
+use super::{Ask, Of, Question, ShownBy, Takes, View, ViewOptions};
 use crate::report::Report;
-use crate::request::Ask;
-use crate::table::Table;
+use crate::table::beside::{Part, join};
+use crate::table::build::{costs, statuses};
+use crate::table::schema::{Holds, Shape, Spec, frame, label, spec};
+use crate::table::{Data, Kind, Measured, Role, RunStatistic, Table};
+use crate::text::{Shown, TextOptions, grid};
 use pprofdiff::options::Scope;
-use pprofdiff::{Error, Result, Sort};
+use pprofdiff::top::{Chance, LeftOut, TopRow};
+use pprofdiff::{Error, Result, Sort, Top};
 
 pub(crate) const VIEW: View = View {
     name: "top",
     about: "Show the frames of one profile, or of two",
     scope: Scope::Table,
     of: Of::SeveralTypes,
-    matched: None,
     shown_by: ShownBy::Rows,
-    of_pairs: Some(|_| Ask::Top { sort: Sort::default(), limit: None, significant: false }),
+    kinds: &[&TOP, &DIFF],
+    ask: Some(|ViewOptions { sort, .. }| Ask::Top { sort, limit: None, significant: false }),
+    of_pairs: true,
+    takes: &[Takes::Sort],
+    ..View::BASE
 };
+
+/// Frames of one profile.
+pub(crate) static TOP: Kind =
+    Kind { name: "top", row: "frame", has_sides: |two_sided| !two_sided, columns, text: write_top, ..Kind::BASE };
+
+/// Frames of two sides.
+pub(crate) static DIFF: Kind =
+    Kind { name: "diff", row: "frame", has_sides: |two_sided| two_sided, columns, text: write_top, ..Kind::BASE };
+
+fn columns(shape: &Shape<'_>) -> Vec<Spec> {
+    let mut all = Vec::from(frame());
+    all.extend([spec("address", Role::Key, Holds::Address), label("mapping")]);
+    all.extend(shape.status());
+    all.extend(shape.costs(&[Measured::Flat, Measured::Cum]));
+    if shape.of_runs {
+        let statistics = [
+            ("base_sd", RunStatistic::BaseSd),
+            ("new_sd", RunStatistic::NewSd),
+            ("p", RunStatistic::P),
+            ("q", RunStatistic::Q),
+        ];
+        all.extend(statistics.map(|(name, statistic)| spec(name, Role::Chance(statistic), Holds::Ratio)));
+        all.push(spec("left_out", Role::LeftOut, Holds::Text));
+    }
+    all
+}
 
 pub(crate) fn answer(asked: &Question<'_>, sort: Sort, limit: usize, significant: bool) -> Result<Report> {
     if !asked.query.extra_sample_types.is_empty() {
@@ -45,4 +79,82 @@ pub(crate) fn answer(asked: &Question<'_>, sort: Sort, limit: usize, significant
         top.retain_significant();
     }
     Ok(Report::Table(Table::top(&top, limit)))
+}
+
+impl Table {
+    /// The first `n` rows of the table of frames. Columns: name, file, line, address, mapping; for two sides status and
+    /// `flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta`, else `flat, cum`; where it says what runs say,
+    /// `base_sd, new_sd, p, q, left_out` of the cost that rows are ordered by.
+    pub fn top(top: &Top, n: usize) -> Table {
+        let two_sided = top.summary.base.is_some();
+        let (frames, rows) = (&top.frames, &top.rows[..n.min(top.rows.len())]);
+        let text = |f: &dyn Fn(u32) -> Option<String>| Data::Text(rows.iter().map(|r| f(r.frame)).collect());
+        let mut data = vec![
+            text(&|f| Some(frames.name(f))),
+            text(&|f| frames.file(f)),
+            Data::Line(rows.iter().map(|r| frames.line(r.frame)).collect()),
+            Data::Address(rows.iter().map(|r| frames.address(r.frame)).collect()),
+            text(&|f| frames.mapping(f)),
+        ];
+        if two_sided {
+            data.push(statuses(rows.iter().map(|r| r.status)));
+        }
+        data.extend(costs(two_sided, rows.iter().map(|r| r.flat)));
+        data.extend(costs(two_sided, rows.iter().map(|r| r.cum)));
+        if let Some(chances) = &top.chances {
+            let column = |f: fn(&Chance) -> Option<f64>| {
+                Data::Ratio(rows.iter().map(|r| chances.get(r.frame as usize).and_then(f)).collect())
+            };
+            data.extend([column(|c| c.base_sd), column(|c| c.new_sd), column(|c| c.p), column(|c| c.q)]);
+            let left_out = |r: &TopRow| chances.get(r.frame as usize)?.left_out.map(LeftOut::name);
+            data.push(Data::Text(rows.iter().map(left_out).collect()));
+        }
+        let kind = if two_sided { &DIFF } else { &TOP };
+        Table { rows_total: top.rows_total, sort: top.sort, ..Table::new(kind, &top.summary, data) }
+    }
+
+    /// The first `n` rows of the tables of frames of the sample types of one selection, side by side.
+    pub(crate) fn tops(tops: &[Top], n: usize) -> Table {
+        if let [one] = tops {
+            return Table::top(one, n);
+        }
+        let parts = tops.iter().map(|top| {
+            let keys = top.rows.iter().map(|row| [row.frame].into()).collect();
+            Part { table: Table::top(top, usize::MAX), keys, nodes: Vec::new() }
+        });
+        Table { sort: tops[0].sort, ..join(parts.collect(), false).head(n) }
+    }
+}
+
+fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    if !table.beside.is_empty() {
+        return table.write_beside(out, options);
+    }
+    let mut costs = table.led();
+    if table.summary.base.is_none() {
+        // As pprof: there is room for both as they are.
+        costs.sort_by_key(|c| c.cost.measured == Measured::Cum);
+    }
+    let columns: Vec<_> =
+        costs.iter().enumerate().map(|(i, c)| (c, table.cells(c, i == 0 && !options.brief))).collect();
+    let chance = table.chance_columns();
+    let mut head: Vec<String> = Vec::new();
+    for (i, (costs, cells)) in columns.iter().enumerate() {
+        head.extend(cells.head(costs.cost.measured.name()));
+        head.extend(chance.iter().filter(|_| i == 0).map(|statistic| statistic.head().to_owned()));
+    }
+    head.push("frame".to_owned());
+    grid(out, options, &head, |push| {
+        (0..table.len()).try_for_each(|row| {
+            let mut shown: Vec<Shown> = Vec::new();
+            for (i, (costs, cells)) in columns.iter().enumerate() {
+                shown.extend(cells.format(costs.pair(row)));
+                shown.extend(
+                    chance.iter().filter(|_| i == 0).map(|statistic| table.format_statistic(*statistic, row).into()),
+                );
+            }
+            shown.push(table.label(row).into());
+            push(shown)
+        })
+    })
 }

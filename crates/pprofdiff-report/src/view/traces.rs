@@ -1,22 +1,76 @@
 //! Show whole stacks with their labels, from the leaf, as pprof does.
 
-use super::{Of, Question, ShownBy, View};
+use std::io::{self, Write};
+
+use super::{Ask, Question, ShownBy, View};
+use crate::numbers::{counted, signed};
 use crate::report::Report;
-use crate::request::Ask;
-use crate::table::Table;
+use crate::table::{Cell, Table};
+use crate::text::{TextOptions, paint};
 use pprofdiff::Result;
 use pprofdiff::options::Scope;
+use pprofdiff::text::sanitize;
 
 pub(crate) const VIEW: View = View {
     name: "traces",
     about: "Show whole stacks with their labels, from the leaf, as pprof does",
     scope: Scope::Rows,
-    of: Of::OneType,
-    matched: None,
     shown_by: ShownBy::Rows,
-    of_pairs: Some(|_| Ask::Traces { limit: None }),
+    ask: Some(|_| Ask::Traces { limit: None }),
+    of_pairs: true,
+    ..View::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, limit: usize) -> Result<Report> {
     Ok(Report::Traces(Table::stacks(&asked.one()?.stacks(true), limit)))
+}
+
+/// Blocks as pprof's: labels, then the value and the frames from the leaf.
+pub(crate) fn write_traces(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    const RULER: &str = "-----------+-------------------------------------------------------";
+    let costs = table.costs();
+    let Some(weights) = costs.first() else { return Ok(()) };
+    let cost = table.format(weights);
+    table.write_header(out, options)?;
+    let two_sided = table.summary.base.is_some();
+    if two_sided {
+        writeln!(out, "{:>10} {:>10} {:>11}", "base", "new", "delta")?;
+    }
+    for row in 0..table.len() {
+        writeln!(out, "{RULER}")?;
+        let list = |column: &str| match table.column(column).map(|c| c.cell(row)) {
+            Some(Cell::List(lists, row)) => Some(lists.get(row)),
+            _ => None,
+        };
+        for label in list("labels").into_iter().flatten() {
+            // As a whole: what a CI runner takes for a command may have a `=` in it.
+            let label = sanitize(label);
+            let (key, value) = label.split_once('=').unwrap_or((&label, ""));
+            writeln!(out, "{key:>10}:  {value}")?;
+        }
+        let weight = weights.pair(row);
+        let value = match two_sided {
+            true => {
+                let (base, new) = (cost.sides.format(weight.base), cost.sides.format(weight.new));
+                let delta = weight.delta();
+                let text = signed(delta, cost.delta);
+                // Padded first: what colours a text has no width.
+                format!("{base:>10} {new:>10} {}", paint(&format!("{text:>11}"), delta.signum(), options))
+            }
+            false => format!("{:>10}", cost.sides.format(weight.new)),
+        };
+        let frames: Vec<&str> = list("frames").into_iter().flatten().collect();
+        let indent = if two_sided { 33 } else { 10 };
+        for (i, frame) in frames.iter().rev().enumerate() {
+            match i {
+                0 => writeln!(out, "{value}   {}", sanitize(frame))?,
+                _ => writeln!(out, "{:indent$}   {}", "", sanitize(frame))?,
+            }
+        }
+    }
+    writeln!(out, "{RULER}")?;
+    if table.len() < table.rows_total {
+        writeln!(out, "{} of {}", table.len(), counted(table.rows_total, "stack"))?;
+    }
+    Ok(())
 }

@@ -1,9 +1,10 @@
 //! Show the callers and callees of all frames.
 
-use super::{Of, Question, ShownBy, View};
+use super::peek::EDGES;
+use super::{Ask, Of, Question, ShownBy, Takes, View, ViewOptions};
 use crate::report::Report;
-use crate::request::Ask;
 use crate::table::{Kind, Table};
+use pprofdiff::edges::Edges;
 use pprofdiff::options::Scope;
 use pprofdiff::{Result, Sort};
 
@@ -12,12 +13,26 @@ pub(crate) const VIEW: View = View {
     about: "Show the callers and callees of all frames",
     scope: Scope::Sums,
     of: Of::SeveralTypes,
-    matched: None,
     shown_by: ShownBy::Rows,
-    of_pairs: Some(|_| Ask::Tree { sort: Sort::default(), limit: None }),
+    kinds: &[&TREE],
+    ask: Some(|ViewOptions { sort, .. }| Ask::Tree { sort, limit: None }),
+    of_pairs: true,
+    takes: &[Takes::Sort],
+    ..View::BASE
 };
+
+/// Callers and callees of all frames.
+pub(crate) static TREE: Kind = Kind { name: "tree", ..EDGES };
 
 pub(crate) fn answer(asked: &Question<'_>, sort: Sort, limit: usize) -> Result<Report> {
     let edges = asked.each(|measure| measure.edges(None, sort))?;
-    Ok(Report::Table(Table::all_edges(&edges, Kind::Tree).head(limit)))
+    Ok(Report::Table(Table::all_edges(&edges, &TREE).head(limit)))
+}
+
+impl Table {
+    /// Callers and callees, one edge a row, grouped by node. Columns: node, other (in pprof's words on
+    /// one line), relation; for two sides `base, new, delta`, else `weight`.
+    pub fn tree(of: &Edges) -> Table {
+        Table::edges(of, &TREE)
+    }
 }

@@ -1,23 +1,102 @@
 //! Show what each frame costs in each build.
 
-use super::{Of, ShownBy, View};
-use crate::table::Table;
-use pprofdiff::Result;
-use pprofdiff::options::Scope;
-use pprofdiff::series::Series;
+use std::io::{self, Write};
 
-pub(crate) const VIEW: View = View {
+use super::View;
+use crate::numbers::{counted_of, share, share_text};
+use crate::series::{build_columns, frame_columns};
+use crate::table::schema::{build, frame, label};
+use crate::table::{Data, Kind, Measured, Table};
+use crate::text::{OF_TOTAL, Shown, TextOptions, grid};
+use pprofdiff::random::HashMap;
+use pprofdiff::series::{FrameValue, Series};
+use pprofdiff::{Error, Result};
+
+pub(crate) const VIEW: View =
+    View { name: "values", about: "Show what each frame costs in each build", kinds: &[&VALUES], ..View::OF_BUILDS };
+
+/// Frames of many builds, one row a build and frame.
+pub(crate) static VALUES: Kind = Kind {
     name: "values",
-    about: "Show what each frame costs in each build",
-    scope: Scope::Everything,
-    of: Of::Builds,
-    matched: None,
-    shown_by: ShownBy::Rows,
-    of_pairs: None,
+    columns: |shape| {
+        let mut all = Vec::from(build("build"));
+        all.extend(frame());
+        all.push(label("mapping"));
+        all.extend(shape.costs(&[Measured::Flat, Measured::Cum]));
+        all
+    },
+    text: write_values,
+    ..Kind::OF_BUILDS
 };
+
+/// Rows of a dense table, which take some 60 bytes each.
+const MAX_DENSE: usize = 20_000_000;
 
 /// Where `dense`, also rows of builds that do not have the frame.
 pub(crate) fn answer(series: &Series, dense: bool, limit: usize) -> Result<Table> {
     let table = if dense { Table::dense_values_of(series)? } else { Table::values_of(series) };
     Ok(table.head(limit))
+}
+
+impl Table {
+    /// One row a build and frame that it has, build after build, each in the order of its profile's table of frames.
+    /// Columns: build and build_number (its key, and its index in [`Builds::all`]), name, file, line, mapping, flat, cum.
+    pub fn values_of(series: &Series) -> Table {
+        let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, *v)));
+        Table::of_values(series, rows().map(|(build, _)| build).collect(), rows().map(|(_, v)| v))
+    }
+
+    /// As [`Table::values_of`], with one row a build and frame that any build has, in the order of the frames: 0 where a
+    /// build does not have it.
+    ///
+    /// # Errors
+    /// More than 20 million rows.
+    pub fn dense_values_of(series: &Series) -> Result<Table> {
+        let (builds, n) = (series.builds.loaded().count(), series.frames.len());
+        if builds.saturating_mul(n) > MAX_DENSE {
+            return Err(Error::query(format!(
+                "a dense table of {builds} builds with {n} frames has more than {MAX_DENSE} rows; leave out dense, or \
+                 filter frames"
+            )));
+        }
+        let mut all: Vec<FrameValue> = Vec::with_capacity(builds * n);
+        for (_, values) in series.values() {
+            let start = all.len();
+            all.extend((0..n as u32).map(FrameValue::absent));
+            values.iter().for_each(|v| all[start + v.frame as usize] = *v);
+        }
+        let builds = series.values().flat_map(|(build, _)| std::iter::repeat_n(build, n)).collect();
+        Ok(Table::of_values(series, builds, all.into_iter()))
+    }
+
+    fn of_values(series: &Series, builds: Vec<usize>, values: impl Iterator<Item = FrameValue> + Clone) -> Table {
+        let mut columns = Vec::from(build_columns(&series.builds, builds.iter().map(|&build| Some(build))));
+        // Only a vector's iterator can be cloned cheaply.
+        let frames: Vec<u32> = values.clone().map(|v| v.frame).collect();
+        columns.extend(frame_columns(&series.frames, frames.iter().copied()));
+        columns.push(Data::Value(values.clone().map(|v| v.flat).collect()));
+        columns.push(Data::Value(values.map(|v| v.cum).collect()));
+        Table::new(&VALUES, &series.summary, columns).of_builds(&series.builds, frames.len())
+    }
+}
+
+fn write_values(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+    let Some(builds) = &table.builds else { return Ok(()) };
+    writeln!(out, "{}; \"of total\" is of each build's\n", counted_of(table.len(), table.rows_total, "value"))?;
+    let totals: HashMap<&str, i64> = builds.loaded().map(|b| (b.key.as_str(), b.total)).collect();
+    let costs: Vec<_> = table.costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
+    grid(out, options, &["flat", OF_TOTAL, "cum", OF_TOTAL, "build", "frame"], |push| {
+        (0..table.len()).try_for_each(|row| {
+            let key = table.text_of("build", row);
+            let total = totals.get(key).copied().unwrap_or(0);
+            let mut cells: Vec<Shown> = Vec::with_capacity(6);
+            for (costs, format) in &costs {
+                let v = costs.new[row];
+                cells.push(format.sides.format(v).into());
+                cells.push(share_text(share(v, total), false).into());
+            }
+            cells.extend([key.into(), table.label(row).into()]);
+            push(cells)
+        })
+    })
 }

@@ -6,7 +6,7 @@ use pprofdiff::series::{Series, SeriesOptions};
 
 use crate::shared::{Choices, LIMIT, table};
 use pprofdiff::{Diff, Profile, Query, Sort, Source};
-use pprofdiff_report::{Kind, Table, series_html};
+use pprofdiff_report::{Table, series_html};
 
 /// What is changed: a table of each kind, and a series.
 static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
@@ -34,7 +34,7 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
             Table::stacks(&view.stacks(true), usize::MAX),
             Table::labels(&view.labels()),
         ]);
-        tables.extend(view.edges(None, Sort::Flat).map(|edges| Table::edges(&edges, Kind::Tree)));
+        tables.extend(view.edges(None, Sort::Flat).map(|edges| Table::tree(&edges)));
     }
     let bytes = |t: &Table| postcard::to_stdvec(&t.head(5)).unwrap_or_else(|e| panic!("{e}"));
     (tables.iter().map(bytes).collect(), serde_json::to_vec(&builds).unwrap_or_else(|e| panic!("{e}")))

@@ -1,0 +1,172 @@
+//! A call of a tool as the words that would be typed, and the next step that an answer names.
+
+use clap::{Arg, Command, Parser};
+use pprofdiff::advice::{exactly, typed, word};
+use pprofdiff::check::Outcome;
+use pprofdiff::list::Routine;
+use pprofdiff::text::sanitize;
+use pprofdiff_report::{Report, tokens};
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+
+use super::tool::{TOOL_SPECS, ToolSpec, property};
+use crate::args::{self, Cli, Verb};
+use crate::{Failure, Result, usage};
+
+/// A call without what is the server's own.
+pub struct Call {
+    pub spec: &'static ToolSpec,
+    pub arguments: JsonObject,
+}
+
+impl Call {
+    pub fn new(tool: &str, arguments: impl IntoIterator<Item = (&'static str, Value)>) -> Option<Call> {
+        let spec = TOOL_SPECS.iter().find(|spec| spec.tool == tool)?;
+        let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Some(Call { spec, arguments })
+    }
+
+    /// With what another call asks of the same question, where this one has no answer of its own.
+    pub fn asking_as(mut self, other: &Call) -> Call {
+        for (name, value) in &other.arguments {
+            if self.spec.names().contains(&name.as_str()) && !self.arguments.contains_key(name) {
+                self.arguments.insert(name.clone(), value.clone());
+            }
+        }
+        self
+    }
+
+    /// Refuses names and types that the tool does not take.
+    pub fn check(&self) -> Result<(), String> {
+        let (cli, tool) = (args::whole(), self.spec.tool);
+        let verb = cli.find_subcommand(self.spec.verb);
+        for (name, value) in &self.arguments {
+            let Some(arg) = self.argument(verb, name) else {
+                let has = self.spec.names().join(", ");
+                let diff = if self.spec.is_of_diff() { "diff, " } else { "" };
+                return Err(format!("{tool} takes no {name:?}; it takes {diff}budget, {has}"));
+            };
+            let wanted = property(arg);
+            let fits = match (wanted["type"].as_str(), value) {
+                (_, Value::Null) => true,
+                (Some("boolean"), value) => value.is_boolean(),
+                // A list of one may be written as that one.
+                (Some("array"), Value::Array(values)) => values.iter().all(|value| text(value).is_some()),
+                (_, value) => text(value).is_some(),
+            };
+            if !fits {
+                let wanted = wanted["type"].as_str().unwrap_or_default();
+                return Err(format!("{name} is {value}, which it can't be; it is of type {wanted}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The verb's option of a name, if the tool has it.
+    fn argument<'a>(&'a self, verb: Option<&'a Command>, name: &str) -> Option<&'a Arg> {
+        self.spec.arguments(verb?).find(|arg| arg.get_id() == name)
+    }
+
+    /// The verb and its options, each a word; what stands for itself comes last. What does not fit is left out.
+    pub fn words(&self) -> Vec<String> {
+        let cli = args::whole();
+        let verb = cli.find_subcommand(self.spec.verb);
+        let (mut words, mut last) = (vec![self.spec.verb.to_owned()], Vec::new());
+        for (name, value) in &self.arguments {
+            let Some(arg) = self.argument(verb, name) else { continue };
+            let texts = match value {
+                Value::Bool(set) => {
+                    words.extend(arg.get_long().filter(|_| *set).map(|long| format!("--{long}")));
+                    continue;
+                }
+                Value::Array(values) => values.iter().filter_map(text).collect(),
+                value => Vec::from_iter(text(value)),
+            };
+            for text in texts {
+                match arg.get_long() {
+                    Some(long) => words.push(format!("--{long}={text}")),
+                    // An expression that begins with a dash is no option.
+                    None if text.starts_with('-') => last.push(format!("\\{text}")),
+                    None => last.push(text),
+                }
+            }
+        }
+        words.append(&mut last);
+        words
+    }
+
+    /// What the words mean.
+    pub fn verb(&self) -> Result<Verb> {
+        let words = std::iter::once("pprofdiff".to_owned()).chain(self.words());
+        let cli = Cli::try_parse_from(words).map_err(|e| Failure::Message(usage(&e)))?;
+        cli.verb.ok_or_else(|| Failure::Message("nothing is asked".to_owned()))
+    }
+
+    /// The command for a shell, of these inputs.
+    pub fn command(&self, inputs: &str) -> String {
+        let quoted = |text: &String| match text.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => format!("{option}={}", word(value)),
+            None if text.starts_with("--") => text.clone(),
+            _ => word(text),
+        };
+        let words: Vec<String> = self.words().iter().map(quoted).collect();
+        format!("pprofdiff {} {inputs}", words.join(" ")).trim_end().to_owned()
+    }
+
+    /// The next step in a line, as a call and as a command; in less where it takes more than a quarter of the budget.
+    pub fn next_step(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
+        let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
+        arguments.extend(self.arguments.clone());
+        let tool = self.spec.tool;
+        let call = format!("Next: {tool} {}", Value::Object(arguments));
+        let shell = format!("{call} or in a shell: {}", self.command(inputs));
+        let mut lines =
+            [shell, call, format!("Next: {tool}")].into_iter().map(|line| format!("\n{}\n", sanitize(&line)));
+        lines.find(|line| tokens(line) <= budget / 4).unwrap_or_default()
+    }
+}
+
+/// A value as it would be typed.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// What to ask after an answer: from the causes to their stacks, from rows to their callers, from those to the source.
+pub fn next(call: &Call, report: &Report) -> Option<Call> {
+    let two_sided = report.summary().is_some_and(|s| s.base.is_some());
+    match (call.spec.tool, report) {
+        ("explain", Report::Explain(e)) => {
+            let sample_type = ("sample_type", json!(e.sample_type));
+            let cause = e.causes.first();
+            let label = cause.and_then(|cause| cause.label.as_ref());
+            let label = label.map(|label| ("tagfocus", json!(format!("{}={}", label.key, label.value))));
+            match cause.and_then(|cause| cause.evidence.pattern.as_deref()) {
+                Some(pattern) => {
+                    Call::new("peek", [("regex", json!(typed(pattern))), sample_type].into_iter().chain(label))
+                }
+                None => Call::new("top", std::iter::once(sample_type).chain(label)),
+            }
+        }
+        ("top", Report::Table(table)) if !table.is_empty() => {
+            Call::new("peek", [("regex", json!(typed(&exactly(&table.label(0)))))])
+        }
+        ("peek", _) => Call::new("list", []),
+        ("list", Report::Listing(listing))
+            if listing.routines.iter().any(has_no_source) && !call.arguments.contains_key("new_source") =>
+        {
+            Call::new("list", [("new_source", json!(["."]))])
+        }
+        ("list", _) if two_sided => Call::new("check", [("fail_on", json!(["total>+5%"]))]),
+        ("check", Report::Check(check)) if check.verdict != Outcome::Pass => Call::new("explain", []),
+        _ => Call::new("top", [("sort", json!("cum"))]),
+    }
+    .map(|step| step.asking_as(call))
+}
+
+fn has_no_source(routine: &Routine) -> bool {
+    routine.places.1.is_none()
+}

@@ -1,0 +1,172 @@
+//! What JSON holds, as a JSON Schema: made from the descriptors of views and from the table of options, so that it says what
+//! is written.
+//!
+//! Listings, checks and explanations are objects of their own; of these it says the kind and the header, and their pages
+//! describe the rest.
+
+use serde_json::{Map, Value, json};
+
+use crate::format::json::SCHEMA;
+use crate::table::Kind;
+use crate::table::schema::{Holds, Shape};
+use crate::view::View;
+use pprofdiff::Query;
+use pprofdiff::options::{Heading, OptionKind, Reported};
+
+/// What stands for the names of two sample types side by side, of which the second counts the first.
+const TYPES: [(&str, &str); 2] = [("TYPE", ""), ("TYPE", "count")];
+
+/// The schema `pprofdiff/1`: of every object that the formats json and jsonl write.
+pub fn json_schema() -> Value {
+    let all = View::all();
+    let tables = all.iter().flat_map(|view| view.kinds).map(|kind| table(kind));
+    let others = [
+        object("info", json!({"profiles": {"type": "array", "items": {"type": "object"}}}), &["profiles"]),
+        object("list", listing(), &["routines"]),
+        object("disasm", listing(), &["routines"]),
+    ];
+    let described = ["check", "explain"].map(|kind| {
+        let properties = json!({"schema": {"const": SCHEMA}, "kind": {"const": kind}});
+        json!({"title": kind, "type": "object", "properties": properties, "required": ["schema", "kind"]})
+    });
+    let mut failed = object("failed", json!({"error": {"type": "string"}}), &["pair", "error"]);
+    failed["description"] = "A pair of a batch that could not be compared".into();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA,
+        "description": "What pprofdiff writes as json, and as a line of jsonl. Sums are integers in the sample type's own unit.",
+        "anyOf": tables.chain(others).chain(described).chain([failed]).collect::<Vec<_>>(),
+    })
+}
+
+/// An object of a kind, with these properties besides what all have.
+fn object(kind: &str, own: Value, required: &[&str]) -> Value {
+    let mut properties = json!({"schema": {"const": SCHEMA}, "kind": {"const": kind}, "pair": {"type": "string"}});
+    if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
+        all.extend(own);
+    }
+    let required: Vec<&str> = ["schema", "kind"].iter().chain(required).copied().collect();
+    json!({
+        "title": kind, "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+    })
+}
+
+fn listing() -> Value {
+    let mut properties = header(&[false, true]);
+    properties.insert("routines".to_owned(), json!({"type": "array", "items": {"type": "object"}}));
+    Value::Object(properties)
+}
+
+/// The object of a table.
+fn table(kind: &Kind) -> Value {
+    let sides: Vec<bool> = [false, true].into_iter().filter(|&two_sided| (kind.has_sides)(two_sided)).collect();
+    let mut properties = if kind.of_builds { header_of_builds() } else { header(&sides) };
+    if kind.several_types {
+        properties.insert("sample_types".to_owned(), json!({"type": "array", "items": {"type": "object"}}));
+    }
+    properties.insert("rows_total".to_owned(), json!({"type": "integer"}));
+    properties.insert("rows".to_owned(), json!({"type": "array", "items": row(kind, &sides)}));
+    let mut required = vec!["sample_type", "unit", "warnings", "rows_total", "rows"];
+    required.extend(kind.of_builds.then_some("builds"));
+    object(kind.name, Value::Object(properties), &required)
+}
+
+/// A row of a table. What not all tables of the kind have is not required.
+fn row(kind: &Kind, sides: &[bool]) -> Value {
+    let (mut columns, mut patterns) = (Map::new(), Map::new());
+    let mut required: Option<Vec<String>> = None;
+    for (&two_sided, i) in sides.iter().flat_map(|side| (0..4).map(move |i| (side, i))) {
+        let shape = Shape { two_sided, by_labels: i & 1 != 0, of_runs: i & 2 != 0, types: TYPES[..1].to_vec() };
+        let specs = (kind.columns)(&shape);
+        let has = |name: &String| specs.iter().any(|spec| spec.name == name.as_str());
+        required = Some(match required {
+            Some(names) => names.into_iter().filter(has).collect(),
+            None => specs.iter().map(|spec| spec.name.to_string()).collect(),
+        });
+        columns.extend(specs.iter().map(|spec| (spec.name.to_string(), holds(spec.holds))));
+    }
+    for &two_sided in sides.iter().filter(|_| kind.several_types) {
+        let shape = Shape { two_sided, by_labels: false, of_runs: false, types: TYPES.to_vec() };
+        for spec in (kind.columns)(&shape) {
+            match spec.name.strip_prefix(TYPES[0].0) {
+                // Ratios are of both, and named after neither.
+                Some(rest) => drop(patterns.insert(format!("^(?!(flat_|cum_)?ratio_).+{rest}$"), holds(spec.holds))),
+                None => drop(columns.insert(spec.name.to_string(), holds(spec.holds))),
+            }
+        }
+    }
+    // Of several sample types, costs have other names.
+    let is_cost = |name: &String| patterns.keys().any(|pattern| pattern.ends_with(&format!("_{name}$")));
+    let required: Vec<String> = required.unwrap_or_default().into_iter().filter(|name| !is_cost(name)).collect();
+    json!({
+        "type": "object", "properties": columns, "patternProperties": patterns, "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// What a column's values are in JSON.
+fn holds(what: Holds) -> Value {
+    match what {
+        Holds::Text => json!({"type": ["string", "null"]}),
+        Holds::Value => json!({"type": "integer"}),
+        Holds::Line | Holds::Address => json!({"type": ["integer", "null"]}),
+        Holds::Lists => json!({"type": "array", "items": {"type": "string"}}),
+        Holds::Ratio => json!({"type": ["number", "null"]}),
+    }
+}
+
+/// What a header says: the sides, the question, and the totals.
+fn header(sides: &[bool]) -> Map<String, Value> {
+    let integer = || json!({"type": "integer"});
+    let side = json!({
+        "type": "object",
+        "properties": {
+            "paths": {"type": "array", "items": {"type": "string"}}, "samples": integer(), "duration_nanos": integer(),
+            "time_nanos": integer(),
+        },
+        "required": ["paths", "samples", "duration_nanos", "time_nanos"],
+    });
+    let mut fields = asked();
+    for two_sided in sides {
+        let (sides, totals): (&[&str], &[&str]) = match two_sided {
+            true => (&["base", "new"], &["total_base", "total_new", "total_delta"]),
+            false => (&["profile"], &["total"]),
+        };
+        fields.extend(sides.iter().map(|name| ((*name).to_owned(), side.clone())));
+        fields.extend(totals.iter().map(|name| ((*name).to_owned(), integer())));
+    }
+    let runs = ["total_base_sd", "total_new_sd", "total_p", "total_rank_p"];
+    fields.extend(runs.map(|name| (name.to_owned(), json!({"type": ["number", "null"]}))));
+    fields
+}
+
+fn header_of_builds() -> Map<String, Value> {
+    let mut fields = asked();
+    fields.insert("builds".to_owned(), json!({"type": "array", "items": {"type": "object"}}));
+    fields.insert("order".to_owned(), json!({"enum": ["key", "given"]}));
+    fields.insert("against".to_owned(), json!({"enum": ["previous", "first"]}));
+    fields
+}
+
+/// What was asked.
+fn asked() -> Map<String, Value> {
+    let text = || json!({"type": "string"});
+    let mut fields = Map::from_iter(["sample_type", "unit"].map(|name| (name.to_owned(), text())));
+    let reported = Query::options().filter(|o| o.reported != Reported::Elsewhere && o.heading != Heading::Filters);
+    for option in reported {
+        let value = match (option.kind)() {
+            OptionKind::Flag => json!({"type": "boolean"}),
+            OptionKind::Count | OptionKind::Number => json!({"type": ["number", "null"]}),
+            OptionKind::Texts(_) | OptionKind::Paths => json!({"type": "array", "items": {"type": "string"}}),
+            OptionKind::Choice(values) => json!({"enum": values}),
+            _ => text(),
+        };
+        fields.insert(option.name.to_owned(), value);
+    }
+    fields.insert("filters".to_owned(), json!({"type": "object", "additionalProperties": {"type": "string"}}));
+    let normalize = json!({"mode": {"type": "string"}, "factor": {"type": "number"}});
+    fields.insert("normalize".to_owned(), json!({"type": "object", "properties": normalize, "required": ["mode"]}));
+    fields.insert("sum".to_owned(), json!({"type": "boolean"}));
+    fields.insert("warnings".to_owned(), json!({"type": "array", "items": {"type": "string"}}));
+    fields
+}

@@ -1,0 +1,141 @@
+//! Which functions and mappings of a profile an expression matches by name, and what its own drop_frames cut.
+
+use regex::bytes::Regex;
+
+use super::{DROP, DROP_BENEATH};
+use crate::Result;
+use crate::diff::matching;
+use crate::diff::pattern::Foreign;
+use pprofdiff_profile::Profile;
+use pprofdiff_profile::columns::{NONE, StringId};
+use pprofdiff_profile::random::HashSet;
+
+/// How many locations drop_frames cuts off at the leaf. From the root, the first location that
+/// matches after one that does not is cut with all below it; so a stack is never cut to nothing.
+pub(super) fn cut_of_drops(locations: &[u32], flag: impl Fn(u32) -> u8) -> usize {
+    let mut interesting = false;
+    for (i, &l) in locations.iter().enumerate().rev() {
+        match flag(l) & (DROP | DROP_BENEATH) {
+            0 => interesting = true,
+            _ if !interesting => {}
+            f if f & DROP != 0 => return i + 1,
+            // Matched inside an inlined group: what is left of the group stays.
+            _ => return i,
+        }
+    }
+    0
+}
+
+/// For each function: whether the profile's own drop_frames and keep_frames drop it; `None` if none is. pprof ignores
+/// invalid expressions; so do we, also those that take too much work, with a warning.
+pub(super) fn dropped_functions(p: &Profile, warnings: &mut Vec<String>) -> Option<Vec<bool>> {
+    match try_dropped(p) {
+        Ok(dropped) => dropped.filter(|dropped| dropped.contains(&true)),
+        Err(e) => {
+            let what = "drop_frames and keep_frames of the profile are not applied";
+            warnings.push(format!("{}: {what}: {}", p.name(), e.detail()));
+            None
+        }
+    }
+}
+
+/// For each function: whether it is one that is to be part of its callers; `None` if none is.
+pub(super) fn folded_functions(p: &Profile, folded: &HashSet<String>) -> Option<Vec<bool>> {
+    if folded.is_empty() {
+        return None;
+    }
+    let functions = by_string(p, &p.functions().name, |name| {
+        std::str::from_utf8(name).is_ok_and(|name| folded.contains(&matching::canonical(name)))
+    });
+    Some(functions).filter(|functions| functions.contains(&true))
+}
+
+fn try_dropped(p: &Profile) -> Result<Option<Vec<bool>>> {
+    let compile = |what, id: StringId| {
+        let pattern = p.text(id);
+        (!pattern.is_empty()).then(|| Foreign::new(what, &pattern)).transpose()
+    };
+    let Some(mut drop) = compile("drop_frames", p.header().drop_frames)? else { return Ok(None) };
+    // As pprof: without keep_frames to hold it back, drop_frames is not applied either.
+    let mut keep = compile("keep_frames", p.header().keep_frames)?;
+    let mut is_dropped = |name: &[u8]| -> Result<bool> {
+        Ok(drop.is_match(name)? && !keep.as_mut().map_or(Ok(false), |keep| keep.is_match(name))?)
+    };
+    let mut failed = None;
+    let dropped = by_simple_name(p, |name| {
+        failed.is_none()
+            && is_dropped(name).unwrap_or_else(|e| {
+                failed = Some(e);
+                false
+            })
+    });
+    failed.map_or(Ok(Some(dropped)), Err)
+}
+
+/// For each function: whether its simplified name matches. Functions without a name never do.
+pub(super) fn by_simple_name(p: &Profile, mut matches: impl FnMut(&[u8]) -> bool) -> Vec<bool> {
+    by_string(p, &p.functions().name, |name| !name.is_empty() && matches(simple_name(name)))
+}
+
+/// Matches a column of strings, each distinct string once.
+fn by_string(p: &Profile, column: &[StringId], mut matches: impl FnMut(&[u8]) -> bool) -> Vec<bool> {
+    let mut memo: Vec<u8> = vec![2; p.n_strings()];
+    let matched = |&id: &StringId| {
+        let slot = &mut memo[id.index()];
+        if *slot == 2 {
+            *slot = u8::from(matches(p.string(id)));
+        }
+        *slot == 1
+    };
+    column.iter().map(matched).collect()
+}
+
+/// A function's name without a leading dot (PowerPC) and without its argument list.
+pub(super) fn simple_name(name: &[u8]) -> &[u8] {
+    const RESERVED: [&[u8]; 2] = [b"(anonymous namespace)", b"operator()"];
+    let name = name.strip_prefix(b".").unwrap_or(name);
+    let mut i = 0;
+    while i < name.len() {
+        if let Some(reserved) = RESERVED.iter().find(|r| name[i..].starts_with(r)) {
+            i += reserved.len();
+        } else if name[i] == b'(' {
+            return &name[..i];
+        } else {
+            i += 1;
+        }
+    }
+    name
+}
+
+/// Which functions and mappings of a profile a regular expression matches.
+pub(super) struct NameMatches {
+    /// The profile's functions, then the pseudo ones.
+    pub functions: Vec<bool>,
+    mappings: Vec<bool>,
+}
+
+impl NameMatches {
+    pub fn new(p: &Profile, pseudo: &[(Vec<u8>, Vec<u8>)], regex: &Regex) -> NameMatches {
+        let names = by_string(p, &p.functions().name, |s| regex.is_match(s));
+        let files = by_string(p, &p.functions().file, |s| regex.is_match(s));
+        let mut functions: Vec<bool> = names.iter().zip(files).map(|(&name, file)| name || file).collect();
+        functions.extend(pseudo.iter().map(|(name, file)| regex.is_match(name) || regex.is_match(file)));
+        let mappings = p.mappings().iter().map(|m| regex.is_match(p.string(m.file))).collect();
+        NameMatches { functions, mappings }
+    }
+
+    pub fn mapping(&self, index: u32) -> bool {
+        index != NONE && self.mappings[index as usize]
+    }
+}
+
+pub(super) fn retain_from(lines: &mut Vec<u32>, start: usize, keep: impl Fn(u32) -> bool) {
+    let mut end = start;
+    for i in start..lines.len() {
+        if keep(lines[i]) {
+            lines[end] = lines[i];
+            end += 1;
+        }
+    }
+    lines.truncate(end);
+}

@@ -1,0 +1,213 @@
+//! What explain says as the command: lines, JSON, Markdown, exit codes, and what users tell it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use pprofdiff::explain::Verdict;
+use serde_json::Value;
+
+use crate::explain::{corpus, explain, pairs, profile, stacks};
+
+#[test]
+fn the_command_says_it_in_a_few_lines_and_as_json() {
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let out = command.current_dir(corpus("")).stdin(Stdio::null()).arg("explain").args(args).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
+    };
+    for pair in pairs() {
+        let (base, new) = (format!("{pair}.base.pb.gz"), format!("{pair}.new.pb.gz"));
+        let (code, text, error) = run(&[&base, &new]);
+        assert_eq!((code, error.as_str()), (0, ""), "{pair}");
+        assert!((3..=15).contains(&text.lines().count()), "{pair}:\n{text}");
+        assert!(text.contains("is noticed from "), "{pair}:\n{text}");
+        let (_, json, _) = run(&[&base, &new, "--format", "json"]);
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&json["schema"], &json["kind"]), (&"pprofdiff/1".into(), &"explain".into()));
+        let (code, ..) = run(&[&base, &new, "--exit-code"]);
+        let wanted = match json["verdict"].as_str().unwrap() {
+            "none" => 0,
+            "change" => 1,
+            verdict => {
+                assert_eq!(verdict, "inconclusive");
+                3
+            }
+        };
+        assert_eq!(code, wanted, "{pair}");
+    }
+    let (_, text, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]);
+    assert!(text.contains("1. logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)."), "{text}");
+    let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz"]);
+    assert!(text.contains("2.99 times as much work, another number of operations"), "{text}");
+    let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz", "--ops", "1000,3000"]);
+    assert!(text.contains("3.00 times as many operations were given"), "{text}");
+    // The command that a cause names shows it.
+    let (_, json, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz", "--format", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let command = json["causes"][0]["evidence"]["command"].as_str().unwrap();
+    let words =
+        ["pprofdiff peek '^logmill/names\\.canonical$' story-cpu.base.pb.gz story-cpu.new.pb.gz --sample-type cpu"];
+    assert_eq!([command], words);
+    // So does the one for a written diff, which has both sides, and is no side of another.
+    let written = std::env::temp_dir().join(format!("pprofdiff-explain it's {}.pb", std::process::id()));
+    let written = written.to_str().unwrap();
+    let mut diff = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    assert!(diff.current_dir(corpus("")).args(STORY).args(["-o", written]).status().unwrap().success());
+    let (_, text, _) = run(&[written]);
+    let command = text.lines().find_map(|l| l.trim().strip_prefix("pprofdiff ")).unwrap();
+    let script = format!("{} {command}", env!("CARGO_BIN_EXE_pprofdiff"));
+    let shown = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(shown.status.success() && shown.stdout.starts_with(b"base"), "{script}: {shown:?}");
+    std::fs::remove_file(written).unwrap();
+    for bad in
+        [&["a.pb.gz", "b.pb.gz", "--ops", "3"][..], &["a", "b", "--min-effect", "200%"], &["story-cpu.base.pb.gz"]]
+    {
+        assert_eq!(run(bad).0, 2, "{bad:?}");
+    }
+}
+
+/// The command in the corpus' folder: exit code, output, errors.
+fn command(args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    let out = command.current_dir(corpus("")).stdin(Stdio::null()).args(args).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
+}
+
+const STORY: [&str; 2] = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"];
+const CAUSE: &str = "logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)";
+
+#[test]
+fn the_command_learns_noise_from_files_of_a_pattern() {
+    let folder = "faults/freight";
+    let pair = ["base-1.cpu.pb.gz", "calls-1.cpu.pb.gz"].map(|f| format!("{folder}/{f}"));
+    let pattern = format!("{folder}/equal-*.cpu.pb.gz");
+    let (code, text, error) = command(&["explain", &pair[0], &pair[1], "--noise", &pattern]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert!(text.contains("1 + 1 runs, noise between 3 runs of equal builds: by chance a frame"), "{text}");
+    assert!(text.contains("main.plan spends more in freight/tariff.Make"), "{text}");
+    let one = format!("{folder}/equal-1.cpu.pb.gz");
+    let (code, _, error) = command(&["explain", &pair[0], &pair[1], "--noise", &one]);
+    assert_eq!(code, 2);
+    assert!(error.contains("two runs of equal builds or more"), "{error}");
+}
+
+#[test]
+fn users_say_what_their_own_runtime_is() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("explain-config-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let config = |text: &str| {
+        let path = dir.join("pprofdiff.toml");
+        std::fs::write(&path, text).unwrap();
+        command(&["explain", STORY[0], STORY[1], "--config", path.to_str().unwrap()])
+    };
+    assert!(config("[check]\nrules = ['total>+5%']\n").1.contains(CAUSE));
+    // What names do is done by who calls them.
+    let (_, text, _) = config("[explain]\nsystem = ['^logmill/names\\.', '^(strings|unicode)\\b']\n");
+    assert!(text.contains("1. logmill/headers.tableInsensitive"), "{text}");
+    let (_, text, _) = config("[explain]\nbackground = ['canonical$']\n");
+    assert!(!text.contains(CAUSE) && text.contains("GC, scheduling and locks +1.37s"), "{text}");
+    // What says why elsewhere reads it where the command runs.
+    let pair = STORY.map(|file| corpus(file).display().to_string());
+    let here = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let out = command.current_dir(&dir).stdin(Stdio::null()).args(args).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    config("[explain]\nsystem = ['^logmill/names\\.', '^(strings|unicode)\\b']\n");
+    let first = "logmill/headers.tableInsensitive";
+    let closed = here(&[&pair[0], &pair[1], "-n", "1", "--explain"]);
+    assert!(closed.lines().last().unwrap().starts_with(&format!("explain: {first}")), "{closed}");
+    let checked = here(&["check", &pair[0], &pair[1], "--fail-on", "cum:any>+20%"]);
+    assert!(checked.contains(&format!("  why: {first}")), "{checked}");
+    let page = here(&[&pair[0], &pair[1], "--format", "html"]);
+    assert!(page.contains(&format!("<code>{first}</code>")) && !page.contains(CAUSE), "no page, or another cause");
+    for (wrong, said) in [("[explain]\nsystem = ['[']\n", "system is invalid"), ("[explain]\nsystems = []\n", "line 2")]
+    {
+        let (code, _, error) = config(wrong);
+        assert!(code == 2 && error.contains("pprofdiff.toml: ") && error.contains(said), "{error}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_budget_keeps_the_most_important() {
+    let said = |budget: &str| command(&["explain", STORY[0], STORY[1], "--budget", budget]).1;
+    let whole = command(&["explain", STORY[0], STORY[1]]).1;
+    assert_eq!(said("1000"), whole);
+    let mut lines = whole.lines().count();
+    for budget in [200, 150, 100, 60, 30, 0] {
+        let text = said(&budget.to_string());
+        assert!(text.lines().count() <= lines, "{budget}");
+        lines = text.lines().count();
+        // What is left is what was said, in its order, and begins with the answer.
+        let mut all = whole.lines();
+        assert!(text.lines().all(|line| all.any(|l| l == line)), "{text}");
+        assert!(text.contains(CAUSE), "{text}");
+    }
+    assert_eq!(lines, 2);
+}
+
+#[test]
+fn explanations_are_written_as_markdown_and_tables() {
+    let args = |format| ["explain", STORY[0], STORY[1], "--format", format];
+    let (_, markdown, _) = command(&args("markdown"));
+    assert!(markdown.starts_with("**cpu**: 1.90s → 2.93s\n\n1. `logmill/names.compare` now calls"), "{markdown}");
+    let (_, csv, _) = command(&args("csv"));
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("function,caller,callee,label,kind,base,new,delta,factor,score"));
+    let first = "logmill/names.canonical,logmill/names.compare,,,added,0,1390000000,1390000000,,";
+    assert!(lines.next().is_some_and(|line| line.starts_with(first)), "{csv}");
+    assert_eq!(lines.count(), 1);
+    let (code, _, error) = command(&args("svg"));
+    assert_eq!(code, 2);
+    assert!(error.contains("explain can't be written as svg"), "{error}");
+}
+
+#[test]
+fn names_and_units_of_a_profile_are_harmless_in_markdown() {
+    let message = |cost: i64| {
+        let mut all = vec![(vec!["main.main", "a|b`<img src=x>*", "f"], vec![cost, cost])];
+        let names: Vec<String> = (0..30).map(|i| format!("f{i}")).collect();
+        all.extend(names.iter().map(|name| (vec!["main.main", name], vec![9000, 9000])));
+        profile(&stacks(&[("samples", "count"), ("<b>*x*", "<i>")], &all))
+    };
+    let e = explain(&[message(500)], &[message(15_000)]);
+    assert_eq!(e.verdict, Verdict::Change);
+    let format = pprofdiff_report::Format::named("markdown").unwrap();
+    let mut out = Vec::new();
+    let report = pprofdiff_report::Report::Explain(Box::new(e));
+    (format.write)(&report, &mut out, pprofdiff_report::Style::default()).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    // What stands in code is shown as it is.
+    let outside: String = text.replace("\\`", "").split('`').step_by(2).collect();
+    assert!(!outside.contains("<b>") && !outside.contains("<i>") && !outside.contains("<img"), "{text}");
+    assert!(outside.contains("&lt;b&gt;\\*x\\*") && outside.contains("&lt;img src=x&gt;\\*"), "{text}");
+}
+
+#[test]
+fn a_diff_closes_with_a_line_and_a_failing_check_with_causes() {
+    let table = command(&[STORY[0], STORY[1], "-n", "3"]).1;
+    // Nobody reads along here.
+    assert!(!table.contains("explain:"), "{table}");
+    let closed = command(&[STORY[0], STORY[1], "-n", "3", "--explain"]).1;
+    assert_eq!(closed, format!("{table}\nexplain: {CAUSE} (and 1 more)\n"));
+    // Of the sample type that is shown, at its granularity.
+    let heap = ["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz", "--explain", "--granularity", "lines"];
+    let text = command(&[&heap[..], &["--sample-type", "alloc_space", "--normalize", "total"]].concat()).1;
+    assert!(text.trim_end().lines().last().unwrap().starts_with("explain: main.splitFields now calls"), "{text}");
+    for format in ["json", "csv"] {
+        assert_eq!(command(&[STORY[0], STORY[1], "--explain", "--format", format]).0, 2);
+    }
+    let check =
+        |limit: &str| command(&["check", STORY[0], STORY[1], "--fail-on", limit, "--fail-on", "cpu:flat:any>+9%"]);
+    let (code, text, _) = check("total>+10%");
+    assert_eq!(code, 1);
+    assert_eq!(text.matches(&format!("  why: {CAUSE}\n")).count(), 1, "{text}");
+    let passed = command(&["check", STORY[0], STORY[1], "--fail-on", "total>+100%"]).1;
+    assert!(!passed.contains("why:"), "{passed}");
+    let json = command(&["check", STORY[0], STORY[1], "--fail-on", "cum:any>+10%", "--format", "json"]).1;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["rules"][0]["why"]["causes"][0]["function"], "logmill/names.canonical");
+}

@@ -1,0 +1,94 @@
+"""The JSON that the command writes, against the schema that it prints; both as cargo builds them."""
+
+import json
+import subprocess
+from typing import Any
+
+import jsonschema
+import pytest
+
+from test_mcp import COMMAND, ROOT
+
+pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not built (cargo build)")
+
+CORPUS = "tests/corpus"
+STORY = [f"{CORPUS}/story-cpu.base.pb.gz", f"{CORPUS}/story-cpu.new.pb.gz"]
+LABELS = [f"{CORPUS}/go-labels-cpu.base.pb.gz", f"{CORPUS}/go-labels-cpu.new.pb.gz"]
+HEAP = [
+    f"{CORPUS}/go-heap-ops.base.pb.gz",
+    f"{CORPUS}/go-heap-ops.new.pb.gz",
+    "--sample-type",
+    "alloc_space,alloc_objects",
+]
+RUNS = [
+    word
+    for side, build in [("--base", "base"), ("--new", "calls")]
+    for word in [side, *(f"{CORPUS}/faults/freight/{build}-{i}.cpu.pb.gz" for i in (1, 2))]
+]
+SERIES = ["series", f"{CORPUS}/series/heap-*.pb.gz"]
+
+WRITTEN = [
+    *([view, *sides] for view in ("top", "tree", "stacks", "labels") for sides in (STORY, STORY[1:], HEAP)),
+    ["traces", *STORY],
+    *([view, "mallocgc", *sides] for view in ("peek", "roots", "list") for sides in (STORY, STORY[1:])),
+    ["diff", *RUNS],
+    ["top", *STORY, "--focus", "names", "--granularity", "lines", "--normalize", "total", "--hide-below", "1%"],
+    ["stacks", "--labels", *LABELS],
+    ["peek", "runtime", *HEAP],
+    *([verb, *STORY] for verb in ("info", "explain")),
+    ["check", *STORY, "--fail-on", "total>+900%"],
+    *([*SERIES, "--rows", rows] for rows in ("shifts", "movers", "steps", "values")),
+]
+
+
+def command(*arguments: str) -> str:
+    ended = subprocess.run([COMMAND, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode in (0, 2, 3), (arguments, ended.stderr)
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def schemas() -> dict[str, Any]:
+    schema = json.loads(command("formats", "--schema"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return {kind["title"]: kind for kind in schema["anyOf"]}
+
+
+def refused(schemas: dict[str, Any], value: dict[str, Any]) -> str:
+    kind = value["kind"]
+    error = jsonschema.Draft202012Validator(schemas[kind]).iter_errors(value)
+    return "; ".join(f"{list(e.absolute_path)}: {e.message[:200]}" for e in error)
+
+
+def test_all_that_is_written_as_json_is_as_the_schema_says(schemas: dict[str, Any]):
+    kinds = {"disasm", "failed", "causes"}  # of binaries; of batches; of frames of data
+    for words in WRITTEN:
+        value = json.loads(command(*words, "--format", "json"))
+        assert refused(schemas, value) == "", words
+        kinds.add(value["kind"])
+    assert kinds == set(schemas)
+
+
+def test_a_line_of_a_batch_says_its_schema(schemas: dict[str, Any], tmp_path):
+    manifest = tmp_path / "pairs.csv"
+    manifest.write_text(f"base,new,name\n{','.join(STORY)},a\n{STORY[0]},nowhere.pb.gz,b\n")
+    manifest.write_text(manifest.read_text().replace(CORPUS, str(ROOT / CORPUS)))
+    for view in ("top", "tree", "labels", "stacks", "explain"):
+        lines = [
+            json.loads(line)
+            for line in command("batch", str(manifest), "--format", "jsonl", "--view", view).splitlines()
+        ]
+        assert [line["pair"] for line in lines] == ["a", "b"]
+        assert [refused(schemas, line) for line in lines] == ["", ""], view
+        assert {line["schema"] for line in lines} == {"pprofdiff/1"}
+    types = command("batch", str(manifest), "--format", "jsonl", "--sample-type", "cpu,samples").splitlines()
+    assert refused(schemas, json.loads(types[0])) == ""
+
+
+def test_the_schema_refuses_what_is_not_written(schemas: dict[str, Any]):
+    value = json.loads(command("top", *STORY, "--format", "json", "-n", "1"))
+    row = value["rows"][0]
+    for wrong in (row | {"more": 1}, row | {"flat_base": "1"}, {k: v for k, v in row.items() if k != "status"}):
+        assert refused(schemas, value | {"rows": [wrong]}) != ""
+    assert refused(schemas, value | {"more": 1}) != ""
+    assert refused(schemas, value | {"schema": "pprofdiff/2"}) != ""
