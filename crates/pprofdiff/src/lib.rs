@@ -29,10 +29,13 @@
 pub mod batch;
 #[cfg(feature = "check")]
 pub mod check;
+pub mod commits;
 mod diff;
 pub mod explain;
 pub mod loading;
 pub mod options;
+#[cfg(feature = "check")]
+pub mod recording;
 mod runs;
 mod runtimes;
 mod select;
@@ -42,6 +45,7 @@ mod statistics;
 
 pub use batch::batch;
 pub use diff::list;
+pub use statistics::sequential;
 pub use diff::{
     Diff, Filters, Frames, Granularity, Matching, Measure, Normalize, Pair, Query, Selection, Side, Sort, Status,
     Summary, Top, TopRow,
