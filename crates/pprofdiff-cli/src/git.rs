@@ -15,8 +15,7 @@ use crate::{Failure, Result};
 /// The most that is read of what `git log` writes.
 const MAX_LOG_BYTES: u64 = 512 << 20;
 /// What is no program's source, and large: no part of what is read.
-const LEFT_OUT: [&str; 6] =
-    ["package-lock.json", "go.sum", "*.min.js", "*.svg", "yarn.lock", "pnpm-lock.yaml"];
+const LEFT_OUT: [&str; 6] = ["package-lock.json", "go.sum", "*.min.js", "*.svg", "yarn.lock", "pnpm-lock.yaml"];
 
 /// The commits of a range, and where their sources are.
 pub struct Commits {
@@ -31,7 +30,8 @@ pub struct Commits {
 pub fn commits(args: &GitArgs) -> Result<Option<Commits>> {
     let Some(range) = &args.range else { return Ok(None) };
     if Path::new(range).is_file() {
-        let message = format!("--git takes a range of commits, and {range} is a file; put --git last, or write --git A..B");
+        let message =
+            format!("--git takes a range of commits, and {range} is a file; put --git last, or write --git A..B");
         return Err(Failure::Message(message));
     }
     Commits::of_range(Path::new("."), range).map(Some)
@@ -61,7 +61,9 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
         let _ = child.kill();
         let _ = child.wait();
         let limit = MAX_LOG_BYTES >> 20;
-        return Err(Failure::Message(format!("the files that these commits change have more than {limit} MB; name fewer")));
+        return Err(Failure::Message(format!(
+            "the files that these commits change have more than {limit} MB; name fewer"
+        )));
     }
     let status = child.wait().map_err(missing)?;
     read.map_err(missing)?;
@@ -99,7 +101,9 @@ impl Commits {
         let mut history = History::parse(&log);
         if tip.is_none() {
             // What is not committed is the newest of all.
-            let options = LOG_ARGS.into_iter().filter(|word| !["log", "--no-merges"].contains(word) && !word.starts_with("--format"));
+            let options = LOG_ARGS
+                .into_iter()
+                .filter(|word| !["log", "--no-merges"].contains(word) && !word.starts_with("--format"));
             let (config, options): (Vec<&str>, Vec<&str>) = options.partition(|word| !word.starts_with("--"));
             let diff = git(&root, config.into_iter().chain(["diff"]).chain(options).chain(["HEAD"]).chain(paths()))?;
             if !diff.is_empty() {
@@ -135,5 +139,7 @@ fn upstream(root: &Path) -> Result<String> {
             return Ok(base.trim_end().to_owned());
         }
     }
-    Err(Failure::Message("--git: HEAD has no commit that its upstream, main or master lacks; name a range, A..B".to_owned()))
+    Err(Failure::Message(
+        "--git: HEAD has no commit that its upstream, main or master lacks; name a range, A..B".to_owned(),
+    ))
 }

@@ -120,7 +120,8 @@ pub fn open_with(
         && Recording::is_in(dir)
     {
         let inputs = Inputs::new(load, outputs)?;
-        let [mut base, new] = Recording::read(dir)?.sides(dir).map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
+        let [mut base, new] =
+            Recording::read(dir)?.sides(dir).map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
         if base.is_empty() || new.is_empty() {
             return Err(Failure::Message(format!("{}: a side has no run", dir.display())));
         }

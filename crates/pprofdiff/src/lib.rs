@@ -45,7 +45,6 @@ mod statistics;
 
 pub use batch::batch;
 pub use diff::list;
-pub use statistics::sequential;
 pub use diff::{
     Diff, Filters, Frames, Granularity, Matching, Measure, Normalize, Pair, Query, Selection, Side, Sort, Status,
     Summary, Top, TopRow,
@@ -62,6 +61,7 @@ pub use pprofdiff_profile::{
     merge_weighted,
 };
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
+pub use statistics::sequential;
 
 #[doc(hidden)]
 pub use pprofdiff_profile::{advice, interner, parallel, random, shared::FoldedHeader, work};

@@ -189,7 +189,14 @@ mod tests {
             let machine = vec![("load".to_owned(), 0.5)];
             let profiles = vec![format!("{side}/cpu.pb.gz")];
             let (side, operations) = (side.to_owned(), Some(operations));
-            recording.runs.push(RecordedRun { side, profiles, operations, machine, total: 1e-9, ..RecordedRun::default() });
+            recording.runs.push(RecordedRun {
+                side,
+                profiles,
+                operations,
+                machine,
+                total: 1e-9,
+                ..RecordedRun::default()
+            });
         }
         let write = |text: &str| std::fs::write(dir.join(RUNS_FILE), text).unwrap();
         write(&recording.to_toml());

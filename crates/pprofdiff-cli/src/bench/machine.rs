@@ -48,7 +48,11 @@ pub fn now() -> Vec<(String, f64)> {
     let clock = (!clocks.is_empty()).then(|| clocks.iter().sum::<f64>() / clocks.len() as f64);
     let pressure = first_line("/proc/pressure/memory");
     let pressure = pressure.and_then(|line| number(line.split_once("avg10=")?.1));
-    let all = [("load", first_line("/proc/loadavg").and_then(|line| number(&line))), ("mhz", clock), ("memory_pressure", pressure)];
+    let all = [
+        ("load", first_line("/proc/loadavg").and_then(|line| number(&line))),
+        ("mhz", clock),
+        ("memory_pressure", pressure),
+    ];
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
@@ -75,7 +79,9 @@ pub fn notes(before: &[(String, String)], now: &[(String, String)], runs: &[Reco
     if let (Some(base), Some(new)) = (of(side("base"), "load"), of(side("new"), "load"))
         && (base - new).abs() > LOADED
     {
-        notes.push(format!("the machine's load was {base:.1} in runs of the base, and {new:.1} in those of the new side"));
+        notes.push(format!(
+            "the machine's load was {base:.1} in runs of the base, and {new:.1} in those of the new side"
+        ));
     }
     let part = runs.len().min(4);
     if let (Some(first), Some(last)) = (of(runs[..part].iter(), "mhz"), of(runs[runs.len() - part..].iter(), "mhz"))
@@ -91,7 +97,10 @@ pub fn notes(before: &[(String, String)], now: &[(String, String)], runs: &[Reco
         let slow: Vec<String> =
             side(name).filter(|run| run.seconds > DISTURBED * median).map(|run| run.pair.to_string()).collect();
         if times.len() > 2 && !slow.is_empty() {
-            notes.push(format!("runs {} of the {name} side took more than {DISTURBED} times the median's time", slow.join(", ")));
+            notes.push(format!(
+                "runs {} of the {name} side took more than {DISTURBED} times the median's time",
+                slow.join(", ")
+            ));
         }
     }
     notes
@@ -112,9 +121,11 @@ mod tests {
     fn a_machine_that_changes_is_said() {
         let alike: Vec<_> = (0..8).map(|i| run(["base", "new"][i % 2], 1.0, 2000.0, 1.0)).collect();
         assert!(notes(&facts(), &facts(), &alike).is_empty());
-        let mut other: Vec<_> = (0..8).map(|i| run(["base", "new"][i % 2], (i % 2) as f64, 2000.0 - 100.0 * i as f64, 1.0)).collect();
+        let mut other: Vec<_> =
+            (0..8).map(|i| run(["base", "new"][i % 2], (i % 2) as f64, 2000.0 - 100.0 * i as f64, 1.0)).collect();
         other[3].seconds = 9.0;
-        let said = notes(&[("cpu".to_owned(), "a".to_owned())], &[("cpu".to_owned(), "b".to_owned())], &other).join("\n");
+        let said =
+            notes(&[("cpu".to_owned(), "a".to_owned())], &[("cpu".to_owned(), "b".to_owned())], &other).join("\n");
         for wanted in ["had cpu a, these b", "load was 0.0", "the last 4 runs had 78 %", "of the new side took more"] {
             assert!(said.contains(wanted), "{said}");
         }

@@ -234,7 +234,10 @@ impl Bench<'_> {
             return Ok(());
         }
         let (line, file) = (process::last_line(&output), output.display());
-        Err(Failure::Message(format!("the build of the {} side failed ({status}): {line}; all of it is in {file}", SIDES[side])))
+        Err(Failure::Message(format!(
+            "the build of the {} side failed ({status}): {line}; all of it is in {file}",
+            SIDES[side]
+        )))
     }
 
     /// Runs the command once; the run with its profiles, and what it wrote.
@@ -259,7 +262,10 @@ impl Bench<'_> {
         let name = SIDES[side];
         if !status.success() {
             let line = process::last_line(&output);
-            return Err(Failure::Message(format!("{} failed on the {name} side ({status}): {line}", self.adapter.name)));
+            return Err(Failure::Message(format!(
+                "{} failed on the {name} side ({status}): {line}",
+                self.adapter.name
+            )));
         }
         let text = String::from_utf8_lossy(&std::fs::read(&output).map_err(wrong)?).into_owned();
         let taken = (self.adapter.taken)(&plan, &text)?;
@@ -277,9 +283,8 @@ impl Bench<'_> {
     /// The total of what is compared.
     fn total(&self, profiles: &[PathBuf]) -> Result<f64> {
         let Some(file) = profiles.first() else { return Err(Failure::Message("no profile was written".to_owned())) };
-        let profile: Arc<Profile> = Source::Path(file.clone()).load(&self.inputs.options).map_err(|e| {
-            Failure::Message(error_line(&e))
-        })?;
+        let profile: Arc<Profile> =
+            Source::Path(file.clone()).load(&self.inputs.options).map_err(|e| Failure::Message(error_line(&e)))?;
         let query = self.args.query.request(Ask::default()).query;
         let total = Diff::of_profile(&profile)?.measure(&query)?.summary().total.new;
         if total <= 0 {
@@ -318,7 +323,10 @@ fn verdict(pairs: &Pairs, decision: Decision, effect: f64) -> String {
         Decision::Change => format!("a change of the total: {change}{} ({runs} + {runs} runs)", between(ALARMS)),
         Decision::NoLargerChange => {
             let largest = 100.0 * effect;
-            format!("no change of the total larger than {largest:.1} %: {change}{} ({runs} + {runs} runs)", between(MISSES))
+            format!(
+                "no change of the total larger than {largest:.1} %: {change}{} ({runs} + {runs} runs)",
+                between(MISSES)
+            )
         }
         Decision::Open => format!("undecided: {change}{} ({runs} + {runs} runs)", between(MISSES)),
     }

@@ -38,6 +38,8 @@ pub(super) struct CommitChanges {
     pub functions: Vec<FunctionChange>,
     pub outside: Vec<OutsideChange>,
     pub dependencies: Vec<DependencyChange>,
+    /// Functions that have another file or name: both before and after.
+    pub moves: Vec<[(String, String); 2]>,
 }
 
 /// A function that a commit adds, removes or changes.
@@ -306,6 +308,8 @@ impl CommitChanges {
                 let Some(j) = found else { return true };
                 is_taken[j] = true;
                 let b = &new[j].function;
+                let at = |of: &Known<'_>| (of.path.to_owned(), of.function.name.clone());
+                self.moves.push([at(&old[i]), at(&new[j])]);
                 moved.insert(b.name.clone());
                 if a.name != b.name {
                     renamed.insert(a.name.clone(), b.name.clone());
@@ -375,13 +379,16 @@ impl CommitChanges {
                 let is_same = patch.sides[side].get(number as usize).is_none_or(|(_, is_same)| *is_same);
                 let first = line.iter().find(|t| !t.text.starts_with('\n')).map_or("", |t| t.text.as_str());
                 // Imports, and what they are written over.
-                let is_import = ["import", "use", "package", "from", "require"].contains(&first) || first.starts_with('"');
+                let is_import =
+                    ["import", "use", "package", "from", "require"].contains(&first) || first.starts_with('"');
                 if is_same || is_import {
                     continue;
                 }
                 let defines = |i: &usize| {
                     let next = line.get(i + 1).map_or("", |t| t.text.as_str());
-                    line[*i].is_name() && (["=", ":"].contains(&next) || *i == 0 || next.is_empty())
+                    // What stands behind a colon is a type.
+                    let is_type = *i > 0 && line[i - 1].text == ":";
+                    line[*i].is_name() && !is_type && (["=", ":"].contains(&next) || *i == 0)
                         || *i > 0 && ["const", "static", "define", "let", "var"].contains(&line[i - 1].text.as_str())
                 };
                 names.extend((0..line.len()).filter(defines).map(|i| line[i].text.clone()));
@@ -423,7 +430,8 @@ fn dependencies(patch: &Patch<'_>) -> Vec<DependencyChange> {
             }
         }
         let has_version = line.contains(|c: char| c.is_ascii_digit());
-        let is_name = name.len() > 1 && !["//", "#", "module", "go", "toolchain", "edition", "source", "checksum"].contains(&name);
+        let is_name = name.len() > 1
+            && !["//", "#", "module", "go", "toolchain", "edition", "source", "checksum"].contains(&name);
         if !is_same && has_version && is_name {
             found.push(DependencyChange { path: path.to_owned(), name: name.to_owned(), line: number as u32 + 1 });
         }

@@ -51,6 +51,7 @@ impl Paths {
         for commit in &history.commits {
             let of_functions = commit.functions.iter().map(|change| &change.path);
             of_functions.chain(commit.outside.iter().map(|change| &change.path)).for_each(|path| paths.insert(path));
+            commit.moves.iter().flatten().for_each(|(path, _)| paths.insert(path));
         }
         paths
     }
@@ -83,8 +84,9 @@ impl Paths {
         };
         let fits = |known: &&String| is_end(path, known) || is_end(known, path);
         let known = self.by_name.get(name).into_iter().flatten().filter(fits);
-        let longest = known.clone().map(String::len).max().unwrap_or(0);
-        known.filter(|known| known.len() == longest).map(String::as_str).collect()
+        let shared = |known: &&String| known.len().min(path.len());
+        let longest = known.clone().map(|known| shared(&known)).max().unwrap_or(0);
+        known.filter(|known| shared(known) == longest).map(String::as_str).collect()
     }
 }
 
@@ -115,7 +117,8 @@ pub(super) fn parts(name: &str) -> Vec<String> {
             plain.rsplit('/').next().unwrap_or(plain).split('.').collect()
         }
     };
-    let is_hash = |part: &str| part.len() == 17 && part[1..].bytes().all(|b| b.is_ascii_hexdigit()) && part.starts_with('h');
+    let is_hash =
+        |part: &str| part.len() == 17 && part[1..].bytes().all(|b| b.is_ascii_hexdigit()) && part.starts_with('h');
     let is_made = |part: &str| {
         let numbered = |prefix: &str| {
             part.strip_prefix(prefix).is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit() || b == b'-'))

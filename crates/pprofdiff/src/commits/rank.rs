@@ -25,6 +25,8 @@ struct Place {
     /// Numbers of its files in the repository, and their folders.
     files: Vec<usize>,
     folders: HashSet<String>,
+    /// Files and names that it had in the course of the commits.
+    aliases: HashSet<(usize, String)>,
     /// What the profile says.
     name: String,
     path: String,
@@ -68,12 +70,23 @@ impl<'a> Ranking<'a> {
         tree: &'a Tree<'a>,
         scale: f64,
     ) -> Ranking<'a> {
+        let moves: Vec<[(usize, &str); 2]> = history
+            .commits
+            .iter()
+            .flat_map(|commit| &commit.moves)
+            .filter_map(|[from, to]| {
+                Some([(paths.number(&from.0)?, from.1.as_str()), (paths.number(&to.0)?, to.1.as_str())])
+            })
+            .collect();
         let place = |frame: u32| {
             let (name, path) = (stacks.frames.name(frame), stacks.frames.file(frame).unwrap_or_default());
             let resolved = if path.is_empty() { Vec::new() } else { paths.resolve(&path) };
+            let (parts, files): (_, Vec<usize>) =
+                (parts(&name), resolved.iter().filter_map(|path| paths.number(path)).collect());
             Place {
-                parts: parts(&name),
-                files: resolved.iter().filter_map(|path| paths.number(path)).collect(),
+                aliases: aliases(&parts, &files, &moves),
+                parts,
+                files,
                 folders: resolved.iter().map(|path| folder(path).to_owned()).collect(),
                 is_dependency: is_dependency(&path),
                 name,
@@ -159,9 +172,11 @@ impl<'a> Ranking<'a> {
         let mut outlines: HashMap<&str, Outline> = HashMap::default();
         for (&frame, role) in roles.iter().filter(|(_, role)| role.above <= 1 && role.part >= LEAST_PART) {
             let place = &self.places[frame as usize];
-            let now = self.tree.files.iter().filter(|path| {
-                self.paths.number(path).is_some_and(|number| place.files.contains(&number))
-            });
+            let now = self
+                .tree
+                .files
+                .iter()
+                .filter(|path| self.paths.number(path).is_some_and(|number| place.files.contains(&number)));
             for path in now {
                 let outline = outlines.entry(path).or_insert_with(|| {
                     let text = language(path).and_then(|language| Some((language, (self.tree.read)(path)?)));
@@ -203,10 +218,14 @@ impl<'a> Ranking<'a> {
                 }
                 // A call that came or went counts as far as the cause goes through it.
                 for (&(_, callee), &part) in calls.iter().filter(|((caller, _), _)| *caller == frame) {
-                    let Some(name) = self.places[callee as usize].parts.last() else { continue };
+                    let place = &self.places[callee as usize];
+                    let Some(name) = place.parts.last() else { continue };
+                    let is_in = |calls: &[String]| {
+                        calls.contains(name) || place.aliases.iter().any(|(_, alias)| calls.contains(alias))
+                    };
                     let is_cause = roles.get(&callee).is_some_and(|role| role.is_function);
                     let weight = if is_cause { 99.0 } else { 58.0 + 40.0 * part };
-                    let (came, went) = (change.added_calls.contains(name), change.removed_calls.contains(name));
+                    let (came, went) = (is_in(&change.added_calls), is_in(&change.removed_calls));
                     if (came || went) && part >= LEAST_PART {
                         let verb = if came { "adds" } else { "drops" };
                         hits.push(hit(weight, Reach::Call, format!("{verb} a call of {name}")));
@@ -225,9 +244,8 @@ impl<'a> Ranking<'a> {
         for change in &commit.outside {
             let strongest = change.names.iter().filter_map(|name| Some((uses.get(name)?, name)));
             if let Some((part, name)) = strongest.max_by(|a, b| a.0.total_cmp(b.0)) {
-                let is_near = roles.keys().any(|frame| {
-                    self.places[*frame as usize].folders.contains(folder(&change.path))
-                });
+                let is_near =
+                    roles.keys().any(|frame| self.places[*frame as usize].folders.contains(folder(&change.path)));
                 hits.push(Hit {
                     score: if is_near { 45.0 + 33.0 * part } else { 40.0 + 20.0 * part },
                     file: change.path.clone(),
@@ -238,12 +256,13 @@ impl<'a> Ranking<'a> {
             }
         }
         for change in &commit.dependencies {
-            let of = |(frame, role): (&u32, &Role)| {
-                let place = &self.places[*frame as usize];
-                let is_inside = role.is_function || role.above == 0;
-                (is_inside && role.part >= LEAST_PART && lies_in(place, &change.name))
-                    .then_some(if role.is_function { 95.0 } else { 50.0 + 45.0 * role.part })
-            };
+            let of =
+                |(frame, role): (&u32, &Role)| {
+                    let place = &self.places[*frame as usize];
+                    let is_inside = role.is_function || role.above == 0;
+                    (is_inside && role.part >= LEAST_PART && lies_in(place, &change.name))
+                        .then_some(if role.is_function { 95.0 } else { 50.0 + 45.0 * role.part })
+                };
             if let Some(score) = roles.iter().filter_map(of).max_by(f64::total_cmp) {
                 hits.push(Hit {
                     score,
@@ -284,14 +303,19 @@ impl<'a> Ranking<'a> {
 
     /// True if the change is of this function.
     fn is_changed(&self, place: &Place, change: &FunctionChange) -> bool {
-        if place.parts.last() != Some(&change.name) || place.is_dependency {
+        if place.is_dependency {
             return false;
+        }
+        let number = self.paths.number(&change.path);
+        if place.parts.last() != Some(&change.name) {
+            return number.is_some_and(|number| place.aliases.iter().any(|(n, a)| *n == number && *a == change.name));
         }
         if change.owner.as_ref().is_some_and(|owner| place.parts.len() > 2 && !place.parts.contains(owner)) {
             return false;
         }
         if !place.files.is_empty() {
-            return self.paths.number(&change.path).is_some_and(|number| place.files.contains(&number));
+            let is_alias = |n: usize| place.aliases.iter().any(|(file, name)| *file == n && *name == change.name);
+            return number.is_some_and(|number| place.files.contains(&number) || is_alias(number));
         }
         // Without a file, its path must agree with the name.
         let is_named = |part: &str| place.parts.iter().any(|p| p == part) || place.name.contains(part);
@@ -300,6 +324,24 @@ impl<'a> Ranking<'a> {
                 || place.parts[0] == "main"
                 || change.path.split('/').any(|part| is_named(part.split('.').next().unwrap_or(part))))
     }
+}
+
+/// All files and names of a function that commits moved or renamed, by those that the profiles know.
+fn aliases(parts: &[String], files: &[usize], moves: &[[(usize, &str); 2]]) -> HashSet<(usize, String)> {
+    let mut known: HashSet<(usize, String)> = HashSet::default();
+    let Some(name) = parts.last() else { return known };
+    known.extend(files.iter().map(|file| (*file, name.clone())));
+    // Each round follows at least one move, or is the last.
+    let mut is_more = !known.is_empty();
+    while is_more {
+        is_more = false;
+        for [from, to] in moves {
+            let [from, to] = [from, to].map(|(file, name)| (*file, (*name).to_owned()));
+            is_more |= known.contains(&from) && known.insert(to.clone());
+            is_more |= known.contains(&to) && known.insert(from);
+        }
+    }
+    known
 }
 
 /// How directly a change of this function reaches the cause.
@@ -334,9 +376,10 @@ fn lies_in(place: &Place, dependency: &str) -> bool {
                 (before.is_empty() || before.ends_with('/'))
                     && (after.starts_with(['/', '@']) || after.strip_prefix('-').is_some_and(is_version))
             });
-        let in_name = place.name.strip_prefix(name.as_str()).is_some_and(|rest| {
-            rest.starts_with("::") || name.contains('/') && rest.starts_with(['.', '/'])
-        });
+        let in_name = place
+            .name
+            .strip_prefix(name.as_str())
+            .is_some_and(|rest| rest.starts_with("::") || name.contains('/') && rest.starts_with(['.', '/']));
         in_path || in_name
     })
 }

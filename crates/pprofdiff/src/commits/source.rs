@@ -11,8 +11,8 @@ pub(super) enum Language {
 }
 
 const BRACES: [&str; 26] = [
-    "go", "rs", "c", "h", "cc", "cpp", "cxx", "hh", "hpp", "java", "kt", "kts", "scala", "cs", "swift", "js", "mjs", "cjs",
-    "jsx", "ts", "mts", "tsx", "php", "m", "mm", "dart",
+    "go", "rs", "c", "h", "cc", "cpp", "cxx", "hh", "hpp", "java", "kt", "kts", "scala", "cs", "swift", "js", "mjs",
+    "cjs", "jsx", "ts", "mts", "tsx", "php", "m", "mm", "dart",
 ];
 
 /// By the file's ending; `None` of what is no source text.
@@ -178,15 +178,22 @@ fn by_indentation(text: &str, tokens: &[Token]) -> Outline {
             let skip = usize::from(word(0) == "async");
             match word(skip) {
                 "def" => {
-                    let owner = open.last().filter(|(_, function, _)| function.is_none()).map(|(.., name)| name.clone());
+                    let owner =
+                        open.last().filter(|(_, function, _)| function.is_none()).map(|(.., name)| name.clone());
                     let name = word(skip + 1).to_owned();
                     open.push((column, Some(outline.functions.len()), name.clone()));
-                    outline.functions.push(Function { name, owner, lines: token.line..token.line + 1, tokens: Vec::new() });
+                    outline.functions.push(Function {
+                        name,
+                        owner,
+                        lines: token.line..token.line + 1,
+                        tokens: Vec::new(),
+                    });
                 }
                 "class" => open.push((column, None, word(1).to_owned())),
                 _ => {}
             }
         }
+        let is_statement = token.is_first && depth == 0;
         depth += match token.text.as_str() {
             "(" | "[" | "{" => 1,
             ")" | "]" | "}" => -1,
@@ -201,9 +208,10 @@ fn by_indentation(text: &str, tokens: &[Token]) -> Outline {
             }
             None => &mut outline.outside,
         };
-        if token.is_first && depth <= 1 {
+        if is_statement {
             // What a statement is nested in is part of what it says.
-            let level = levels.len() - open.iter().filter(|(_, function, _)| function.is_none()).count().min(levels.len());
+            let level =
+                levels.len() - open.iter().filter(|(_, function, _)| function.is_none()).count().min(levels.len());
             own.push(Token { text: format!("\n{level}"), line: token.line, is_first: true });
         }
         own.push(token.clone());
@@ -275,9 +283,10 @@ fn by_braces(tokens: &[Token]) -> Outline {
 
 /// Where what a brace belongs to begins: the last line that begins with a name outside of parentheses.
 fn header_start(tokens: &[Token], from: usize, brace: usize) -> usize {
-    let (mut depth, mut start) = (0i32, from);
+    let (mut depth, mut start, mut is_bound) = (0i32, from, false);
     for (i, token) in tokens.iter().enumerate().take(brace).skip(from) {
-        let may_begin = token.is_name() || token.text == "*" || token.text == "~";
+        let may_begin = !is_bound && (token.is_name() || token.text == "*" || token.text == "~");
+        is_bound |= depth == 0 && token.text == "where";
         if depth == 0 && token.is_first && may_begin && !AFTER_SIGNATURE.contains(&token.text.as_str()) {
             start = i;
         }
@@ -307,7 +316,8 @@ fn defined(header: &[Token], is_inside: bool) -> Option<Defined> {
         // Go's `x := func() {` is the outer function's.
         name.filter(|_| text(at + 1) != "=" && text(at) != ":" || text(at + 1) != "=").map(|t| t.text.clone())
     };
-    let parenthesis = position(&["("]);
+    // That of `pub(crate)` is no argument's.
+    let parenthesis = (0..header.len()).find(|&i| text(i) == "(" && (i == 0 || text(i - 1) != "pub"));
     if let Some(at) = position(&DEFINES).filter(|at| parenthesis.is_none_or(|p| *at < p)) {
         // A method of Go has its receiver before the name.
         if text(at + 1) == "(" {
@@ -353,7 +363,8 @@ fn defined(header: &[Token], is_inside: bool) -> Option<Defined> {
 
 /// What is compared of tokens: without what formatters add.
 pub(super) fn essence(tokens: &[Token]) -> Vec<&Token> {
-    let closes = |t: Option<&Token>| t.is_none_or(|t| [")", "]", "}"].contains(&t.text.as_str()) || t.text.starts_with('\n'));
+    let closes =
+        |t: Option<&Token>| t.is_none_or(|t| [")", "]", "}"].contains(&t.text.as_str()) || t.text.starts_with('\n'));
     let kept = |(i, t): &(usize, &Token)| t.text != ";" && !(t.text == "," && closes(tokens.get(i + 1)));
     tokens.iter().enumerate().filter(kept).map(|(_, t)| t).collect()
 }
@@ -365,10 +376,12 @@ pub(super) fn calls(tokens: &[Token]) -> impl Iterator<Item = &str> {
         // A macro of Rust, and a function with its types.
         next(1) == "(" || next(1) == "!" && next(2) == "(" || next(1) == ":" && next(2) == ":" && next(3) == "<"
     };
-    let is_defined = |i: usize| i.checked_sub(1).is_some_and(|at| {
-        let before = tokens[at].text.as_str();
-        DEFINES.contains(&before) || before == "def"
-    });
+    let is_defined = |i: usize| {
+        i.checked_sub(1).is_some_and(|at| {
+            let before = tokens[at].text.as_str();
+            DEFINES.contains(&before) || before == "def"
+        })
+    };
     tokens.iter().enumerate().filter_map(move |(i, t)| {
         let is_call = t.is_name() && !CONTROL.contains(&t.text.as_str()) && is_called(i) && !is_defined(i);
         is_call.then_some(t.text.as_str())
@@ -405,7 +418,8 @@ mod tests {
         let js = "const a = require('x')\nclass Shop {\n  total(cart) {\n    return cart.map((x) => { return x })\n  }\n}\n\
                   const tax = (x) => {\n  return x\n}\nexports.run = function () {\n}\nasync function go(x) {\n  if (x) {\n  }\n}\n";
         assert_eq!(named(js, "a.mjs"), ["Shop.total 3-5", "tax 7-9", "run 10-11", "go 12-15"]);
-        let c = "#include <x.h>\nstatic int\nsum(int *a, int n)\n{\n  for (;;) { }\n}\nvoid Shop::pay(int x) const {\n}\n";
+        let c =
+            "#include <x.h>\nstatic int\nsum(int *a, int n)\n{\n  for (;;) { }\n}\nvoid Shop::pay(int x) const {\n}\n";
         assert_eq!(named(c, "a.cc"), ["sum 3-6", "Shop.pay 7-8"]);
         let python = "import x\n\nclass Shop:\n    def pay(self):\n        def inner():\n            pass\n        return (\n  1)\n\n\
                       async def run():\n    '''def no():'''\n    pass\nx = 1\n";
@@ -421,7 +435,10 @@ mod tests {
         };
         let (a, b) = ("fn f(a: u8) { g(a, b); }", "// x\nfn f(\n    a: u8,\n) {\n    g(a, /* y */ b)\n}");
         assert_eq!(of(a, "a.rs"), of(b, "a.rs"));
-        let (a, b) = ("def f(a):\n  if a:\n    g(a, 'x')\n  h()\n", "def f(a):  # x\n    if a:\n        g(\n  a,\n  \"x\",\n  )\n    h()\n");
+        let (a, b) = (
+            "def f(a):\n  if a:\n    g(a, 'x')\n  h()\n",
+            "def f(a):  # x\n    if a:\n        g(\n  a,\n  \"x\",\n  )\n    h()\n",
+        );
         assert_eq!(of(a, "a.py"), of(b, "a.py"));
         // Into the block is a change.
         assert_ne!(of(a, "a.py"), of("def f(a):\n  if a:\n    g(a, 'x')\n    h()\n", "a.py"));

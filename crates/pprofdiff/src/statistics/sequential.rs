@@ -158,7 +158,10 @@ mod tests {
         let mut said = Vec::new();
         for (noise, load) in [(0.01, 0.0), (0.03, 0.0), (0.01, 0.1), (0.03, 0.3)] {
             let (alarms, ruled_out, pairs) = simulate(0.0, noise, load, 30);
-            said.push(format!("noise {noise} load {load}: alarms {alarms} none {ruled_out} in 1000, {pairs:.1} pairs; naive {}", naive(noise, load)));
+            said.push(format!(
+                "noise {noise} load {load}: alarms {alarms} none {ruled_out} in 1000, {pairs:.1} pairs; naive {}",
+                naive(noise, load)
+            ));
             assert!(alarms <= 10, "{alarms} of 1000 with {noise} and {load}");
         }
         for (change, noise) in [(0.05, 0.01), (0.02, 0.01), (0.05, 0.03), (0.02, 0.03)] {

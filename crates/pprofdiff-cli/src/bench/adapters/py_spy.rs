@@ -9,7 +9,9 @@ pub const ADAPTER: Adapter = Adapter { name: "py-spy record", is_of, command, ta
 fn record(command: &[String]) -> Option<usize> {
     let is_module = command.len() > 3 && command[1] == "-m" && ["py_spy", "py-spy"].contains(&command[2].as_str());
     let at = if is_module { 3 } else { 1 };
-    (is_module || program(command) == "py-spy").then_some(at).filter(|at| command.get(*at).is_some_and(|w| w == "record"))
+    (is_module || program(command) == "py-spy")
+        .then_some(at)
+        .filter(|at| command.get(*at).is_some_and(|w| w == "record"))
 }
 
 fn is_of(command: &[String]) -> bool {
